@@ -1,0 +1,41 @@
+# Each target sets up .venv by itself; only python3 (3.11 or later), make and a C compiler are needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help demo test accept lint bench clean setup
+
+help:
+	@echo "make demo    fill two sketches and prove the fills (no GPU needed)"
+	@echo "make test    the test suite, sampled where it is large"
+	@echo "make accept  the full acceptance runs; leaves records in bench/results"
+	@echo "make lint    ruff and mypy"
+	@echo "make bench   the papers' tables, measured on this machine"
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[smt,nvrtc,dev]"
+	touch $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/python examples/demo.py
+
+test: $(STAMP)
+	$(BIN)/pytest -n 2 -m "not slow and not device"
+
+accept: $(STAMP)
+	$(BIN)/pytest -m "not device" --durations=15
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP)
+	$(BIN)/warploom bench
+
+clean:
+	rm -rf $(VENV) build src/*.egg-info

@@ -1,0 +1,110 @@
+"""The one exception family: every error says what is wrong, where, and what to do about it.
+
+Library code raises; only the command line prints and exits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A named text, so that a place in it can be shown."""
+
+    name: str
+    text: str = field(repr=False)
+
+    def line(self, number: int) -> str:
+        lines = self.text.split("\n")
+        return lines[number - 1] if 1 <= number <= len(lines) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A run of characters on one line of a source; lines and columns count from 1."""
+
+    source: Source
+    line: int
+    column: int
+    length: int = 1
+
+
+class WarploomError(Exception):
+    """Base of all errors. `span` is the place, `advice` one sentence on what to do."""
+
+    def __init__(self, message: str, span: Span | None = None, advice: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+class ParseError(WarploomError):
+    """The text is not in the language."""
+
+
+class CheckError(WarploomError):
+    """The text is in the language, but the program is not well formed."""
+
+
+class UnsupportedError(WarploomError):
+    """A construct, target or extra that is not there; the advice names the nearest thing that is."""
+
+
+class SearchError(WarploomError):
+    """A search cannot be run as asked."""
+
+
+class EmitError(WarploomError):
+    """A kernel cannot be written in the asked language."""
+
+
+class DeviceError(WarploomError):
+    """Compiling, launching or running failed, or the arguments of a launch do not fit."""
+
+
+class InternalError(WarploomError):
+    """A promise of ours is broken; please report it."""
+
+
+def render(error: WarploomError) -> str:
+    """The error as a person reads it: place, message, the line with a caret, advice.
+
+    >>> source = Source("a.swflow", "x: [4] = rangee(0, 4)")
+    >>> print(render(CheckError("unknown function 'rangee'", Span(source, 1, 10, 6), "try range")))
+    a.swflow:1:10: unknown function 'rangee'
+        1 | x: [4] = rangee(0, 4)
+          |          ^^^^^^
+      try range
+    """
+    if error.span is None:
+        return error.message + (f"\n  {error.advice}" if error.advice else "")
+    span = error.span
+    parts = [f"{span.source.name}:{span.line}:{span.column}: {error.message}"]
+    parts += _excerpt(span)
+    if error.advice:
+        parts.append(f"  {error.advice}")
+    return "\n".join(parts)
+
+
+def _excerpt(span: Span, width: int = 120) -> list[str]:
+    text = span.source.line(span.line).replace("\t", " ")
+    # A line may be huge (binary junk, minified text): show a window around the place.
+    start = max(0, span.column - 1 - width // 2) if len(text) > width else 0
+    window = "".join(ch if ch.isprintable() else "?" for ch in text[start : start + width])
+    caret = span.column - 1 - start
+    length = max(1, min(span.length, width - caret))
+    gutter = f"{span.line:>5} | "
+    return [gutter + window, " " * (len(gutter) - 2) + "| " + " " * caret + "^" * length]
+
+
+def missing_extra(module: str, extra: str) -> UnsupportedError:
+    """The error for an optional dependency that is not installed."""
+    return UnsupportedError(
+        f"this needs the Python package '{module}', which is not installed",
+        advice=f"pip install 'warploom[{extra}]'",
+    )

@@ -1,0 +1,36 @@
+"""Interned nodes: equal fields give the same object, so `==` and `hash` are by identity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar, dataclass_transform
+from weakref import WeakValueDictionary
+
+T = TypeVar("T")
+
+
+class Interned(type):
+    """Metaclass that looks a node up before building it.
+
+    The class of each field is part of the key: `1`, `True` and `1.0` are equal in Python but are
+    different nodes. Fields are given by position, so that one node has one key.
+    """
+
+    _live: WeakValueDictionary[tuple[Any, ...], Any]
+
+    def __init__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> None:
+        super().__init__(name, bases, body)
+        cls._live = WeakValueDictionary()
+
+    def __call__(cls, *fields: Any) -> Any:
+        key = tuple([(f.__class__, f) for f in fields])
+        try:
+            return cls._live[key]
+        except KeyError:
+            return cls._live.setdefault(key, super().__call__(*fields))
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def node(cls: type[T]) -> type[T]:
+    """A frozen, slotted dataclass compared by identity; its metaclass should be `Interned`."""
+    return dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)(cls)

@@ -1,0 +1,49 @@
+"""The answer of an engine: `Found | Impossible | Undecided`. A timeout is never "no"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Reason(Enum):
+    """Why an engine stopped before it knew."""
+
+    SECONDS = "time budget spent"
+    MEMORY = "memory budget spent"
+    INTERRUPTED = "interrupted"
+    SOLVER = "the solver said unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[T]):
+    """`complete`: nothing else exists; otherwise `stopped` says why the list may be partial
+    (None: only the first or best was asked for)."""
+
+    answer: T
+    complete: bool
+    stopped: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Impossible:
+    """The space was exhausted, or a proof was found: there is no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    reason: Reason
+
+
+Outcome = Found[T] | Impossible | Undecided
+
+
+class Verdict(Enum):
+    """What a check says of one claim."""
+
+    PROVED = "proved"
+    REFUTED = "refuted"
+    UNKNOWN = "unknown"

@@ -1,0 +1,176 @@
+"""What a sketch is: terms, gathers, steps and the program they form.
+
+A program is a flat list of steps in single assignment form; blocks and shadowed names of the text are
+gone by the time it exists. `evaluate.py` says what it means.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import Span
+from warploom.index.ir import Expr
+from warploom.node import Interned, node
+
+Shape: TypeAlias = tuple[int, ...]
+Table: TypeAlias = npt.NDArray[np.int32]
+
+# Entries of a gather table that are not an offset into the arguments. They are negative, so that
+# `np.concatenate([*arguments, [undefined, zero]])[table]` reads them without a special case.
+ZERO = -1
+UNDEFINED = -2
+
+
+@node
+class Zero(metaclass=Interned):
+    """The identity of every fold; what a gather reads where it reads nothing."""
+
+
+@node
+class Undefined(metaclass=Interned):
+    """A value nobody may rely on: an index out of bounds, or a fold of an undefined value."""
+
+
+@node
+class Symbol(metaclass=Interned):
+    """One element of an input."""
+
+    number: int
+
+
+@node
+class Fold(metaclass=Interned):
+    """A multiset of terms: the sum, product, … of its items, in any order. Build with `fold_of`."""
+
+    items: tuple[Zero | Undefined | Symbol | Fold, ...]
+
+
+Term: TypeAlias = Zero | Undefined | Symbol | Fold
+
+
+def fold_of(items: list[Term] | tuple[Term, ...]) -> Term:
+    """Packs terms: zeros vanish, nothing is zero, an undefined item spoils the whole.
+
+    A fold of one item is not that item, and nested folds do not flatten: they may stand for
+    different operators.
+    """
+    kept = [item for item in items if not isinstance(item, Zero)]
+    if any(isinstance(item, Undefined) for item in kept):
+        return Undefined()
+    return Fold(tuple(sorted(kept, key=id))) if kept else Zero()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GatherSet:
+    """What may fill one hole: a set of distinct gathers with the same argument and output shapes.
+
+    `tables[i, c]` is the offset that choice `i` reads for output cell `c` (row-major), counted
+    through all arguments laid end to end, or ZERO or UNDEFINED. No two rows are equal.
+    """
+
+    function: str
+    options: tuple[tuple[str, int | tuple[int, ...] | None], ...]
+    arg_shapes: tuple[Shape, ...]
+    out_shape: Shape
+    tables: Table
+    # How choice i is shown, e.g. "xform[cf=1,cr=2,dr=3]".
+    describe: Callable[[int], str]
+    # Choice i as index expressions over the output coordinates x0, x1, …: see `holes`.
+    expression: Callable[[int], GatherExpr]
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    @property
+    def is_hole(self) -> bool:
+        return len(self.tables) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class GatherExpr:
+    """One gather as arithmetic: which argument is read, at which flat offset in it, and when zero.
+
+    The variables are x0, x1, … (output coordinates). `argument` equal to the number of arguments
+    means zero; an offset outside the argument means undefined.
+    """
+
+    argument: Expr
+    offset: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal:
+    """An input: `values` in row-major order."""
+
+    name: str
+    shape: Shape
+    values: tuple[Term, ...]
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Apply:
+    """`name = gathers(args)`, then, if `fold` is not None, each run of `fold` cells is packed.
+
+    `shape` is the shape after the fold. `operator` is what the fold stands for ("+", "*" or
+    "fold" where the text does not say).
+    """
+
+    name: str
+    shape: Shape
+    args: tuple[int, ...]  # positions of earlier steps
+    gathers: GatherSet
+    fold: int | None = None
+    operator: str = "fold"
+    span: Span | None = None
+
+
+Step: TypeAlias = Literal | Apply
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Goal:
+    """What the last step must hold. `text` is how the goal was written, for printing."""
+
+    shape: Shape
+    values: tuple[Term, ...]
+    text: str = ""
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Definition:
+    """A user's own gathers: named index tables. `tables` as in `GatherSet`."""
+
+    name: str
+    arg_shapes: tuple[Shape, ...]
+    out_shape: Shape
+    choices: tuple[str, ...]
+    tables: Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """Steps in order; the last one is compared with each goal."""
+
+    name: str
+    steps: tuple[Step, ...]
+    goals: tuple[Goal, ...]
+    definitions: tuple[Definition, ...] = field(default=())
+
+    @property
+    def holes(self) -> tuple[int, ...]:
+        """Positions of the steps whose gather is open, in order."""
+        return tuple(
+            i for i, s in enumerate(self.steps) if isinstance(s, Apply) and s.gathers.is_hole
+        )
+
+
+def size(shape: Shape) -> int:
+    return math.prod(shape)

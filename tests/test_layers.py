@@ -1,0 +1,73 @@
+"""Import order is the folder order of docs/map.md: a folder imports only from folders above it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1] / "src" / "warploom"
+
+ORDER = (
+    "errors", "node", "options",
+    "index", "machine", "search", "kernel",
+    "sketch.term", "sketch.holes", "sketch.synth", "sketch.simt",
+    "loopnest", "array", "ptx",
+    "emit", "runtime", "trust", "catalogue", "report", "bench",
+    "pipeline", "__init__", "cli", "__main__",
+)  # fmt: skip
+
+
+def part_of(module: str) -> str:
+    """`warploom.sketch.term.ir` -> `sketch.term`; `warploom` itself -> `__init__`."""
+    names = module.split(".")[1:]
+    if not names:
+        return "__init__"
+    return ".".join(names[:2]) if names[0] == "sketch" and len(names) > 1 else names[0]
+
+
+def imports(path: Path) -> list[str]:
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide the order"
+            found.append(node.module or "")
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return [name for name in found if name == "warploom" or name.startswith("warploom.")]
+
+
+def module_of(path: Path) -> str:
+    parts = list(path.relative_to(ROOT.parent).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def upward(path: Path) -> list[str]:
+    here = part_of(module_of(path))
+    if here == "sketch":  # the package file of the folder that holds the four rooms
+        return []
+    return [
+        f"{path.name} ({here}) imports {name}"
+        for name in imports(path)
+        if part_of(name) in ORDER and ORDER.index(part_of(name)) > ORDER.index(here)
+        and not (part_of(name) == "__init__" and name != "warploom")
+    ]  # fmt: skip
+
+
+def test_a_folder_imports_only_from_folders_above_it() -> None:
+    files = sorted(ROOT.rglob("*.py"))
+    assert len(files) >= 8
+    for path in files:
+        part = part_of(module_of(path))
+        assert part in ORDER or part == "sketch", f"{path}: add its folder to ORDER and docs/map.md"
+    assert [line for path in files for line in upward(path)] == []
+
+
+def test_an_upward_import_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted = tmp_path / "warploom" / "index" / "bad.py"
+    planted.parent.mkdir(parents=True)
+    planted.write_text("from warploom.emit import cuda\n")
+    monkeypatch.setitem(globals(), "ROOT", planted.parents[1])
+    assert upward(planted) != []
