@@ -1,0 +1,269 @@
+"""What each cell may hold: forward from the inputs, backward from the goal, until nothing changes.
+
+`possible[s]` over-approximates what the cells of step s hold in any fill; `allowed[s]` what they may
+hold in a *solution*. A choice that reads, for some cell, a place where nothing possible is allowed is
+in no solution and is dropped. Every set only ever loses values that no solution needs, so dropping is
+sound; see docs/search.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.sketch.synth.domain import UNDEFINED_ID, ZERO_ID, Bits, Domain, popcount
+from warploom.sketch.synth.problem import Given, Move, Problem
+
+Places = npt.NDArray[np.int64]
+
+# Sweeps after which the sets are taken as they are; more would only tighten them further.
+MAX_SWEEPS = 6
+# Above this much work the fold rule is skipped: sets stay larger, answers the same.
+MAX_FOLD_WORDS = 16_000_000
+
+
+@dataclass(slots=True)
+class Bounds:
+    """`inner` sets are those of the cells before a step's fold. `feasible` False: no fill exists."""
+
+    possible: dict[int, Bits] = field(default_factory=dict)
+    allowed: dict[int, Bits] = field(default_factory=dict)
+    inner_possible: dict[int, Bits] = field(default_factory=dict)
+    inner_allowed: dict[int, Bits] = field(default_factory=dict)
+    alive: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
+    edges: dict[int, tuple[Places, Places]] = field(default_factory=dict)
+    feasible: bool = True
+    dropped: int = 0
+
+
+def or_rows(group: Places, rows: Bits, count: int) -> Bits:
+    """Union of the rows of each group: [count, words]."""
+    out = np.zeros((count, rows.shape[1]), dtype=np.uint64)
+    return _reduce(np.bitwise_or, group, rows, out)
+
+
+def and_rows(group: Places, rows: Bits, out: Bits) -> Bits:
+    """Intersects the rows of each group into `out`; groups without rows stay."""
+    return _reduce(np.bitwise_and, group, rows, out)
+
+
+def _reduce(op: np.ufunc, group: Places, rows: Bits, out: Bits) -> Bits:
+    if len(group) == 0:
+        return out
+    if not bool((group[1:] >= group[:-1]).all()):
+        order = np.argsort(group, kind="stable")
+        group, rows = group[order], rows[order]
+    starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+    at = group[starts]
+    out[at] = op(out[at], op.reduceat(rows, starts, axis=0))
+    return out
+
+
+def edges_of(move: Move, alive: npt.NDArray[np.int64]) -> tuple[Places, Places]:
+    """All (cell, place) such that a live choice reads the place for the cell, by cell."""
+    if len(alive) == 1:
+        return np.arange(move.cells), move.tables[alive[0]].astype(np.int64)
+    mark = np.zeros((move.cells, move.source_size), dtype=np.bool_)
+    tables = move.tables if len(alive) == len(move.tables) else move.tables[alive]
+    mark[np.arange(move.cells)[None, :], tables] = True
+    cells, places = np.nonzero(mark)
+    return cells, places
+
+
+def solve_bounds(problem: Problem, start: Bounds | None = None) -> Bounds:
+    """Sweeps to a fixed point, or until some set is empty; `start` is tightened in place."""
+    bounds = start or _initial(problem)
+    before = -1
+    for _ in range(MAX_SWEEPS):
+        for step in problem.steps.values():
+            _forward(problem, bounds, step)
+        for step in reversed(problem.steps.values()):
+            if isinstance(step, Move):
+                _backward(problem, bounds, step)
+        if not bounds.feasible:
+            break
+        measure = _measure(bounds)
+        if measure == before:
+            break
+        before = measure
+    return bounds
+
+
+def _initial(problem: Problem) -> Bounds:
+    bounds = Bounds()
+    everything = problem.domain.all_bits()
+    for position, step in problem.steps.items():
+        bounds.allowed[position] = np.tile(everything, (problem.cells_of(position), 1))
+        if isinstance(step, Move):
+            bounds.inner_allowed[position] = np.tile(everything, (step.cells, 1))
+            bounds.alive[position] = np.arange(len(step.tables))
+            bounds.edges[position] = edges_of(step, bounds.alive[position])
+    bounds.allowed[problem.last] = problem.domain.singletons(problem.goal)
+    return bounds
+
+
+def _measure(bounds: Bounds) -> int:
+    sets = (*bounds.allowed.values(), *bounds.possible.values(), *bounds.inner_allowed.values())
+    bits = sum(int(popcount(s).sum()) for s in sets)
+    return bits + sum(len(alive) for alive in bounds.alive.values())
+
+
+def _empty(bits: Bits) -> bool:
+    return not bool(bits.any(axis=1).all())
+
+
+def source_bits(problem: Problem, bounds: Bounds, move: Move) -> Bits:
+    """What each place of the step's source may hold."""
+    constants = problem.domain.singletons(np.array([UNDEFINED_ID, ZERO_ID], dtype=np.int32))
+    return np.concatenate([*(bounds.possible[arg] for arg in move.args), constants])
+
+
+def _forward(problem: Problem, bounds: Bounds, step: Given | Move) -> None:
+    position = step.position
+    if isinstance(step, Given):
+        reached = problem.domain.singletons(step.values)
+    else:
+        source = source_bits(problem, bounds, step)
+        _drop_choices(bounds, step, source)
+        if not bounds.feasible:
+            return
+        cells, places = bounds.edges[position]
+        inner = or_rows(cells, source[places], step.cells) & bounds.inner_allowed[position]
+        bounds.inner_possible[position] = inner
+        reached = _fold_forward(problem.domain, step, inner, bounds.allowed[position])
+    bounds.possible[position] = reached & bounds.allowed[position]
+    bounds.feasible &= not _empty(bounds.possible[position])
+
+
+def _drop_choices(bounds: Bounds, move: Move, source: Bits) -> None:
+    """Keeps the choices that read, for every cell, a place that may hold something allowed."""
+    position = move.position
+    cells, places = bounds.edges[position]
+    good = (source[places] & bounds.inner_allowed[position][cells]).any(axis=1)
+    if good.all():
+        return
+    bad = np.zeros((move.cells, move.source_size), dtype=np.bool_)
+    bad[cells[~good], places[~good]] = True
+    alive = bounds.alive[position]
+    for cell in np.flatnonzero(bad.any(axis=1)):
+        alive = alive[~bad[cell, move.tables[alive, cell]]]
+        if len(alive) == 0:
+            bounds.feasible = False
+            return
+    bounds.dropped += len(bounds.alive[position]) - len(alive)
+    bounds.alive[position] = alive
+    bounds.edges[position] = edges_of(move, alive)
+
+
+def _fold_forward(domain: Domain, move: Move, inner: Bits, allowed: Bits) -> Bits:
+    """Folds that the runs of cells may form. Undefined is always one of them."""
+    if not move.folded:
+        return inner
+    cell, fold = _fold_candidates(domain, move, inner, allowed)
+    out = np.zeros((move.out_cells, domain.words), dtype=np.uint64)
+    if cell is None or fold is None:
+        out |= domain.all_bits()
+        return out
+    out |= domain.bits_of([UNDEFINED_ID])
+    return or_rows(cell, domain.singletons(fold.astype(np.int32)), move.out_cells) | out
+
+
+def _fold_candidates(
+    domain: Domain, move: Move, inner: Bits, allowed: Bits
+) -> tuple[Places | None, Places | None]:
+    """All (cell, value) such that the run may fold to the allowed value; None: too many to list.
+
+    A run folds to F only if each of its cells may hold an item of F or zero, and each item of F may
+    be held by one of its cells.
+    """
+    runs = inner.reshape(move.out_cells, move.fold, domain.words)
+    flags = domain.unpack(allowed)
+    flags[:, UNDEFINED_ID] = False
+    flags[:, (domain.item_count < 0) & (np.arange(len(domain)) != ZERO_ID)] = False
+    cell, fold = np.nonzero(flags)
+    if len(cell) * domain.words > MAX_FOLD_WORDS:
+        return None, None
+    zero = domain.bits_of([ZERO_ID])
+    members = domain.item_bits
+    together = np.bitwise_or.reduce(runs, axis=1)
+    never_zero = (~(runs & zero).any(axis=2)).sum(axis=1)
+    count = np.maximum(domain.item_count[fold], 0)
+    keep = (count <= move.fold) & (never_zero[cell] <= count)
+    keep &= ((together[cell] & members[fold]) == members[fold]).all(axis=1)
+    cell, fold = cell[keep], fold[keep]
+    if len(cell) * move.fold * domain.words > MAX_FOLD_WORDS:
+        return cell, fold
+    fits = (runs[cell] & (members[fold] | zero)[:, None, :]).any(axis=2).all(axis=1)
+    return cell[fits], fold[fits]
+
+
+def _backward(problem: Problem, bounds: Bounds, move: Move) -> None:
+    position = move.position
+    if position not in bounds.inner_possible:
+        return
+    bounds.allowed[position] &= bounds.possible[position] | _undefined_if_free(problem, bounds, move)
+    inner = _fold_backward(problem.domain, move, bounds)
+    bounds.inner_allowed[position] &= inner
+    demand = _demand_on_source(problem, bounds, move)
+    for arg, start, end in problem.layout(move):
+        bounds.allowed[arg] &= demand[start:end]
+
+
+def _undefined_if_free(problem: Problem, bounds: Bounds, move: Move) -> Bits:
+    # A cell that need not hold anything keeps the full set: it must stay recognisable as free.
+    everything = problem.domain.all_bits()
+    free = (bounds.allowed[move.position] == everything).all(axis=1)
+    return np.where(free[:, None], everything, np.zeros_like(everything))
+
+
+def _fold_backward(domain: Domain, move: Move, bounds: Bounds) -> Bits:
+    allowed = bounds.allowed[move.position]
+    if not move.folded:
+        return allowed
+    everything = domain.all_bits()
+    inner = bounds.inner_possible[move.position]
+    cell, fold = _fold_candidates(domain, move, inner, allowed)
+    if cell is None or fold is None:
+        return np.tile(everything, (move.cells, 1))
+    members = domain.item_bits
+    zero = domain.bits_of([ZERO_ID])
+    # A run that can only fold to something as long as itself has no room for a zero.
+    may_pad = domain.item_count[fold] < move.fold
+    rows = members[fold] | np.where(may_pad[:, None], zero, np.uint64(0))
+    union = or_rows(cell, rows, move.out_cells)
+    undefined = domain.bits_of([UNDEFINED_ID])
+    free = (allowed & undefined).any(axis=1)
+    union[free] = everything
+    return np.repeat(union, move.fold, axis=0)
+
+
+def _demand_on_source(problem: Problem, bounds: Bounds, move: Move) -> Bits:
+    """What each place of the source may hold so that the cells can hold what they may."""
+    cells, places = bounds.edges[move.position]
+    inner = bounds.inner_allowed[move.position]
+    everything = problem.domain.all_bits()
+    free = np.tile(everything, (move.source_size, 1))
+    if len(bounds.alive[move.position]) == 1:
+        return and_rows(places, inner[cells], free)
+    demand = or_rows(places, inner[cells], move.source_size)
+    unread = ~always_read(move, bounds.alive[move.position])
+    demand[unread] = everything
+    return demand
+
+
+def always_read(move: Move, alive: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Places that every live choice reads at least once."""
+    if move.permutes:
+        out = np.ones(move.source_size, dtype=np.bool_)
+        out[-2:] = False
+        return out
+    every = np.ones(move.source_size, dtype=np.bool_)
+    step = max(1, 2**24 // move.source_size)
+    for start in range(0, len(alive), step):
+        tables = move.tables[alive[start : start + step]]
+        seen = np.zeros((len(tables), move.source_size), dtype=np.bool_)
+        np.put_along_axis(seen, tables, True, axis=1)
+        every &= seen.all(axis=0)
+    return every

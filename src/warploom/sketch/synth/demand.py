@@ -1,0 +1,327 @@
+"""What a value must hold so that the steps after it can still reach the goal.
+
+Three kinds of demand, all necessary for a solution (docs/search.md has the argument):
+*cover*  some slot of a group must contain each of these terms: they reach a goal cell from nowhere else;
+*hit*    some slot of a group must hold one of these values: a later cell can be filled from nowhere else;
+*count*  a term must be copied often enough, but not too often.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.sketch.synth.bounds import Bounds, Places, or_rows
+from warploom.sketch.synth.domain import UNDEFINED_ID, ZERO_ID, Bits, popcount
+from warploom.sketch.synth.problem import Given, Move, Problem
+
+Flags = npt.NDArray[np.bool_]
+Amounts = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cover:
+    slots: Places
+    need: Bits  # one row
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hit:
+    slots: Places
+    allowed: Flags  # by value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Count:
+    """`least[s]` and `most[s]`: how many copies of slot s the later steps make."""
+
+    least: Amounts
+    most: Amounts
+    terms: Places
+    wanted: Amounts  # copies of each term in the goal
+    only_here: Flags  # the term can come from nowhere else, so `most` applies too
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demand:
+    covers: tuple[Cover, ...] = ()
+    hits: tuple[Hit, ...] = ()
+    count: Count | None = None
+
+
+class Demands:
+    """Computes demands of the steps of one problem from its bounds."""
+
+    def __init__(self, problem: Problem, bounds: Bounds) -> None:
+        self.problem = problem
+        self.bounds = bounds
+        self.domain = problem.domain
+        self._reach = self._compute_reach()
+        self._least, self._most, self._varies = self._compute_copies()
+        self._wanted = self.domain.copies[problem.goal].sum(axis=0).astype(np.float64)
+        self._goal_contains = self.domain.contains[problem.goal]
+        self._held: dict[int, Bits] = {}
+
+    def of(self, position: int) -> Demand:
+        """The demand on the value of a step, without what its source already guarantees."""
+        covers = [c for c in self.covers(position) if not self._implied(position, c.slots)]
+        hits = [h for h in self.hits(position) if not self._implied(position, h.slots)]
+        return Demand(tuple(covers), tuple(hits), self.count(position))
+
+    # -- where things can come from ------------------------------------------------------------
+
+    def _compute_reach(self) -> dict[int, Bits]:
+        """For each slot of each step the set of goal cells it may reach, as bits."""
+        problem = self.problem
+        goals = len(problem.goal)
+        words = (goals + 63) // 64
+        reach = {p: np.zeros((problem.cells_of(p), words), np.uint64) for p in problem.steps}
+        at = np.arange(goals)
+        reach[problem.last][at, at >> 6] = np.uint64(1) << (at & 63).astype(np.uint64)
+        for move in self._moves_backward():
+            inner = np.repeat(reach[move.position], move.fold, axis=0)
+            cells, places = self.bounds.edges[move.position]
+            source = or_rows(places, inner[cells], move.source_size)
+            for arg, start, end in problem.layout(move):
+                reach[arg] |= source[start:end]
+        return reach
+
+    def _moves_backward(self) -> list[Move]:
+        return [s for s in reversed(self.problem.steps.values()) if isinstance(s, Move)]
+
+    def held(self, position: int) -> Bits:
+        """The terms that each slot may contain."""
+        if position not in self._held:
+            cell, value = np.nonzero(self.domain.unpack(self.bounds.possible[position]))
+            rows = self.domain.contains[value]
+            self._held[position] = or_rows(cell, rows, self.problem.cells_of(position))
+        return self._held[position]
+
+    def _descendants(self, position: int) -> set[int]:
+        found: set[int] = set()
+        stack = [position]
+        while stack:
+            for user in self.problem.users[stack.pop()]:
+                if user not in found:
+                    found.add(user)
+                    stack.append(user)
+        return found
+
+    def _elsewhere(self, position: int) -> Bits:
+        """For each goal cell the terms that may reach it without passing through the step."""
+        problem = self.problem
+        later = self._descendants(position)
+        carried: dict[int, Bits] = {position: np.zeros_like(self.held(position))}
+        for move in problem.steps.values():
+            if isinstance(move, Given) or move.position not in later:
+                continue
+            parts = [carried[a] if a in carried else self.held(a) for a in move.args]
+            source = np.concatenate([*parts, np.zeros((2, self.domain.words), np.uint64)])
+            cells, places = self.bounds.edges[move.position]
+            inner = or_rows(cells, source[places], move.cells)
+            runs = inner.reshape(move.out_cells, move.fold, -1)
+            carried[move.position] = np.bitwise_or.reduce(runs, axis=1)
+        if problem.last in carried:
+            return carried[problem.last]
+        return np.zeros((len(problem.goal), self.domain.words), np.uint64)
+
+    def _built_later(self, position: int) -> Bits:
+        """Folds that a later step may still form."""
+        out = np.zeros(self.domain.words, dtype=np.uint64)
+        for later in self._descendants(position):
+            step = self.problem.steps[later]
+            if isinstance(step, Move) and step.folded:
+                out |= np.bitwise_or.reduce(self.bounds.possible[later], axis=0)
+        return out & self.domain.fold_bits
+
+    def _asked_here(self, position: int) -> Bits:
+        """Terms that this value may contain and that no later step can form."""
+        here = np.bitwise_or.reduce(self.held(position), axis=0)
+        never = self.domain.bits_of([ZERO_ID, UNDEFINED_ID]) | self._built_later(position)
+        return here & ~never
+
+    # -- covers --------------------------------------------------------------------------------
+
+    def covers(self, position: int) -> list[Cover]:
+        need = self._goal_contains & self._asked_here(position) & ~self._elsewhere(position)
+        reach = self._reach[position]
+        flags = np.unpackbits(
+            reach.view(np.uint8), axis=1, bitorder="little", count=len(self.problem.goal)
+        )
+        groups, which = np.unique(flags.T, axis=0, return_inverse=True)
+        needs = or_rows(which.ravel(), need, len(groups))
+        return [
+            Cover(np.flatnonzero(group), row)
+            for group, row in zip(groups, needs, strict=True)
+            if row.any()
+        ]
+
+    def tighten(self) -> bool:
+        """Hall's rule: as many terms needed as slots, so each slot holds one of them.
+
+        Returns whether some set became smaller; marks the bounds infeasible if slots are too few.
+        """
+        changed = False
+        for position in self.problem.steps:
+            if self.problem.open_holes[position]:
+                for cover in self.covers(position):
+                    changed |= self._tighten_cover(position, cover)
+        return changed
+
+    def _tighten_cover(self, position: int, cover: Cover) -> bool:
+        if int(popcount(cover.need)) < len(cover.slots):
+            return False
+        exact = self._whole_values(position, cover)
+        count = int(popcount(exact))
+        if count > len(cover.slots):
+            self.bounds.feasible = False
+        if count != len(cover.slots):
+            return False
+        allowed = self.bounds.allowed[position]
+        before = allowed[cover.slots]
+        allowed[cover.slots] = before & exact
+        return not np.array_equal(before, allowed[cover.slots])
+
+    def _whole_values(self, position: int, cover: Cover) -> Bits:
+        """Needed terms that only a slot holding exactly them can contain."""
+        possible = np.bitwise_or.reduce(self.bounds.possible[position][cover.slots], axis=0)
+        values = np.flatnonzero(self.domain.unpack(possible))
+        holders = self.domain.unpack(self.domain.contains[values]).sum(axis=0)
+        single = self.domain.bits_of(np.flatnonzero(holders == 1))
+        return cover.need & possible & single
+
+    # -- hits ----------------------------------------------------------------------------------
+
+    def hits(self, position: int) -> list[Hit]:
+        """Follows the value through the steps that read it alone, up to a fold or a second use."""
+        slots = self.problem.cells_of(position)
+        words = (slots + 63) // 64
+        at = np.arange(slots)
+        sources = np.zeros((slots, words), dtype=np.uint64)
+        sources[at, at >> 6] = np.uint64(1) << (at & 63).astype(np.uint64)
+        closed = np.ones(slots, dtype=np.bool_)
+        found: list[Hit] = []
+        here = position
+        while (move := self._only_user(here)) is not None:
+            sources, closed = self._step_sources(here, move, sources, closed)
+            found += self._hits_at(position, move, sources, closed)
+            if move.folded:
+                break
+            here = move.position
+        return sorted(found, key=lambda hit: len(hit.slots))
+
+    def _only_user(self, position: int) -> Move | None:
+        users = self.problem.users[position]
+        if len(users) != 1:
+            return None
+        step = self.problem.steps[users[0]]
+        return step if isinstance(step, Move) and step.args.count(position) == 1 else None
+
+    def _step_sources(
+        self, here: int, move: Move, sources: Bits, closed: Flags
+    ) -> tuple[Bits, Flags]:
+        """Slots that may feed each inner cell of `move`; closed: nothing else may."""
+        cells, places = self.bounds.edges[move.position]
+        start, end = next((s, e) for arg, s, e in self.problem.layout(move) if arg == here)
+        inside = (places >= start) & (places < end)
+        fed = or_rows(cells[inside], sources[places[inside] - start], move.cells)
+        # Another source leaves the cell open only if it could hold something allowed there.
+        parts = [self.bounds.possible[arg] for arg in move.args]
+        ends = self.domain.singletons(np.array([UNDEFINED_ID, ZERO_ID], dtype=np.int32))
+        may = np.concatenate([*parts, ends])
+        allowed = self.bounds.inner_allowed[move.position]
+        other = ~inside & (may[places] & allowed[cells]).any(axis=1)
+        leaky = inside & ~closed[np.clip(places - start, 0, len(closed) - 1)]
+        still_closed = np.ones(move.cells, dtype=np.bool_)
+        still_closed[cells[other | leaky]] = False
+        return fed, still_closed
+
+    def _hits_at(self, position: int, move: Move, sources: Bits, closed: Flags) -> list[Hit]:
+        allowed = self.bounds.inner_allowed[move.position]
+        both = np.concatenate([sources, allowed], axis=1)[closed]
+        if len(both) == 0:
+            return []
+        both = np.unique(both, axis=0)
+        total = self.problem.cells_of(position)
+        words = sources.shape[1]
+        possible = self.bounds.possible[position]
+        found = []
+        for row in both:
+            octets = row[:words].view(np.uint8)
+            slots = np.flatnonzero(np.unpackbits(octets, bitorder="little", count=total))
+            wanted = row[words:]
+            sure = ((possible[slots] & ~wanted) == 0).all(axis=1)
+            if 0 < len(slots) < total and not sure.any():
+                found.append(Hit(slots, self.domain.unpack(wanted)))
+        return found
+
+    # -- counts --------------------------------------------------------------------------------
+
+    def _compute_copies(self) -> tuple[dict[int, Amounts], dict[int, Amounts], dict[int, bool]]:
+        problem = self.problem
+        least = {p: np.zeros(problem.cells_of(p)) for p in problem.steps}
+        most = {p: np.zeros(problem.cells_of(p)) for p in problem.steps}
+        varies: dict[int, bool] = {}
+        least[problem.last] += 1
+        most[problem.last] += 1
+        for move in self._moves_backward():
+            low, low_max = self._copies_of_source(move, least[move.position])
+            high_min, high = self._copies_of_source(move, most[move.position])
+            varies[move.position] = bool((low != low_max).any() or (high_min != high).any())
+            for arg, start, end in problem.layout(move):
+                least[arg] += low[start:end]
+                most[arg] += high[start:end]
+        return least, most, varies
+
+    def _copies_of_source(self, move: Move, copies: Amounts) -> tuple[Amounts, Amounts]:
+        """Over the live choices, the least and the most copies made of each place."""
+        inner = np.repeat(copies, move.fold)
+        n = move.source_size
+        alive = self.bounds.alive[move.position]
+        if len(alive) == 1:
+            total = np.bincount(move.tables[alive[0]], weights=inner, minlength=n)
+            return total, total
+        least, most = np.full(n, np.inf), np.zeros(n)
+        if move.permutes:
+            cells, places = self.bounds.edges[move.position]
+            np.minimum.at(least, places, inner[cells])
+            np.maximum.at(most, places, inner[cells])
+            return np.where(np.isinf(least), 0, least), most
+        step = max(1, 2**22 // max(n, move.cells))
+        for start in range(0, len(alive), step):
+            tables = move.tables[alive[start : start + step]]
+            keys = (tables + np.arange(len(tables), dtype=np.int64)[:, None] * n).ravel()
+            weights = np.tile(inner, len(tables))
+            sums = np.bincount(keys, weights=weights, minlength=n * len(tables)).reshape(-1, n)
+            least = np.minimum(least, sums.min(axis=0))
+            most = np.maximum(most, sums.max(axis=0))
+        return least, most
+
+    def count(self, position: int) -> Count | None:
+        if not self._varies.get(position, False):
+            return None
+        terms = np.flatnonzero(self.domain.unpack(self._asked_here(position)))
+        if len(terms) == 0:
+            return None
+        elsewhere = np.bitwise_or.reduce(self._elsewhere(position), axis=0)
+        return Count(
+            self._least[position],
+            self._most[position],
+            terms,
+            self._wanted[terms],
+            ~self.domain.unpack(elsewhere)[terms],
+        )
+
+    # -- what need not be asked again ----------------------------------------------------------
+
+    def _implied(self, position: int, slots: Places) -> bool:
+        """A hole that only permutes a group within itself cannot change what the group holds."""
+        move = self.problem.steps[position]
+        if isinstance(move, Given) or move.folded or not move.permutes:
+            return False
+        cells, places = self.bounds.edges[position]
+        chosen = np.zeros(move.cells, dtype=np.bool_)
+        chosen[slots] = True
+        return len(np.unique(places[chosen[cells]])) == len(slots)

@@ -1,0 +1,236 @@
+"""Tries all choices of one step on a whole batch of states at once.
+
+A candidate is a pair (state, choice). Its cells are evaluated one after another and candidates leave
+as soon as one cell is wrong, so most cost a cell or two. The first cell, the pivot, is not even
+evaluated: choices are kept by the place they read for it, so only those that read an allowed value are
+ever looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from warploom.sketch.synth.bounds import Bounds
+from warploom.sketch.synth.choices import Choices, Trie, build_trie
+from warploom.sketch.synth.demand import Count, Cover, Demand, Flags, Hit
+from warploom.sketch.synth.domain import Domain, Ids, popcount
+from warploom.sketch.synth.problem import Move, Problem, pack
+from warploom.sketch.synth.rows import Index
+
+VALUES_AT_ONCE = 1 << 23
+
+
+@dataclass(slots=True)
+class Tally:
+    """What happened at one hole, for the statistics."""
+
+    options: int = 0
+    visited: int = 0
+    kept: int = 0
+    pruned: dict[str, int] = field(default_factory=dict)
+
+    def prune(self, test: str, count: int) -> None:
+        if count:
+            self.pruned[test] = self.pruned.get(test, 0) + count
+
+
+@dataclass(slots=True, eq=False)
+class Candidates:
+    """Pairs (row of the sources, choice), evaluated cell by cell on demand."""
+
+    sources: Ids
+    choices: Choices
+    row: Index
+    choice: Index
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def cell(self, cell: int) -> Ids:
+        return self.sources[self.row, self.choices.places(cell, self.choice)]
+
+    def keep(self, mask: Flags) -> int:
+        """Drops the others and says how many they were."""
+        dropped = len(mask) - int(np.count_nonzero(mask))
+        if dropped:
+            self.row, self.choice = self.row[mask], self.choice[mask]
+        return dropped
+
+
+@dataclass(slots=True, eq=False)
+class Expander:
+    """A step (with the hole before it, if the two are tried together), ready for batches."""
+
+    domain: Domain
+    move: Move
+    demand: Demand
+    holes: tuple[tuple[int, Index], ...]  # (position, live choices), in order
+    choices: Choices
+    trie: Trie
+    cells: Index  # informative cells, the most selective first
+    flags: Flags  # [cells, values]: what each of those may hold
+    out_flags: Flags | None  # what the folded cells may hold
+    tally: Tally
+
+    def run(self, sources: Ids) -> Iterator[tuple[Ids, Index, dict[int, Index]]]:
+        """Survivors in chunks: (values, row, choice by hole)."""
+        for row, choice, looked in self.trie.pairs(sources, self.flags):
+            self.tally.visited += max(looked, len(row))
+            found = Candidates(sources, self.choices, row, choice)
+            self._screen(found)
+            step = max(1, VALUES_AT_ONCE // self.move.cells)
+            for start in range(0, len(found), step):
+                part = slice(start, start + step)
+                yield from self._finish(sources, found.row[part], found.choice[part])
+
+    def _screen(self, found: Candidates) -> None:
+        done = len(self.trie.places)
+        for cell, flags in zip(self.cells[done:], self.flags[done:], strict=True):
+            if len(found) == 0:
+                return
+            self.tally.prune("cell", found.keep(flags[found.cell(int(cell))]))
+        if not self.move.folded:
+            for hit in self.demand.hits:
+                if len(found) == 0:
+                    return
+                self.tally.prune("hit", found.keep(_hit(found, hit)))
+
+    def _finish(
+        self, sources: Ids, row: Index, choice: Index
+    ) -> Iterator[tuple[Ids, Index, dict[int, Index]]]:
+        values = sources[row[:, None], self.choices.tables(choice)]
+        values = pack(self.domain, self.move, values)
+        keep = np.ones(len(values), dtype=np.bool_)
+        if self.out_flags is not None:
+            at = np.arange(values.shape[1])
+            keep = self.out_flags[at, values].all(axis=1)
+            self.tally.prune("fold", len(keep) - int(keep.sum()))
+        values, row, choice = values[keep], row[keep], choice[keep]
+        keep = passes(self.domain, self.demand, values, self.tally, hits=self.move.folded)
+        if keep.any():
+            self.tally.kept += int(keep.sum())
+            yield values[keep], row[keep], self._by_hole(choice[keep])
+
+    def _by_hole(self, choice: Index) -> dict[int, Index]:
+        picked = np.divmod(choice, len(self.holes[-1][1]))[2 - len(self.holes) :]
+        return {hole: alive[i] for (hole, alive), i in zip(self.holes, picked, strict=True)}
+
+
+def prepare(
+    problem: Problem, bounds: Bounds, move: Move, demand: Demand, tally: Tally, before: Move | None
+) -> Expander:
+    """`before`: the hole just before this one, if the two are to be tried together."""
+    alive = bounds.alive[move.position]
+    second = np.ascontiguousarray(move.tables[alive].T)
+    holes = [(move.position, alive)]
+    if before is None:
+        choices = Choices(second)
+    else:
+        earlier = bounds.alive[before.position]
+        holes.insert(0, (before.position, earlier))
+        choices = Choices(second, _with_constants(before, earlier))
+    cells = _informative(problem, bounds, move)
+    flags = problem.domain.unpack(bounds.inner_allowed[move.position][cells])
+    out_flags = None
+    if move.folded:
+        out_flags = problem.domain.unpack(bounds.allowed[move.position])
+    trie = build_trie(choices, cells, (before or move).source_size)
+    return Expander(
+        problem.domain, move, demand, tuple(holes), choices, trie, cells, flags, out_flags, tally
+    )  # fmt: skip
+
+
+def _with_constants(move: Move, alive: Index) -> Ids:
+    """[cells + 2, choices]: the constants of the next step's source are those of this one's."""
+    table = move.tables[alive].T
+    ends = np.array([[move.source_size - 2], [move.source_size - 1]], dtype=np.int32)
+    return np.concatenate([table, np.broadcast_to(ends, (2, len(alive)))])
+
+
+def _informative(problem: Problem, bounds: Bounds, move: Move) -> Index:
+    """Cells that can be wrong, by the share of (choice, possible value) pairs that would be right.
+
+    The share treats choices and values as independent; it only orders the work.
+    """
+    parts = [bounds.possible[arg] for arg in move.args]
+    ends = problem.domain.singletons(np.array([1, 0], dtype=np.int32))
+    may = np.concatenate([*parts, ends])
+    cells, places = bounds.edges[move.position]
+    allowed = bounds.inner_allowed[move.position]
+    share = popcount(may[places] & allowed[cells]) / np.maximum(popcount(may[places]), 1)
+    wrong = np.zeros(move.cells, dtype=np.bool_)
+    wrong[cells[share < 1]] = True
+    totals = np.bincount(cells, weights=share, minlength=move.cells)
+    mean = totals / np.maximum(np.bincount(cells, minlength=move.cells), 1)
+    chosen = np.flatnonzero(wrong)
+    # Neighbouring cells tend to be wrong together: among equals, jump around.
+    jumps = (chosen * 7919) % max(move.cells, 1)
+    return chosen[np.lexsort((jumps, np.round(mean[chosen], 6)))]
+
+
+def _hit(found: Candidates, hit: Hit) -> Flags:
+    good = np.zeros(len(found), dtype=np.bool_)
+    for slot in hit.slots:
+        good |= hit.allowed[found.cell(int(slot))]
+    return good
+
+
+def passes(
+    domain: Domain, demand: Demand, values: Ids, tally: Tally, *, hits: bool = True
+) -> Flags:
+    """Which states meet the demand; each test sees only what the ones before it left."""
+    left = np.arange(len(values))
+    if hits:
+        for hit in demand.hits:
+            good = hit.allowed[values[left][:, hit.slots]].any(axis=1)
+            tally.prune("hit", len(good) - int(good.sum()))
+            left = left[good]
+    for cover in demand.covers:
+        if len(left) == 0:
+            break
+        good = _covers(domain, cover, values[left][:, cover.slots])
+        tally.prune("cover", len(good) - int(good.sum()))
+        left = left[good]
+    if demand.count is not None and len(left):
+        good = _counts(domain, demand.count, values[left])
+        tally.prune("count", len(good) - int(good.sum()))
+        left = left[good]
+    keep = np.zeros(len(values), dtype=np.bool_)
+    keep[left] = True
+    return keep
+
+
+def _covers(domain: Domain, cover: Cover, values: Ids) -> Flags:
+    """Do the slots together contain every needed term?"""
+    words = np.flatnonzero(cover.need)
+    need = cover.need[words]
+    good = np.ones(len(values), dtype=np.bool_)
+    step = max(1, VALUES_AT_ONCE // (values.shape[1] * len(words)))
+    contains = np.ascontiguousarray(domain.contains[:, words])
+    for start in range(0, len(values), step):
+        together = np.bitwise_or.reduce(contains[values[start : start + step]], axis=1)
+        good[start : start + step] = ((together & need) == need).all(axis=1)
+    return good
+
+
+def _counts(domain: Domain, count: Count, values: Ids) -> Flags:
+    """Is each term copied at most, and at least, as often as the goal wants it?"""
+    rows, size = len(values), len(domain)
+    good = np.ones(rows, dtype=np.bool_)
+    step = max(1, VALUES_AT_ONCE // max(size, values.shape[1]))
+    copies = domain.copies[:, count.terms].astype(np.float64)
+    for start in range(0, rows, step):
+        part = values[start : start + step]
+        keys = (part + np.arange(len(part), dtype=np.int64)[:, None] * size).ravel()
+        for amounts, upper in ((count.least, False), (count.most, True)):
+            weights = np.tile(amounts, len(part))
+            held = np.bincount(keys, weights=weights, minlength=size * len(part))
+            total = held.reshape(len(part), size) @ copies
+            fine = total >= count.wanted if upper else total <= count.wanted
+            if upper:
+                fine |= ~count.only_here
+            good[start : start + step] &= fine.all(axis=1)
+    return good
