@@ -37,6 +37,21 @@ class Tally:
             self.pruned[test] = self.pruned.get(test, 0) + count
 
 
+@dataclass(slots=True)
+class Patience:
+    """Lost when several tests in a row dropped next to nothing: tests only save work, so it is
+    right to stop asking when they no longer pay."""
+
+    left: int = 6
+
+    @property
+    def lost(self) -> bool:
+        return self.left <= 0
+
+    def saw(self, dropped: int, of: int) -> None:
+        self.left = self.left - 1 if dropped * 50 < of else 6
+
+
 @dataclass(slots=True, eq=False)
 class Candidates:
     """Pairs (row of the sources, choice), evaluated cell by cell on demand."""
@@ -92,11 +107,14 @@ class Expander:
             if len(found) == 0:
                 return
             self.tally.prune("cell", found.keep(flags[found.cell(int(cell))]))
-        if not self.move.folded:
-            for hit in self.demand.hits:
-                if len(found) == 0:
-                    return
-                self.tally.prune("hit", found.keep(_hit(found, hit)))
+        patience = Patience()
+        for hit in () if self.move.folded else self.demand.hits:
+            before = len(found)
+            if before == 0 or patience.lost:
+                return
+            dropped = found.keep(_hit(found, hit))
+            self.tally.prune("hit", dropped)
+            patience.saw(dropped, before)
 
     def _finish(
         self, sources: Ids, row: Index, choice: Index
@@ -183,17 +201,16 @@ def passes(
 ) -> Flags:
     """Which states meet the demand; each test sees only what the ones before it left."""
     left = np.arange(len(values))
-    if hits:
-        for hit in demand.hits:
-            good = hit.allowed[values[left][:, hit.slots]].any(axis=1)
-            tally.prune("hit", len(good) - int(good.sum()))
+    for name, tests in (("hit", demand.hits if hits else ()), ("cover", demand.covers)):
+        patience = Patience()
+        for test in tests:
+            if len(left) == 0 or patience.lost:
+                break
+            good = _meets(domain, test, values[left[:, None], test.slots])
+            dropped = len(good) - int(np.count_nonzero(good))
+            tally.prune(name, dropped)
+            patience.saw(dropped, len(good))
             left = left[good]
-    for cover in demand.covers:
-        if len(left) == 0:
-            break
-        good = _covers(domain, cover, values[left][:, cover.slots])
-        tally.prune("cover", len(good) - int(good.sum()))
-        left = left[good]
     if demand.count is not None and len(left):
         good = _counts(domain, demand.count, values[left])
         tally.prune("count", len(good) - int(good.sum()))
@@ -201,6 +218,13 @@ def passes(
     keep = np.zeros(len(values), dtype=np.bool_)
     keep[left] = True
     return keep
+
+
+def _meets(domain: Domain, test: Hit | Cover, values: Ids) -> Flags:
+    if isinstance(test, Hit):
+        good: Flags = test.allowed[values].any(axis=1)
+        return good
+    return _covers(domain, test, values)
 
 
 def _covers(domain: Domain, cover: Cover, values: Ids) -> Flags:

@@ -1,1 +1,1 @@
-"""The sketch language: arrays of terms moved by gathers and packed by folds, some gathers left open."""
+"""The sketch language: arrays of terms moved by gathers and packed by folds, some left open."""

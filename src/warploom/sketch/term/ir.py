@@ -1,7 +1,7 @@
 """What a sketch is: terms, gathers, steps and the program they form.
 
-A program is a flat list of steps in single assignment form; blocks and shadowed names of the text are
-gone by the time it exists. `evaluate.py` says what it means.
+A program is a flat list of steps in single assignment form; blocks and shadowed names of the text
+are gone by the time it exists. `evaluate.py` says what it means.
 """
 
 from __future__ import annotations

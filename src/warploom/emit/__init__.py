@@ -1,0 +1,1 @@
+"""Kernels as text: CUDA C++, OpenCL C and C."""

@@ -1,0 +1,277 @@
+"""A kernel as plain C: the threads of a block become a loop, which a compiler turns into vectors.
+
+Where threads meet (barriers, shuffles) the loop ends and a new one begins. A register that lives
+across such a place becomes an array with one element per thread; names for index expressions are
+computed again, since they are pure. Shared memory is a local array, a shuffle a copy through one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from warploom.emit.dialect import C
+from warploom.emit.parts import header, helpers, source_lane, thread_definitions
+from warploom.emit.simt import SimtPrinter, parameters
+from warploom.emit.value import number_text
+from warploom.index.ir import Const, Expr, Var, substitute, variables
+from warploom.index.laws import simplify
+from warploom.index.ranges import range_of
+from warploom.kernel.check import check
+from warploom.kernel.dtype import DType
+from warploom.kernel.ir import (
+    ArrayParam,
+    Barrier,
+    Cell,
+    For,
+    If,
+    Kernel,
+    Let,
+    Param,
+    Registers,
+    ScalarParam,
+    Shared,
+    Shuffle,
+    Stmt,
+    dtype_of,
+    walk,
+    walk_value,
+)
+from warploom.kernel.predicate import exchanges, predicate_exchanges
+from warploom.kernel.traverse import exprs_in, exprs_of, target_of, values_of
+
+AXES = "xyz"
+
+
+def c(kernel: Kernel) -> str:
+    """The text of the kernel as a C function that runs the whole grid."""
+    check(kernel)
+    body = _CPrinter(predicate_exchanges(kernel)).body()
+    listed = parameters({each.name: _parameter(each) for each in kernel.params})
+    comment = "\n".join(header(kernel)) + "\n"
+    include = "#include <math.h>\n\n" if _needs_math(body) else ""
+    return comment + include + helpers(body, C) + f"void {kernel.name}({listed}) {{\n{body}}}\n"
+
+
+def _needs_math(body: str) -> bool:
+    return any(name in body for name in ("fma", "fmin", "fmax", "INFINITY"))
+
+
+def _parameter(param: Param) -> str:
+    match param:
+        case ScalarParam(name, dtype):
+            return f"const {C.types[dtype]} {name}"
+        case ArrayParam(name, dtype):
+            const = "const " if param.const else ""
+            restrict = C.restrict if param.restrict else ""
+            return f"{const}{C.types[dtype]}*{restrict} {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Statements between two meetings of the threads: one loop over threads runs them all."""
+
+    stmts: tuple[Stmt, ...]
+
+
+def segments(body: tuple[Stmt, ...]) -> Iterator[Segment | Stmt]:
+    """The body as segments, and the statements in which threads meet."""
+    run: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Shared):
+            continue
+        if not exchanges(stmt):
+            run.append(stmt)
+            continue
+        if run:
+            yield Segment(tuple(run))
+            run = []
+        yield stmt
+    if run:
+        yield Segment(tuple(run))
+
+
+def crossing_registers(body: tuple[Stmt, ...]) -> dict[str, Registers]:
+    """The registers used in more than one segment, or exchanged, with their declarations."""
+    declared: dict[str, tuple[Registers, int]] = {}
+    crossing: dict[str, Registers] = {}
+    for number, stmts in enumerate(_segment_lists(body)):
+        for stmt in walk(stmts):
+            if isinstance(stmt, Registers):
+                declared[stmt.name] = (stmt, number)
+            for name in _registers_of(stmt):
+                declaration, home = declared.get(name, (None, number))
+                if declaration is not None and home != number:
+                    crossing[name] = declaration
+    return crossing
+
+
+def _segment_lists(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
+    """Each segment's statements; an exchange stands alone, so that all it uses is crossing."""
+    for part in segments(body):
+        match part:
+            case Segment(stmts):
+                yield stmts
+            case For(_, _, _, inner):
+                yield from _segment_lists(inner)
+            case If(_, then, otherwise):
+                yield from _segment_lists(then)
+                yield from _segment_lists(otherwise)
+            case _:
+                yield (part,)
+
+
+def _registers_of(stmt: Stmt) -> Iterator[str]:
+    target = target_of(stmt)
+    if target is not None:
+        yield target.name
+    for value in values_of(stmt):
+        yield from (part.name for part in walk_value(value) if isinstance(part, Cell))
+
+
+class _CPrinter(SimtPrinter):
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel, C)
+        self.crossing = crossing_registers(kernel.body)
+        self.threads = thread_definitions(kernel)
+
+    def cell(self, cell: Cell) -> str:
+        text = super().cell(cell)
+        return f"{text}[thread]" if cell.name in self.crossing else text
+
+    def body(self) -> str:
+        loops = [(f"block_{axis}", size) for axis, size in zip(AXES, self.kernel.grid, strict=True)]
+        for name, size in reversed(loops):
+            if size is not Const(1):
+                count = self.index(simplify(size, self.bounds))
+                self.lines.open(f"for (int {name} = 0; {name} < {count}; ++{name})")
+        for name, size in loops:
+            if size is Const(1) and self._mentions(name):
+                self.lines.add(f"const int {name} = 0;")
+        self._memory()
+        self._parts(self.kernel.body, {})
+        while self.lines.depth > 1:
+            self.lines.close()
+        return self.lines.text()
+
+    def _mentions(self, name: str) -> bool:
+        return any(
+            name in variables(expr) for stmt in walk(self.kernel.body) for expr in exprs_of(stmt)
+        )
+
+    def _memory(self) -> None:
+        """Shared arrays, registers that outlive a thread loop, and places to exchange."""
+        count = self.kernel.threads
+        for stmt in self.kernel.body:
+            if isinstance(stmt, Shared):
+                self.lines.add(f"{self.type(stmt.dtype)} {stmt.name}[{stmt.size}];")
+        for stmt in self.crossing.values():
+            size = "" if stmt.size is None else f"[{stmt.size}]"
+            self.lines.add(f"{self.type(stmt.dtype)} {stmt.name}{size}[{count}];")
+        exchanged = {
+            dtype_of(each.value): None
+            for each in walk(self.kernel.body)
+            if isinstance(each, Shuffle)
+        }
+        for dtype in exchanged:
+            self.lines.add(f"{self.type(dtype)} {_buffer(dtype)}[{count}];")
+
+    def _parts(self, body: tuple[Stmt, ...], lets: Mapping[str, Expr]) -> None:
+        known = dict(lets)
+        for part in segments(body):
+            match part:
+                case Segment(stmts):
+                    self._segment(stmts, known)
+                    known |= {each.name: each.expr for each in stmts if isinstance(each, Let)}
+                case For(_, _, _, inner):
+                    if part.counts:
+                        self.loop_head(part)
+                        self._parts(inner, known)
+                        self.lines.close()
+                case If(condition, then, otherwise):
+                    self._meeting_branch(_inlined(condition, known), then, otherwise, known)
+                case Shuffle():
+                    self._exchange(part, known)
+                case Barrier():
+                    pass
+                case _:
+                    raise AssertionError(f"threads do not meet in {part}")
+
+    def _meeting_branch(
+        self,
+        condition: Expr,
+        then: tuple[Stmt, ...],
+        otherwise: tuple[Stmt, ...],
+        lets: Mapping[str, Expr],
+    ) -> None:
+        self.lines.open(f"if ({self.index(condition)})")
+        self._parts(then, lets)
+        if otherwise:
+            self.lines.close("} else {")
+            self.lines.depth += 1
+            self._parts(otherwise, lets)
+        self.lines.close()
+
+    def _segment(self, stmts: tuple[Stmt, ...], lets: Mapping[str, Expr]) -> None:
+        own = {each.name for each in walk(stmts) if isinstance(each, Let)}
+        exprs = [expr for stmt in walk(stmts) for expr in exprs_of(stmt)]
+        if not any(self._prints(stmt) for stmt in stmts):
+            for stmt in stmts:  # names only: remember their bounds for later loops
+                if isinstance(stmt, Let):
+                    self.bounds[stmt.name] = range_of(stmt.expr, self.bounds)
+            return
+        self._thread_loop(exprs, {name: lets[name] for name in lets if name not in own})
+        self.statements(stmts)
+        self.lines.close()
+
+    def _prints(self, stmt: Stmt) -> bool:
+        if isinstance(stmt, Registers):
+            return stmt.name not in self.crossing or stmt.initial is not None
+        return not isinstance(stmt, Let)
+
+    def _thread_loop(self, exprs: list[Expr], lets: Mapping[str, Expr]) -> None:
+        """Opens a loop over threads and defines the names that the expressions use."""
+        self.lines.open(f"for (int thread = 0; thread < {self.kernel.threads}; ++thread)")
+        definitions = {**self.threads, **lets}
+        needed: set[str] = set()
+        pending = [name for expr in exprs for name in variables(expr)]
+        while pending:
+            name = pending.pop()
+            if name in definitions and name not in needed:
+                needed.add(name)
+                pending.extend(variables(definitions[name]))
+        for name, expr in definitions.items():
+            if name in needed:
+                self.bounds[name] = range_of(expr, self.bounds)
+                self._define(name, self.index(simplify(expr, self.bounds)))
+
+    def declaration(self, stmt: Registers | Shared) -> None:
+        if not isinstance(stmt, Registers) or stmt.name not in self.crossing:
+            super().declaration(stmt)
+        elif stmt.initial is not None:
+            number = number_text(stmt.initial, stmt.dtype, self.dialect)[1]
+            for i in [""] if stmt.size is None else [f"[{i}]" for i in range(stmt.size)]:
+                self.lines.add(f"{stmt.name}{i}[thread] = {number};")
+
+    def _exchange(self, stmt: Shuffle, lets: Mapping[str, Expr]) -> None:
+        buffer = _buffer(dtype_of(stmt.value))
+        source = Var("thread") - Var("lane") + source_lane(stmt, self.kernel.warp_size)
+        offered = [expr for part in walk_value(stmt.value) for expr in exprs_in(part)]
+        self._thread_loop(offered, lets)
+        self.lines.add(f"{buffer}[thread] = {self.value(stmt.value)};")
+        self.lines.close()
+        wanted = [source] + ([] if stmt.target.index is None else [stmt.target.index])
+        self._thread_loop(wanted, lets)
+        self.lines.add(f"{self.cell(stmt.target)} = {buffer}[{self.index(source)}];")
+        self.lines.close()
+
+
+def _inlined(expr: Expr, lets: Mapping[str, Expr]) -> Expr:
+    """The expression without names: earlier names first, as each may use those before it."""
+    for name in reversed(list(lets)):
+        expr = substitute(expr, {name: lets[name]})
+    return expr
+
+
+def _buffer(dtype: DType) -> str:
+    return f"exchange_{dtype!r}"

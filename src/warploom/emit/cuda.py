@@ -1,0 +1,173 @@
+"""A kernel as CUDA C++ text that NVRTC and nvcc compile as it is."""
+
+from __future__ import annotations
+
+from warploom.emit.dialect import CUDA
+from warploom.emit.parts import header, helpers
+from warploom.emit.simt import SimtPrinter, parameters, plus, shifted
+from warploom.errors import EmitError
+from warploom.index.ir import Binary, Const, Expr
+from warploom.kernel.check import check
+from warploom.kernel.dtype import DType
+from warploom.kernel.ir import (
+    ArrayParam,
+    Cell,
+    Kernel,
+    Load,
+    Param,
+    ScalarParam,
+    Shuffle,
+    Store,
+    walk,
+)
+
+_VECTOR = {
+    DType.F32: "float",
+    DType.F64: "double",
+    DType.I32: "int",
+    DType.U32: "uint",
+    DType.I64: "longlong",
+    DType.U64: "ulonglong",
+    DType.I16: "short",
+    DType.U16: "ushort",
+    DType.I8: "char",
+    DType.U8: "uchar",
+}
+_SHUFFLE = {
+    "idx": "__shfl_sync",
+    "up": "__shfl_up_sync",
+    "down": "__shfl_down_sync",
+    "xor": "__shfl_xor_sync",
+}
+HARDWARE_WARP = 32
+
+
+def cuda(kernel: Kernel) -> str:
+    """The kernel as text: header comment, constant structures, helpers, the function."""
+    check(kernel)
+    if kernel.warp_size > HARDWARE_WARP:
+        raise EmitError(
+            f"CUDA has warps of {HARDWARE_WARP} lanes, the kernel has {kernel.warp_size}",
+            advice="instantiate the kernel for 32 lanes",
+        )
+    body = _CudaPrinter(kernel).body()
+    structs = "".join(
+        f"struct {each.name}_values {{\n  {CUDA.types[each.dtype]} at[{_size(each)}];\n}};\n\n"
+        for each in kernel.arrays
+        if each.space == "constant"
+    )
+    bounds = f"__launch_bounds__({kernel.threads}{_min_blocks(kernel)})"
+    listed = parameters({each.name: _parameter(each) for each in kernel.params})
+    head = f'extern "C" __global__ void {bounds}\n{kernel.name}({listed}) {{\n'
+    comment = "\n".join(header(kernel)) + "\n"
+    return comment + helpers(body, CUDA) + structs + head + body + "}\n"
+
+
+def _min_blocks(kernel: Kernel) -> str:
+    return f", {kernel.min_blocks}" if kernel.min_blocks else ""
+
+
+def _size(array: ArrayParam) -> int:
+    assert isinstance(array.size, Const)
+    return array.size.value
+
+
+def _parameter(param: Param) -> str:
+    match param:
+        case ScalarParam(name, dtype):
+            return f"const {CUDA.types[dtype]} {name}"
+        case ArrayParam(name) if param.space == "constant":
+            return f"const __grid_constant__ {name}_values {name}"
+        case ArrayParam(name, dtype):
+            const = "const " if param.const else ""
+            restrict = CUDA.restrict if param.restrict else ""
+            return f"{const}{CUDA.types[dtype]}*{restrict} {name}"
+
+
+class _CudaPrinter(SimtPrinter):
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel, CUDA)
+
+    def extra_variables(self) -> set[str]:
+        # Warps narrower than the hardware's need a mask of their own lanes.
+        narrow = self.kernel.warp_size < HARDWARE_WARP
+        shuffles = any(isinstance(each, Shuffle) for each in walk(self.kernel.body))
+        return {"thread"} if narrow and shuffles else set()
+
+    def cell(self, cell: Cell) -> str:
+        text = super().cell(cell)
+        return text.replace("[", ".at[", 1) if cell.name in self.constants else text
+
+    def shuffle(self, stmt: Shuffle) -> None:
+        width = self.kernel.warp_size
+        lane = self.index(_without_modulo(stmt.lane, width) if stmt.mode == "idx" else stmt.lane)
+        mask, tail = "0xffffffffu", ""
+        if width < HARDWARE_WARP:
+            first = f"(thread & {HARDWARE_WARP - 1 - (width - 1)})"
+            mask, tail = f"{hex((1 << width) - 1)}u << {first}", f", {width}"
+        call = f"{_SHUFFLE[stmt.mode]}({mask}, {self.value(stmt.value)}, {lane}{tail})"
+        self.lines.add(f"{self.cell(stmt.target)} = {call};")
+
+    def element(self, stmt: Load, offset: int) -> str:
+        text = super().element(stmt, offset)
+        return f"__ldcs(&{text})" if stmt.streaming and self._is_global(stmt.array) else text
+
+    def store_text(self, stmt: Store, offset: int, value: str) -> str:
+        if stmt.streaming and self._is_global(stmt.array):
+            return f"__stcs(&{stmt.array}[{self.index(plus(stmt.index, offset))}], {value});"
+        return super().store_text(stmt, offset, value)
+
+    def _is_global(self, array: str) -> bool:
+        return any(each.name == array for each in self.kernel.arrays)
+
+    def load(self, stmt: Load) -> None:
+        if stmt.width == 1:
+            super().load(stmt)
+            return
+        vector = _vector(stmt.target.dtype, stmt.width)
+        pointer = f"reinterpret_cast<const {vector}*>(&{super().element(stmt, 0)})"
+        fetched = f"__ldcs({pointer})" if stmt.streaming else f"*{pointer}"
+        if stmt.predicate is None:
+            self.lines.open("")
+        else:
+            self.lines.open(f"if ({self.index(stmt.predicate)})")
+        self.lines.add(f"const {vector} part = {fetched};")
+        for offset, axis in zip(range(stmt.width), "xyzw", strict=False):
+            self.lines.add(f"{self.cell(shifted(stmt.target, offset))} = part.{axis};")
+        if stmt.predicate is not None:
+            self.lines.close("} else {")
+            self.lines.depth += 1
+            for offset in range(stmt.width):
+                target = self.cell(shifted(stmt.target, offset))
+                self.lines.add(f"{target} = {self.other(stmt)};")
+        self.lines.close()
+
+    def store(self, stmt: Store) -> None:
+        if stmt.width == 1:
+            super().store(stmt)
+            return
+        assert isinstance(stmt.value, Cell)
+        vector = _vector(stmt.value.dtype, stmt.width)
+        cells = ", ".join(self.cell(shifted(stmt.value, i)) for i in range(stmt.width))
+        value = f"make_{vector}({cells})"
+        pointer = f"reinterpret_cast<{vector}*>(&{stmt.array}[{self.index(stmt.index)}])"
+        guard = "" if stmt.predicate is None else f"if ({self.index(stmt.predicate)}) "
+        if stmt.streaming:
+            self.lines.add(f"{guard}__stcs({pointer}, {value});")
+        else:
+            self.lines.add(f"{guard}*{pointer} = {value};")
+
+
+def _vector(dtype: DType, width: int) -> str:
+    if dtype.bytes * width > 16:
+        raise EmitError(f"{width} elements of {dtype!r} are more than one access of 16 bytes")
+    return f"{_VECTOR[dtype]}{width}"
+
+
+def _without_modulo(lane: Expr, width: int) -> Expr:
+    """The hardware looks at the low bits of a lane number only."""
+    match lane:
+        case Binary("%", inner, Const(size)) if size == width:
+            return inner
+        case _:
+            return lane

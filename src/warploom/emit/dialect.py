@@ -1,0 +1,92 @@
+"""How each language of the C family spells what a kernel says: one table per language."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from warploom.kernel.dtype import DType
+
+Language = Literal["cuda", "opencl", "c"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Spellings. `thread` and `block` give the hardware's coordinates by axis x, y, z."""
+
+    language: Language
+    types: dict[DType, str]
+    thread: tuple[str, str, str]
+    block: tuple[str, str, str]
+    shared: str
+    barrier: str
+    warp_barrier: str
+    restrict: str
+    helper_qualifiers: str
+    unroll: str
+    # The suffix of functions on f32 ("f" in C: fmaf, fminf).
+    single: str
+    infinity: str
+    ternary_minimum: bool = False
+
+
+_C_TYPES = {
+    DType.F32: "float",
+    DType.F64: "double",
+    DType.I32: "int",
+    DType.U32: "unsigned int",
+    DType.I64: "long long",
+    DType.U64: "unsigned long long",
+    DType.I16: "short",
+    DType.U16: "unsigned short",
+    DType.I8: "signed char",
+    DType.U8: "unsigned char",
+}
+
+CUDA = Dialect(
+    language="cuda",
+    types=_C_TYPES,
+    thread=("threadIdx.x", "threadIdx.y", "threadIdx.z"),
+    block=("blockIdx.x", "blockIdx.y", "blockIdx.z"),
+    shared="__shared__",
+    barrier="__syncthreads();",
+    warp_barrier="__syncwarp();",
+    restrict=" __restrict__",
+    helper_qualifiers="static __device__ __forceinline__",
+    unroll="#pragma unroll",
+    single="f",
+    infinity="__longlong_as_double(0x7ff0000000000000LL)",
+)
+
+OPENCL = Dialect(
+    language="opencl",
+    types=_C_TYPES
+    | {DType.I64: "long", DType.U64: "ulong", DType.U32: "uint", DType.U8: "uchar"}
+    | {DType.U16: "ushort", DType.I8: "char"},
+    thread=("get_local_id(0)", "get_local_id(1)", "get_local_id(2)"),
+    block=("get_group_id(0)", "get_group_id(1)", "get_group_id(2)"),
+    shared="__local",
+    barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+    warp_barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+    restrict=" restrict",
+    helper_qualifiers="static",
+    unroll="#pragma unroll",
+    single="",
+    infinity="INFINITY",
+)
+
+C = Dialect(
+    language="c",
+    types=_C_TYPES,
+    thread=("thread", "0", "0"),
+    block=("block_x", "block_y", "block_z"),
+    shared="",
+    barrier="",
+    warp_barrier="",
+    restrict=" restrict",
+    helper_qualifiers="static inline",
+    unroll="",
+    single="f",
+    infinity="INFINITY",
+    ternary_minimum=True,
+)

@@ -1,0 +1,111 @@
+"""A kernel as OpenCL C text; lanes exchange by sub-group shuffles or through local memory."""
+
+from __future__ import annotations
+
+from warploom.emit.dialect import OPENCL
+from warploom.emit.parts import header, helpers, source_lane
+from warploom.emit.simt import SimtPrinter, parameters
+from warploom.index.ir import Var
+from warploom.index.laws import simplify
+from warploom.kernel.check import check
+from warploom.kernel.dtype import DType
+from warploom.kernel.ir import (
+    ArrayParam,
+    Barrier,
+    Kernel,
+    Param,
+    ScalarParam,
+    Shuffle,
+    Stmt,
+    dtype_of,
+)
+from warploom.kernel.ir import walk as walk_stmts
+from warploom.kernel.predicate import predicate_exchanges
+
+
+def opencl(kernel: Kernel, subgroups: bool = False) -> str:
+    """The text of the kernel.
+
+    With `subgroups` lanes exchange by `sub_group_shuffle`; the device must then have sub-groups of
+    the kernel's warp size. Otherwise they meet at barriers and exchange through local memory.
+    """
+    check(kernel)
+    kernel = kernel if subgroups else predicate_exchanges(kernel)
+    printer = _SubgroupPrinter(kernel) if subgroups else _LocalPrinter(kernel)
+    body = printer.body()
+    x, y, z = kernel.block
+    listed = parameters({each.name: _parameter(each) for each in kernel.params})
+    size = f"__attribute__((reqd_work_group_size({x}, {y}, {z})))"
+    head = f"__kernel {size}\nvoid {kernel.name}({listed}) {{\n"
+    comment = "\n".join(header(kernel)) + "\n"
+    return comment + _extensions(kernel, subgroups) + helpers(body, OPENCL) + head + body + "}\n"
+
+
+def _extensions(kernel: Kernel, subgroups: bool) -> str:
+    lines = []
+    shuffles = [each for each in walk_stmts(kernel.body) if isinstance(each, Shuffle)]
+    if subgroups and shuffles:
+        lines.append("#pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable")
+    if any(each.dtype is DType.F64 for each in kernel.params):
+        lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _parameter(param: Param) -> str:
+    match param:
+        case ScalarParam(name, dtype):
+            return f"const {OPENCL.types[dtype]} {name}"
+        case ArrayParam(name, dtype) if param.space == "constant":
+            return f"__constant {OPENCL.types[dtype]}* {name}"
+        case ArrayParam(name, dtype):
+            const = "const " if param.const else ""
+            restrict = OPENCL.restrict if param.restrict else ""
+            return f"__global {const}{OPENCL.types[dtype]}*{restrict} {name}"
+
+
+class _SubgroupPrinter(SimtPrinter):
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel, OPENCL)
+
+    def shuffle(self, stmt: Shuffle) -> None:
+        lane = self.index(simplify(source_lane(stmt, self.kernel.warp_size), self.bounds))
+        call = f"sub_group_shuffle({self.value(stmt.value)}, {lane})"
+        self.lines.add(f"{self.cell(stmt.target)} = {call};")
+
+    def statement(self, stmt: Stmt) -> None:
+        if isinstance(stmt, Barrier) and stmt.scope == "warp":
+            self.lines.add("sub_group_barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
+        else:
+            super().statement(stmt)
+
+
+class _LocalPrinter(SimtPrinter):
+    """A shuffle is: everyone puts a value down, all meet, everyone picks one up, all meet."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel, OPENCL)
+        self.exchanged = {
+            dtype_of(each.value): None
+            for each in walk_stmts(kernel.body)
+            if isinstance(each, Shuffle)
+        }
+
+    def extra_variables(self) -> set[str]:
+        return {"thread", "lane"} if self.exchanged else set()
+
+    def prologue(self) -> None:
+        for dtype in self.exchanged:
+            self.lines.add(f"__local {self.type(dtype)} {_buffer(dtype)}[{self.kernel.threads}];")
+        super().prologue()
+
+    def shuffle(self, stmt: Shuffle) -> None:
+        buffer = _buffer(dtype_of(stmt.value))
+        source = Var("thread") - Var("lane") + source_lane(stmt, self.kernel.warp_size)
+        self.lines.add(f"{buffer}[thread] = {self.value(stmt.value)};")
+        self.lines.add("barrier(CLK_LOCAL_MEM_FENCE);")
+        self.lines.add(f"{self.cell(stmt.target)} = {buffer}[{self.index(source)}];")
+        self.lines.add("barrier(CLK_LOCAL_MEM_FENCE);")
+
+
+def _buffer(dtype: DType) -> str:
+    return f"exchange_{dtype!r}"

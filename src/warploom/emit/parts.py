@@ -1,0 +1,136 @@
+"""What all texts share: the header comment, parameters, helper functions, indented lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from warploom.emit.dialect import Dialect
+from warploom.index.ir import Binary, Const, Expr, Var, select, variables
+from warploom.index.laws import simplify
+from warploom.index.show import c_helpers, show
+from warploom.kernel.ir import Kernel, Shuffle, walk
+from warploom.kernel.traverse import exprs_of
+
+HELPERS = ("floor_div", "floor_mod", "shift_left")
+
+
+class Lines:
+    """Text lines with two-space indentation."""
+
+    def __init__(self, depth: int = 0) -> None:
+        self.lines: list[str] = []
+        self.depth = depth
+
+    def add(self, text: str) -> None:
+        self.lines.append("  " * self.depth + text if text else "")
+
+    def open(self, text: str) -> None:
+        self.add(text + " {")
+        self.depth += 1
+
+    def close(self, text: str = "}") -> None:
+        self.depth -= 1
+        self.add(text)
+
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
+def comment_lines(text: str) -> list[str]:
+    """Any text as `//` lines; a trailing backslash would swallow the next line of code."""
+    lines = []
+    for line in text.split("\n"):
+        clean = "".join(ch if ch.isprintable() else " " for ch in line).rstrip().rstrip("\\")
+        lines.append(f"// {clean}".rstrip())
+    return lines
+
+
+def header(kernel: Kernel) -> list[str]:
+    """What the kernel does (its doc, with fill and verdict if it has them) and how to launch it."""
+    lines = comment_lines(kernel.doc) if kernel.doc else []
+    grid = " x ".join(show(simplify(size)) for size in _trim(kernel.grid))
+    block = " x ".join(str(size) for size in _trim_ints(kernel.block))
+    lines += comment_lines(f"Launch: ({grid}) blocks of {block} threads.")
+    for condition in kernel.requires:
+        lines += comment_lines(f"Requires: {show(condition)}.")
+    return lines
+
+
+def _trim(sizes: tuple[Expr, Expr, Expr]) -> list[Expr]:
+    kept = list(sizes)
+    while len(kept) > 1 and kept[-1] is Const(1):
+        kept.pop()
+    return kept
+
+
+def _trim_ints(sizes: tuple[int, int, int]) -> list[int]:
+    kept = list(sizes)
+    while len(kept) > 1 and kept[-1] == 1:
+        kept.pop()
+    return kept
+
+
+def helpers(body: str, dialect: Dialect) -> str:
+    """The helper functions that a text calls; nothing if it calls none."""
+    if not any(f"{name}(" in body for name in HELPERS):
+        return ""
+    functions = c_helpers(qualifiers=dialect.helper_qualifiers).split("\n}\n")
+    used = [
+        function + "\n}\n"
+        for function in functions
+        if any(f" {name}(" in function and f"{name}(" in body for name in HELPERS)
+    ]
+    return "".join(used) + "\n"
+
+
+def used_variables(kernel: Kernel, more: Iterable[Expr] = ()) -> frozenset[str]:
+    """Every index variable that some expression of the kernel's body mentions."""
+    names: set[str] = set()
+    for stmt in walk(kernel.body):
+        for expr in exprs_of(stmt):
+            names |= variables(expr)
+        if isinstance(stmt, Shuffle):
+            names |= variables(source_lane(stmt, kernel.warp_size))
+    for expr in more:
+        names |= variables(expr)
+    return frozenset(names)
+
+
+def source_lane(stmt: Shuffle, warp_size: int) -> Expr:
+    """The lane a shuffle reads, as an expression: always within the warp."""
+    lane, by = Var("lane"), stmt.lane
+    match stmt.mode:
+        case "idx":
+            within = isinstance(by, Binary) and by.op == "%" and by.right is Const(warp_size)
+            return by if within else by % warp_size
+        case "xor":
+            return lane ^ by
+        case "up":
+            return select((lane - by).lt(0), lane, lane - by)
+        case "down":
+            return select((lane + by).ge(warp_size), lane, lane + by)
+
+
+def thread_definitions(kernel: Kernel) -> dict[str, Expr]:
+    """The thread variables from the linear thread number, as expressions."""
+    thread = Var("thread")
+    x, y, _ = kernel.block
+    flat = kernel.block[1] == kernel.block[2] == 1
+    return {
+        "thread_x": thread if flat else thread % x,
+        "thread_y": thread // x % y,
+        "thread_z": thread // (x * y),
+        "lane": thread % kernel.warp_size,
+        "warp": thread // kernel.warp_size,
+    }
+
+
+def linear_thread(kernel: Kernel) -> Expr:
+    """The linear thread number from its coordinates."""
+    x, y, z = kernel.block
+    total: Expr = Var("thread_x")
+    if y > 1 or z > 1:
+        total = total + Var("thread_y") * x
+    if z > 1:
+        total = total + Var("thread_z") * (x * y)
+    return total

@@ -1,0 +1,227 @@
+"""The shared part of CUDA C++ and OpenCL C: every thread runs the text as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from warploom.emit.dialect import Dialect
+from warploom.emit.parts import Lines, comment_lines, linear_thread, used_variables
+from warploom.emit.value import CHOICE, ValuePrinter, number_text
+from warploom.errors import EmitError
+from warploom.index.ir import Expr, Var
+from warploom.index.ranges import range_of
+from warploom.index.show import c_text
+from warploom.kernel.bounds import Bounds, static_bounds
+from warploom.kernel.dtype import DType
+from warploom.kernel.ir import (
+    Assign,
+    Barrier,
+    Cell,
+    Comment,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Registers,
+    Shared,
+    Shuffle,
+    Stmt,
+    Store,
+    Value,
+)
+
+AXES = "xyz"
+
+
+class SimtPrinter:
+    """Prints the body of a kernel; a language overrides the few methods in which it differs."""
+
+    def __init__(self, kernel: Kernel, dialect: Dialect) -> None:
+        self.kernel = kernel
+        self.dialect = dialect
+        self.lines = Lines(depth=1)
+        self.bounds: Bounds = static_bounds(kernel)
+        self.values = ValuePrinter(dialect, self.index, self.cell)
+        self.constants = {each.name for each in kernel.arrays if each.space == "constant"}
+
+    # -- spelling
+
+    def index(self, expr: Expr) -> str:
+        return c_text(expr, self.bounds)
+
+    def cell(self, cell: Cell) -> str:
+        return cell.name if cell.index is None else f"{cell.name}[{self.index(cell.index)}]"
+
+    def value(self, value: Value, least: int = 0) -> str:
+        return self.values.text(value, least)
+
+    def type(self, dtype: DType) -> str:
+        return self.dialect.types[dtype]
+
+    def zero(self, dtype: DType) -> str:
+        return number_text(0, dtype, self.dialect)[1]
+
+    # -- the text
+
+    def body(self) -> str:
+        """The lines between the braces of the kernel function."""
+        self.prologue()
+        self.statements(self.kernel.body)
+        return self.lines.text()
+
+    def prologue(self) -> None:
+        """Names for the coordinates that the kernel uses."""
+        used = set(used_variables(self.kernel)) | self.extra_variables()
+        flat = self.kernel.block[1] == self.kernel.block[2] == 1
+        if used & {"lane", "warp"}:
+            used.add("thread")
+        if "thread" in used and not flat:
+            used |= {"thread_x", "thread_y"} | ({"thread_z"} if self.kernel.block[2] > 1 else set())
+        for axis, name in enumerate(AXES):
+            if f"block_{name}" in used:
+                self._define(f"block_{name}", f"(int){self.dialect.block[axis]}")
+        for axis, name in enumerate(AXES):
+            if f"thread_{name}" in used:
+                self._define(f"thread_{name}", f"(int){self.dialect.thread[axis]}")
+        if "thread" in used:
+            if flat:
+                self._define("thread", f"(int){self.dialect.thread[0]}")
+            else:
+                self._define("thread", self.index(linear_thread(self.kernel)))
+        width = self.kernel.warp_size
+        for name, expr in (("lane", Var("thread") % width), ("warp", Var("thread") // width)):
+            if name in used:
+                self._define(name, self.index(expr))
+
+    def extra_variables(self) -> set[str]:
+        """Index variables that the language's own spellings need."""
+        return set()
+
+    def _define(self, name: str, text: str) -> None:
+        self.lines.add(f"const int {name} = {text};")
+
+    def statements(self, body: tuple[Stmt, ...]) -> None:
+        for stmt in body:
+            self.statement(stmt)
+
+    def statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case Let(name, expr):
+                self.bounds[name] = range_of(expr, self.bounds)
+                self._define(name, self.index(expr))
+            case Registers() | Shared():
+                self.declaration(stmt)
+            case Assign(target, value):
+                self.lines.add(f"{self.cell(target)} = {self.value(value)};")
+            case Load():
+                self.load(stmt)
+            case Store():
+                self.store(stmt)
+            case For():
+                self.loop(stmt)
+            case If():
+                self.branch(stmt)
+            case Barrier(scope):
+                block = scope == "block"
+                self.lines.add(self.dialect.barrier if block else self.dialect.warp_barrier)
+            case Shuffle():
+                self.shuffle(stmt)
+            case Comment(text):
+                for line in comment_lines(text):
+                    self.lines.add(line)
+            case _:
+                assert_never(stmt)
+
+    def declaration(self, stmt: Registers | Shared) -> None:
+        size = "" if stmt.size is None else f"[{stmt.size}]"
+        if isinstance(stmt, Shared):
+            self.lines.add(f"{self.dialect.shared} {self.type(stmt.dtype)} {stmt.name}{size};")
+        else:
+            self.lines.add(f"{self.type(stmt.dtype)} {stmt.name}{size}{self.initial(stmt)};")
+
+    def initial(self, stmt: Registers) -> str:
+        if stmt.initial is None:
+            return ""
+        number = number_text(stmt.initial, stmt.dtype, self.dialect)[1]
+        if stmt.size is None:
+            return f" = {number}"
+        return " = {" + ", ".join([number] * stmt.size) + "}"
+
+    def loop(self, stmt: For) -> None:
+        if not stmt.counts:
+            return
+        if stmt.unroll and self.dialect.unroll:
+            self.lines.add(self.dialect.unroll)
+        self.loop_head(stmt)
+        self.statements(stmt.body)
+        self.lines.close()
+
+    def loop_head(self, stmt: For) -> None:
+        self.bounds[stmt.var] = (stmt.counts[0], stmt.counts[-1])
+        step = f"++{stmt.var}" if stmt.step == 1 else f"{stmt.var} += {stmt.step}"
+        head = f"int {stmt.var} = {stmt.start}; {stmt.var} < {stmt.stop}; {step}"
+        self.lines.open(f"for ({head})")
+
+    def branch(self, stmt: If) -> None:
+        self.lines.open(f"if ({self.index(stmt.condition)})")
+        self.statements(stmt.then)
+        if stmt.otherwise:
+            self.lines.close("} else {")
+            self.lines.depth += 1
+            self.statements(stmt.otherwise)
+        self.lines.close()
+
+    # -- memory: one element at a time unless the language has wider accesses
+
+    def load(self, stmt: Load) -> None:
+        for offset in range(stmt.width):
+            target = self.cell(shifted(stmt.target, offset))
+            fetched = self.element(stmt, offset)
+            if stmt.predicate is not None:
+                fetched = (
+                    f"{self.values.condition(stmt.predicate)} ? {fetched} : {self.other(stmt)}"
+                )
+            self.lines.add(f"{target} = {fetched};")
+
+    def other(self, stmt: Load) -> str:
+        """What a load gives where its predicate is false."""
+        if stmt.otherwise is None:
+            return self.zero(stmt.target.dtype)
+        return self.value(stmt.otherwise, CHOICE)
+
+    def element(self, stmt: Load, offset: int) -> str:
+        return f"{stmt.array}[{self.index(plus(stmt.index, offset))}]"
+
+    def store(self, stmt: Store) -> None:
+        guard = "" if stmt.predicate is None else f"if ({self.index(stmt.predicate)}) "
+        for offset in range(stmt.width):
+            stored = stmt.value if stmt.width == 1 else shifted(stmt.value, offset)
+            value = self.value(stored)
+            self.lines.add(guard + self.store_text(stmt, offset, value))
+
+    def store_text(self, stmt: Store, offset: int, value: str) -> str:
+        return f"{stmt.array}[{self.index(plus(stmt.index, offset))}] = {value};"
+
+    def shuffle(self, stmt: Shuffle) -> None:
+        raise EmitError(f"{self.dialect.language} has no shuffle for '{stmt.target.name}'")
+
+
+def plus(expr: Expr, offset: int) -> Expr:
+    return expr + offset if offset else expr
+
+
+def shifted(value: Value, offset: int) -> Cell:
+    """The register `offset` places after an element of a register array."""
+    if offset == 0 and isinstance(value, Cell):
+        return value
+    if not isinstance(value, Cell) or value.index is None:
+        raise EmitError("an access of several elements needs a register array")
+    return Cell(value.name, value.index + offset, value.dtype)
+
+
+def parameters(texts: Mapping[str, str]) -> str:
+    """The parameter list, one line each if it is long."""
+    flat = ", ".join(texts.values())
+    return flat if len(flat) <= 70 else "\n    " + ",\n    ".join(texts.values())

@@ -1,0 +1,166 @@
+"""What an index expression means; this file is the definition of the language.
+
+Values are 64-bit integers. `//` and `%` round towards minus infinity, as in Python; bit operations
+see two's complement; comparisons and `and`, `or`, `not` give 0 or 1. Undefined are: division by
+zero, a shift by less than 0 or more than 63, and a value that leaves 64 bits. The first two raise
+CheckError; the third raises on Python ints and wraps on arrays. `select` does not guard: both sides
+must be defined. A rewrite may turn an undefined expression into a defined one.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import CheckError
+from warploom.index.ir import (
+    TRUTHS,
+    Binary,
+    BinaryOp,
+    Const,
+    Expr,
+    Select,
+    Unary,
+    UnaryOp,
+    Var,
+    fold_up,
+    rebuild,
+    select,
+)
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Value: TypeAlias = "int | Ints"
+
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
+MAX_SHIFT = 63
+
+# Each meaning serves Python ints and arrays alike.
+_BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "and": lambda left, right: (left != 0) & (right != 0),
+    "or": lambda left, right: (left != 0) | (right != 0),
+}
+_UNARY: dict[UnaryOp, Callable[[Any], Any]] = {
+    "-": operator.neg,
+    "not": lambda operand: operand == 0,
+}
+
+
+def evaluate(expr: Expr, env: Mapping[str, int | npt.NDArray[Any]]) -> int | Ints:
+    """The value of `expr`; arrays broadcast, and a shared part is computed once.
+
+    >>> evaluate((3 - Var("x")) % 4, {"x": np.arange(6)})
+    array([3, 2, 1, 0, 3, 2])
+    """
+    values = {name: _as_value(name, value) for name, value in env.items()}
+
+    def visit(part: Expr, parts: tuple[Value, ...]) -> Value:
+        if not isinstance(part, Var):
+            return apply(part, parts)
+        if part.name not in values:
+            raise CheckError(f"the variable '{part.name}' has no value")
+        return values[part.name]
+
+    return fold_up(expr, visit)
+
+
+def apply(part: Const | Unary | Binary | Select, values: tuple[Value, ...]) -> Value:
+    """One operation, on the values of its children."""
+    match part:
+        case Const(value):
+            return _in_range(value)
+        case Unary(op, _):
+            return _finish(op, _UNARY[op](values[0]))
+        case Binary(op, _, _):
+            return _binary(op, *values)
+        case Select():
+            return _choose(*values)
+        case _:
+            assert_never(part)
+
+
+def _binary(op: BinaryOp, left: Value, right: Value) -> Value:
+    if op in ("//", "%") and np.any(right == 0):
+        raise CheckError(f"division by zero in '{op}'")
+    if op in ("<<", ">>") and not np.all((right >= 0) & (right <= MAX_SHIFT)):
+        raise CheckError(f"'{op}' by less than 0 or more than {MAX_SHIFT} bits")
+    return _finish(op, _BINARY[op](left, right))
+
+
+def totalise(expr: Expr) -> tuple[Expr, Expr]:
+    """An expression that is defined everywhere and equals `expr` where the second one is true.
+
+    x // y  →  x // (1 if y == 0 else y),  y != 0
+    """
+    conditions: list[Expr] = []
+
+    def visit(part: Expr, parts: tuple[Expr, ...]) -> Expr:
+        match part:
+            case Binary("//" | "%" as op, _, _) if not _is_const(parts[1], 1, HIGHEST):
+                left, right = parts
+                conditions.append(right.ne(0))
+                return Binary(op, left, select(right.eq(0), 1, right))
+            case Binary("<<" | ">>" as op, _, _) if not _is_const(parts[1], 0, MAX_SHIFT):
+                left, right = parts
+                allowed = right.ge(0).and_(right.le(MAX_SHIFT))
+                conditions.append(allowed)
+                return Binary(op, left, select(allowed, right, 0))
+        return rebuild(part, parts)
+
+    total = fold_up(expr, visit)
+    defined: Expr = Const(1)
+    for condition in dict.fromkeys(conditions):
+        defined = defined.and_(condition)
+    return total, defined
+
+
+def _is_const(expr: Expr, low: int, high: int) -> bool:
+    return isinstance(expr, Const) and low <= expr.value <= high
+
+
+def _choose(condition: Value, then: Value, otherwise: Value) -> Value:
+    if isinstance(condition, int):
+        return then if condition else otherwise
+    return np.where(condition != 0, then, otherwise)
+
+
+def _finish(op: str, result: Any) -> Value:
+    if isinstance(result, int):
+        return _in_range(int(result))
+    return np.asarray(result, dtype=np.int64) if op in TRUTHS else result
+
+
+def _in_range(value: int) -> int:
+    if not LOWEST <= value <= HIGHEST:
+        raise CheckError("a value leaves 64 bits")
+    return value
+
+
+def _as_value(name: str, value: int | npt.NDArray[Any]) -> Value:
+    if isinstance(value, np.ndarray) and value.ndim:
+        if value.dtype.kind not in "iub":
+            raise CheckError(f"the variable '{name}' holds {value.dtype}, not integers")
+        return value.astype(np.int64, copy=False)
+    try:
+        return _in_range(int(operator.index(value)))
+    except TypeError:
+        raise CheckError(f"the variable '{name}' is not an integer") from None

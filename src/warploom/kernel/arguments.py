@@ -1,0 +1,247 @@
+"""Do the arguments of a launch fit the kernel? One rule for the simulator and every device.
+
+In come descriptions of the arguments; out go the scalars, those left out inferred from the sizes
+of the arrays, and the grid. Everything is checked before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from warploom.errors import DeviceError
+from warploom.index.evaluate import evaluate
+from warploom.index.ir import Binary, Const, Expr, Var, variables, walk
+from warploom.index.ranges import Ranges
+from warploom.index.show import show
+from warploom.kernel.dtype import DType
+from warploom.kernel.flow import thread_variables
+from warploom.kernel.ir import ArrayParam, For, If, Kernel, Let, Param, ScalarParam, Stmt
+from warploom.kernel.traverse import exprs_of
+
+MAX_GRID = (2**31 - 1, 65535, 65535)
+INT_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a launch needs to know of an array argument, wherever its data is."""
+
+    size: int
+    dtype: DType
+    contiguous: bool = True
+    writable: bool = True
+
+
+Argument: TypeAlias = "Described | int | float"
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Arguments that fit: a number for each scalar parameter, and the grid."""
+
+    scalars: dict[str, int | float]
+    grid: tuple[int, int, int]
+
+    @property
+    def blocks(self) -> int:
+        x, y, z = self.grid
+        return x * y * z
+
+
+def bind(
+    kernel: Kernel, arguments: Sequence[Argument], named: Mapping[str, int | float] | None = None
+) -> Binding:
+    """Matches arguments with parameters: all of them in order, or the arrays alone.
+
+    Scalars may also be named; a scalar that is nowhere given is inferred from an array's size.
+    """
+    arrays, scalars = _match(kernel, arguments, dict(named or {}))
+    for param in kernel.arrays:
+        _check_array(param, arrays[param.name])
+    _infer(kernel, arrays, scalars)
+    integers = _checked_scalars(kernel, scalars)
+    for param in kernel.arrays:
+        _check_size(param, arrays[param.name], integers)
+    for condition in kernel.requires:
+        if not evaluate(condition, integers):
+            raise DeviceError(f"'{kernel.name}' requires {show(condition)}{_given(integers)}")
+    return Binding(scalars, _grid(kernel, integers))
+
+
+def describe_numpy(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Described:
+    known = {each.value: each for each in DType}
+    name = array.dtype.name
+    if name not in known or not array.dtype.isnative:
+        raise DeviceError(
+            f"kernels have no element type {array.dtype}", advice="use " + ", ".join(known)
+        )
+    return Described(array.size, known[name], array.flags.c_contiguous, array.flags.writeable)
+
+
+def _match(
+    kernel: Kernel, arguments: Sequence[Argument], scalars: dict[str, int | float]
+) -> tuple[dict[str, Described], dict[str, int | float]]:
+    unknown = sorted(scalars.keys() - {each.name for each in kernel.scalars})
+    if unknown:
+        raise DeviceError(f"'{kernel.name}' has no scalar parameter '{unknown[0]}'")
+    params: Sequence[Param] = kernel.params
+    if len(arguments) != len(params):
+        params = [p for p in params if isinstance(p, ArrayParam)]
+    if len(arguments) != len(params):
+        wanted = ", ".join(param.name for param in kernel.params)
+        raise DeviceError(
+            f"'{kernel.name}' takes ({wanted}), but {len(arguments)} arguments are given",
+            advice="give all of them in order, or the arrays alone",
+        )
+    arrays: dict[str, Described] = {}
+    for param, argument in zip(params, arguments, strict=True):
+        match param, argument:
+            case ArrayParam(name), Described():
+                arrays[name] = argument
+            case ScalarParam(name), int() | float():
+                scalars[name] = argument
+            case ArrayParam(name), _:
+                raise DeviceError(f"'{name}' must be an array, not a number")
+            case _:
+                raise DeviceError(f"'{param.name}' must be a number, not an array")
+    return arrays, scalars
+
+
+def _check_array(param: ArrayParam, given: Described) -> None:
+    if given.dtype is not param.dtype:
+        raise DeviceError(
+            f"'{param.name}' holds {given.dtype.value}, but the kernel takes {param.dtype.value}",
+            advice="convert the array first; nothing was computed",
+        )
+    if given.size == 0:
+        raise DeviceError(f"'{param.name}' is empty", advice="give at least one element")
+    if not given.contiguous:
+        raise DeviceError(
+            f"'{param.name}' is not contiguous", advice="make a contiguous copy of it first"
+        )
+    if not param.const and not given.writable:
+        raise DeviceError(f"'{param.name}' is written, but the array is read-only")
+
+
+def _infer(
+    kernel: Kernel, arrays: Mapping[str, Described], scalars: dict[str, int | float]
+) -> None:
+    """Solves `size(n) = actual size` for scalars that are still unknown."""
+    for param in kernel.arrays:
+        names = variables(param.size) - scalars.keys()
+        if len(names) == 1:
+            name = next(iter(names))
+            solved = _solve(param.size, name, arrays[param.name].size, scalars)
+            if solved is not None:
+                scalars[name] = solved
+
+
+def _solve(size: Expr, name: str, value: int, known: Mapping[str, int | float]) -> int | None:
+    """The integer at which `size` equals `value`, for sums and products with one unknown."""
+    match size:
+        case Var():
+            return value
+        case Binary("+" | "-" | "*" as op, left, right):
+            inner, other = (left, right) if name in variables(left) else (right, left)
+            if name in variables(other) or (op == "-" and inner is right):
+                return None
+            constant = int(evaluate(other, _integers(known)))
+            if op == "*":
+                if constant == 0 or value % constant:
+                    return None
+                return _solve(inner, name, value // constant, known)
+            return _solve(inner, name, value + (constant if op == "-" else -constant), known)
+        case _:
+            return None
+
+
+def _integers(scalars: Mapping[str, int | float]) -> dict[str, int]:
+    return {name: value for name, value in scalars.items() if isinstance(value, int)}
+
+
+def _checked_scalars(kernel: Kernel, scalars: Mapping[str, int | float]) -> dict[str, int]:
+    for param in kernel.scalars:
+        if param.name not in scalars:
+            raise DeviceError(
+                f"'{param.name}' is not given and does not follow from the arrays",
+                advice=f"give it by name: {param.name}=…",
+            )
+        value = scalars[param.name]
+        if not param.dtype.is_float:
+            bounds = np.iinfo(param.dtype.numpy)
+            if not isinstance(value, int) or not bounds.min <= value <= bounds.max:
+                raise DeviceError(f"'{param.name}' must be an {param.dtype.value}, not {value}")
+    return _integers(scalars)
+
+
+def _check_size(param: ArrayParam, given: Described, integers: Mapping[str, int]) -> None:
+    wanted = evaluate(param.size, integers)
+    if wanted != given.size:
+        formula = "" if isinstance(param.size, Const) else f"{show(param.size)} = "
+        raise DeviceError(
+            f"'{param.name}' has {given.size} elements, but the kernel needs {formula}{wanted}"
+            + _given(integers)
+        )
+
+
+def _given(integers: Mapping[str, int]) -> str:
+    if not integers:
+        return ""
+    return " with " + ", ".join(f"{name} = {value}" for name, value in integers.items())
+
+
+def _grid(kernel: Kernel, integers: Mapping[str, int]) -> tuple[int, int, int]:
+    x, y, z = (int(evaluate(size, integers)) for size in kernel.grid)
+    for size, limit in zip((x, y, z), MAX_GRID, strict=True):
+        if not 1 <= size <= limit:
+            raise DeviceError(
+                f"'{kernel.name}' cannot be launched with a grid of {x} × {y} × {z} blocks"
+                + _given(integers)
+            )
+    return x, y, z
+
+
+def check_indices(kernel: Kernel, binding: Binding) -> None:
+    """Raises DeviceError if some index expression may leave 32 bits in this launch."""
+    bounds: dict[str, tuple[int, int]] = {
+        name: (int(each.min()), int(each.max())) for name, each in thread_variables(kernel).items()
+    }
+    for name, size in zip(("block_x", "block_y", "block_z"), binding.grid, strict=True):
+        bounds[name] = (0, size - 1)
+    bounds |= {n: (v, v) for n, v in binding.scalars.items() if isinstance(v, int)}
+    _check_body_indices(kernel, kernel.body, bounds)
+
+
+def _check_body_indices(
+    kernel: Kernel, body: tuple[Stmt, ...], outer: Mapping[str, tuple[int, int]]
+) -> None:
+    bounds = dict(outer)
+    for stmt in body:
+        ranges = Ranges(bounds)
+        for expr in exprs_of(stmt):
+            _check_width(kernel, expr, ranges)
+        match stmt:
+            case Let(name, expr):
+                bounds[name] = ranges.of(expr)
+            case For(var, _, _, inner) if len(stmt.counts):
+                first, last = stmt.counts[0], stmt.counts[-1]
+                _check_body_indices(kernel, inner, bounds | {var: (first, last)})
+            case If(_, then, otherwise):
+                _check_body_indices(kernel, then, bounds)
+                _check_body_indices(kernel, otherwise, bounds)
+            case _:
+                pass
+
+
+def _check_width(kernel: Kernel, expr: Expr, ranges: Ranges) -> None:
+    for part in walk(expr):
+        low, high = ranges.of(part)
+        if low < -INT_MAX - 1 or high > INT_MAX:
+            raise DeviceError(
+                f"'{kernel.name}': {show(part)} leaves 32 bits in this launch",
+                advice="launch over a part of the array at a time",
+            )

@@ -1,0 +1,66 @@
+"""Between which values the index variables of a kernel lie, whatever the launch.
+
+Arrays are never empty, so a scalar that is an array's size is at least 1; other facts about
+scalars come from the kernel's requirements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warploom.index.ir import Binary, Const, Expr, Var
+from warploom.kernel.dtype import DType
+from warploom.kernel.flow import thread_variables
+from warploom.kernel.ir import Kernel
+
+INT_MIN, INT_MAX = -(2**31), 2**31 - 1
+
+Bounds = dict[str, tuple[int, int]]
+
+
+def static_bounds(kernel: Kernel) -> Bounds:
+    """Bounds of the built-in variables and integer scalars, both ends included."""
+    bounds: Bounds = {
+        name: (int(each.min()), int(each.max())) for name, each in thread_variables(kernel).items()
+    }
+    for name, size in zip(("block_x", "block_y", "block_z"), kernel.grid, strict=True):
+        bounds[name] = (0, size.value - 1 if isinstance(size, Const) else INT_MAX)
+    return bounds | scalar_bounds(kernel)
+
+
+def scalar_bounds(kernel: Kernel) -> Bounds:
+    """What is known of the integer scalars before a launch."""
+    lows = {each.name: INT_MIN for each in kernel.scalars if each.dtype is DType.I32}
+    for array in kernel.arrays:
+        for name, low in _from_size(array.size):
+            lows[name] = max(lows[name], low)
+    for condition in kernel.requires:
+        for name, low in _from_condition(condition):
+            lows[name] = max(lows[name], low)
+    return {name: (low, INT_MAX) for name, low in lows.items()}
+
+
+def _from_size(size: Expr) -> Iterator[tuple[str, int]]:
+    match size:
+        case Var(name):
+            yield name, 1
+        case Binary("*", Var(name), Const(times)) | Binary("*", Const(times), Var(name)):
+            if times > 0:
+                yield name, 1
+        case _:
+            return
+
+
+def _from_condition(condition: Expr) -> Iterator[tuple[str, int]]:
+    match condition:
+        case Binary("and", left, right):
+            yield from _from_condition(left)
+            yield from _from_condition(right)
+        case Binary(">=", Var(name), Const(low)) | Binary("<=", Const(low), Var(name)):
+            yield name, low
+        case Binary(">", Var(name), Const(below)) | Binary("<", Const(below), Var(name)):
+            yield name, below + 1
+        case Binary("==", Var(name), Const(value)):
+            yield name, value
+        case _:
+            return

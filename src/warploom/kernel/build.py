@@ -1,0 +1,300 @@
+"""A light way to write kernels in Python: calls and subscripts append statements.
+
+>>> from warploom.kernel.dtype import f32
+>>> k = Builder("double", block=128, doc="y[i] = 2 x[i]")
+>>> n = k.scalar("n")
+>>> x, y = k.array("x", f32, n, const=True), k.array("y", f32, n)
+>>> k.grid(ceil_div(n, 128))
+>>> i = k.let("i", k.block_x * 128 + k.thread)
+>>> v = k.register("v", f32)
+>>> k.set(v, x.at(i, when=i.lt(n)))
+>>> y.put(i, v * 2, when=i.lt(n))
+>>> k.done().name
+'double'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from warploom.errors import CheckError
+from warploom.index.ir import Const, Expr, Var, lift
+from warploom.kernel.check import check
+from warploom.kernel.dtype import DType
+from warploom.kernel.ir import (
+    BUILT_IN,
+    Arithmetic,
+    ArrayParam,
+    Assign,
+    Barrier,
+    Cast,
+    Cell,
+    Choose,
+    Comment,
+    For,
+    FromIndex,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Operation,
+    Param,
+    Registers,
+    ScalarParam,
+    Scope,
+    Shared,
+    Shuffle,
+    ShuffleMode,
+    Space,
+    Stmt,
+    Store,
+    Value,
+    number_like,
+)
+from warploom.kernel.laws import distribute
+
+Index: TypeAlias = Expr | int
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A load or shuffle whose target is not known yet: assign it to a register."""
+
+    stmt: Load | Shuffle
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A global or shared array, as the builder hands it out."""
+
+    builder: Builder
+    name: str
+    dtype: DType
+
+    def __getitem__(self, index: Index) -> Pending:
+        return self.at(index)
+
+    def __setitem__(self, index: Index, value: Value | float) -> None:
+        self.put(index, value)
+
+    def at(
+        self,
+        index: Index,
+        *,
+        when: Expr | None = None,
+        otherwise: Value | float | None = None,
+        width: int = 1,
+        streaming: bool = False,
+    ) -> Pending:
+        """Reads; where `when` is false the result is `otherwise`, by default zero."""
+        target = Cell("", None, self.dtype)
+        other = None if otherwise is None else number_like(otherwise, target)
+        return Pending(Load(target, self.name, lift(index), when, other, width, streaming))
+
+    def put(
+        self,
+        index: Index,
+        value: Value | float,
+        *,
+        when: Expr | None = None,
+        width: int = 1,
+        streaming: bool = False,
+    ) -> None:
+        stored = number_like(value, Cell("", None, self.dtype))
+        self.builder.add(Store(self.name, lift(index), stored, when, width, streaming))
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterArray:
+    """A register array (or constant array) whose elements are read and written by subscript."""
+
+    builder: Builder
+    name: str
+    dtype: DType
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: Index) -> Cell:
+        return Cell(self.name, lift(index), self.dtype)
+
+    def __setitem__(self, index: Index, value: Value | Pending | float) -> None:
+        self.builder.set(self[index], value)
+
+
+class Builder:
+    """Collects parameters and statements; `done` gives the checked kernel."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        block: int | tuple[int, ...],
+        doc: str = "",
+        warp_size: int = 32,
+        min_blocks: int = 0,
+    ) -> None:
+        sizes = (block,) if isinstance(block, int) else tuple(block)
+        x, y, z = sizes + (1,) * (3 - len(sizes))
+        self._head = Kernel(
+            name, (), (x, y, z), (Const(1), Const(1), Const(1)), (), doc, (), min_blocks, warp_size
+        )
+        self._params: list[Param] = []
+        self._requires: list[Expr] = []
+        self._open: list[list[Stmt]] = [[]]
+
+    def __getattr__(self, name: str) -> Var:
+        """The built-in index variables: `k.thread`, `k.lane`, `k.block_x` …"""
+        if name in BUILT_IN:
+            return Var(name)
+        raise AttributeError(f"a kernel builder has no {name!r}")
+
+    # -- parameters
+
+    def scalar(self, name: str) -> Var:
+        """An integer parameter, usable in index expressions."""
+        self._params.append(ScalarParam(name))
+        return Var(name)
+
+    def number(self, name: str, dtype: DType) -> Cell:
+        """A scalar parameter that is a value."""
+        self._params.append(ScalarParam(name, dtype))
+        return Cell(name, None, dtype)
+
+    def array(
+        self, name: str, dtype: DType, size: Index, *, const: bool = False, restrict: bool = True
+    ) -> Array:
+        self._params.append(ArrayParam(name, dtype, lift(size), const, restrict))
+        return Array(self, name, dtype)
+
+    def constant(self, name: str, dtype: DType, size: int) -> RegisterArray:
+        """A small array passed by value, which threads read through the constant bank."""
+        space: Space = "constant"
+        self._params.append(ArrayParam(name, dtype, lift(size), True, True, space))
+        return RegisterArray(self, name, dtype, size)
+
+    def grid(self, x: Index, y: Index = 1, z: Index = 1) -> None:
+        self._head = replace(self._head, grid=(lift(x), lift(y), lift(z)))
+
+    def require(self, condition: Expr) -> None:
+        """A condition on scalar parameters that every launch must meet."""
+        self._requires.append(condition)
+
+    # -- statements
+
+    def add(self, stmt: Stmt) -> None:
+        self._open[-1].append(stmt)
+
+    def extend(self, stmts: tuple[Stmt, ...]) -> None:
+        self._open[-1].extend(stmts)
+
+    def let(self, name: str, expr: Index) -> Var:
+        self.add(Let(name, lift(expr)))
+        return Var(name)
+
+    def register(self, name: str, dtype: DType, initial: float | None = None) -> Cell:
+        self.add(Registers(name, dtype, None, initial))
+        return Cell(name, None, dtype)
+
+    def registers(
+        self, name: str, dtype: DType, size: int, initial: float | None = None
+    ) -> RegisterArray:
+        self.add(Registers(name, dtype, size, initial))
+        return RegisterArray(self, name, dtype, size)
+
+    def shared(self, name: str, dtype: DType, size: int) -> Array:
+        self.add(Shared(name, dtype, size))
+        return Array(self, name, dtype)
+
+    def set(self, target: Cell, value: Value | Pending | float) -> None:
+        """Assigns a value, a number, or the result of a load or shuffle."""
+        if isinstance(value, Pending):
+            self.add(replace(value.stmt, target=target))
+        else:
+            self.add(Assign(target, number_like(value, target)))
+
+    def shuffle(self, value: Value, lane: Index, mode: ShuffleMode = "idx") -> Pending:
+        if not isinstance(value, Arithmetic):
+            raise CheckError("a shuffle offers a register's value", advice="load it first")
+        return Pending(Shuffle(Cell("", None, DType.F32), value, lift(lane), mode))
+
+    def barrier(self, scope: Scope = "block") -> None:
+        self.add(Barrier(scope))
+
+    def comment(self, text: str) -> None:
+        self.add(Comment(text))
+
+    @contextmanager
+    def loop(
+        self, var: str, start: int, stop: int | None = None, step: int = 1, *, unroll: bool = True
+    ) -> Iterator[Var]:
+        """`with k.loop("i", 3) as i:`; bounds as in `range`."""
+        first, last = (0, start) if stop is None else (start, stop)
+        with self._body() as body:
+            yield Var(var)
+        self.add(For(var, first, last, tuple(body), step, unroll))
+
+    @contextmanager
+    def when(self, condition: Expr) -> Iterator[None]:
+        with self._body() as body:
+            yield
+        self.add(If(condition, tuple(body)))
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """The other branch of the `when` just closed."""
+        if not self._open[-1] or not isinstance(self._open[-1][-1], If):
+            raise CheckError("`otherwise` must follow a `when`")
+        branch = self._open[-1].pop()
+        with self._body() as body:
+            yield
+        assert isinstance(branch, If)
+        self.add(replace(branch, otherwise=tuple(body)))
+
+    @contextmanager
+    def _body(self) -> Iterator[list[Stmt]]:
+        self._open.append([])
+        yield self._open[-1]
+        self._open.pop()
+
+    def raw(self) -> Kernel:
+        """The kernel as it was written, not checked."""
+        if len(self._open) != 1:
+            raise CheckError("a loop or condition is still open")
+        return replace(
+            self._head,
+            params=tuple(self._params),
+            requires=tuple(self._requires),
+            body=tuple(self._open[0]),
+        )
+
+    def done(self) -> Kernel:
+        """The kernel with register arrays indexed by constants only, checked."""
+        kernel = distribute(self.raw())
+        check(kernel)
+        return kernel
+
+
+def ceil_div(value: Index, by: int) -> Expr:
+    return (lift(value) + (by - 1)) // by
+
+
+def fma(a: Value, b: Value, c: Value) -> Operation:
+    """`a·b + c`, rounded once."""
+    return Operation("fma", (a, b, c))
+
+
+def choose(condition: Expr, then: Value, otherwise: Value | float) -> Choose:
+    return Choose(condition, then, number_like(otherwise, then))
+
+
+def cast(dtype: DType, value: Value) -> Cast:
+    return Cast(dtype, value)
+
+
+def from_index(expr: Index, dtype: DType = DType.I32) -> FromIndex:
+    return FromIndex(lift(expr), dtype)

@@ -1,0 +1,286 @@
+"""When a kernel is well formed: `check(kernel)` raises one CheckError or returns nothing.
+
+This file looks at names, types and parameters; `flow.py` follows the program with its loops
+unrolled, for what depends on order: initialisation, bounds, uniformity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from warploom.errors import CheckError
+from warploom.index.ir import Const, Expr, variables
+from warploom.kernel.dtype import DType
+from warploom.kernel.flow import check_flow
+from warploom.kernel.ir import (
+    ARITY,
+    BUILT_IN,
+    INTEGER_ONLY,
+    ArrayParam,
+    Assign,
+    Cell,
+    Choose,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Operation,
+    Registers,
+    ScalarParam,
+    Shared,
+    Shuffle,
+    Stmt,
+    Store,
+    Value,
+    dtype_of,
+    walk_value,
+)
+from warploom.kernel.traverse import exprs_of, target_of, values_of
+
+MAX_THREADS = 1024
+MAX_SHARED_BYTES = 48 * 1024
+MAX_CONSTANT_BYTES = 4 * 1024
+VECTOR_WIDTHS = (1, 2, 4)
+
+Declaration: TypeAlias = ArrayParam | ScalarParam | Registers | Shared | Let | For
+
+# Words that one of the output languages keeps for itself, or that our texts use.
+RESERVED = BUILT_IN | frozenset(
+    re.findall(
+        r"\w+",
+        """auto bool break case char const constant continue default do double else enum extern
+        float for global goto half if inline int kernel local long main max min private register
+        restrict return short signed sizeof static struct switch typedef uint union unsigned void
+        volatile while class delete new operator template this throw try using virtual fma t
+        floor_div floor_mod shift_left exchange threadIdx blockIdx blockDim gridDim""",
+    )
+)
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
+
+
+def check(kernel: Kernel) -> None:
+    """Raises CheckError unless the kernel is well formed."""
+    _check_shape(kernel)
+    scope: dict[str, Declaration] = {}
+    for param in kernel.params:
+        _declare(scope, param.name, param)
+    _check_params(kernel)
+    _check_body(kernel.body, scope, kernel, top=True)
+    check_flow(kernel)
+
+
+def _check_shape(kernel: Kernel) -> None:
+    _check_name(kernel.name)
+    if min(kernel.block) < 1 or kernel.threads > MAX_THREADS:
+        raise CheckError(
+            f"'{kernel.name}': a block of {kernel.block} threads cannot be launched",
+            advice=f"each side at least 1, and at most {MAX_THREADS} threads together",
+        )
+    if kernel.warp_size < 1 or kernel.warp_size & (kernel.warp_size - 1) or kernel.warp_size > 64:
+        raise CheckError(
+            f"a warp of {kernel.warp_size} lanes", advice="use a power of two up to 64"
+        )
+
+
+def _check_params(kernel: Kernel) -> None:
+    integers = {each.name for each in kernel.scalars if each.dtype is DType.I32}
+    for array in kernel.arrays:
+        _check_scalars_only(array.size, integers, f"the size of '{array.name}'")
+        if array.space == "constant":
+            _check_constant(array)
+    for size in kernel.grid:
+        _check_scalars_only(size, integers, "the grid")
+    for condition in kernel.requires:
+        _check_scalars_only(condition, integers, "a requirement")
+
+
+def _check_constant(array: ArrayParam) -> None:
+    if not isinstance(array.size, Const) or array.size.value < 1:
+        raise CheckError(f"the constant array '{array.name}' needs a constant size of at least 1")
+    if array.size.value * array.dtype.bytes > MAX_CONSTANT_BYTES:
+        raise CheckError(
+            f"the constant array '{array.name}' is larger than {MAX_CONSTANT_BYTES} bytes",
+            advice="pass it as a global array",
+        )
+
+
+def _check_scalars_only(expr: Expr, allowed: set[str], what: str) -> None:
+    other = sorted(variables(expr) - allowed)
+    if other:
+        raise CheckError(f"{what} uses '{other[0]}', which is no i32 scalar parameter")
+
+
+def _check_name(name: str) -> None:
+    if not _IDENTIFIER.match(name) or name in RESERVED:
+        raise CheckError(
+            f"'{name}' cannot be a name",
+            advice="letters, digits and '_' only, a letter first, no word of C, CUDA or OpenCL",
+        )
+
+
+def _declare(scope: dict[str, Declaration], name: str, what: Declaration) -> None:
+    _check_name(name)
+    if name in scope:
+        raise CheckError(f"the name '{name}' is used twice", advice="rename one of the two")
+    scope[name] = what
+
+
+def _check_body(
+    body: tuple[Stmt, ...], outer: Mapping[str, Declaration], kernel: Kernel, top: bool = False
+) -> None:
+    scope = dict(outer)
+    for stmt in body:
+        if isinstance(stmt, Shared) and not top:
+            raise CheckError(f"'{stmt.name}': shared arrays are declared at the top of a kernel")
+        _check_statement(stmt, scope, kernel)
+        match stmt:
+            case Let(name) | Registers(name) | Shared(name):
+                _check_declared_size(stmt)
+                _declare(scope, name, stmt)
+            case For(var, _, _, inner, step):
+                if step < 1:
+                    raise CheckError(f"the loop over '{var}' has step {step}, not at least 1")
+                inside = dict(scope)
+                _declare(inside, var, stmt)
+                _check_body(inner, inside, kernel)
+            case If(_, then, otherwise):
+                _check_body(then, scope, kernel)
+                _check_body(otherwise, scope, kernel)
+            case _:
+                pass
+    if top:
+        _check_shared_total(body)
+
+
+def _check_declared_size(stmt: Let | Registers | Shared) -> None:
+    if not isinstance(stmt, Let) and stmt.size is not None and stmt.size < 1:
+        raise CheckError(f"the array '{stmt.name}' has {stmt.size} elements, not at least 1")
+
+
+def _check_shared_total(body: Iterable[Stmt]) -> None:
+    total = sum(each.size * each.dtype.bytes for each in body if isinstance(each, Shared))
+    if total > MAX_SHARED_BYTES:
+        raise CheckError(
+            f"the kernel uses {total} bytes of shared memory",
+            advice=f"a block may declare at most {MAX_SHARED_BYTES}; use smaller tiles",
+        )
+
+
+def _check_statement(stmt: Stmt, scope: Mapping[str, Declaration], kernel: Kernel) -> None:
+    for expr in exprs_of(stmt):
+        for name in sorted(variables(expr) - BUILT_IN):
+            _check_index_variable(name, scope)
+    for value in values_of(stmt):
+        check_value(value, scope)
+    target = target_of(stmt)
+    if target is not None:
+        _check_register(target, scope)
+    match stmt:
+        case Assign(cell, value):
+            _same(cell.dtype, dtype_of(value), f"'{cell.name}'")
+        case Load(cell, array, _, _, otherwise, width):
+            _same(cell.dtype, _memory(array, scope).dtype, f"a load of '{array}'")
+            if otherwise is not None:
+                _same(cell.dtype, dtype_of(otherwise), f"a load of '{array}'")
+            _check_width(width, cell)
+        case Store(array, _, value, _, width):
+            memory = _memory(array, scope)
+            if isinstance(memory, ArrayParam) and memory.const:
+                raise CheckError(f"'{array}' is const but is stored to")
+            _same(memory.dtype, dtype_of(value), f"a store to '{array}'")
+            _check_width(width, value)
+        case Shuffle(cell, value):
+            _same(cell.dtype, dtype_of(value), "a shuffle")
+            if kernel.threads % kernel.warp_size:
+                raise CheckError(
+                    f"a block of {kernel.threads} threads has a partial warp, but lanes exchange",
+                    advice=f"make the block a multiple of {kernel.warp_size} threads",
+                )
+        case _:
+            pass
+
+
+def _check_index_variable(name: str, scope: Mapping[str, Declaration]) -> None:
+    match scope.get(name):
+        case Let() | For():
+            return
+        case ScalarParam(_, dtype) if dtype is DType.I32:
+            return
+        case None:
+            raise CheckError(f"the index variable '{name}' is not defined here")
+        case _:
+            raise CheckError(
+                f"'{name}' is used in an index expression, but is no integer known there",
+                advice="indices use threads, blocks, loop counters and i32 scalar parameters",
+            )
+
+
+def _memory(name: str, scope: Mapping[str, Declaration]) -> ArrayParam | Shared:
+    match scope.get(name):
+        case ArrayParam() as array if array.space == "global":
+            return array
+        case Shared() as array:
+            return array
+        case _:
+            raise CheckError(f"'{name}' is no global or shared array that is known here")
+
+
+def _check_register(cell: Cell, scope: Mapping[str, Declaration]) -> None:
+    declared = scope.get(cell.name)
+    if not isinstance(declared, Registers):
+        raise CheckError(f"'{cell.name}' is no register that is known here")
+    _check_cell(cell, declared.dtype, declared.size)
+
+
+def _check_cell(cell: Cell, dtype: DType, size: int | None) -> None:
+    _same(cell.dtype, dtype, f"'{cell.name}'")
+    if (cell.index is None) != (size is None):
+        kind = "one number" if size is None else "an array"
+        raise CheckError(f"'{cell.name}' is {kind} and is not used as such")
+
+
+def check_value(value: Value, scope: Mapping[str, Declaration]) -> None:
+    """Every read is of something declared, and operators get operands of one type."""
+    for part in walk_value(value):
+        match part:
+            case Cell(name):
+                match scope.get(name):
+                    case Registers(_, dtype, size):
+                        _check_cell(part, dtype, size)
+                    case ScalarParam(_, dtype):
+                        _check_cell(part, dtype, None)
+                    case ArrayParam() as array if array.space == "constant":
+                        _check_cell(part, array.dtype, 1)
+                    case _:
+                        raise CheckError(f"'{name}' is no register or number that is known here")
+            case Operation():
+                _check_operation(part)
+            case Choose(_, then, otherwise):
+                _same(dtype_of(then), dtype_of(otherwise), "a select")
+            case _:
+                pass
+
+
+def _check_operation(value: Operation) -> None:
+    if len(value.operands) != ARITY[value.op]:
+        raise CheckError(f"'{value.op}' takes {ARITY[value.op]} operands")
+    first = dtype_of(value.operands[0])
+    for other in value.operands[1:]:
+        _same(first, dtype_of(other), f"'{value.op}'")
+    if value.op in INTEGER_ONLY and first.is_float:
+        raise CheckError(f"'{value.op}' is for integers, not {first!r}")
+
+
+def _same(left: DType, right: DType, where: str) -> None:
+    if left is not right:
+        raise CheckError(f"{where} mixes {left!r} and {right!r}", advice="cast one of the two")
+
+
+def _check_width(width: int, value: Value) -> None:
+    if width not in VECTOR_WIDTHS:
+        raise CheckError(f"an access of {width} elements", advice="use 1, 2 or 4")
+    if width > 1 and not (isinstance(value, Cell) and value.index is not None):
+        raise CheckError("an access of several elements needs a register array")

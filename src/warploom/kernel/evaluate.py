@@ -1,0 +1,450 @@
+"""What a kernel means: whole blocks in lock-step on NumPy arrays, counted as hardware would count.
+
+`run` takes a kernel and its arguments, writes the results into the arrays and returns a Report.
+Every per-thread quantity is an array (blocks, threads). An access outside an array, a race within
+a barrier epoch, a read of shared memory nobody wrote, or an exchange with a lane that is not there
+raises DeviceError naming array, cell, block and thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import DeviceError
+from warploom.index.evaluate import evaluate as evaluate_index
+from warploom.index.ir import Expr, operations
+from warploom.kernel.arguments import Binding, bind, describe_numpy
+from warploom.kernel.arithmetic import Numbers, apply, convert
+from warploom.kernel.dtype import DType
+from warploom.kernel.flow import thread_variables
+from warploom.kernel.ir import (
+    Assign,
+    Barrier,
+    Cast,
+    Cell,
+    Choose,
+    Comment,
+    For,
+    FromIndex,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Number,
+    Operation,
+    Registers,
+    Shared,
+    Shuffle,
+    Stmt,
+    Store,
+    Value,
+    walk,
+)
+from warploom.kernel.report import Report
+from warploom.machine.banks import bank_use
+from warploom.machine.coalesce import traffic
+from warploom.machine.epochs import Epochs, Race
+
+BATCH_THREADS = 1 << 16
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Array = npt.NDArray[Any]
+
+cost_of = lru_cache(maxsize=4096)(operations)
+
+
+def run(
+    kernel: Kernel,
+    arguments: Sequence[Array | int | float],
+    named: Mapping[str, int | float] | None = None,
+    *,
+    races: bool = True,
+) -> Report:
+    """Runs the kernel on NumPy arrays, in place. Arguments as in `arguments.bind`."""
+    plain = [_plain(each) for each in arguments]
+    described = [describe_numpy(each) if isinstance(each, np.ndarray) else each for each in plain]
+    binding = bind(kernel, described, named)
+    given = [each for each in plain if isinstance(each, np.ndarray)]
+    arrays = {
+        param.name: array.reshape(-1) for param, array in zip(kernel.arrays, given, strict=True)
+    }
+    report = Report(binding.grid, kernel.threads)
+    stored = {each.array for each in walk(kernel.body) if isinstance(each, Store)}
+    epochs = {
+        name: Epochs(len(array), kernel.threads, kernel.warp_size)
+        for name, array in arrays.items()
+        if races and name in stored
+    }
+    per_batch = max(1, BATCH_THREADS // kernel.threads)
+    for first in range(0, binding.blocks, per_batch):
+        blocks = np.arange(first, min(first + per_batch, binding.blocks), dtype=np.int64)
+        Batch(kernel, binding, arrays, blocks, report, dict(epochs), races).run(kernel.body)
+    return report
+
+
+def _plain(argument: Array | int | float) -> Array | int | float:
+    if isinstance(argument, np.generic):
+        return argument.item()  # type: ignore[no-any-return]
+    if isinstance(argument, np.ndarray | int | float):
+        return argument
+    raise DeviceError(
+        f"the simulator takes NumPy arrays and numbers, not {type(argument).__name__}"
+    )
+
+
+@dataclass(slots=True)
+class Memory:
+    """An array in shared memory: one row per block, and which cells hold something."""
+
+    data: Array
+    written: Mask
+
+
+@dataclass(slots=True)
+class Batch:
+    """Some blocks of a launch, run together."""
+
+    kernel: Kernel
+    binding: Binding
+    arrays: dict[str, Array]
+    blocks: Ints
+    report: Report
+    epochs: dict[str, Epochs]
+    races: bool
+    env: dict[str, Any] = field(default_factory=dict)
+    registers: dict[str, Array] = field(default_factory=dict)
+    shared: dict[str, Memory] = field(default_factory=dict)
+    block_epoch: Ints = field(init=False)
+    warp_epoch: Ints = field(init=False)
+
+    def __post_init__(self) -> None:
+        threads = thread_variables(self.kernel)
+        x, y, _ = self.binding.grid
+        column = self.blocks[:, None]
+        self.env = {name: each[None, :] for name, each in threads.items()}
+        self.env |= {
+            "block_x": column % x,
+            "block_y": column // x % y,
+            "block_z": column // (x * y),
+        }
+        self.env |= {n: v for n, v in self.binding.scalars.items() if isinstance(v, int)}
+        # Barriers passed by each thread; a block barrier counts for both.
+        self.block_epoch = np.zeros(self.shape, dtype=np.int64)
+        self.warp_epoch = np.zeros(self.shape, dtype=np.int64)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.blocks), self.kernel.threads
+
+    def run(self, body: tuple[Stmt, ...]) -> None:
+        self._body(body, np.ones(self.shape, dtype=bool))
+
+    def _body(self, body: tuple[Stmt, ...], active: Mask) -> None:
+        for stmt in body:
+            self._step(stmt, active)
+
+    def _step(self, stmt: Stmt, active: Mask) -> None:
+        match stmt:
+            case Let(name, expr):
+                self.env[name] = self.index(expr, active)
+            case Registers() | Shared():
+                self._declare(stmt)
+            case Assign(target, value):
+                self._write_register(target, self.value(value, active), active)
+            case Load():
+                self._load(stmt, active)
+            case Store():
+                self._store(stmt, active)
+            case For():
+                self._loop(stmt, active)
+            case If():
+                self._branch(stmt, active)
+            case Barrier():
+                self._barrier(stmt, active)
+            case Shuffle():
+                self._shuffle(stmt, active)
+            case Comment():
+                pass
+            case _:
+                assert_never(stmt)
+
+    # -- expressions and values
+
+    def index(self, expr: Expr, active: Mask) -> Any:
+        self.report.index_operations += cost_of(expr) * self._warps(active)
+        return evaluate_index(expr, self.env)
+
+    def condition(self, expr: Expr | None, active: Mask) -> Mask:
+        if expr is None:
+            return active
+        return np.asarray(active & (np.asarray(self.index(expr, active)) != 0))
+
+    def spread(self, value: Any) -> Ints:
+        return np.broadcast_to(np.asarray(value, dtype=np.int64), self.shape)
+
+    def value(self, value: Value, active: Mask) -> Numbers:
+        match value:
+            case Number(number, dtype):
+                return np.asarray(number).astype(dtype.numpy)
+            case Cell():
+                return self._read_cell(value, active)
+            case FromIndex(expr, dtype):
+                return convert(np.asarray(self.index(expr, active)), dtype)
+            case Operation(op, operands):
+                parts = [self.value(each, active) for each in operands]
+                self.report.operations += self._warps(active)
+                return apply(op, parts, DType(parts[0].dtype.name))
+            case Choose(condition, then, otherwise):
+                self.report.selects += self._warps(active)
+                chosen = np.asarray(self.index(condition, active)) != 0
+                return np.where(chosen, self.value(then, active), self.value(otherwise, active))
+            case Cast(dtype, inner):
+                self.report.operations += self._warps(active)
+                return convert(self.value(inner, active), dtype)
+            case _:
+                assert_never(value)
+
+    def _read_cell(self, cell: Cell, active: Mask) -> Numbers:
+        if cell.name in self.registers:
+            stored = self.registers[cell.name]
+            if cell.index is None:
+                return np.asarray(stored[0])
+            at = self._register_index(cell, active)
+            if isinstance(at, int):
+                return np.asarray(stored[at])
+            return np.asarray(np.take_along_axis(stored, self.spread(at)[None], axis=0)[0])
+        if cell.name in self.binding.scalars:
+            return np.asarray(self.binding.scalars[cell.name], dtype=cell.dtype.numpy)
+        assert cell.index is not None
+        at = self.spread(self.index(cell.index, active))
+        self._check_inside(cell.name, at, len(self.arrays[cell.name]), active, 1)
+        return np.asarray(self.arrays[cell.name][np.where(active, at, 0)])
+
+    def _register_index(self, cell: Cell, active: Mask, width: int = 1) -> Any:
+        at = evaluate_index(cell.index, self.env) if cell.index is not None else 0
+        size = len(self.registers[cell.name])
+        self._check_inside(cell.name, self.spread(at), size, active, width)
+        return at
+
+    def _write_register(self, target: Cell, value: Numbers, active: Mask, offset: int = 0) -> None:
+        stored = self.registers[target.name]
+        at = self._register_index(target, active)
+        if isinstance(at, int):
+            np.copyto(stored[at + offset], value, where=active)
+        else:
+            old = np.take_along_axis(stored, self.spread(at)[None] + offset, axis=0)[0]
+            new = np.where(active, value, old)
+            np.put_along_axis(stored, self.spread(at)[None] + offset, new[None], axis=0)
+
+    def _declare(self, stmt: Registers | Shared) -> None:
+        if isinstance(stmt, Shared):
+            self._declare_shared(stmt.name, stmt.dtype, stmt.size)
+            return
+        # What nobody set is not zero on a GPU either.
+        poison = np.nan if stmt.dtype.is_float else 0x5A
+        fill = poison if stmt.initial is None else stmt.initial
+        size = (stmt.size or 1, *self.shape)
+        self.registers[stmt.name] = np.full(size, fill, dtype=stmt.dtype.numpy)
+
+    def _declare_shared(self, name: str, dtype: DType, size: int) -> None:
+        rows = (len(self.blocks), size)
+        self.shared[name] = Memory(np.zeros(rows, dtype=dtype.numpy), np.zeros(rows, dtype=bool))
+        if self.races:
+            cells = len(self.blocks) * size
+            self.epochs[name] = Epochs(cells, self.kernel.threads, self.kernel.warp_size)
+
+    # -- memory
+
+    def _load(self, stmt: Load, active: Mask) -> None:
+        use = self.condition(stmt.predicate, active)
+        at = self.spread(self.index(stmt.index, active))
+        flat, cells = self._touch(stmt, at, use, writes=False)
+        if stmt.otherwise is None:
+            other: Numbers = np.zeros((), dtype=stmt.target.dtype.numpy)
+        else:
+            other = self.value(stmt.otherwise, active)
+        self._register_index(stmt.target, active, stmt.width)
+        for offset in range(stmt.width):
+            value = np.where(use, flat[np.where(use, cells + offset, 0)], other)
+            self._write_register(stmt.target, value, active, offset)
+
+    def _store(self, stmt: Store, active: Mask) -> None:
+        use = self.condition(stmt.predicate, active)
+        at = self.spread(self.index(stmt.index, active))
+        if stmt.width == 1:
+            values = [self.value(stmt.value, active)]
+        else:
+            assert isinstance(stmt.value, Cell)
+            first = int(self._register_index(stmt.value, active, stmt.width))
+            values = list(self.registers[stmt.value.name][first : first + stmt.width])
+        flat, cells = self._touch(stmt, at, use, writes=True)
+        for offset, value in enumerate(values):
+            flat[cells[use] + offset] = np.broadcast_to(value, self.shape)[use]
+
+    def _touch(self, stmt: Load | Store, at: Ints, use: Mask, writes: bool) -> tuple[Array, Ints]:
+        """Checks and counts an access; the memory, flat, and the cell each thread starts at."""
+        name, width = stmt.array, stmt.width
+        if name in self.shared:
+            memory = self.shared[name]
+            size = memory.data.shape[1]
+            self._check_inside(name, at, size, use, width)
+            cells = at + np.arange(len(self.blocks))[:, None] * size
+            self._note_shared_use(memory, name, cells, use, width, writes)
+            self.report.add_shared(
+                name,
+                bank_use(
+                    self._rows(at) * memory.data.itemsize, width * memory.data.itemsize,
+                    self._rows(use),
+                ),
+            )  # fmt: skip
+            flat: Array = memory.data.reshape(-1)
+        else:
+            flat = self.arrays[name]
+            cells = at
+            self._check_inside(name, at, len(flat), use, width)
+            moved = traffic(self._rows(at) * flat.itemsize, width * flat.itemsize, self._rows(use))
+            (self.report.add_store if writes else self.report.add_load)(name, moved)
+        if width > 1 and bool(np.any(use & (at % width != 0))):
+            self._fail(
+                f"an access of {width} elements of '{name}' is not aligned",
+                at,
+                use & (at % width != 0),
+            )
+        for offset in range(width):
+            self._note_epoch(name, cells + offset, use, writes)
+        return flat, cells
+
+    def _note_shared_use(
+        self, memory: Memory, name: str, cells: Ints, use: Mask, width: int, writes: bool
+    ) -> None:
+        written = memory.written.reshape(-1)
+        for offset in range(width):
+            if writes:
+                written[cells[use] + offset] = True
+                continue
+            unset = use & ~written[np.where(use, cells + offset, 0)]
+            if unset.any():
+                size = memory.data.shape[1]
+                self._fail(f"'{name}' is read where nothing was stored", cells % size, unset)
+
+    def _note_epoch(self, name: str, cells: Ints, use: Mask, writes: bool) -> None:
+        tracker = self.epochs.get(name)
+        if tracker is None or not use.any():
+            return
+        threads = self.blocks[:, None] * self.kernel.threads + np.arange(self.kernel.threads)
+        note = tracker.write if writes else tracker.read
+        race = note(cells[use], threads[use], self.block_epoch[use], self.warp_epoch[use])
+        if race is not None:
+            self._fail_race(name, race)
+
+    def _check_inside(self, name: str, at: Ints, size: int, use: Mask, width: int) -> None:
+        wrong = use & ((at < 0) | (at + width > size))
+        if wrong.any():
+            self._fail(f"'{name}' has {size} elements", at, wrong)
+
+    # -- control and exchange
+
+    def _loop(self, stmt: For, active: Mask) -> None:
+        for count in stmt.counts:
+            self.env[stmt.var] = count
+            self._body(stmt.body, active)
+
+    def _branch(self, stmt: If, active: Mask) -> None:
+        then = self.condition(stmt.condition, active)
+        otherwise = active & ~then
+        some, rest = self._rows(then).any(axis=1), self._rows(otherwise).any(axis=1)
+        self.report.branches += int((some | rest).sum())
+        self.report.divergent_branches += int((some & rest).sum())
+        for body, mask in ((stmt.then, then), (stmt.otherwise, otherwise)):
+            if body and mask.any():
+                self._body(body, mask)
+
+    def _barrier(self, stmt: Barrier, active: Mask) -> None:
+        rows = active if stmt.scope == "block" else self._rows(active)
+        partial = bool((rows.any(axis=1) & ~rows.all(axis=1)).any())
+        # The last warp of a block may be shorter than a row.
+        whole = stmt.scope == "block" or self.kernel.threads % self.kernel.warp_size == 0
+        if partial and whole:
+            self._fail(f"a {stmt.scope} barrier is met by some threads only", None, active)
+        self.report.barriers += int(rows.any(axis=1).sum())
+        self.warp_epoch += active
+        if stmt.scope == "block":
+            self.block_epoch += active
+
+    def _shuffle(self, stmt: Shuffle, active: Mask) -> None:
+        value = np.broadcast_to(self.value(stmt.value, active), self.shape)
+        source = self._source_lane(stmt, active)
+        width = self.kernel.warp_size
+        base = np.arange(self.kernel.threads) // width * width
+        threads = base + source
+        missing = active & ~np.take_along_axis(active, threads, axis=1)
+        if missing.any():
+            self._fail("a shuffle reads a lane that does not take part", source, missing)
+        self.report.shuffles += self._warps(active)
+        self._write_register(stmt.target, np.take_along_axis(value, threads, axis=1), active)
+
+    def _source_lane(self, stmt: Shuffle, active: Mask) -> Ints:
+        width = self.kernel.warp_size
+        own, by = self.spread(self.env["lane"]), self.spread(self.index(stmt.lane, active))
+        match stmt.mode:
+            case "idx":
+                return by % width
+            case "up":
+                source = own - by
+            case "down":
+                source = own + by
+            case "xor":
+                source = own ^ by
+            case _:
+                assert_never(stmt.mode)
+        return np.where((source >= 0) & (source < width), source, own)
+
+    # -- helpers
+
+    def _rows(self, values: Any) -> Any:
+        """(blocks, threads) as one row per warp; a short last warp is filled up with zeros."""
+        width = self.kernel.warp_size
+        short = -self.kernel.threads % width
+        if short:
+            values = np.pad(values, ((0, 0), (0, short)))
+        return values.reshape(-1, width)
+
+    def _warps(self, active: Mask) -> int:
+        return int(self._rows(active).any(axis=1).sum())
+
+    def _fail(self, message: str, at: Ints | None, wrong: Mask) -> None:
+        row, thread = (int(each[0]) for each in np.nonzero(wrong))
+        index = "" if at is None else f" at [{np.broadcast_to(at, self.shape)[row, thread]}]"
+        raise DeviceError(
+            f"'{self.kernel.name}': {message}{index} (block {self._block_text(row)}, "
+            f"thread {thread})"
+        )
+
+    def _fail_race(self, name: str, race: Race) -> None:
+        threads = self.kernel.threads
+        cell = race.cell
+        if name in self.shared:
+            cell %= self.shared[name].data.shape[1]
+        who = " and ".join(
+            f"thread {each % threads} of block {each // threads}"
+            for each in (race.first, race.second)
+        )
+        raise DeviceError(
+            f"'{self.kernel.name}': race on '{name}[{cell}]': {race.kind} by {who} "
+            "without a barrier between them",
+            advice="put a barrier between the two accesses, or let them use different cells",
+        )
+
+    def _block_text(self, row: int) -> str:
+        x, y, z = self.binding.grid
+        block = int(self.blocks[row])
+        if y == z == 1:
+            return str(block)
+        return f"({block % x}, {block // x % y}, {block // (x * y)})"

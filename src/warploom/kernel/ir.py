@@ -1,0 +1,370 @@
+"""What a SIMT kernel is: parameters, a block and grid shape, and statements run by every thread.
+
+Two kinds of arithmetic are kept apart. *Index expressions* (`warploom.index`) say where: they are
+exact integers over threads, blocks, loop counters and integer parameters, and never read memory.
+*Values* (here) say what: machine numbers computed from registers. Statements move values between
+registers, shared and global memory. `evaluate.py` is the meaning, `build.py` the way to write one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, assert_never
+
+from warploom.errors import CheckError
+from warploom.index.ir import Expr
+from warploom.kernel.dtype import DType
+
+Operator: TypeAlias = Literal[
+    "+", "-", "*", "/", "min", "max", "&", "|", "^", "<<", ">>", "fma", "neg", "~"
+]
+ShuffleMode: TypeAlias = Literal["idx", "up", "down", "xor"]
+Scope: TypeAlias = Literal["block", "warp"]
+Space: TypeAlias = Literal["global", "constant"]
+
+ARITY: dict[Operator, int] = {
+    "+": 2, "-": 2, "*": 2, "/": 2, "min": 2, "max": 2, "&": 2, "|": 2, "^": 2, "<<": 2, ">>": 2,
+    "fma": 3, "neg": 1, "~": 1,
+}  # fmt: skip
+INTEGER_ONLY = frozenset({"&", "|", "^", "<<", ">>", "~"})
+
+# Index variables every kernel has. `thread` counts x fastest; `lane` and `warp` come from it.
+THREAD_NAMES = ("thread", "thread_x", "thread_y", "thread_z", "lane", "warp")
+BLOCK_NAMES = ("block_x", "block_y", "block_z")
+BUILT_IN = frozenset(THREAD_NAMES + BLOCK_NAMES)
+
+
+# --- values ---------------------------------------------------------------------------------
+
+
+def _infix(op: Operator) -> tuple[_Method, _Method]:
+    def method(self: Value, other: Value | float) -> Operation:
+        return Operation(op, (self, number_like(other, self)))
+
+    def reflected(self: Value, other: Value | float) -> Operation:
+        return Operation(op, (number_like(other, self), self))
+
+    return method, reflected
+
+
+class Arithmetic:
+    """The operators every value has; a Python number takes the type of the other operand."""
+
+    __slots__ = ()
+
+    __add__, __radd__ = _infix("+")
+    __sub__, __rsub__ = _infix("-")
+    __mul__, __rmul__ = _infix("*")
+    __truediv__, __rtruediv__ = _infix("/")
+    __and__, __rand__ = _infix("&")
+    __or__, __ror__ = _infix("|")
+    __xor__, __rxor__ = _infix("^")
+    __lshift__, __rlshift__ = _infix("<<")
+    __rshift__, __rrshift__ = _infix(">>")
+    min = _infix("min")[0]
+    max = _infix("max")[0]
+
+    def __neg__(self: Value) -> Operation:  # type: ignore[misc]
+        return Operation("neg", (self,))
+
+    def __invert__(self: Value) -> Operation:  # type: ignore[misc]
+        return Operation("~", (self,))
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Arithmetic):
+    """A constant."""
+
+    value: float
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Cell(Arithmetic):
+    """A register, an element of a register array or constant array, or a scalar parameter."""
+
+    name: str
+    index: Expr | None
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class FromIndex(Arithmetic):
+    """An index expression as a machine number."""
+
+    expr: Expr
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Arithmetic):
+    """An operator on values of one type."""
+
+    op: Operator
+    operands: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choose(Arithmetic):
+    """`then` in threads where the condition holds, else `otherwise`; a select, not a branch."""
+
+    condition: Expr
+    then: Value
+    otherwise: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Arithmetic):
+    """The value converted; floats to integers truncate."""
+
+    dtype: DType
+    value: Value
+
+
+Value: TypeAlias = Number | Cell | FromIndex | Operation | Choose | Cast
+_Method: TypeAlias = "Callable[[Value, Value | float], Operation]"
+
+
+def dtype_of(value: Value) -> DType:
+    while True:
+        match value:
+            case Number(_, dtype) | Cell(_, _, dtype) | FromIndex(_, dtype) | Cast(dtype, _):
+                return dtype
+            case Operation(_, operands):
+                value = operands[0]
+            case Choose(_, then, _):
+                value = then
+            case _:
+                assert_never(value)
+
+
+def number_like(value: Value | float, other: Value) -> Value:
+    """A Python number as a constant of the other value's type; a value as it is."""
+    if isinstance(value, Arithmetic):
+        return value
+    dtype = dtype_of(other)
+    if isinstance(value, float) and not dtype.is_float and value != int(value):
+        raise CheckError(f"{value} is no {dtype!r}", advice="cast the other operand, or round it")
+    return Number(float(value) if dtype.is_float else int(value), dtype)
+
+
+def operands(value: Value) -> tuple[Value, ...]:
+    match value:
+        case Number() | Cell() | FromIndex():
+            return ()
+        case Operation(_, parts):
+            return parts
+        case Choose(_, then, otherwise):
+            return (then, otherwise)
+        case Cast(_, inner):
+            return (inner,)
+        case _:
+            assert_never(value)
+
+
+def walk_value(value: Value) -> Iterator[Value]:
+    """The value and everything inside it, outermost first."""
+    stack = [value]
+    while stack:
+        part = stack.pop()
+        yield part
+        stack.extend(reversed(operands(part)))
+
+
+# --- statements -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """Names an index expression."""
+
+    name: str
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """Declares a register (size None) or a register array, private to each thread."""
+
+    name: str
+    dtype: DType
+    size: int | None = None
+    initial: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Declares an array shared by the block; contents undefined. Only at the top of a body."""
+
+    name: str
+    dtype: DType
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    target: Cell
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """`target = array[index]`; where the predicate is false, `otherwise` (default zero).
+
+    With `width` w > 1, w neighbouring elements go to w neighbouring registers in one access; the
+    index must then be a multiple of w. `streaming` says the data is not used again soon.
+    """
+
+    target: Cell
+    array: str
+    index: Expr
+    predicate: Expr | None = None
+    otherwise: Value | None = None
+    width: int = 1
+    streaming: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """`array[index] = value`, only where the predicate holds.
+
+    With `width` w > 1 the value is an element of a register array, and w neighbours are stored.
+    """
+
+    array: str
+    index: Expr
+    value: Value
+    predicate: Expr | None = None
+    width: int = 1
+    streaming: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """A loop with constant bounds; it stays a loop in the text, unrolled by pragma if asked."""
+
+    var: str
+    start: int
+    stop: int
+    body: tuple[Stmt, ...]
+    step: int = 1
+    unroll: bool = True
+
+    @property
+    def counts(self) -> range:
+        return range(self.start, self.stop, self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    condition: Expr
+    then: tuple[Stmt, ...]
+    otherwise: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All threads of the block (or warp) arrive before any goes on; memory is then agreed upon."""
+
+    scope: Scope = "block"
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """`target` = the value that another lane of the warp offers.
+
+    `idx` reads lane `lane mod W`; `up` and `down` read `lane` lanes below or above and `xor` the
+    lane whose number differs in the bits of `lane`; beyond the warp a thread gets its own value.
+    """
+
+    target: Cell
+    value: Value
+    lane: Expr
+    mode: ShuffleMode = "idx"
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    text: str
+
+
+Stmt: TypeAlias = (
+    Let | Registers | Shared | Assign | Load | Store | For | If | Barrier | Shuffle | Comment
+)
+
+
+def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    """The statement lists inside a statement."""
+    match stmt:
+        case For(_, _, _, body):
+            return (body,)
+        case If(_, then, otherwise):
+            return (then, otherwise)
+        case _:
+            return ()
+
+
+def walk(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """Every statement, in program order, each before what is inside it."""
+    for stmt in body:
+        yield stmt
+        for inner in bodies(stmt):
+            yield from walk(inner)
+
+
+# --- kernels --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayParam:
+    """An array argument. `size` is over the integer scalar parameters; `const` means never stored.
+
+    A `constant` array has a constant size and is passed by value: it sits in the constant bank.
+    """
+
+    name: str
+    dtype: DType
+    size: Expr
+    const: bool = False
+    restrict: bool = True
+    space: Space = "global"
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarParam:
+    """A number argument; an `i32` one may be used as an index variable of the same name."""
+
+    name: str
+    dtype: DType = DType.I32
+
+
+Param: TypeAlias = ArrayParam | ScalarParam
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """`requires` are conditions on the scalar parameters, checked before every launch."""
+
+    name: str
+    params: tuple[Param, ...]
+    block: tuple[int, int, int]
+    grid: tuple[Expr, Expr, Expr]
+    body: tuple[Stmt, ...]
+    doc: str = ""
+    requires: tuple[Expr, ...] = ()
+    min_blocks: int = 0
+    warp_size: int = 32
+
+    @property
+    def threads(self) -> int:
+        x, y, z = self.block
+        return x * y * z
+
+    @property
+    def arrays(self) -> tuple[ArrayParam, ...]:
+        return tuple(param for param in self.params if isinstance(param, ArrayParam))
+
+    @property
+    def scalars(self) -> tuple[ScalarParam, ...]:
+        return tuple(param for param in self.params if isinstance(param, ScalarParam))

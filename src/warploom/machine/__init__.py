@@ -1,0 +1,1 @@
+"""What a machine is, and the counters both evaluators use."""

@@ -1,0 +1,62 @@
+"""What a shuffle costs beside a load: cycles by machine, and the gain that predicts.
+
+Kepler to Volta are the figures of the paper on shuffle synthesis (shuffle up, shared memory
+without conflicts, L1 hit); `h200` is measured by `bench/ptx_shuffle_device.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.errors import UnsupportedError
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Cycles from issue to use. `corner` is what the test for corner lanes and their predicated
+    load add to a shuffle; `test` one more comparison; `l2` an L2 hit where it is known."""
+
+    name: str
+    shuffle: float
+    shared: float
+    l1: float
+    corner: float
+    test: float
+    l2: float | None = None
+    source: str = "published"
+
+    def gain(self, lanes: int, words: int, tests: int, space: str = "global") -> float:
+        """Cycles won (or lost, if negative) by taking `words` 32-bit words from `lanes` away.
+
+        A distance of 0 needs no shuffle: the load becomes a move. Otherwise the lanes at the end
+        of the warp load as before, so `|lanes|` of 32 pay for both.
+        """
+        load = self.shared if space == "shared" else self.l1
+        if lanes == 0 and tests == 0:
+            return load
+        if lanes == 0:
+            return -self.test * tests  # the load stays, behind a predicate
+        edge = load * abs(lanes) / 32
+        shuffles = self.shuffle + (words - 1) * self.test
+        return load - shuffles - self.corner - self.test * tests - edge
+
+
+# Corner cost: two issue slots of dependent arithmetic on each machine (9, 6, 6, 4 cycles a step).
+_TABLE = (
+    Latency("kepler", 24, 26, 35, 9, 2),
+    Latency("maxwell", 33, 23, 82, 12, 2),
+    Latency("pascal", 33, 24, 82, 12, 2),
+    Latency("volta", 22, 19, 28, 8, 2),
+    # Until it is measured, an H200 is taken to be no better at shuffles than Volta.
+    Latency("h200", 23, 23, 33, 10, 2, 200, "assumed"),
+)
+LATENCIES: dict[str, Latency] = {entry.name: entry for entry in _TABLE}
+
+
+def latency_of(name: str) -> Latency:
+    if name not in LATENCIES:
+        raise UnsupportedError(
+            f"no latencies are known for a machine called {name!r}",
+            advice="known are " + ", ".join(LATENCIES),
+        )
+    return LATENCIES[name]

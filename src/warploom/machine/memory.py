@@ -1,0 +1,146 @@
+"""Memory as flat bytes: separate allocations far apart, and regions with one copy per owner.
+
+Addresses come in as arrays, one per thread; what comes out are arrays of values, or an `Access`
+error value that says which thread went wrong and how. Nothing here knows about PTX.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+DType = np.dtype[Any]
+
+FIRST_ADDRESS = 0x7F00_0000_0000
+ALIGNMENT = 256
+GAP = 1 << 16  # bytes that belong to nobody between two allocations
+
+
+@dataclass(frozen=True, slots=True)
+class Fault(Exception):
+    """An access that must not happen: `position` counts within the addresses given."""
+
+    what: str
+    position: int
+    address: int
+
+
+@dataclass(slots=True, eq=False)
+class Region:
+    """Bytes at `base`. With `owners`, each block or thread has its own copy of `size` bytes.
+
+    `origin[t]` is where the copy of thread t starts in `data` (None: all see one copy).
+    `written` marks bytes that were stored to, where reads of others are to be reported.
+    """
+
+    name: str
+    base: int
+    size: int
+    data: npt.NDArray[np.uint8]
+    origin: npt.NDArray[np.int64] | None = None
+    written: npt.NDArray[np.uint8] | None = None
+    read_only: bool = False
+    _views: dict[tuple[DType, bool], Array] = field(default_factory=dict)
+
+    def view(self, dtype: DType, marks: bool = False) -> Array:
+        """All bytes (or all written-marks) seen as values of one type."""
+        found = self._views.get((dtype, marks))
+        if found is None:
+            raw = self.written if marks else self.data
+            assert raw is not None
+            found = raw[: raw.size // dtype.itemsize * dtype.itemsize].view(dtype)
+            self._views[dtype, marks] = found
+        return found
+
+    def offsets(self, address: Array) -> Array:
+        """Distances from the base as unsigned numbers: below the base becomes very large."""
+        if self.base == 0:
+            return address.astype(np.uint64) if address.dtype.itemsize < 8 else address
+        return address - np.uint64(self.base)
+
+
+class Memory:
+    """The allocations of one launch, found by address."""
+
+    def __init__(self) -> None:
+        self._bases: list[int] = []
+        self._regions: list[Region] = []
+        self._next = FIRST_ADDRESS
+
+    def add(self, name: str, data: npt.NDArray[np.uint8], read_only: bool = False) -> Region:
+        region = Region(name, self._next, data.size, data, read_only=read_only)
+        self._bases.append(region.base)
+        self._regions.append(region)
+        self._next += -(-(data.size + GAP) // ALIGNMENT) * ALIGNMENT
+        return region
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        return tuple(self._regions)
+
+    def find(self, address: int) -> Region | None:
+        """The allocation that holds an address, or the nearest one below it."""
+        place = bisect_right(self._bases, address) - 1
+        return self._regions[place] if place >= 0 else None
+
+
+def check(region: Region, offset: Array, width: int, active: Array | None) -> Array:
+    """Indices in units of `width` into the region; raises `Fault` for a bad active access.
+
+    Indices of inactive threads come back clipped into the region.
+    """
+    limit = region.size - width
+    mask = width - 1
+    good = limit >= 0 and int(offset.max()) <= limit
+    if not good or int(np.bitwise_or.reduce(offset)) & mask:
+        offset = _check_slowly(region, offset, width, active)
+    index = (offset >> np.uint64(mask.bit_length())).view(np.int64)
+    return index
+
+
+def _check_slowly(region: Region, offset: Array, width: int, active: Array | None) -> Array:
+    limit = region.size - width
+    outside = offset > np.uint64(max(limit, 0)) if limit >= 0 else np.ones(offset.shape, bool)
+    crooked = (offset & np.uint64(width - 1)) != 0
+    bad = outside | crooked
+    worst = bad if active is None else bad & active
+    if worst.any():
+        position = int(worst.argmax())
+        at = int(offset[position % offset.size])
+        address = (at + region.base) % (1 << 64)
+        if (outside if outside.size == 1 else outside[position : position + 1]).any():
+            raise Fault(_outside(region, at, width), position, address)
+        raise Fault(f"misaligned access of {width} bytes", position, address)
+    if limit < 0:
+        return np.zeros_like(offset)
+    return np.where(bad, np.uint64(0), offset)
+
+
+def _outside(region: Region, offset: int, width: int) -> str:
+    where = offset - (1 << 64) if offset >= 1 << 63 else offset
+    side = f"{-where} bytes before" if where < 0 else f"{where} bytes into"
+    return (
+        f"out-of-bounds access of {width} bytes, {side} {region.name} ({region.size} bytes)"
+    )
+
+
+def place(region: Region, index: Array, width: int, owner: Array | None) -> Array:
+    """Index into the region's whole data; `owner` is the origin (bytes) per access."""
+    if owner is None:
+        return index
+    return index + (owner >> (width - 1).bit_length())
+
+
+def first_unwritten(region: Region, index: Array, dtype: DType, active: Array | None) -> int | None:
+    """The first access that reads a byte nobody stored to, if any."""
+    marks = region.view(dtype, marks=True).take(index, mode="clip")
+    full = np.frombuffer(b"\x01" * dtype.itemsize, dtype=dtype)[0]
+    bad = marks != full
+    if active is not None:
+        bad = bad & active
+    return int(bad.argmax()) if bad.any() else None

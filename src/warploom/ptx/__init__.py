@@ -1,0 +1,1 @@
+"""PTX: read, run without a GPU, and written back."""

@@ -1,0 +1,221 @@
+"""Declarations: `.reg`, variables of every space with initialisers, parameters of functions."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from math import prod
+
+from warploom.ptx.ir import (
+    Immediate,
+    Offset,
+    Operand,
+    RegisterDeclaration,
+    Spelling,
+    Symbol,
+    Variable,
+)
+from warploom.ptx.lex import negate, number
+from warploom.ptx.names import Names
+from warploom.ptx.operand import Cursor, read_offset
+
+LINKAGES = (".extern", ".visible", ".weak", ".common")
+SPACES = (".reg", ".param", ".shared", ".local", ".const", ".global", ".sreg", ".tex")
+_VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
+_ZERO = Immediate("0", 0, Spelling.INTEGER)
+_PLAIN_LIST = re.compile(r"\s*\{([\s\d,]+)\}\s*(?=;)")
+LARGEST_ARRAY = 1 << 40  # bytes; keeps the arithmetic on hostile sizes small
+
+
+def read_registers(cursor: Cursor, names: Names) -> RegisterDeclaration:
+    """`.reg .v2 .f32 %a<4>, b;`"""
+    start = cursor.expect(".reg").start
+    vector, kind = _read_type(cursor)
+    declared: list[tuple[str, int]] = []
+    while True:
+        token = cursor.expect_kind("name", "a register name")
+        count = 0
+        if cursor.accept("<"):
+            count = cursor.integer("a count of registers")
+            cursor.expect(">")
+        if not names.declare(token.text, count, kind, vector):
+            raise cursor.error("register declared twice in one scope", token)
+        declared.append((token.text, count))
+        if not cursor.accept(","):
+            break
+    end = cursor.expect(";").end
+    return RegisterDeclaration(kind, vector, tuple(declared), start, end)
+
+
+def _read_type(cursor: Cursor) -> tuple[int, str]:
+    vector = 1
+    if cursor.ahead.text in _VECTORS:
+        vector = _VECTORS[cursor.take().text]
+    return vector, cursor.expect_kind("directive", "a type").text[1:]
+
+
+class _Header:
+    """What stands before the name of a variable or parameter."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self.space = cursor.take().text[1:]
+        self.align = 0
+        self.vector = 1
+        self.type = ""
+        self.attributes: list[str] = []
+        while cursor.ahead.kind == "directive":
+            self._read_word(cursor)
+        if not self.type:
+            raise cursor.error("expected a type")
+
+    def _read_word(self, cursor: Cursor) -> None:
+        word = cursor.take().text
+        if word == ".align":
+            align = cursor.integer("an alignment")
+            if ".ptr" not in self.attributes and "ptr" not in self.attributes:
+                self.align = align
+        elif word in _VECTORS:
+            self.vector = _VECTORS[word]
+        elif word == ".attribute":
+            self.attributes.append(_read_attribute(cursor))
+        elif not self.type and word not in SPACES:
+            self.type = word[1:]
+        else:
+            self.attributes.append(word[1:])
+
+
+def _read_attribute(cursor: Cursor) -> str:
+    """`(.managed)` or `(.unified(1, 2))`, kept as text."""
+    words = [cursor.expect("(").text]
+    depth = 1
+    while depth:
+        if cursor.ahead.kind == "end":
+            raise cursor.error("expected ')'")
+        token = cursor.take()
+        depth += (token.text == "(") - (token.text == ")")
+        words.append(token.text)
+    return "".join(words)
+
+
+def read_variables(cursor: Cursor, linkage: tuple[str, ...], start: int) -> list[Variable]:
+    """`.shared .align 4 .b8 name[16] = {…}, other;` with the linkage already taken."""
+    header = _Header(cursor)
+    found: list[tuple[str, tuple[int, ...], tuple[Operand, ...] | None]] = []
+    while True:
+        name = cursor.expect_kind("name", "a name").text
+        sizes = _read_sizes(cursor)
+        initial = _read_initial(cursor, sizes) if cursor.accept("=") else None
+        found.append((name, sizes, initial))
+        if not cursor.accept(","):
+            break
+    end = cursor.expect(";").end
+    return [
+        _variable(header, name, sizes, linkage, initial, start, end)
+        for name, sizes, initial in found
+    ]
+
+
+def read_parameters(cursor: Cursor) -> tuple[Variable, ...]:
+    """`(.param .u64 a, .reg .b32 b)` with its parentheses."""
+    cursor.expect("(")
+    out: list[Variable] = []
+    while not cursor.at(")"):
+        if out:
+            cursor.expect(",")
+        start = cursor.ahead.start
+        if cursor.ahead.text not in SPACES:
+            raise cursor.error("expected a parameter")
+        header = _Header(cursor)
+        name = cursor.expect_kind("name", "a parameter name")
+        sizes = _read_sizes(cursor)
+        end = cursor.ahead.start if sizes else name.end
+        out.append(_variable(header, name.text, sizes, (), None, start, end))
+    cursor.take()
+    return tuple(out)
+
+
+def _variable(
+    header: _Header,
+    name: str,
+    sizes: tuple[int, ...],
+    linkage: tuple[str, ...],
+    initial: tuple[Operand, ...] | None,
+    start: int,
+    end: int,
+) -> Variable:
+    attributes = tuple(header.attributes)
+    return Variable(
+        name, header.space, header.type, header.vector, sizes, header.align, linkage, attributes,
+        initial, start, end,
+    )  # fmt: skip
+
+
+def _read_sizes(cursor: Cursor) -> tuple[int, ...]:
+    sizes: list[int] = []
+    while cursor.accept("["):
+        sizes.append(0 if cursor.at("]") else cursor.integer("an array size"))
+        closing = cursor.expect("]")
+        if prod(max(1, s) for s in sizes) > LARGEST_ARRAY:
+            raise cursor.error("array too large", closing)
+    return tuple(sizes)
+
+
+@lru_cache(maxsize=4096)
+def _cached_number(text: str) -> Immediate | None:
+    return number(text)
+
+
+def _read_initial(cursor: Cursor, sizes: tuple[int, ...]) -> tuple[Operand, ...]:
+    text = cursor.text.source.text
+    plain = _PLAIN_LIST.match(text, cursor.ahead.start)
+    if plain is not None:
+        values = [_cached_number(word.strip()) for word in plain.group(1).split(",")]
+        if None not in values:
+            fresh = Cursor(cursor.text, plain.end(), cursor.limit)
+            cursor.ahead = fresh.ahead
+            return tuple(v for v in values if v is not None)
+    return _read_braces(cursor, sizes) if cursor.at("{") else (_read_value(cursor),)
+
+
+def _read_braces(cursor: Cursor, sizes: tuple[int, ...]) -> tuple[Operand, ...]:
+    """Nested braces without recursion; a short inner list is filled up with zeros."""
+    cursor.expect("{")
+    out: list[Operand] = []
+    opened = [0]
+    while opened:
+        if cursor.accept("{"):
+            opened.append(len(out))
+        elif cursor.accept("}"):
+            begin = opened.pop()
+            row = prod(sizes[len(opened) :]) if len(opened) < len(sizes) else 0
+            missing = row - (len(out) - begin)
+            if opened and 0 < missing < 1 << 20:
+                out += [_ZERO] * missing
+        elif not cursor.accept(","):
+            out.append(_read_value(cursor))
+    return tuple(out)
+
+
+def _read_value(cursor: Cursor) -> Operand:
+    """A constant, a name with an offset, `generic(name)` or `0xff(name)`."""
+    minus = cursor.accept("-")
+    token = cursor.take()
+    if token.kind == "number":
+        value = number(token.text)
+        if value is None:
+            raise cursor.error("this is no number", token)
+        if cursor.accept("("):  # a mask: one byte of an address
+            inner = _read_value(cursor)
+            cursor.expect(")")
+            return inner
+        return negate(value) if minus else value
+    if token.kind != "name" or minus:
+        raise cursor.error("expected a value", token)
+    symbol: Operand = Symbol(token.text)
+    if token.text == "generic" and cursor.accept("("):
+        symbol = Symbol(cursor.expect_kind("name", "a name").text)
+        distance = read_offset(cursor)
+        symbol = symbol if distance is None else Offset(symbol, distance)
+        cursor.expect(")")
+    distance = read_offset(cursor)
+    return symbol if distance is None else Offset(symbol, distance)

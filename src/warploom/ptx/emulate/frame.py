@@ -1,0 +1,215 @@
+"""The state of a running batch of blocks: registers as arrays over threads, and who is active.
+
+A value is an array with one element per thread, or with one element for all (uniform). While only
+some threads are active, two ways of working are used:
+
+* wide: instructions compute for all threads and a write keeps the old value of the others, but
+  only where some waiting thread will still read it (`protected`);
+* compact (few active threads): operands are gathered and results scattered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.machine.counters import Counters
+from warploom.machine.memory import Memory, Region
+from warploom.machine.race import RaceDetector
+
+Array = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+COMPACT_BELOW = 4  # compact when fewer than 1/4 of the threads are active
+SHARED_WINDOW = 1 << 60
+LOCAL_WINDOW = 1 << 61
+WARP = 32
+
+
+class _Everything:
+    """Every register is protected: for predicated instructions."""
+
+    def __contains__(self, item: object) -> bool:
+        return True
+
+
+EVERYTHING = _Everything()
+NOTHING: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """What all frames of one batch of blocks share."""
+
+    threads: int
+    block_size: int
+    blocks: int
+    first_block: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    memory: Memory
+    shared: Region
+    local: Region
+    symbols: dict[str, int]  # address of every global and const variable; shared: offset
+    functions: dict[str, int]
+    alive: Mask
+    check_shared: bool
+    counters: Counters | None
+    races: RaceDetector | None
+    steps_left: int
+    dynamic_shared: int
+    special: dict[str, Array] = field(default_factory=dict)
+
+    @property
+    def block_of(self) -> npt.NDArray[np.int64]:
+        found = self.special.get("block_of")
+        if found is None:
+            found = np.repeat(np.arange(self.blocks, dtype=np.int64), self.block_size)
+            self.special["block_of"] = found
+        return found
+
+    @property
+    def warp_base(self) -> npt.NDArray[np.int64]:
+        """Index of lane 0 of each thread's warp (warps do not cross blocks)."""
+        found = self.special.get("warp_base")
+        if found is None:
+            inside = np.arange(self.threads, dtype=np.int64) % self.block_size
+            found = np.arange(self.threads, dtype=np.int64) - inside % WARP
+            self.special["warp_base"] = found
+        return found
+
+    @property
+    def lane(self) -> npt.NDArray[np.int64]:
+        found = self.special.get("lane")
+        if found is None:
+            inside = np.arange(self.threads, dtype=np.int64) % self.block_size
+            found = inside % WARP
+            self.special["lane"] = found
+        return found
+
+    def where(self, thread: int) -> str:
+        """`block (1,0,0), thread (3,0,0)` for an index into the batch."""
+        block, inside = divmod(thread, self.block_size)
+        return (
+            f"block {_triple(self.first_block + block, self.grid)}, "
+            f"thread {_triple(inside, self.block)}"
+        )
+
+
+def _triple(number: int, sizes: tuple[int, int, int]) -> str:
+    x, rest = number % sizes[0], number // sizes[0]
+    return f"({x},{rest % sizes[1]},{rest // sizes[1]})"
+
+
+class Frame:
+    """Registers of one function call and the group of threads that runs now."""
+
+    __slots__ = (
+        "_index", "batch", "compact", "count", "depth", "local_base", "mask", "n", "parameters",
+        "private", "protected", "regs",
+    )  # fmt: skip
+
+    def __init__(self, batch: Batch, registers: list[Array], depth: int, local_base: int) -> None:
+        self.batch = batch
+        self.n = batch.threads
+        self.regs = registers
+        self.depth = depth
+        self.local_base = local_base
+        self.parameters: dict[str, int] = {}
+        self.private: set[int] = set()
+        self.mask: Mask | None = None
+        self.compact = False
+        self.count = self.n
+        self.protected: frozenset[int] | _Everything = NOTHING
+        self._index: npt.NDArray[np.intp] | None = None
+
+    @property
+    def index(self) -> npt.NDArray[np.intp]:
+        """The active threads, in order."""
+        if self._index is None:
+            active = np.arange(self.n) if self.mask is None else np.flatnonzero(self.mask)
+            self._index = active
+        return self._index
+
+    def activate(self, mask: Mask | None, protected: frozenset[int] | _Everything) -> None:
+        """Makes a group of threads the running one; None means every thread of the batch."""
+        self._index = None
+        self.protected = protected
+        count = self.n if mask is None else int(np.count_nonzero(mask))
+        self.mask = None if count == self.n else mask
+        self.count = count
+        self.compact = count * COMPACT_BELOW < self.n
+
+    def full_mask(self) -> Mask:
+        return np.ones(self.n, bool) if self.mask is None else self.mask
+
+    def widen(self, value: Array) -> Array:
+        """A value as read now, with one element per thread of the batch (others undefined)."""
+        if value.size == self.n:
+            return value
+        if value.size == 1:
+            return np.broadcast_to(value, (self.n,))
+        wide = np.zeros(self.n, value.dtype)
+        wide[self.index] = value
+        return wide
+
+    def active_part(self, value: Array) -> Array:
+        """A value as read now, for the active threads only (uniform values stay uniform)."""
+        if value.size == 1 or self.mask is None or self.compact:
+            return value
+        return value[self.index]
+
+    def spread(self, value: Array) -> Array:
+        """One element per active thread, in the form that `write` takes."""
+        if value.size == 1 or self.mask is None or self.compact:
+            return value
+        wide = np.zeros(self.n, value.dtype)
+        wide[self.index] = value
+        return wide
+
+    def write(self, slot: int, value: Array) -> None:
+        if self.mask is None:
+            self.regs[slot] = value
+            self.private.discard(slot)
+        elif slot not in self.protected:
+            if self.compact and value.size != 1:
+                wide = np.empty(self.n, value.dtype)
+                wide[self.index] = value
+                value = wide
+            self.regs[slot] = value
+            self.private.discard(slot)
+        else:
+            self._blend(slot, value)
+
+    def _blend(self, slot: int, value: Array) -> None:
+        old = self.regs[slot]
+        if old.dtype != value.dtype:
+            old = old.view(value.dtype)
+        if not self.compact:
+            assert self.mask is not None
+            self.regs[slot] = np.where(self.mask, value, old)
+        elif slot in self.private and old.size == self.n:
+            old[self.index] = value
+            self.regs[slot] = old
+        else:
+            wide = np.broadcast_to(old, (self.n,)).copy()
+            wide[self.index] = value
+            self.regs[slot] = wide
+            self.private.add(slot)
+
+    @contextmanager
+    def narrowed(self, condition: Array) -> Iterator[bool]:
+        """Only the active threads where `condition` holds; yields whether there are any."""
+        saved = (self.mask, self.count, self.compact, self.protected, self._index)
+        mask = self.widen(condition)
+        if self.mask is not None:
+            mask = mask & self.mask
+        self.activate(mask, EVERYTHING)
+        try:
+            yield self.count > 0
+        finally:
+            self.mask, self.count, self.compact, self.protected, self._index = saved

@@ -1,0 +1,248 @@
+"""Floating-point arithmetic with one correct rounding, on arrays.
+
+NumPy rounds to nearest only and has no fused multiply-add. Two tools give the rest:
+*round to odd* (keep an inexact result's last bit set), after which a second rounding to a type
+with at least two bits less is correct in every mode; and error terms of sums and products.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+_TIE = np.uint32(0x1000_0000)
+_BELOW_SINGLE = np.uint32(0x1FFF_FFFF)
+_SMALLEST_SINGLE = np.float64(2.0**-126)
+NAN32 = np.uint32(0x7FFF_FFFF)
+NAN16 = np.uint16(0x7FFF)
+
+
+def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """a + b rounded, and the exact error of the rounding."""
+    s = a + b
+    bb = s - a
+    return s, (a - (s - bb)) + (b - bb)
+
+
+def to_odd(s: Array, error: Array) -> Array:
+    """The double next to `s` on the side of the error, if `s` is inexact and even."""
+    fix = (error != 0) & np.isfinite(s) & np.isfinite(error)
+    bits = s.view(np.int64)
+    fix &= (bits & 1) == 0
+    if not fix.any():
+        return s
+    away = (error > 0) == (s > 0)
+    return (bits + np.where(fix, np.where(away, 1, -1), 0)).view(np.float64)
+
+
+def odd_sum(a: Array, b: Array) -> Array:
+    """a + b for doubles, rounded to odd."""
+    return to_odd(*two_sum(a, b))
+
+
+def narrow(x: Array, dtype: Any, mode: str) -> Array:
+    """A double rounded to a narrower type: rn, rz, rm, rp (also written rni …)."""
+    r = x.astype(dtype)
+    if mode == "rn":
+        return r
+    back = r.astype(np.float64)
+    if mode == "rz":
+        wrong, towards = np.abs(back) > np.abs(x), dtype.type(0)
+    elif mode == "rm":
+        wrong, towards = back > x, dtype.type(-np.inf)
+    else:
+        wrong, towards = back < x, dtype.type(np.inf)
+    return np.where(wrong, np.nextafter(r, towards), r)
+
+
+def directed(s: Array, error: Array, mode: str) -> Array:
+    """A rounded-to-nearest result moved one step where the mode and the exact error ask for it."""
+    if mode == "rn":
+        return s
+    if mode == "rz":
+        wrong, towards = (error != 0) & ((error > 0) != (s > 0)) & (s != 0), 0.0
+    elif mode == "rm":
+        wrong, towards = error < 0, -np.inf
+    else:
+        wrong, towards = error > 0, np.inf
+    return np.where(wrong & np.isfinite(s), np.nextafter(s, towards), s)
+
+
+# -- fused multiply-add -----------------------------------------------------------------------
+
+
+def fma_single(a: Array, b: Array, c: Array, mode: str = "rn") -> Array:
+    """a·b + c for singles, rounded once. The product is exact in double."""
+    product = a.astype(np.float64) * b.astype(np.float64)
+    addend = c.astype(np.float64)
+    s = product + addend
+    if mode != "rn":
+        return narrow(odd_sum(product, addend), np.dtype(np.float32), mode)
+    r = s.astype(np.float32)
+    # Rounding twice is wrong only where the double lies on a tie of singles, or is subnormal.
+    halves = s.view(np.uint32)
+    doubtful = (halves[0::2] & _BELOW_SINGLE) == _TIE
+    small = np.abs(r) <= np.float32(_SMALLEST_SINGLE)
+    if small.any():
+        doubtful |= small & (s != 0)
+    if doubtful.any():
+        p, q = np.broadcast_arrays(product, addend)
+        at = np.flatnonzero(doubtful)
+        r[at] = odd_sum(p[at], q[at]).astype(np.float32)
+    return r
+
+
+def fma_narrow(a: Array, b: Array, c: Array) -> Array:
+    """a·b + c for values of at most 24 bits given as doubles, rounded to odd as a double."""
+    return odd_sum(a * b, c)
+
+
+def _split(a: Array) -> tuple[Array, Array]:
+    t = a * 134217729.0  # 2**27 + 1
+    high = t - (t - a)
+    return high, a - high
+
+
+def two_product(a: Array, b: Array) -> tuple[Array, Array]:
+    """a·b rounded and its error, where nothing over- or underflows."""
+    p = a * b
+    ah, al = _split(a)
+    bh, bl = _split(b)
+    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
+
+
+def fma_double(a: Array, b: Array, c: Array, mode: str = "rn") -> Array:
+    """a·b + c for doubles, rounded once (Boldo and Melquiond, by rounding to odd)."""
+    a, b, c = np.broadcast_arrays(a, b, c)
+    p, low = two_product(a, b)
+    t, t_low = two_sum(c, low)
+    v, v_low = two_sum(p, t)
+    rest = odd_sum(t_low, v_low)
+    s, error = two_sum(v, rest)
+    result = directed(s, error, mode)
+    finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+    plain = ~finite | (a == 0) | (b == 0)
+    ea, eb, ec = (np.frexp(x)[1] for x in (a, b, c))
+    wild = (np.abs(ea) > 960) | (np.abs(eb) > 960) | (ec > 1000)
+    wild |= (ea + eb > 960) | (ea + eb < -900)
+    wild &= ~plain
+    if plain.any():
+        result = np.where(plain, a * b + c, result)
+    if wild.any():
+        result = np.array(result)
+        for at in np.flatnonzero(wild):
+            result[at] = _fma_exact(float(a[at]), float(b[at]), float(c[at]), mode)
+    return result
+
+
+def _fma_exact(a: float, b: float, c: float, mode: str) -> float:
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    if exact == 0:
+        return a * b + c
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        nearest = np.inf if exact > 0 else -np.inf
+    if mode == "rn" or nearest in (np.inf, -np.inf):
+        return nearest if nearest != 0 else (0.0 if exact > 0 else -0.0)
+    error = exact - Fraction(nearest)
+    sign = (error > 0) - (error < 0)
+    return float(directed(np.array([nearest]), np.array([float(sign)]), mode)[0])
+
+
+# -- other operations -------------------------------------------------------------------------
+
+
+def divide_single(a: Array, b: Array, mode: str) -> Array:
+    """a / b for singles; the remainder a − q·b decides the direction."""
+    q = a / b
+    if mode == "rn":
+        return q
+    error = a.astype(np.float64) - q.astype(np.float64) * b.astype(np.float64)
+    return _step_single(q, np.where(b < 0, -error, error), mode)
+
+
+def root_single(a: Array, mode: str) -> Array:
+    q = np.sqrt(a)
+    if mode == "rn":
+        return q
+    q64 = q.astype(np.float64)
+    return _step_single(q, a.astype(np.float64) - q64 * q64, mode)
+
+
+def _step_single(q: Array, error: Array, mode: str) -> Array:
+    return directed(q, error.astype(np.float64), mode).astype(np.float32)
+
+
+def divide_double(a: Array, b: Array, mode: str) -> Array:
+    q = a / b
+    if mode == "rn":
+        return q
+    error = fma_double(-q, b, a)
+    return directed(q, np.where(b < 0, -error, error), mode)
+
+
+def root_double(a: Array, mode: str) -> Array:
+    q = np.sqrt(a)
+    return q if mode == "rn" else directed(q, fma_double(-q, q, a), mode)
+
+
+def flush(x: Array) -> Array:
+    """Subnormal singles become zeros of the same sign (.ftz)."""
+    tiny = np.abs(x) < np.float32(_SMALLEST_SINGLE)
+    return np.where(tiny, np.copysign(np.float32(0), x), x) if tiny.any() else x
+
+
+def clean_single(r: Array) -> Array:
+    """Every NaN becomes the one NaN that the hardware makes. `r` must be a fresh array."""
+    bad = np.isnan(r)
+    if bad.any():
+        r.view(np.uint32)[bad] = NAN32
+    return r
+
+
+def clean_half(r: Array) -> Array:
+    bad = np.isnan(r)
+    if bad.any():
+        r.view(np.uint16)[bad] = NAN16
+    return r
+
+
+def saturate(r: Array) -> Array:
+    """Clamped to [0, 1]; NaN and −0 become +0."""
+    return np.where(r > 0, np.minimum(r, r.dtype.type(1)), r.dtype.type(0))
+
+
+# -- bf16 and tf32, held as bits ----------------------------------------------------------------
+
+
+def bf16_to_single(bits: Array) -> Array:
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def single_to_bf16(x: Array, mode: str = "rn") -> Array:
+    """The upper half of a single, rounded."""
+    bits = x.view(np.uint32)
+    keep = bits >> np.uint32(16)
+    if mode == "rn":
+        rounded = (bits + np.uint32(0x7FFF) + (keep & np.uint32(1))) >> np.uint32(16)
+    elif mode == "rz":
+        rounded = keep
+    else:
+        negative = (bits >> np.uint32(31)) == 1
+        inexact = (bits & np.uint32(0xFFFF)) != 0
+        rounded = keep + (inexact & (negative == (mode == "rm")))
+    return np.where(np.isnan(x), NAN16, rounded.astype(np.uint16))
+
+
+def double_to_bf16(x: Array, mode: str = "rn") -> Array:
+    """Through a single rounded to odd, so that the second rounding is the only one that counts."""
+    single = narrow(x, np.dtype(np.float32), "rz")
+    inexact = np.isfinite(x) & (single.astype(np.float64) != x)
+    odd = (single.view(np.uint32) | inexact.astype(np.uint32)).view(np.float32)
+    return single_to_bf16(odd, mode)

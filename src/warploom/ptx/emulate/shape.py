@@ -1,0 +1,76 @@
+"""Shapes that most instructions have: one destination, and one to four sources of one type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.ptx.emulate.context import Context, Fetch, Step, Store
+from warploom.ptx.ir import Instruction
+from warploom.ptx.types import DTYPES
+
+Array = npt.NDArray[Any]
+Compile = Callable[[Context, Instruction], Step]
+
+
+def type_of(ins: Instruction, place: int = -1) -> str:
+    """The type among the modifiers (the last one, or counted from the front)."""
+    kinds = [m for m in ins.modifiers if m in DTYPES and m != "b8x4"]
+    return kinds[place] if kinds else ""
+
+
+def rounding_of(ins: Instruction, default: str = "rn") -> str:
+    for mode in ("rn", "rz", "rm", "rp", "rna"):
+        if mode in ins.modifiers:
+            return mode
+    return default
+
+
+def parts(
+    ctx: Context, ins: Instruction, result: str, *sources: str
+) -> tuple[Store, tuple[Fetch, ...]]:
+    """The destination and the sources of an instruction, or an error if their number is wrong."""
+    if len(ins.operands) < 1 + len(sources):
+        raise ctx.fail(f"{ins.name} takes {1 + len(sources)} operands", ins)
+    fetches = tuple(
+        ctx.read(operand, kind) for operand, kind in zip(ins.operands[1:], sources, strict=False)
+    )
+    return ctx.write(ins.operands[0], result), fetches
+
+
+def unary(ctx: Context, ins: Instruction, kind: str, fn: Callable[[Array], Array]) -> Step:
+    store, (a,) = parts(ctx, ins, kind, kind)
+    return lambda f: store(f, fn(a(f)))
+
+
+def binary(ctx: Context, ins: Instruction, kind: str, fn: Callable[..., Array]) -> Step:
+    store, (a, b) = parts(ctx, ins, kind, kind, kind)
+    return lambda f: store(f, fn(a(f), b(f)))
+
+
+def ternary(ctx: Context, ins: Instruction, kind: str, fn: Callable[..., Array]) -> Step:
+    store, (a, b, c) = parts(ctx, ins, kind, kind, kind, kind)
+    return lambda f: store(f, fn(a(f), b(f), c(f)))
+
+
+def mixed(
+    ctx: Context, ins: Instruction, result: str, sources: tuple[str, ...], fn: Callable[..., Array]
+) -> Step:
+    """Sources of different types; the result is cast to its type."""
+    store, fetches = parts(ctx, ins, result, *sources)
+    dtype = DTYPES[result]
+    return lambda f: store(f, fn(*[fetch(f) for fetch in fetches]).astype(dtype, copy=False))
+
+
+def pairwise(fn: Callable[..., Array], dtype: Any) -> Callable[..., Array]:
+    """A function on 16-bit values made one on packed pairs of them."""
+
+    def packed(*values: Array) -> Array:
+        halves = [v.view(dtype).reshape(-1, 2) for v in map(np.ascontiguousarray, values)]
+        out = np.ascontiguousarray(np.atleast_2d(fn(*halves)))
+        return out.view(np.uint32).reshape(-1)
+
+    return packed

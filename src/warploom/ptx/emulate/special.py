@@ -1,0 +1,108 @@
+"""Special registers as arrays over the threads of a batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.ptx.emulate.frame import WARP, Batch, Frame
+
+Array = npt.NDArray[Any]
+
+_AXES = {"x": 0, "y": 1, "z": 2}
+
+
+def special_fetch(name: str) -> Callable[[Frame], Array]:
+    """Reads a special register; values that never change are made once per batch."""
+    if name.startswith(("%clock", "%globaltimer")):
+        return lambda _: _clock(name)
+
+    def fetch(f: Frame) -> Array:
+        value = f.batch.special.get(name)
+        if value is None:
+            value = f.batch.special[name] = _make(name, f.batch)
+            value.setflags(write=False)
+        return value[f.index] if f.compact and value.size != 1 else value
+
+    return fetch
+
+
+def _clock(name: str) -> Array:
+    now = time.perf_counter_ns()
+    if name in ("%clock_hi", "%globaltimer_hi"):
+        return np.array([now >> 32], np.uint32)
+    if name in ("%clock", "%globaltimer_lo"):
+        return np.array([now & 0xFFFFFFFF], np.uint32)
+    return np.array([now], np.uint64)
+
+
+def _make(name: str, batch: Batch) -> Array:
+    base, _, axis = name.partition(".")
+    if axis:
+        return _axis(base, _AXES[axis], batch)
+    if base.startswith("%lanemask_"):
+        return _lane_mask(base.removeprefix("%lanemask_"), batch)
+    inside = np.arange(batch.threads, dtype=np.uint32) % batch.block_size
+    match base:
+        case "%laneid":
+            return inside % np.uint32(WARP)
+        case "%warpid":
+            return inside // np.uint32(WARP)
+        case "%nwarpid":
+            return np.array([-(-batch.block_size // WARP)], np.uint32)
+        case "%dynamic_smem_size":
+            return np.array([batch.dynamic_shared], np.uint32)
+        case "%total_smem_size" | "%aggr_smem_size":
+            return np.array([batch.shared.size], np.uint32)
+        case "%nsmid" | "%cluster_nctarank":
+            return np.array([1], np.uint32)
+        case "%gridid" | "%current_graph_exec":
+            return np.array([0], np.uint64)
+        case "%is_explicit_cluster":
+            return np.array([False])
+        case _:
+            return np.array([0], np.uint32)
+
+
+def _axis(base: str, axis: int, batch: Batch) -> Array:
+    match base:
+        case "%ntid":
+            return np.array([batch.block[axis]], np.uint32)
+        case "%nctaid" | "%nclusterid":
+            return np.array([batch.grid[axis]], np.uint32)
+        case "%tid":
+            inside = np.arange(batch.threads, dtype=np.uint32) % np.uint32(batch.block_size)
+            return _digit(inside, batch.block, axis)
+        case "%ctaid" | "%clusterid":
+            number = (batch.block_of + batch.first_block).astype(np.uint32)
+            value = _digit(number, batch.grid, axis)
+            same = value.size and bool((value == value[0]).all())
+            return value[:1].copy() if same else value
+        case "%cluster_nctaid":
+            return np.array([1], np.uint32)
+        case _:
+            return np.array([0], np.uint32)
+
+
+def _digit(number: Array, sizes: tuple[int, int, int], axis: int) -> Array:
+    if sizes[axis] == 1:
+        return np.array([0], np.uint32)
+    below = int(np.prod(sizes[:axis], dtype=np.int64)) if axis else 1
+    return (number // np.uint32(below)) % np.uint32(sizes[axis])
+
+
+def _lane_mask(relation: str, batch: Batch) -> Array:
+    lane = batch.lane.astype(np.uint64)
+    bit = np.uint64(1) << lane
+    masks = {
+        "eq": bit,
+        "lt": bit - np.uint64(1),
+        "le": bit * np.uint64(2) - np.uint64(1),
+        "ge": ~(bit - np.uint64(1)),
+        "gt": ~(bit * np.uint64(2) - np.uint64(1)),
+    }
+    return (masks[relation] & np.uint64(0xFFFFFFFF)).astype(np.uint32)

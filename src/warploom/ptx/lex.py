@@ -1,0 +1,112 @@
+"""PTX text to tokens. One regular expression knows all tokens; spaces and comments are skipped."""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+
+from warploom.errors import ParseError, Source
+from warploom.ptx.ir import Immediate, Spelling, Text
+
+IDENTIFIER = r"[A-Za-z_$%][\w$]*"
+
+# Blank runs and comments; an unclosed comment does not match and is reported where it opens.
+BLANK = re.compile(r"(?:\s+|//[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/)*+")
+
+TOKEN = re.compile(
+    r"(?:\s+|//[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/)*+(?:"
+    r"(?P<number>0[fF][0-9a-fA-F]{8}(?!\w)|0[dD][0-9a-fA-F]{16}(?!\w)|0[xX][0-9a-fA-F]+U?"
+    r"|0[bB][01]+U?|(?:\d+\.\d*|\.\d+(?!\w)|\d+(?=[eE]))(?:[eE][+-]?\d+)?|\d+U?)"
+    rf"|(?P<name>{IDENTIFIER}(?:(?:\.|::)[\w$]+)*)"
+    r"|(?P<directive>\.[A-Za-z_]\w*(?:::\w+)*)"
+    r'|(?P<string>"(?:[^"\\\n]|\\.)*")'
+    r"|(?P<mark>@@|[@!|,;:+\-*=<>()\[\]{}])"
+    r"|(?P<end>\Z))"
+)
+
+_NUMBER = re.compile(
+    r"(?P<single>0[fF][0-9a-fA-F]{8})|(?P<double>0[dD][0-9a-fA-F]{16})"
+    r"|(?P<hex>0[xX][0-9a-fA-F]+)U?|(?P<bin>0[bB][01]+)U?|(?P<dec>\d+)U?"
+    r"|(?P<decimal>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?)"
+)
+LONGEST_NUMBER = 400  # digits; longer ones are refused before Python converts them
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    kind: str  # number, name, directive, string, mark, end
+    text: str
+    start: int
+    end: int
+
+
+def make_text(text: str, name: str) -> Text:
+    starts = [0]
+    starts += [match.end() for match in re.finditer("\n", text)]
+    return Text(Source(name, text), tuple(starts))
+
+
+def next_token(text: Text, position: int, limit: int | None = None) -> Token:
+    """The token at or after `position`; raises where no token can start."""
+    body = text.source.text
+    match = TOKEN.match(body, position) if limit is None else TOKEN.match(body, position, limit)
+    if match is None or match.lastgroup is None:
+        raise bad_token(text, position)
+    kind = match.lastgroup
+    return Token(kind, match.group(kind), match.start(kind), match.end(kind))
+
+
+def bad_token(text: Text, position: int) -> ParseError:
+    body = text.source.text
+    blank = BLANK.match(body, position)
+    place = blank.end() if blank else position
+    if body.startswith("/*", place):
+        return ParseError("comment without an end", text.span(place, place + 2))
+    if body.startswith('"', place):
+        return ParseError("string without an end", text.span(place))
+    shown = body[place : place + 1]
+    return ParseError(f"no PTX token starts with {shown!r}", text.span(place))
+
+
+def number(text: str) -> Immediate | None:
+    """An immediate from its spelling, without a sign; None if it is none."""
+    if len(text) > LONGEST_NUMBER:
+        return None
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return None
+    match match.lastgroup:
+        case "single":
+            return Immediate(text, int(text[2:], 16), Spelling.SINGLE)
+        case "double":
+            return Immediate(text, int(text[2:], 16), Spelling.DOUBLE)
+        case "hex":
+            return Immediate(text, int(match.group("hex"), 16), Spelling.INTEGER)
+        case "bin":
+            return Immediate(text, int(match.group("bin"), 2), Spelling.INTEGER)
+        case "dec":
+            return _decimal_integer(text, match.group("dec"))
+        case _:
+            bits = struct.unpack("<Q", struct.pack("<d", float(text)))[0]
+            return Immediate(text, bits, Spelling.DECIMAL)
+
+
+def _decimal_integer(text: str, digits: str) -> Immediate | None:
+    if len(digits) > 1 and digits[0] == "0":
+        if not set(digits) <= set("01234567"):
+            return None
+        return Immediate(text, int(digits, 8), Spelling.INTEGER)
+    return Immediate(text, int(digits), Spelling.INTEGER)
+
+
+def negate(value: Immediate) -> Immediate:
+    """The immediate with a minus sign in front."""
+    text = "-" + value.text
+    match value.spelling:
+        case Spelling.INTEGER:
+            return Immediate(text, -value.value, value.spelling)
+        case Spelling.SINGLE:
+            return Immediate(text, value.value ^ 1 << 31, value.spelling)
+        case Spelling.DOUBLE | Spelling.DECIMAL:
+            return Immediate(text, value.value ^ 1 << 63, value.spelling)

@@ -1,0 +1,207 @@
+"""The operands of one instruction: a fast way for the usual text, and a cursor for all of it."""
+
+from __future__ import annotations
+
+import re
+
+from warploom.errors import ParseError
+from warploom.ptx.ir import (
+    Address,
+    Arguments,
+    Immediate,
+    Negated,
+    Offset,
+    Operand,
+    Pair,
+    Spelling,
+    Symbol,
+    Text,
+    Vector,
+)
+from warploom.ptx.lex import IDENTIFIER, Token, negate, next_token, number
+from warploom.ptx.names import Names
+
+DEEPEST = 16  # nesting of brackets in operands; PTX needs three
+
+_USUAL = re.compile(
+    rf"(?:(?P<name>{IDENTIFIER}(?:\.[xyzw])?)|(?P<number>-?\d\w*)"
+    rf"|\[\s*(?P<base>{IDENTIFIER})\s*(?:\+\s*(?P<offset>-?\d\w*)\s*)?\])"
+)
+
+
+class Cursor:
+    """A position in a text that moves over tokens."""
+
+    __slots__ = ("ahead", "limit", "text")
+
+    def __init__(self, text: Text, position: int, limit: int | None = None) -> None:
+        self.text = text
+        self.limit = limit
+        self.ahead = next_token(text, position, limit)
+
+    def take(self) -> Token:
+        token = self.ahead
+        self.ahead = next_token(self.text, token.end, self.limit)
+        return token
+
+    def at(self, mark: str) -> bool:
+        return self.ahead.text == mark and self.ahead.kind in ("mark", "directive")
+
+    def accept(self, mark: str) -> bool:
+        if self.at(mark):
+            self.take()
+            return True
+        return False
+
+    def expect(self, what: str) -> Token:
+        """The next token, which must be this mark or directive."""
+        if not self.at(what):
+            raise self.error(f"expected '{what}'")
+        return self.take()
+
+    def expect_kind(self, kind: str, what: str) -> Token:
+        if self.ahead.kind != kind:
+            raise self.error(f"expected {what}")
+        return self.take()
+
+    def integer(self, what: str) -> int:
+        """A whole number that is not negative."""
+        token = self.expect_kind("number", what)
+        value = number(token.text)
+        if value is None or value.spelling is not Spelling.INTEGER:
+            raise self.error(f"expected {what}", token)
+        return value.value
+
+    def error(self, message: str, token: Token | None = None) -> ParseError:
+        place = token or self.ahead
+        found = "the end of the text" if place.kind == "end" else f"'{place.text[:40]}'"
+        return ParseError(f"{message}, found {found}", self.text.span(place.start, place.end))
+
+
+def usual_operands(text: str, names: Names) -> tuple[Operand, ...] | None:
+    """Operands without braces or parentheses; None where the text needs the cursor."""
+    known = names.known
+    out = []
+    for piece in map(str.strip, text.split(",")):
+        operand = known.get(piece)
+        if operand is None:
+            operand = _usual(piece, names)
+            if operand is None:
+                return None
+            known[piece] = operand
+        out.append(operand)
+    return tuple(out)
+
+
+def _usual(piece: str, names: Names) -> Operand | None:
+    match = _USUAL.fullmatch(piece)
+    if match is None:
+        return None
+    name, digits, base, offset = match.groups()
+    if name is not None:
+        return names.resolve(name)
+    if digits is not None:
+        return _signed(digits)
+    if offset is None:
+        return Address(names.resolve(base))
+    distance = _signed(offset)
+    if distance is None or distance.spelling is not Spelling.INTEGER:
+        return None
+    return Address(names.resolve(base), distance.value)
+
+
+def _signed(text: str) -> Immediate | None:
+    value = number(text.removeprefix("-"))
+    return negate(value) if value is not None and text[0] == "-" else value
+
+
+def read_operands(cursor: Cursor, names: Names) -> tuple[Operand, ...]:
+    """`a, b, …` up to the semicolon, which is left standing."""
+    if cursor.at(";"):
+        return ()
+    out = [read_operand(cursor, names)]
+    while cursor.accept(","):
+        out.append(read_operand(cursor, names))
+    return tuple(out)
+
+
+def read_operand(cursor: Cursor, names: Names, depth: int = 0) -> Operand:
+    if depth > DEEPEST:
+        raise cursor.error("operands nested too deeply")
+    operand = _read_primary(cursor, names, depth)
+    if cursor.accept("|"):
+        return Pair(operand, read_operand(cursor, names, depth + 1))
+    return operand
+
+
+def _read_primary(cursor: Cursor, names: Names, depth: int) -> Operand:
+    token = cursor.ahead
+    if cursor.accept("{"):
+        return Vector(_read_list(cursor, names, "}", depth))
+    if cursor.accept("("):
+        return Arguments(_read_list(cursor, names, ")", depth))
+    if cursor.accept("["):
+        return _read_address(cursor, names, depth)
+    if cursor.accept("!"):
+        return Negated(read_operand(cursor, names, depth + 1))
+    if token.kind in ("number", "mark"):
+        return _read_number(cursor)
+    cursor.expect_kind("name", "an operand")
+    base = names.resolve(token.text)
+    distance = read_offset(cursor)
+    if distance is not None:
+        return Offset(base, distance)
+    if cursor.at("[") and isinstance(base, Symbol):  # an array of textures: name[index]
+        return _read_index(cursor, names, base, depth)
+    return base
+
+
+def _read_index(cursor: Cursor, names: Names, base: Symbol, depth: int) -> Operand:
+    cursor.expect("[")
+    index = read_operand(cursor, names, depth + 1)
+    cursor.expect("]")
+    return Address(base, 0, (index,))
+
+
+def _read_list(cursor: Cursor, names: Names, close: str, depth: int) -> tuple[Operand, ...]:
+    out: list[Operand] = []
+    while not cursor.at(close):
+        if out:
+            cursor.expect(",")
+        out.append(read_operand(cursor, names, depth + 1))
+    cursor.take()
+    return tuple(out)
+
+
+def _read_address(cursor: Cursor, names: Names, depth: int) -> Address:
+    base = read_operand(cursor, names, depth + 1)
+    offset = 0
+    if isinstance(base, Offset):
+        base, offset = base.base, base.offset
+    elif isinstance(base, Immediate) and (distance := read_offset(cursor)) is not None:
+        offset = distance
+    more: list[Operand] = []
+    while cursor.accept(","):
+        more.append(read_operand(cursor, names, depth + 1))
+    cursor.expect("]")
+    return Address(base, offset, tuple(more))
+
+
+def _read_number(cursor: Cursor) -> Immediate:
+    minus = cursor.accept("-")
+    token = cursor.expect_kind("number", "an operand")
+    value = number(token.text)
+    if value is None:
+        raise cursor.error("this is no number", token)
+    return negate(value) if minus else value
+
+
+def read_offset(cursor: Cursor) -> int | None:
+    """`+4`, `-4` or `+-4` after a name."""
+    if not (cursor.at("+") or cursor.at("-")):
+        return None
+    minus = cursor.take().text == "-"
+    if cursor.accept("-"):
+        minus = not minus
+    value = cursor.integer("an offset")
+    return -value if minus else value

@@ -1,0 +1,107 @@
+"""Shuffles instead of loads, in finished PTX from any compiler.
+
+`rewrite` takes the text of a PTX file and gives it back with the loads that can be proved to be in
+a register of a neighbouring lane replaced, and a report of every load it looked at.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from warploom.errors import CheckError, UnsupportedError
+from warploom.machine.latency import Latency, latency_of
+from warploom.ptx.ir import Function, Module
+from warploom.ptx.parse import parse
+from warploom.ptx.show import Edit, show
+from warploom.ptx.shuffle.plan import Candidate, Plan, Shuffle, plan
+from warploom.ptx.shuffle.write import VARIANTS, edits
+from warploom.ptx.symbolic.walk import read
+
+SELECTIONS = ("pays", "all")
+FARTHEST = 31
+OLDEST = (6, 2)  # the first PTX with activemask
+
+__all__ = ["Candidate", "KernelReport", "Rewrite", "Shuffle", "rewrite"]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReport:
+    """One kernel: loads that differ between lanes, shuffles put in, and why for each load.
+
+    `deltas` counts the shuffles by lane distance; `refusal` says why nothing was looked at.
+    """
+
+    name: str
+    loads: int
+    shuffles: int
+    deltas: dict[int, int]
+    seconds: float
+    candidates: tuple[Candidate, ...] = ()
+    refusal: str = ""
+    plan: Plan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    text: str
+    kernels: tuple[KernelReport, ...]
+
+
+def rewrite(
+    text: str,
+    name: str = "<ptx>",
+    *,
+    select: str = "pays",
+    variant: str = "corner",
+    limit: int = FARTHEST,
+    machine: str = "h200",
+) -> Rewrite:
+    """Replaces loads by shuffles; every other byte of the text stays as it is.
+
+    `select` is `pays` for what the machine's table says wins, or `all`. `variant` is `corner` for
+    correct code, `predicated` for the same with the shuffle behind a predicate, and for studies
+    of time `no-corner` and `no-load`, which compute something else.
+    """
+    latency = _checked(select, variant, limit, machine)
+    module = parse(text, name)
+    changes: list[Edit] = []
+    reports = []
+    for function in module.functions:
+        if function.kind == "entry" and function.body is not None:
+            report = _kernel(module, function, latency, select, limit)
+            reports.append(report)
+            if report.plan is not None:
+                changes += edits(report.plan, variant)
+    return Rewrite(show(module, changes) if changes else text, tuple(reports))
+
+
+def _checked(select: str, variant: str, limit: int, machine: str) -> Latency:
+    if select not in SELECTIONS:
+        raise CheckError(f"select is {select!r}", advice="choose " + " or ".join(SELECTIONS))
+    if variant not in VARIANTS:
+        raise CheckError(f"variant is {variant!r}", advice="choose one of " + ", ".join(VARIANTS))
+    if not 0 <= limit <= FARTHEST:
+        raise CheckError(f"the limit is {limit} lanes", advice="a warp allows 0 to 31")
+    return latency_of(machine)
+
+
+def _kernel(
+    module: Module, function: Function, latency: Latency, select: str, limit: int
+) -> KernelReport:
+    start = time.perf_counter()
+    if module.version < OLDEST:
+        return KernelReport(function.name, 0, 0, {}, 0.0, refusal="PTX before 6.2 has no activemask")
+    try:
+        found = plan(read(module, function), latency, pays_only=select == "pays", limit=limit)
+    except UnsupportedError as error:
+        seconds = time.perf_counter() - start
+        return KernelReport(function.name, 0, 0, {}, seconds, refusal=error.message)
+    deltas: dict[int, int] = {}
+    for shuffle in found.shuffles:
+        deltas[shuffle.lanes] = deltas.get(shuffle.lanes, 0) + 1
+    seconds = time.perf_counter() - start
+    return KernelReport(
+        function.name, found.loads, len(found.shuffles), dict(sorted(deltas.items())), seconds,
+        found.candidates, "", found,
+    )  # fmt: skip

@@ -1,0 +1,199 @@
+"""Which loads become shuffles: finds what can, chooses what should, and says why.
+
+Comes in: a `Reading`, a limit on the lane distance, and what a machine pays for loads and shuffles.
+Goes out: a `Plan`: the shuffles to write, and for every load that differs between lanes a
+`Candidate` that says what was decided. No shuffle takes its value from a load that is itself
+replaced.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from warploom.machine.latency import Latency
+from warploom.ptx.symbolic.distance import Outcome, Shape, Verdict, decide, shape_of
+from warploom.ptx.symbolic.form import Form
+from warploom.ptx.symbolic.memory import Access, accesses, survivors
+from warploom.ptx.symbolic.step import width_of
+from warploom.ptx.symbolic.walk import Reading
+
+MOST_TRIES = 8  # proofs per load before the rest of its sources are left alone
+MOST_LOADS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """`target` takes its value from `source`, `verdict.lanes` lanes away."""
+
+    target: Access
+    source: Access
+    verdict: Verdict
+
+    @property
+    def lanes(self) -> int:
+        return self.verdict.lanes
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What became of one load. Lines count from 1; `gain` is in cycles of the machine asked."""
+
+    line: int
+    load: str
+    taken: bool
+    why: str
+    lanes: int | None = None
+    source_line: int | None = None
+    gain: float | None = None
+    tests: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    reading: Reading
+    loads: int
+    shuffles: tuple[Shuffle, ...]
+    candidates: tuple[Candidate, ...]
+
+
+def plan(reading: Reading, latency: Latency, *, pays_only: bool, limit: int) -> Plan:
+    loads = [load for load in accesses(reading) if load.space in ("global", "shared", "generic")]
+    finder = _Finder(reading, loads[:MOST_LOADS], limit)
+    chosen: dict[int, Shuffle] = {}
+    candidates = []
+    counted = 0
+    for number, load in enumerate(finder.loads):
+        if load.address is not None and not reading.pool.moves(load.address):
+            continue
+        counted += 1
+        shuffle, why = finder.best(number, chosen)
+        gain = None
+        taken = shuffle is not None
+        if shuffle is not None:
+            gain = gain_of(latency, shuffle)
+            taken = gain > 0 or not pays_only
+            why = _why(latency, gain, taken)
+        if shuffle is not None and taken:
+            chosen[number] = shuffle
+        candidates.append(_candidate(reading, load, shuffle, taken, why, gain))
+    return Plan(reading, counted, tuple(chosen.values()), tuple(candidates))
+
+
+def gain_of(latency: Latency, shuffle: Shuffle) -> float:
+    words = sum((width_of(register.type) + 31) // 32 for register in shuffle.target.into)
+    return latency.gain(shuffle.lanes, words, shuffle.verdict.tests, shuffle.target.space)
+
+
+def _why(latency: Latency, gain: float, taken: bool) -> str:
+    if gain > 0:
+        return f"pays: {gain:.1f} cycles won on {latency.name}"
+    if taken:
+        return f"asked for, though {-gain:.1f} cycles are lost on {latency.name}"
+    return f"no gain, kept: {-gain:.1f} cycles would be lost on {latency.name}"
+
+
+def _candidate(
+    reading: Reading, load: Access, shuffle: Shuffle | None, taken: bool, why: str,
+    gain: float | None,
+) -> Candidate:  # fmt: skip
+    step = reading.flow.code[load.at]
+    line = reading.module.span(step).line
+    text = " ".join(reading.module.source_of(step).split())
+    if shuffle is None:
+        return Candidate(line, text, False, why)
+    source = reading.module.span(reading.flow.code[shuffle.source.at]).line
+    tests = shuffle.verdict.tests
+    return Candidate(line, text, taken, why, shuffle.lanes, source, gain, tests)
+
+
+class _Finder:
+    """Loads grouped by the shape of their address, so that no far pair is ever compared."""
+
+    def __init__(self, reading: Reading, loads: list[Access], limit: int) -> None:
+        self.reading = reading
+        self.loads = loads
+        self.limit = limit
+        self.alive = survivors(reading, loads)
+        self.shapes: list[Shape | None] = [shape_of(reading, load) for load in loads]
+        self.groups: dict[object, list[int]] = defaultdict(list)
+        self.moved: dict[object, list[tuple[int, int]]] = defaultdict(list)
+        for number, load in enumerate(loads):
+            shape = self.shapes[number]
+            if load.refusal or shape is None:
+                continue
+            self.groups[self._kind(load), shape.key].append(number)
+            self._note_moved(number, load, shape)
+
+    def _kind(self, load: Access) -> tuple[object, ...]:
+        return (load.kind, tuple(width_of(register.type) for register in load.into))
+
+    def _note_moved(self, number: int, load: Access, shape: Shape) -> None:
+        """Addresses that are no plain sum are found by what they are in each other lane."""
+        form, pool = load.address, self.reading.pool
+        if shape.stride or form is None or not pool.known(form) or not pool.moves(form):
+            return
+        for lanes in range(-self.limit, self.limit + 1):
+            if lanes:
+                self.moved[self._kind(load), pool.moved(form, lanes)].append((number, lanes))
+
+    def best(self, number: int, chosen: dict[int, Shuffle]) -> tuple[Shuffle | None, str]:
+        """The proved source with the smallest distance, or why there is none."""
+        load = self.loads[number]
+        if load.refusal:
+            return None, load.refusal
+        if load.base is not None and any(r.key == load.base.key for r in load.into):
+            return None, "the load overwrites its own address"
+        near = self.near(number)
+        if not near:
+            return None, f"no other load lies a constant {self.limit} lanes away or less"
+        held = [n for n in near if self.alive[number] >> n & 1]
+        if not held:
+            return None, "a source may be overwritten, or did not run on every path"
+        free = [n for n in held if n not in chosen]
+        if not free:
+            return None, "its sources are shuffled themselves"
+        reason = ""
+        for other in free[:MOST_TRIES]:
+            verdict = self.decide(other, number)
+            if verdict.outcome is Outcome.PROVED:
+                return Shuffle(load, self.loads[other], verdict), ""
+            reason = reason or verdict.reason
+        return None, reason
+
+    def near(self, number: int) -> list[int]:
+        """Other loads within the limit, nearest first; not yet proved, nor known to hold."""
+        load, shape = self.loads[number], self.shapes[number]
+        assert shape is not None
+        found: list[tuple[int, int]] = []
+        for other in self.groups[self._kind(load), shape.key]:
+            there = self.shapes[other]
+            assert there is not None
+            lanes = _distance(there, shape)
+            if other != number and lanes is not None and abs(lanes) <= self.limit:
+                found.append((abs(lanes), other))
+        key: tuple[object, Form | None] = (self._kind(load), load.address)
+        found += [(abs(lanes), other) for other, lanes in self.moved.get(key, ())]
+        return [other for _, other in sorted(found) if other != number]
+
+    def decide(self, source: int, target: int) -> Verdict:
+        verdict = decide(self.reading, self.loads[source], self.loads[target], self.limit)
+        if verdict.outcome is not Outcome.PROVED or verdict.lanes == 0:
+            return verdict
+        return self.lanes_meet(source, target, verdict)
+
+    def lanes_meet(self, source: int, target: int, verdict: Verdict) -> Verdict:
+        """Another lane's value is of use only if that lane is in the same turn of every loop."""
+        block = self.loads[target].block
+        if any(header in self.reading.parted for header in self.reading.flow.around[block]):
+            return Verdict(Outcome.UNKNOWN, reason="lanes may be in different turns of the loop")
+        return verdict
+
+
+def _distance(source: Shape, target: Shape) -> int | None:
+    gap = target.place - source.place
+    if gap == 0:
+        return 0
+    if source.stride == 0 or gap % source.stride:
+        return None
+    return gap // source.stride

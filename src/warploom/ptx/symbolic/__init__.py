@@ -1,0 +1,1 @@
+"""PTX on symbols: every address as a normal form, what stores may touch, distances by lane."""

@@ -1,0 +1,265 @@
+"""Which loads still hold when a later one runs: what stores, atomics and barriers may touch.
+
+Comes in: a `Reading`. Goes out: every load as an `Access`, and for each the earlier loads that ran
+on all paths to it, in the same turn of every loop, with nothing between that may have written
+what they read. Whatever is not shown to be harmless is taken as harmful.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.ptx.ir import Address, Instruction, Register, Vector
+from warploom.ptx.symbolic.form import Form, add
+from warploom.ptx.symbolic.step import roots, width_of
+from warploom.ptx.symbolic.walk import Reading
+
+SPACES = ("global", "shared", "local", "const", "param")
+ORDERED = frozenset({"volatile", "relaxed", "acquire", "release", "mmio", "sc", "acq_rel"})
+FARTHEST = {"%tid.x": 1023, "%tid.y": 1023, "%tid.z": 63, "%laneid": 31}  # between two lanes
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One load. `kind` is all that two loads must share: space, cache words, width and type."""
+
+    at: int
+    block: int
+    space: str
+    fixed: bool  # nothing in the kernel writes what it reads
+    address: Form | None
+    kind: str
+    size: int  # bytes
+    into: tuple[Register, ...]
+    base: Register | None
+    offset: int
+    refusal: str  # why it cannot take part; empty if it can
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What an instruction may do to values already loaded."""
+
+    all_fixed: bool = False  # forget even loads from memory that is promised not to change
+    spaces: frozenset[str] = frozenset()  # forget ordinary loads of these spaces
+    address: Form | None = None  # unless provably elsewhere
+    size: int = 0
+
+
+NOTHING = Effect()
+EVERY_SPACE = frozenset({"global", "shared", "local", "generic"})
+FORGET_ALL = Effect(True, EVERY_SPACE)
+FORGET = Effect(False, EVERY_SPACE)
+HARMLESS = frozenset(
+    "bra brx ret exit trap brkpt prefetch prefetchu nanosleep pmevent applypriority "
+    "createpolicy shfl vote match activemask redux elect ldu tex tld4 suld ldmatrix".split()
+)  # fmt: skip
+
+
+def space_of(step: Instruction) -> str:
+    for word in step.modifiers:
+        if word.split("::")[0] in SPACES:
+            return word.split("::")[0]
+    return "generic"
+
+
+def accesses(reading: Reading) -> list[Access]:
+    """All loads that can be reached, in text order."""
+    found = []
+    for at, step in enumerate(reading.flow.code):
+        block = reading.flow.block_of[at]
+        if step.opcode == "ld" and block in reading.reached:
+            found.append(_access(reading, at, step, block))
+    return found
+
+
+def _access(reading: Reading, at: int, step: Instruction, block: int) -> Access:
+    address = reading.addresses.get(at)
+    place = step.operands[1] if len(step.operands) > 1 else None
+    base = place.base if isinstance(place, Address) and isinstance(place.base, Register) else None
+    into, count = _destinations(step)
+    element = width_of(step.modifiers[-1]) // 8 if step.modifiers else 0
+    written = address is not None and bool(roots(reading.pool, address) & reading.written)
+    space = space_of(step)
+    return Access(
+        at, block, space, space in ("const", "param") or ("nc" in step.modifiers and not written),
+        address, step.name, element * count, into, base,
+        place.offset if isinstance(place, Address) else 0,
+        _refusal(step, space, into, address),
+    )  # fmt: skip
+
+
+def _destinations(step: Instruction) -> tuple[tuple[Register, ...], int]:
+    target = step.operands[0] if step.operands else None
+    parts: tuple[object, ...] = target.elements if isinstance(target, Vector) else (target,)
+    registers = tuple(part for part in parts if isinstance(part, Register) and part.vector == 1)
+    return (registers if len(registers) == len(parts) else ()), len(parts)
+
+
+def _refusal(
+    step: Instruction, space: str, into: tuple[Register, ...], address: Form | None
+) -> str:
+    words = {word.split("::")[0] for word in step.modifiers}
+    kind = step.modifiers[-1] if step.modifiers else ""
+    if words & ORDERED:
+        return "the load is volatile or ordered"
+    if words & {"cv", "lu", "unified"}:
+        return "the load asks to be made anew"
+    if step.predicate is not None:
+        return "the load is predicated"
+    if space not in ("global", "shared", "generic"):
+        return f"{space} memory is not shared between lanes"
+    if address is None:
+        return "the address is not one register and an offset"
+    if not into or width_of(kind) not in (8, 16, 32, 64):
+        return "the destination is not plain registers of 16, 32 or 64 bits"
+    if any(width_of(r.type) not in (16, 32, 64) for r in into):
+        return "the destination is not plain registers of 16, 32 or 64 bits"
+    return ""
+
+
+def effect_of(reading: Reading, at: int, writers: frozenset[str]) -> Effect:
+    step = reading.flow.code[at]
+    words = {word.split("::")[0] for word in step.modifiers}
+    match step.opcode:
+        case "ld":
+            return FORGET if words & ORDERED else NOTHING
+        case "st" if not words & ORDERED and "async" not in words:
+            return _store(reading, at, step)
+        case "atom" | "red" | "st":
+            return Effect(False, EVERY_SPACE, None, 0)
+        case "bar" | "barrier":
+            return Effect(False, writers)
+        case _ if step.opcode in HARMLESS or _only_registers(step):
+            return NOTHING
+        case _:  # fences, calls, asynchronous copies, and what we do not know
+            return FORGET_ALL
+
+
+def _only_registers(step: Instruction) -> bool:
+    """Arithmetic and the like: no operand stands in brackets, and it is none of the fences."""
+    if step.opcode in ("membar", "fence", "call", "cp", "griddepcontrol", "discard", "mbarrier"):
+        return False
+    return bool(step.operands) and not any(isinstance(o, Address) for o in step.operands)
+
+
+def _store(reading: Reading, at: int, step: Instruction) -> Effect:
+    space = space_of(step)
+    value = step.operands[1] if len(step.operands) > 1 else None
+    count = len(value.elements) if isinstance(value, Vector) else 1
+    size = width_of(step.modifiers[-1]) // 8 * count
+    hit = EVERY_SPACE if space == "generic" else frozenset({space, "generic"})
+    return Effect(False, hit, reading.addresses.get(at) if size else None, size)
+
+
+def writing_spaces(reading: Reading) -> frozenset[str]:
+    """Spaces that the kernel may write at all: a barrier can only show what somebody wrote."""
+    found: set[str] = set()
+    for at, step in enumerate(reading.flow.code):
+        if step.opcode in ("st", "atom", "red"):
+            space = space_of(step)
+            found |= EVERY_SPACE if space == "generic" else {space, "generic"}
+        elif effect_of(reading, at, frozenset()).all_fixed:
+            found |= EVERY_SPACE
+    return frozenset(found)
+
+
+def survivors(reading: Reading, loads: list[Access]) -> dict[int, int]:
+    """By load number: the set of load numbers, as bits, that still hold just before it runs."""
+    flow = reading.flow
+    here: dict[int, list[tuple[int, int]]] = {block: [] for block in flow.order}
+    writers = writing_spaces(reading)
+    number_at = {load.at: number for number, load in enumerate(loads)}
+    for block in reading.reached:
+        for at in range(flow.blocks[block].start, flow.blocks[block].stop):
+            effect = effect_of(reading, at, writers)
+            kept = _kept(reading, effect, loads) if effect is not NOTHING else -1
+            if kept != -1 or at in number_at:
+                here[block].append((at, kept))
+    inside = _inside(reading, loads)
+    result: dict[int, int] = {}
+    out: dict[int, int] = {}
+    changed = True
+    while changed:
+        changed = False
+        for block in flow.order:
+            if block not in reading.reached:
+                continue
+            alive = _entering(reading, block, out, inside)
+            for at, kept in here[block]:
+                alive &= kept
+                if at in number_at:
+                    result[number_at[at]] = alive
+                    alive |= 1 << number_at[at]
+            if out.get(block) != alive:
+                out[block] = alive
+                changed = True
+    return result
+
+
+def _inside(reading: Reading, loads: list[Access]) -> dict[int, int]:
+    """Loads inside each loop, as bits; they do not outlive it."""
+    return {
+        header: sum(1 << n for n, load in enumerate(loads) if load.block in loop.body)
+        for header, loop in reading.flow.loops.items()
+    }
+
+
+def _entering(reading: Reading, block: int, out: dict[int, int], inside: dict[int, int]) -> int:
+    flow = reading.flow
+    if block == flow.order[0]:
+        return 0
+    alive = -1
+    for edge in flow.blocks[block].into:
+        if (edge.source, edge.target) not in reading.taken:
+            continue
+        passed = out.get(edge.source, -1)  # a loop's end counts as harmless until visited
+        for header in flow.around[edge.source]:
+            if header not in flow.around[block]:
+                passed &= ~inside[header]
+        alive &= passed
+    return alive
+
+
+def _kept(reading: Reading, effect: Effect, loads: list[Access]) -> int:
+    """The loads that an effect leaves alone, as bits."""
+    lost = 0
+    for number, load in enumerate(loads):
+        if load.fixed:
+            hit = effect.all_fixed
+        else:
+            hit = load.space in effect.spaces or effect.all_fixed
+        if hit and not _elsewhere(reading, effect, load):
+            lost |= 1 << number
+    return ~lost
+
+
+def _elsewhere(reading: Reading, effect: Effect, load: Access) -> bool:
+    """Whether no lane of the block can have written what any lane of it loaded."""
+    if effect.address is None or load.address is None or effect.size == 0 or load.size == 0:
+        return False
+    if effect.address.width != load.address.width:
+        return False
+    gap = add(effect.address, load.address, -1)
+    if not gap.is_constant:
+        return False
+    distance = gap.signed(gap.constant)
+    reach = _reach(reading, load.address)
+    return reach is not None and (
+        distance >= load.size + reach or -distance >= effect.size + reach
+    )
+
+
+def _reach(reading: Reading, address: Form) -> int | None:
+    """How far apart the addresses of two lanes of one block can lie; None if not known."""
+    total = 0
+    for monomial, coefficient in address.terms:
+        atoms = [reading.pool.atoms[index] for index in monomial]
+        if all(atom.uniform for atom in atoms):
+            continue
+        if len(atoms) != 1 or atoms[0].op not in FARTHEST:
+            return None
+        total += abs(address.signed(coefficient)) * FARTHEST[atoms[0].op]
+    return total
+
+

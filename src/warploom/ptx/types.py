@@ -1,0 +1,58 @@
+"""The fundamental types of PTX: how wide they are and which NumPy type holds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+DType = np.dtype[Any]
+
+BOOL = np.dtype(np.bool_)
+U8, U16, U32, U64 = (np.dtype(f"u{n}") for n in (1, 2, 4, 8))
+S8, S16, S32, S64 = (np.dtype(f"i{n}") for n in (1, 2, 4, 8))
+F16, F32, F64 = (np.dtype(f"f{n}") for n in (2, 4, 8))
+B128 = np.dtype("V16")
+
+UNSIGNED: dict[int, DType] = {1: U8, 2: U16, 4: U32, 8: U64, 16: B128}
+SIGNED: dict[int, DType] = {1: S8, 2: S16, 4: S32, 8: S64}
+
+# bf16 and the packed pairs have no NumPy type: they are held as bits.
+DTYPES: dict[str, DType] = {
+    "pred": BOOL,
+    **{f"{kind}{8 * size}": dtype for size, dtype in UNSIGNED.items() for kind in "bu"},
+    **{f"s{8 * size}": dtype for size, dtype in SIGNED.items()},
+    "f16": F16, "f32": F32, "f64": F64,
+    "bf16": U16, "f16x2": U32, "bf16x2": U32, "tf32": U32,
+    "e4m3": U8, "e5m2": U8, "e4m3x2": U16, "e5m2x2": U16,
+    "u16x2": U32, "s16x2": U32, "f32x2": U64,
+}  # fmt: skip
+
+
+def size_of(kind: str) -> int:
+    """Bytes of one value; 0 for a type that is not known."""
+    dtype = DTYPES.get(kind)
+    return 0 if dtype is None else dtype.itemsize
+
+
+def is_float(kind: str) -> bool:
+    return kind[0] == "f" or kind.startswith("bf") or kind == "tf32"
+
+
+def is_signed(kind: str) -> bool:
+    return kind[0] == "s"
+
+
+def bits_of(value: Array) -> Array:
+    """The same bits as an unsigned array."""
+    dtype = UNSIGNED[value.dtype.itemsize]
+    return value if value.dtype == dtype else value.view(dtype)
+
+
+def scalar(value: int, dtype: DType) -> Array:
+    """One integer, wrapped to the type, as an array of one element (a uniform value)."""
+    size = dtype.itemsize
+    raw = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+    return np.frombuffer(raw, dtype=dtype).copy()

@@ -1,0 +1,1 @@
+"""Compile, launch and measure kernels: on a GPU, through OpenCL, as C, or emulated."""

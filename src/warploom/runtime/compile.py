@@ -1,0 +1,197 @@
+"""CUDA C++ text to PTX or machine code without a GPU or driver: NVRTC, or nvcc where it is on PATH.
+
+This is the only module that imports `cuda.bindings.nvrtc`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from warploom.errors import DeviceError, missing_extra
+
+Kind = Literal["ptx", "cubin"]
+Compiler = Literal["auto", "nvrtc", "nvcc"]
+
+DEFAULT_ARCH = "sm_90"
+_ARCH = re.compile(r"sm_(\d+[a-z]?)\Z")
+_TIMEOUT_S = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """The result of a compilation and what the compiler had to say."""
+
+    code: bytes
+    kind: Kind
+    arch: str
+    log: str
+    compiler: str
+
+    @property
+    def text(self) -> str:
+        """PTX as text."""
+        if self.kind != "ptx":
+            raise DeviceError("machine code is no text", advice="compile with kind='ptx'")
+        return self.code.rstrip(b"\0").decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the assembler reports for one kernel: `ptxas -v`."""
+
+    name: str
+    registers: int
+    stack_bytes: int
+    spill_stores: int
+    spill_loads: int
+    shared_bytes: int = 0
+
+    @property
+    def stays_in_registers(self) -> bool:
+        """No local memory and no spills."""
+        return self.stack_bytes == self.spill_stores == self.spill_loads == 0
+
+
+def compile_cuda(
+    text: str,
+    arch: str = DEFAULT_ARCH,
+    *,
+    kind: Kind = "ptx",
+    compiler: Compiler = "auto",
+    options: Sequence[str] = (),
+) -> Compiled:
+    """Compiles CUDA C++ for a compute architecture such as `sm_90`."""
+    if not _ARCH.match(arch):
+        raise DeviceError(f"'{arch}' is no GPU architecture", advice="use sm_80, sm_90, …")
+    nvrtc = _nvrtc() if compiler != "nvcc" else None
+    if nvrtc is not None:
+        return _compile_nvrtc(nvrtc, text, arch, kind, options)
+    if compiler == "nvrtc":
+        raise missing_extra("cuda-bindings", "nvrtc")
+    if shutil.which("nvcc") is None:
+        raise missing_extra("cuda-bindings", "nvrtc")
+    return _compile_nvcc(text, arch, kind, options)
+
+
+def can_compile() -> bool:
+    """Whether a CUDA compiler is there."""
+    return _nvrtc() is not None or shutil.which("nvcc") is not None
+
+
+def usage(text: str, arch: str = DEFAULT_ARCH, *, compiler: Compiler = "auto") -> dict[str, Usage]:
+    """Registers, spills and local memory of every kernel in a CUDA C++ text."""
+    verbose = ("--ptxas-options=-v",)
+    return parse_usage(
+        compile_cuda(text, arch, kind="cubin", compiler=compiler, options=verbose).log
+    )
+
+
+_ENTRY = re.compile(r"Compiling entry function '(\w+)'")
+_FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED = re.compile(r"Used (\d+) registers(.*)")
+_SHARED = re.compile(r"(\d+) bytes smem")
+
+
+def parse_usage(log: str) -> dict[str, Usage]:
+    """What `ptxas -v` says, by kernel name."""
+    found: dict[str, Usage] = {}
+    name, frame = "", (0, 0, 0)
+    for line in log.splitlines():
+        if match := _ENTRY.search(line):
+            name, frame = match[1], (0, 0, 0)
+        elif match := _FRAME.search(line):
+            frame = int(match[1]), int(match[2]), int(match[3])
+        elif (match := _USED.search(line)) and name:
+            shared = _SHARED.search(match[2])
+            found[name] = Usage(name, int(match[1]), *frame, int(shared[1]) if shared else 0)
+    return found
+
+
+def _nvrtc() -> Any:
+    """The bindings of NVRTC, or None if they or the library are not installed."""
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError:
+        return None
+    try:
+        status, *_ = nvrtc.nvrtcVersion()
+    except (RuntimeError, OSError):  # the bindings are there, the library is not
+        return None
+    return nvrtc if int(status) == 0 else None
+
+
+def _compile_nvrtc(
+    nvrtc: Any, text: str, arch: str, kind: Kind, options: Sequence[str]
+) -> Compiled:
+    target = arch.replace("sm_", "compute_") if kind == "ptx" else arch
+    flags = [f"--gpu-architecture={target}", "--std=c++17", *options]
+    flags += [f"--include-path={folder}" for folder in include_folders()]
+    status, program = nvrtc.nvrtcCreateProgram(text.encode(), b"kernel.cu", 0, [], [])
+    _expect(nvrtc, status, "create a program")
+    try:
+        (status,) = nvrtc.nvrtcCompileProgram(
+            program, len(flags), [flag.encode() for flag in flags]
+        )
+        log = _fetch(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+        said = log.rstrip(b"\0").decode(errors="replace").strip()
+        if int(status):
+            raise DeviceError(f"the kernel does not compile for {arch}:\n{said}")
+        if kind == "ptx":
+            code = _fetch(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+        else:
+            code = _fetch(nvrtc, program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+    return Compiled(code, kind, arch, said, "nvrtc")
+
+
+def _fetch(nvrtc: Any, program: Any, size_of: Any, fill: Any) -> bytes:
+    status, size = size_of(program)
+    _expect(nvrtc, status, "ask for a size")
+    buffer = b" " * size
+    (status,) = fill(program, buffer)
+    _expect(nvrtc, status, "fetch the result")
+    return buffer
+
+
+def _expect(nvrtc: Any, status: Any, what: str) -> None:
+    if int(status):
+        _, message = nvrtc.nvrtcGetErrorString(status)
+        raise DeviceError(f"NVRTC could not {what}: {message.decode(errors='replace')}")
+
+
+def include_folders() -> list[str]:
+    """The toolkit's headers, where a toolkit is installed."""
+    nvcc = shutil.which("nvcc")
+    roots = [Path(nvcc).resolve().parents[1]] if nvcc else []
+    roots.append(Path("/usr/local/cuda"))
+    found = [root / "include" for root in roots if (root / "include" / "cuda_runtime.h").exists()]
+    return [str(folder) for folder in found[:1]]
+
+
+def _compile_nvcc(text: str, arch: str, kind: Kind, options: Sequence[str]) -> Compiled:
+    with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
+        source, target = Path(folder, "kernel.cu"), Path(folder, f"kernel.{kind}")
+        source.write_text(text)
+        command = ["nvcc", f"-arch={arch}", "-std=c++17", f"-{kind}", *options]
+        ran = _run([*command, "-o", str(target), str(source)])
+        said = (ran.stdout + ran.stderr).replace(folder, "").strip()
+        if ran.returncode or not target.exists():
+            raise DeviceError(f"the kernel does not compile for {arch}:\n{said}")
+        return Compiled(target.read_bytes(), kind, arch, said, "nvcc")
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as failure:
+        raise DeviceError(f"'{command[0]}' could not be run: {failure}") from None

@@ -1,0 +1,136 @@
+"""Arrays of other libraries as they are: pointer, size and type, never a copy.
+
+Understood are NumPy arrays, everything with `__cuda_array_interface__` (CuPy, PyTorch on a GPU,
+Numba, JAX) and everything with DLPack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from warploom.errors import DeviceError, WarploomError
+from warploom.kernel.arguments import Described
+from warploom.kernel.dtype import DType, from_numpy
+
+Where: TypeAlias = Literal["host", "gpu"]
+
+_DLPACK_HOST = (1, 3)  # plain and pinned memory
+_DLPACK_GPU = (2, 13)  # device and managed memory
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An array argument: what the kernel needs to know of it, and the object that owns it."""
+
+    pointer: int
+    size: int
+    dtype: DType
+    contiguous: bool
+    writable: bool
+    where: Where
+    owner: Any
+    # The same memory as a NumPy array, for arrays in host memory.
+    host: np.ndarray[Any, np.dtype[Any]] | None = None
+
+    @property
+    def described(self) -> Described:
+        return Described(self.size, self.dtype, self.contiguous, self.writable)
+
+
+def view(argument: Any, name: str) -> View:
+    """The array as a view; DeviceError with the parameter's name if it is none."""
+    try:
+        if isinstance(argument, np.ndarray):
+            return _host(argument, argument)
+        interface = getattr(argument, "__cuda_array_interface__", None)
+        if interface is not None:
+            return _gpu(interface, argument)
+        if hasattr(argument, "__dlpack__"):
+            return _from_dlpack(argument)
+    except WarploomError as error:
+        raise DeviceError(f"'{name}': {error.message}", advice=error.advice) from None
+    except (RuntimeError, TypeError, ValueError, BufferError, AttributeError) as error:
+        raise DeviceError(f"'{name}' cannot be used as an array: {error}") from None
+    raise DeviceError(
+        f"'{name}' is a {type(argument).__name__}, which is no array",
+        advice="give a NumPy, CuPy or PyTorch array, or anything with DLPack",
+    )
+
+
+def is_number(argument: Any) -> bool:
+    return isinstance(argument, int | float | np.integer | np.floating)
+
+
+def as_number(argument: Any) -> int | float:
+    return argument.item() if isinstance(argument, np.generic) else argument  # type: ignore[no-any-return]
+
+
+def _host(array: np.ndarray[Any, np.dtype[Any]], owner: Any) -> View:
+    if not array.dtype.isnative:
+        raise DeviceError(f"{array.dtype} is not in this machine's byte order")
+    return View(
+        array.ctypes.data,
+        array.size,
+        from_numpy(array.dtype),
+        array.flags.c_contiguous,
+        array.flags.writeable,
+        "host",
+        owner,
+        array,
+    )
+
+
+def _gpu(interface: dict[str, Any], owner: Any) -> View:
+    shape = tuple(int(size) for size in interface["shape"])
+    dtype = np.dtype(interface["typestr"])
+    pointer, read_only = interface["data"]
+    contiguous = _is_contiguous(shape, interface.get("strides"), dtype.itemsize)
+    size = int(np.prod(shape, dtype=np.int64))
+    return View(int(pointer or 0), size, from_numpy(dtype), contiguous, not read_only, "gpu", owner)
+
+
+def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int) -> bool:
+    if strides is None:
+        return True
+    expected = itemsize
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size > 1 and stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def _from_dlpack(argument: Any) -> View:
+    kind = int(argument.__dlpack_device__()[0])
+    if kind in _DLPACK_HOST:
+        return _host(np.from_dlpack(argument), argument)
+    if kind in _DLPACK_GPU:
+        for library in ("cupy", "torch"):
+            try:
+                shared = import_module(library).from_dlpack(argument)
+            except ImportError:
+                continue
+            return _gpu(shared.__cuda_array_interface__, argument)
+        raise DeviceError("reading DLPack on a GPU needs CuPy or PyTorch", advice="install one")
+    raise DeviceError(f"the array is on a device of DLPack kind {kind}, neither host nor CUDA")
+
+
+def empty_like(owner: Any, size: int, dtype: DType) -> Any:
+    """A new flat array of the same library, on the same device."""
+    library = type(owner).__module__.partition(".")[0]
+    match library:
+        case "torch":
+            torch = import_module("torch")
+            return torch.empty(size, dtype=getattr(torch, dtype.value), device=owner.device)
+        case "cupy":
+            return import_module("cupy").empty(size, dtype=dtype.value)
+        case "numpy":
+            return np.empty(size, dtype=dtype.numpy)
+        case _:
+            raise DeviceError(
+                f"an output like a {library} array cannot be made", advice="give the outputs too"
+            )

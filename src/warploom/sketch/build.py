@@ -1,0 +1,301 @@
+"""Sketches written in Python, line by line like the kernel; a program comes out.
+
+s = Sketch("sums of pairs")
+x = s.input("x", (64,))
+loaded = s.apply("load_rep", x, shape=(32, 2))
+moved = s.hole("col_xforms_no_group", loaded)
+out = s.sum("reshape", moved)
+s.goal(lambda x: x.reshape(32, 2).sum(axis=1))
+program = s.program()
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import CheckError
+from warploom.sketch import holes
+from warploom.sketch.term import goals, spec
+from warploom.sketch.term.assemble import Assembly
+from warploom.sketch.term.ir import (
+    UNDEFINED,
+    Definition,
+    Goal,
+    Program,
+    Shape,
+    Symbol,
+    Table,
+    Term,
+    size,
+)
+from warploom.sketch.term.lex import is_name
+from warploom.sketch.term.limits import check_shape, show_shape
+
+Option = int | tuple[int, ...] | list[int] | None
+
+# What can stand in a string of a text: a backslash at its end would escape the quote.
+_CHOICE = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]*[^\x00-\x1f\x7f\ud800-\udfff\\]")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """An array of a sketch: what earlier lines made, for later ones to use."""
+
+    name: str
+    shape: Shape
+    position: int
+    owner: Sketch
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {show_shape(self.shape)}"
+
+
+class Sketch:
+    """A program under construction: inputs, then steps, of which some are holes, then a goal."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._assembly = Assembly(holes)
+        self._inputs: list[npt.NDArray[np.object_]] = []
+        self._next_symbol = 0
+        self._made = 0
+
+    # -- inputs ----------------------------------------------------------------------------------
+
+    def input(self, name: str, shape: int | Shape) -> Value:
+        """An array of fresh symbols; specifications see the inputs in the order they were made."""
+        shape = _shape(shape)
+        check_shape(shape)
+        numbers = np.arange(self._next_symbol, self._next_symbol + size(shape)).reshape(shape)
+        return self.literal(name, numbers)
+
+    def literal(self, name: str, symbols: npt.ArrayLike) -> Value:
+        """An array of given symbol numbers; equal numbers are the same element."""
+        numbers = np.asarray(symbols)
+        if numbers.dtype.kind not in "iu" or not numbers.shape:
+            raise CheckError(f"input '{name}' is an array of symbol numbers")
+        check_shape(numbers.shape)
+        flat: list[int] = numbers.reshape(-1).tolist()
+        terms = tuple(Symbol(number) for number in flat)
+        self._next_symbol = max(self._next_symbol, 1 + max(flat))
+        seen = np.empty(len(terms), object)
+        seen[:] = [spec.Sym("", (), term) for term in terms]
+        self._inputs.append(seen.reshape(numbers.shape))
+        return self._value(self._assembly.literal(self._checked(name), numbers.shape, terms))
+
+    # -- steps -----------------------------------------------------------------------------------
+
+    def apply(
+        self,
+        function: str,
+        *args: Value,
+        shape: int | Shape | None = None,
+        name: str | None = None,
+        **options: Option,
+    ) -> Value:
+        """`function{options}(args)`, of the first argument's shape unless another is given."""
+        return self._call(None, function, args, shape, name, options)
+
+    # A hole is a function with more than one gather; the word says that one is meant.
+    hole = apply
+
+    def fold(
+        self,
+        function: str,
+        *args: Value,
+        shape: int | Shape | None = None,
+        name: str | None = None,
+        operator: str = "fold",
+        **options: Option,
+    ) -> Value:
+        """Applies a function and packs the last axis of the result; `shape` is before packing."""
+        if operator not in ("fold", "+", "*"):
+            raise CheckError(f"a fold is 'fold', '+' or '*', not {operator!r}")
+        return self._call(operator, function, args, shape, name, options)
+
+    def sum(
+        self,
+        function: str,
+        *args: Value,
+        shape: int | Shape | None = None,
+        name: str | None = None,
+        **options: Option,
+    ) -> Value:
+        """A fold that adds."""
+        return self._call("+", function, args, shape, name, options)
+
+    def product(
+        self,
+        function: str,
+        *args: Value,
+        shape: int | Shape | None = None,
+        name: str | None = None,
+        **options: Option,
+    ) -> Value:
+        """A fold that multiplies."""
+        return self._call("*", function, args, shape, name, options)
+
+    def gather(
+        self,
+        table: npt.ArrayLike,
+        *args: Value,
+        shape: int | Shape | None = None,
+        name: str | None = None,
+    ) -> Value:
+        """One gather given as a table: cell c reads `table[c]` of the arguments laid end to end.
+
+        The result has the table's shape unless another is given; -1 is zero, -2 undefined.
+        """
+        function = self._define({}, table, args, shape)
+        return self._call(None, function.name, args, function.out_shape, name, {})
+
+    def choices(
+        self,
+        tables: Mapping[str, npt.ArrayLike],
+        *args: Value,
+        shape: int | Shape | None = None,
+        name: str | None = None,
+    ) -> Value:
+        """A hole whose choices are tables, as in `gather`."""
+        function = self._define(tables, None, args, shape)
+        return self._call(None, function.name, args, function.out_shape, name, {})
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def goal(
+        self,
+        wanted: str | Callable[..., Any] | npt.ArrayLike,
+        shape: int | Shape | None = None,
+        **options: int,
+    ) -> None:
+        """What the last step must hold.
+
+        A function is called with all inputs and returns their elements, sums and products (see
+        `warploom.spec`); an integer array holds symbol numbers; a string names a built-in goal.
+        """
+        if isinstance(wanted, str):
+            own = _shape(shape) if shape is not None else self._last_shape()
+            self._assembly.goal(goals.built_in(wanted, options, own))
+            return
+        text = ""
+        if callable(wanted):
+            text = getattr(wanted, "__name__", "")
+            wanted = wanted(*(array.copy() for array in self._inputs))
+        own, values = _goal_values(wanted)
+        if shape is not None:
+            own = _reshaped(own, _shape(shape))
+        self._assembly.goal(Goal(own, values, text))
+
+    def program(self) -> Program:
+        """The finished program."""
+        return self._assembly.program(self.name)
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _call(
+        self,
+        operator: str | None,
+        function: str,
+        args: tuple[Value, ...],
+        shape: int | Shape | None,
+        name: str | None,
+        options: Mapping[str, Option],
+    ) -> Value:
+        for arg in args:
+            if arg.owner is not self:
+                raise CheckError(f"'{arg.name}' belongs to another sketch")
+        if shape is None:
+            shape = _default_shape(function, args)
+        positions = tuple(arg.position for arg in args)
+        given = {key: _option(value) for key, value in options.items()}
+        gathers = self._assembly.resolve(function, given, positions, _shape(shape))
+        if name is None:
+            self._made += 1
+            name = f"s{self._made}"
+        return self._value(self._assembly.call(self._checked(name), gathers, positions, operator))
+
+    def _define(
+        self,
+        tables: Mapping[str, npt.ArrayLike],
+        only: npt.ArrayLike | None,
+        args: tuple[Value, ...],
+        shape: int | Shape | None,
+    ) -> Definition:
+        """Makes tables a definition of their own name."""
+        name = f"table{len(self._assembly.definitions) + 1}"
+        named = {name: only} if only is not None else dict(tables)
+        if not named or not args:
+            raise CheckError("a gather needs at least one table and one argument")
+        for choice in named:
+            if _CHOICE.fullmatch(choice) is None:
+                raise CheckError(f"{choice!r} cannot name a choice")
+        arrays = [np.asarray(table) for table in named.values()]
+        out = _shape(shape) if shape is not None else arrays[0].shape
+        check_shape(out)
+        limit = sum(size(arg.shape) for arg in args)
+        rows = np.stack([_table(table, out, limit) for table in arrays])
+        shapes = tuple(arg.shape for arg in args)
+        definition = Definition(name, shapes, out, tuple(named), rows)
+        self._assembly.define(definition)
+        return definition
+
+    def _checked(self, name: str) -> str:
+        """A name that can stand in a text."""
+        if not is_name(name):
+            raise CheckError(
+                f"{name!r:.80} cannot name a value", advice="use letters, digits, _ and ."
+            )
+        return name
+
+    def _value(self, position: int) -> Value:
+        step = self._assembly.steps[position]
+        return Value(step.name, step.shape, position, self)
+
+    def _last_shape(self) -> Shape:
+        if not self._assembly.steps:
+            raise CheckError("give the goal after the steps, or give its shape")
+        return self._assembly.steps[-1].shape
+
+
+def _shape(shape: int | Shape) -> Shape:
+    return (shape,) if isinstance(shape, int) else tuple(int(length) for length in shape)
+
+
+def _option(value: Option | bool) -> int | tuple[int, ...] | None:
+    """`True` and `None` are flags."""
+    if value is None or value is True:
+        return None
+    return tuple(value) if isinstance(value, (tuple, list)) else int(value)
+
+
+def _default_shape(function: str, args: tuple[Value, ...]) -> Shape:
+    if not args:
+        raise CheckError(f"'{function}' needs an argument")
+    return (*args[0].shape, len(args)) if function == "stack" else args[0].shape
+
+
+def _table(table: npt.NDArray[Any], out: Shape, limit: int) -> Table:
+    if table.dtype.kind not in "iu" or table.size != size(out):
+        raise CheckError(f"a table for {show_shape(out)} holds {size(out)} integers")
+    if table.min() < UNDEFINED or table.max() >= limit:
+        raise CheckError(f"a table reads cells 0 to {limit - 1}, -1 (zero) or -2 (undefined)")
+    return table.reshape(-1).astype(np.int32)
+
+
+def _goal_values(wanted: Any) -> tuple[Shape, tuple[Term, ...]]:
+    array = np.asarray(wanted)
+    if array.dtype.kind in "iu":
+        return array.shape, tuple(Symbol(number) for number in array.reshape(-1).tolist())
+    return spec.terms_of(wanted)
+
+
+def _reshaped(own: Shape, asked: Shape) -> Shape:
+    if size(own) != size(asked):
+        raise CheckError(f"the goal has shape {show_shape(own)}, not {show_shape(asked)}")
+    return asked

@@ -1,0 +1,112 @@
+"""Gathers a user writes down as index tables, and the arithmetic that reads them back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from warploom.index.ir import Const, Expr, select
+from warploom.sketch.holes.call import Call
+from warploom.sketch.holes.common import Candidates, Integers, collect, coordinates, strides
+from warploom.sketch.holes.expressions import OUTSIDE, coordinate, flat, own_coordinates, total
+from warploom.sketch.term.ir import UNDEFINED, ZERO, GatherExpr, GatherSet, Shape, Table, size
+
+
+def custom(
+    name: str,
+    arg_shapes: tuple[Shape, ...],
+    out_shape: Shape,
+    choices: Sequence[str],
+    tables: Table,
+) -> GatherSet:
+    """The set of a user's own gathers; of equal ones the first keeps its name."""
+    call = Call(name, {}, arg_shapes, out_shape)
+    _check(call, choices, tables)
+    rows = np.ascontiguousarray(tables, dtype=np.int32)
+    return collect(
+        call,
+        Candidates(
+            tables=rows,
+            owner=np.arange(len(rows)),
+            name=lambda i: choices[i],
+            expression=lambda i: table_expression(rows[i], arg_shapes, out_shape),
+            cost=lambda _: (0, 0),
+        ),
+    )
+
+
+def table_expression(
+    table: Integers, arg_shapes: tuple[Shape, ...], out_shape: Shape
+) -> GatherExpr:
+    """A table as arithmetic: a sum of scaled coordinates if it is one, else a tree of selects."""
+    starts = np.cumsum([0, *map(size, arg_shapes)])
+    argument = np.searchsorted(starts, table, side="right") - 1
+    offset = table - starts[np.maximum(argument, 0)]
+    argument[table == ZERO] = len(arg_shapes)
+    argument[table == UNDEFINED] = 0
+    offset[table == ZERO] = 0
+    offset[table == UNDEFINED] = OUTSIDE
+    return GatherExpr(_piecewise(argument, out_shape), _piecewise(offset, out_shape))
+
+
+def _check(call: Call, choices: Sequence[str], tables: Table) -> None:
+    expected = (len(choices), call.cells)
+    if tables.shape != expected:
+        call.mismatch("the shape of the tables", expected, tuple(tables.shape))
+    if not len(choices):
+        call.fail(f"{call.function} defines no gather", "write at least one table")
+    end = sum(map(size, call.arg_shapes))
+    wrong = (tables >= end) | (tables < UNDEFINED)
+    if wrong.any():
+        row, cell = np.argwhere(wrong)[0].tolist()
+        call.fail(
+            f"{call.function}: choice {choices[row]} reads offset {int(tables[row, cell])} for cell"
+            f" {cell}, but the arguments have {end} elements",
+            "use an offset through all arguments laid end to end, ZERO or UNDEFINED",
+        )
+
+
+def _piecewise(values: Integers, shape: Shape) -> Expr:
+    """An expression over the output coordinates with these values, of at most O(cells) nodes."""
+    affine = _affine(values, shape)
+    if affine is not None:
+        return affine
+    cell = flat(shape, own_coordinates(shape))
+    # Runs in which the value stands still, or steps along with the cell number.
+    numbers = values.tolist()
+    pieces: list[tuple[int, Expr]] = []
+    start = 0
+    while start < len(numbers):
+        end = start + 1
+        pace = int(end < len(numbers) and numbers[end] == numbers[start] + 1)
+        while end < len(numbers) and numbers[end] == numbers[end - 1] + pace:
+            end += 1
+        pieces.append((start, total([(pace, cell)], numbers[start] - pace * start)))
+        start = end
+    return _tree(cell, pieces)
+
+
+def _affine(values: Integers, shape: Shape) -> Expr | None:
+    """`c + Σ f·x`, if the values are of that form."""
+    first = int(values[0])
+    factors = [
+        int(values[stride]) - first if length > 1 else 0
+        for length, stride in zip(shape, strides(shape), strict=True)
+    ]
+    built = sum((f * x for f, x in zip(factors, coordinates(shape), strict=True)), start=first)
+    if not np.array_equal(np.broadcast_to(built, shape).ravel(), values):
+        return None
+    return total([(f, coordinate(a)) for a, f in enumerate(factors)], first)
+
+
+def _tree(cell: Expr, pieces: list[tuple[int, Expr]]) -> Expr:
+    """A balanced choice by where each piece starts: halves are joined, level by level."""
+    level = pieces
+    while len(level) > 1:
+        joined = []
+        for i in range(0, len(level) - 1, 2):
+            (start, left), (border, right) = level[i], level[i + 1]
+            joined.append((start, select(cell.lt(border), left, right)))
+        level = joined + ([level[-1]] if len(level) % 2 else [])
+    return level[0][1] if level else Const(0)

@@ -1,0 +1,220 @@
+"""How terms, fills and whole programs print; a printed program loads again as an equal one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+import numpy as np
+
+from warploom.sketch.term import goals
+from warploom.sketch.term.evaluate import Fill, choices
+from warploom.sketch.term.ir import (
+    UNDEFINED,
+    ZERO,
+    Apply,
+    Definition,
+    Fold,
+    Goal,
+    Literal,
+    Program,
+    Shape,
+    Symbol,
+    Term,
+    Undefined,
+    Zero,
+    size,
+)
+from warploom.sketch.term.lex import is_name
+from warploom.sketch.term.limits import show_shape
+
+# -- terms ---------------------------------------------------------------------------------------
+
+
+def show_term(term: Term, limit: int | None = None) -> str:
+    """A term as written in an array: `5`, `(0, 3)` for a fold, `()` for zero, `?` if undefined.
+
+    With a limit, about that many characters: terms share parts, so their text can be huge.
+    """
+    return _cut(_Writer(limit).text(term), limit)
+
+
+def _cut(text: str, limit: int | None) -> str:
+    return text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
+
+
+class _Writer:
+    """Writes terms with items in a fixed order: symbols by number, then folds by their text."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self._folds: dict[Fold, tuple[int, str]] = {}
+
+    def text(self, term: Term) -> str:
+        match term:
+            case Zero():
+                return "()"
+            case Undefined():
+                return "?"
+            case Symbol(number):
+                return str(number)
+            case Fold():
+                return self._fold(term)[1]
+            case _:
+                assert_never(term)
+
+    def _fold(self, term: Fold) -> tuple[int, str]:
+        """The smallest symbol inside, and the text."""
+        known = self._folds.get(term)
+        if known is None:
+            keys = sorted(self._key(item) for item in term.items)
+            body = ", ".join(text for _, _, text in keys)
+            comma = "," if len(keys) == 1 else ""
+            known = min(key[1] for key in keys), _cut(f"({body}{comma})", self._limit)
+            self._folds[term] = known
+        return known
+
+    def _key(self, item: Term) -> tuple[bool, int, str]:
+        if isinstance(item, Fold):
+            return True, *self._fold(item)
+        return False, item.number if isinstance(item, Symbol) else 0, self.text(item)
+
+
+# -- fills ---------------------------------------------------------------------------------------
+
+
+def show_fill(program: Program, fill: Fill) -> str:
+    """One line for each hole: `s1 = xform[cf=1,cr=0,dr=5](x)`."""
+    taken = choices(program, fill)
+    lines = []
+    for position in program.holes:
+        step = program.steps[position]
+        assert isinstance(step, Apply)
+        args = ", ".join(program.steps[arg].name for arg in step.args)
+        lines.append(f"{step.name} = {step.gathers.describe(taken[position])}({args})")
+    return "\n".join(lines)
+
+
+# -- programs ------------------------------------------------------------------------------------
+
+
+def to_swflow(program: Program) -> str:
+    """The program as `.swflow` text."""
+    names = _names(program)
+    active: dict[tuple[object, ...], Definition] = {}
+    lines: list[str] = []
+    for position, step in enumerate(program.steps):
+        if isinstance(step, Literal):
+            lines.append(f"{names[position]}: {_literal(step.shape, step.values)}")
+            continue
+        own = _definition_of(program, step)
+        if own is not None:
+            key = (own.name, own.arg_shapes, own.out_shape)
+            if active.get(key) is not own:
+                active[key] = own
+                lines.append(_definition(own))
+        lines.append(_apply(step, names[position], [names[arg] for arg in step.args]))
+    lines += [_goal(goal) for goal in program.goals]
+    return "\n".join(lines) + "\n"
+
+
+def _names(program: Program) -> list[str]:
+    """The names of the steps, changed where one would hide a function that the program calls."""
+    functions = {step.gathers.function for step in program.steps if isinstance(step, Apply)}
+    names: dict[str, None] = {}
+    for step in program.steps:
+        name = step.name
+        while name in functions or name in names:
+            name += "_"
+        names[name] = None
+    return list(names)
+
+
+def _apply(step: Apply, name: str, args: Sequence[str]) -> str:
+    options = step.gathers.options
+    shape, fold = step.shape, ""
+    if step.fold is not None:
+        fold = f"{step.operator} "
+        if shape:
+            options = (*options, ("fold_len", step.fold))
+        else:  # a shape without axes cannot be written, so the one before the fold is
+            shape = step.gathers.out_shape
+    mark = "?" if step.gathers.is_hole else ""
+    call = goals.show_call(step.gathers.function, options)
+    return f"{name}: {show_shape(shape)} = {fold}{mark}{call}({', '.join(args)})"
+
+
+def _definition_of(program: Program, step: Apply) -> Definition | None:
+    found = None
+    for definition in program.definitions:
+        same = (
+            definition.name == step.gathers.function
+            and definition.arg_shapes == step.gathers.arg_shapes
+            and definition.out_shape == step.gathers.out_shape
+            and np.array_equal(definition.tables, step.gathers.tables)
+        )
+        if same:
+            found = definition
+    return found
+
+
+def _definition(definition: Definition) -> str:
+    args = ", ".join(map(show_shape, definition.arg_shapes))
+    head = f"define {definition.name}({args}) -> {show_shape(definition.out_shape)} ="
+    ends = np.cumsum([size(shape) for shape in definition.arg_shapes])
+    tables = [_table(row, ends) for row in definition.tables.tolist()]
+    if len(tables) == 1 and definition.choices == (definition.name,):
+        return f"{head} {tables[0]}"
+    rows = [
+        f"  {_choice_name(name)} = {table}"
+        for name, table in zip(definition.choices, tables, strict=True)
+    ]
+    return head + " {\n" + ",\n".join(rows) + "\n}"
+
+
+def _choice_name(name: str) -> str:
+    """As it is if it reads as one name, else as a string."""
+    if is_name(name):
+        return name
+    return '"' + name.replace('"', '\\"') + '"'
+
+
+def _table(row: list[int], ends: np.ndarray[tuple[int], np.dtype[np.int64]]) -> str:
+    """One gather, flat: cells of argument 0 as bare numbers, others as (argument, cell)."""
+    parts = []
+    for offset in row:
+        if offset == ZERO:
+            parts.append("(-1, 0)")
+        elif offset == UNDEFINED:
+            parts.append("-1")
+        else:
+            argument = int(np.searchsorted(ends, offset, "right"))
+            cell = offset - (int(ends[argument - 1]) if argument else 0)
+            parts.append(str(cell) if argument == 0 else f"({argument}, {cell})")
+    return "[" + ", ".join(parts) + "]"
+
+
+def _goal(goal: Goal) -> str:
+    text = goals.recognise(goal.shape, goal.values)
+    if text is not None and goal.shape:
+        return f"goal: {show_shape(goal.shape)} {text}"
+    return f"goal: {_literal(goal.shape, goal.values)}"
+
+
+def _literal(shape: Shape, values: tuple[Term, ...]) -> str:
+    """`[shape] = range(a, b)` where the values are that, else a nested array."""
+    if not shape:  # one packed cell; a shape without axes cannot be written
+        items = values[0].items if isinstance(values[0], Fold) else values
+        return f"[{len(items)}] = fold {_nested((len(items),), tuple(items), _Writer(None))}"
+    first = values[0].number if isinstance(values[0], Symbol) else -1
+    if first >= 0 and values == tuple(map(Symbol, range(first, first + len(values)))):
+        return f"{show_shape(shape)} = range({first}, {first + len(values)})"
+    return f"{show_shape(shape)} = {_nested(shape, values, _Writer(None))}"
+
+
+def _nested(shape: Shape, values: tuple[Term, ...], writer: _Writer) -> str:
+    if len(shape) == 1:
+        return "[" + ", ".join(map(writer.text, values)) + "]"
+    inner = size(shape[1:])
+    rows = (values[i : i + inner] for i in range(0, len(values), inner))
+    return "[" + ",\n ".join(_nested(shape[1:], row, writer) for row in rows) + "]"

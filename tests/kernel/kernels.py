@@ -1,0 +1,84 @@
+"""Three hand-written kernels that the tests of kernel, emit and runtime share."""
+
+from __future__ import annotations
+
+from warploom.index.ir import select
+from warploom.kernel.build import Builder, ceil_div
+from warploom.kernel.dtype import DType, f32
+from warploom.kernel.ir import Kernel
+from warploom.kernel.laws import distribute
+from warploom.kernel.lower import Row, permute
+
+TILE, ROWS = 32, 8
+
+
+def transpose(dtype: DType = f32, pad: int = 1) -> Kernel:
+    """A shared-memory tiled transpose of height × width; tiles at the edges are cut off."""
+    k = Builder("transpose", block=(TILE, ROWS), doc="Transposes a height by width matrix.")
+    height, width = k.scalar("height"), k.scalar("width")
+    x = k.array("x", dtype, height * width, const=True)
+    y = k.array("y", dtype, height * width)
+    k.require(height.ge(1).and_(width.ge(1)))
+    k.grid(ceil_div(width, TILE), ceil_div(height, TILE))
+    tile = k.shared("tile", dtype, TILE * (TILE + pad))
+    v = k.register("v", dtype)
+    column = k.let("column", k.block_x * TILE + k.thread_x)
+    with k.loop("r", 0, TILE, ROWS) as r:
+        row = k.let("row", k.block_y * TILE + k.thread_y + r)
+        k.set(v, x.at(row * width + column, when=row.lt(height).and_(column.lt(width))))
+        tile[(k.thread_y + r) * (TILE + pad) + k.thread_x] = v
+    k.barrier()
+    out_column = k.let("out_column", k.block_y * TILE + k.thread_x)
+    with k.loop("s", 0, TILE, ROWS) as s:
+        out_row = k.let("out_row", k.block_x * TILE + k.thread_y + s)
+        k.set(v, tile[k.thread_x * (TILE + pad) + k.thread_y + s])
+        inside = out_row.lt(width).and_(out_column.lt(height))
+        y.put(out_row * height + out_column, v, when=inside)
+    return k.done()
+
+
+def stencil() -> Kernel:
+    """y[i] = (x[i] + x[i+1] + x[i+2]) / 3, neighbours fetched from other lanes."""
+    k = Builder("stencil", block=64, doc="Three-point mean; lanes exchange instead of reloading.")
+    n = k.scalar("n")
+    x, y = k.array("x", f32, n + 2, const=True), k.array("y", f32, n)
+    k.grid(ceil_div(n, 64))
+    r = k.registers("r", f32, 2)
+    total, v = k.register("total", f32, 0.0), k.register("v", f32)
+    i = k.let("i", k.block_x * 64 + k.thread)
+    with k.loop("j", 2) as j:
+        place = k.let("place", i + j * 32)
+        r[j] = x.at(place, when=place.lt(n + 2))
+    with k.loop("d", 3) as d:
+        k.set(v, k.shuffle(r[select(k.lane.ge(d), 0, 1)], k.lane + d))
+        k.set(total, total + v)
+    y.put(i, total / 3.0, when=i.lt(n))
+    return k.done()
+
+
+def undistributed_stencil() -> Kernel:
+    """The stencil as a sketch gives it: a register array indexed by a condition."""
+    kernel = Builder("empty", block=32).done()
+    return kernel
+
+
+def aos_to_soa(dtype: DType = f32) -> Kernel:
+    """Structures of three become three runs, one warp per 32 structures, all in registers."""
+    size, warp = 3, 32
+    k = Builder("aos3", block=128, doc="Three-element structures to three arrays, per warp.")
+    n = k.scalar("n")
+    x, y = k.array("x", dtype, n * size, const=True), k.array("y", dtype, n * size)
+    k.grid(ceil_div(n, 128))
+    first = k.let("first", k.block_x * 128 + k.warp * warp)
+    a, b, c = (k.registers(name, dtype, size) for name in "abc")
+    with k.loop("j", size) as j:
+        place = k.let("place", first * size + j * warp + k.lane)
+        a[j] = x.at(place, when=place.lt(n * size))
+    rows = {name: Row(name, dtype, size) for name in ("a", "b", "d")}
+    k.extend(permute(rows["a"], rows["b"], (2 * j + k.lane) % size, "j"))
+    with k.loop("j", size) as j:
+        c[j] = k.shuffle(b[j], (size * k.lane + j) % warp)
+    with k.loop("j", size) as j:
+        struct = first + k.lane
+        y.put(j * n + struct, c[j], when=struct.lt(n))
+    return k.done()

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import doctest
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warploom.errors import CheckError
+from warploom.sketch.term import spec
+from warploom.sketch.term.goals import built_in
+from warploom.sketch.term.ir import Shape, Symbol, Term, Zero, fold_of
+from warploom.sketch.term.limits import height
+
+
+def text(value: spec.Sym) -> str:
+    return repr(value)
+
+
+def test_sums_and_products_nest_and_flatten() -> None:
+    a, b, c, d = spec.symbols((4,))
+    assert text(a + b + c) == text(c + (a + b)) == "(0, 1, 2)"
+    assert text(a * b + c * d) == "((0, 1), (2, 3))"
+    assert text((a + b) * c) == "(2, (0, 1))"
+    assert text(a * b * c) == "(0, 1, 2)"
+    assert text(a + a) == "(0, 0)"
+    assert (a + b).term is (b + a).term
+
+
+def test_a_reduction_that_started_is_a_fold_even_of_one() -> None:
+    (a,) = spec.symbols((1,))
+    assert text(a) == "0"
+    assert text(sum([a])) == text(spec.total([a])) == text(0 + a) == text(a + 0) == "(0,)"
+    assert text(math.prod([a])) == text(spec.product([a])) == text(1 * a) == "(0,)"
+    assert text(sum([a * a])) == "((0, 0),)"
+    assert spec.total([]).term is Zero()
+
+
+def test_partial_sums_can_stay_apart() -> None:
+    a, b, c = spec.symbols((3,))
+    assert text(spec.fold([spec.fold([a, b]), c])) == "(2, (0, 1))"
+    assert text(spec.total([spec.total([a, b]), c])) == "(0, 1, 2)"
+
+
+def trove_sum(m: int, n: int) -> Any:
+    x = spec.symbols((m * n,))
+    return [sum(row) for row in x.reshape(m, n)]
+
+
+def conv(w: int, k: int) -> Any:
+    x = spec.symbols((w + k - 1,))
+    return [spec.total(x[i : i + k]) for i in range(w)]
+
+
+def weight_conv(width: int, k: int) -> Any:
+    x = spec.symbols((width + k - 1,))
+    w = spec.symbols((k,), start=width + k - 1)
+    return [sum(x[i + j] * w[j] for j in range(k)) for i in range(width)]
+
+
+def weight_conv_by_dot(width: int, k: int) -> Any:
+    x = spec.symbols((width + k - 1,))
+    w = spec.symbols((k,), start=width + k - 1)
+    return np.array([x[i : i + k] @ w for i in range(width)])
+
+
+def stencil_2d(w: int, k: int) -> Any:
+    x = spec.symbols((w + k - 1, w + k - 1))
+    return [[np.sum(x[i : i + k, j : j + k]) for j in range(w)] for i in range(w)]
+
+
+def poly_mult(n: int) -> Any:
+    a, b = spec.symbols((n,)), spec.symbols((n,), start=n)
+    out: list[Any] = [0] * (2 * n)
+    for i in range(n):
+        for j in range(n):
+            out[i + j] += a[i] * b[j]
+    return np.array(out, object)
+
+
+@pytest.mark.parametrize(
+    ("function", "sizes", "name", "options", "shape"),
+    [
+        (trove_sum, (4, 3), "trove_sum", {"n": 3}, (4,)),
+        (trove_sum, (4, 1), "trove_sum", {"n": 1}, (4,)),
+        (conv, (5, 3), "conv", {"k": 3}, (5,)),
+        (conv, (5, 1), "conv", {"k": 1}, (5,)),
+        (weight_conv, (5, 3), "weight_conv", {"k": 3}, (5,)),
+        (weight_conv, (5, 1), "weight_conv", {"k": 1}, (5,)),
+        (weight_conv_by_dot, (5, 3), "weight_conv", {"k": 3}, (5,)),
+        (stencil_2d, (4, 3), "stencil_2d", {"k": 3}, (4, 4)),
+        (poly_mult, (4,), "poly_mult", {"w": 4}, (8,)),
+        (poly_mult, (1,), "poly_mult", {"w": 1}, (2,)),
+    ],
+)
+def test_plain_python_gives_the_built_in_goals(
+    function: Callable[..., Any],
+    sizes: tuple[int, ...],
+    name: str,
+    options: dict[str, int],
+    shape: Shape,
+) -> None:
+    assert spec.terms_of(function(*sizes)) == (shape, built_in(name, options, shape).values)
+
+
+def test_arrays_work_element_by_element() -> None:
+    x, y = spec.symbols((2, 2)), spec.symbols((2, 2), start=4)
+    shape, terms = spec.terms_of(x * y + x[0, 0])
+    assert shape == (2, 2)
+    zero = Symbol(0)
+    assert terms[3] is fold_of([fold_of([Symbol(3), Symbol(7)]), zero])
+    assert spec.terms_of(x[0, 0] + x * y) == (shape, terms)
+    assert spec.terms_of((x @ y).T)[0] == (2, 2)
+    assert spec.terms_of(x.sum(axis=1))[1] == (
+        fold_of([zero, Symbol(1)]), fold_of([Symbol(2), Symbol(3)]),
+    )  # fmt: skip
+
+
+def test_what_cannot_be_said() -> None:
+    a, b = spec.symbols((2,))
+    with pytest.raises(CheckError, match=r"a specification has no 'x \* 2'"):
+        a * 2
+    with pytest.raises(CheckError, match=r"a specification has no 'x \* 0'"):
+        0 * a
+    with pytest.raises(CheckError, match="cannot depend on the value of an input"):
+        bool(a)
+    with pytest.raises(CheckError, match="returned 3 as a cell"):
+        spec.terms_of([a, 3])
+    with pytest.raises(CheckError, match="returns arrays"):
+        spec.terms_of(None)
+    with pytest.raises(CheckError, match="cannot fold 'x'"):
+        spec.total([[a, b], "x"])
+    with pytest.raises(CheckError, match="more than"):
+        spec.symbols((1 << 30,))
+
+
+def test_deep_nests_are_refused_not_crashed_on() -> None:
+    a, b = spec.symbols((2,))
+    value = a
+    with pytest.raises(CheckError, match="folds nest at most 32 deep"):  # noqa: PT012
+        for _ in range(5000):
+            value = (value + b) * b
+    term: Term = Symbol(0)
+    for _ in range(5000):
+        term = fold_of([term])
+    with pytest.raises(CheckError, match="folds nest at most 32 deep"):
+        height((term,))
+
+
+def test_the_example_in_the_documentation() -> None:
+    failed, tried = doctest.testmod(spec)
+    assert (failed, tried) == (0, 2)
