@@ -12,10 +12,12 @@ class Options:
 
     color: bool = True
     real_ptxas: str | None = None  # WARPLOOM_PTXAS: the assembler that `warploom-ptxas` calls
+    path: str = ""  # PATH: where programs are looked for
 
 
 def from_environment() -> Options:
     return Options(
         color="NO_COLOR" not in os.environ,
         real_ptxas=os.environ.get("WARPLOOM_PTXAS") or None,
+        path=os.environ.get("PATH", ""),
     )

@@ -6,7 +6,6 @@ from warploom.index.ir import select
 from warploom.kernel.build import Builder, ceil_div
 from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import Kernel
-from warploom.kernel.laws import distribute
 from warploom.kernel.lower import Row, permute
 
 TILE, ROWS = 32, 8
@@ -37,8 +36,11 @@ def transpose(dtype: DType = f32, pad: int = 1) -> Kernel:
     return k.done()
 
 
-def stencil() -> Kernel:
-    """y[i] = (x[i] + x[i+1] + x[i+2]) / 3, neighbours fetched from other lanes."""
+def stencil(checked: bool = True) -> Kernel:
+    """y[i] = (x[i] + x[i+1] + x[i+2]) / 3, neighbours fetched from other lanes.
+
+    Unchecked, it is as a sketch gives it: a register array indexed by a condition on the lane.
+    """
     k = Builder("stencil", block=64, doc="Three-point mean; lanes exchange instead of reloading.")
     n = k.scalar("n")
     x, y = k.array("x", f32, n + 2, const=True), k.array("y", f32, n)
@@ -50,16 +52,11 @@ def stencil() -> Kernel:
         place = k.let("place", i + j * 32)
         r[j] = x.at(place, when=place.lt(n + 2))
     with k.loop("d", 3) as d:
-        k.set(v, k.shuffle(r[select(k.lane.ge(d), 0, 1)], k.lane + d))
+        which = k.let("which", select(k.lane.ge(d), 0, 1))
+        k.set(v, k.shuffle(r[which], k.lane + d))
         k.set(total, total + v)
     y.put(i, total / 3.0, when=i.lt(n))
-    return k.done()
-
-
-def undistributed_stencil() -> Kernel:
-    """The stencil as a sketch gives it: a register array indexed by a condition."""
-    kernel = Builder("empty", block=32).done()
-    return kernel
+    return k.done() if checked else k.raw()
 
 
 def aos_to_soa(dtype: DType = f32) -> Kernel:
@@ -74,8 +71,8 @@ def aos_to_soa(dtype: DType = f32) -> Kernel:
     with k.loop("j", size) as j:
         place = k.let("place", first * size + j * warp + k.lane)
         a[j] = x.at(place, when=place.lt(n * size))
-    rows = {name: Row(name, dtype, size) for name in ("a", "b", "d")}
-    k.extend(permute(rows["a"], rows["b"], (2 * j + k.lane) % size, "j"))
+    rows = [Row(name, dtype, size) for name in ("a", "b")]
+    k.extend(permute(rows[0], rows[1], (2 * j + k.lane) % size, "j"))
     with k.loop("j", size) as j:
         c[j] = k.shuffle(b[j], (size * k.lane + j) % warp)
     with k.loop("j", size) as j:

@@ -96,14 +96,16 @@ def stencil_2d(taps: int, level: int, side: int = 4) -> str:
     select = _condition(level, "general_select")
     xforms, rots = _swizzle(level, "xforms"), _swizzle(level, "rots")
     tall, full = f"[{side},{side},{taps},{grid}]", f"[{side},{side},{taps},{taps}]"
+    # With more than two loaded rows the halo is told apart by multiples of the warp's side.
+    consts = f",consts=[0,1,-1,{side},-{side}]" if grid > 2 and level > 1 else ""
     along_x, along_y = "{main=0,second=2,out=0}", "{main=1,second=3,out=1}"
     lines = [
         f"x: [{whole},{whole}] = range(0, {whole * whole})",
         f"loaded: [{side},{side},{grid},{grid}] = load_grid_2d(x)",
-        f"to_send_x: {tall} = ?{select}{{axis=2,dims=[0,2]}}(loaded)",
+        f"to_send_x: {tall} = ?{select}{{axis=2,dims=[0,2]{consts}}}(loaded)",
         f"received_x_1: {tall} = ?{xforms}{along_x}(to_send_x)",
         f"received_x: {tall} = ?{rots}{along_x}(received_x_1)",
-        f"to_send_y: {full} = ?{select}{{axis=3,dims=[1,3]}}(received_x)",
+        f"to_send_y: {full} = ?{select}{{axis=3,dims=[1,3]{consts}}}(received_x)",
         f"received_y_1: {full} = ?{xforms}{along_y}(to_send_y)",
         f"received_y: {full} = ?{rots}{along_y}(received_y_1)",
         f"out: [{side},{side}] = + reshape{{fold_len={taps * taps}}}(received_y)",

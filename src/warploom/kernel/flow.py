@@ -121,12 +121,7 @@ def check_flow(kernel: Kernel) -> None:
 def _follow(body: tuple[Stmt, ...], state: _State, ready: set[Place], walk_: _Walk) -> None:
     """Walks a body; `ready` are the registers that hold something, and grows."""
     for stmt in body:
-        walk_.steps += 1
-        if walk_.steps > MAX_STEPS:
-            raise CheckError(
-                f"'{walk_.kernel.name}' runs more than {MAX_STEPS} statements with loops unrolled",
-                advice="use smaller loop bounds",
-            )
+        _count_step(walk_)
         match stmt:
             case Let(name, expr):
                 state = replace(state, lets={**state.lets, name: substitute(expr, state.lets)})
@@ -141,9 +136,19 @@ def _follow(body: tuple[Stmt, ...], state: _State, ready: set[Place], walk_: _Wa
                 _check_step(stmt, state, ready, walk_)
 
 
+def _count_step(walk_: _Walk) -> None:
+    walk_.steps += 1
+    if walk_.steps > MAX_STEPS:
+        raise CheckError(
+            f"'{walk_.kernel.name}' runs more than {MAX_STEPS} statements with loops unrolled",
+            advice="use smaller loop bounds",
+        )
+
+
 def _follow_loop(stmt: For, state: _State, ready: set[Place], walk_: _Walk) -> None:
     inner = state.unrolled | {stmt.var} if stmt.unroll else state.unrolled
     for count in stmt.counts:
+        _count_step(walk_)
         step = replace(state, counts={**state.counts, stmt.var: count}, unrolled=inner)
         _follow(stmt.body, step, ready, walk_)
 

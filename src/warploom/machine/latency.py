@@ -60,3 +60,10 @@ def latency_of(name: str) -> Latency:
             advice="known are " + ", ".join(LATENCIES),
         )
     return LATENCIES[name]
+
+
+def machine_for(target: str) -> str:
+    """The table entry nearest to an architecture: `sm_61` is a pascal; unknown ones are new."""
+    digits = "".join(ch for ch in target if ch.isdigit())
+    generation = int(digits) // 10 if digits else 99
+    return {3: "kepler", 5: "maxwell", 6: "pascal", 7: "volta"}.get(generation, "h200")

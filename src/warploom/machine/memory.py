@@ -57,6 +57,10 @@ class Region:
             self._views[dtype, marks] = found
         return found
 
+    def forget_views(self) -> None:
+        """To be called after `data` was replaced."""
+        self._views.clear()
+
     def offsets(self, address: Array) -> Array:
         """Distances from the base as unsigned numbers: below the base becomes very large."""
         if self.base == 0:

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -117,7 +118,7 @@ def parse_usage(log: str) -> dict[str, Usage]:
 def _nvrtc() -> Any:
     """The bindings of NVRTC, or None if they or the library are not installed."""
     try:
-        from cuda.bindings import nvrtc
+        nvrtc = import_module("cuda.bindings.nvrtc")
     except ImportError:
         return None
     try:
@@ -155,7 +156,7 @@ def _compile_nvrtc(
 def _fetch(nvrtc: Any, program: Any, size_of: Any, fill: Any) -> bytes:
     status, size = size_of(program)
     _expect(nvrtc, status, "ask for a size")
-    buffer = b" " * size
+    buffer = b" " * int(size)
     (status,) = fill(program, buffer)
     _expect(nvrtc, status, "fetch the result")
     return buffer

@@ -6,13 +6,14 @@ import ctypes
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from warploom.emit.c import c
 from warploom.errors import DeviceError
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import ArrayParam, Kernel
+from warploom.kernel.ir import Kernel
 from warploom.runtime.view import View
 
 # Wrapping integers and no reordering of floats: the meaning of the kernel, and still vectors.
@@ -20,7 +21,7 @@ FLAGS = ("-O3", "-march=native", "-std=c11", "-fwrapv", "-ffp-contract=off", "-f
 COMPILERS = ("cc", "gcc", "clang")
 _TIMEOUT_S = 120
 
-_SCALAR: dict[DType, type[ctypes._SimpleCData[int]] | type[ctypes._SimpleCData[float]]] = {
+_SCALAR: dict[DType, Callable[[Any], Any]] = {
     DType.F32: ctypes.c_float,
     DType.F64: ctypes.c_double,
     DType.I32: ctypes.c_int32,
@@ -52,17 +53,12 @@ class HostFunction:
         """Arguments in the order of the parameters, already checked."""
         self._function(
             *[
-                ctypes.c_void_p(given.pointer) if isinstance(given, View) else _scalar(param, given)
+                ctypes.c_void_p(given.pointer)
+                if isinstance(given, View)
+                else _SCALAR[param.dtype](given)
                 for param, given in zip(self.kernel.params, arguments, strict=True)
             ]
         )
-
-
-def _scalar(
-    param: object, value: int | float
-) -> ctypes._SimpleCData[int] | ctypes._SimpleCData[float]:
-    assert not isinstance(param, ArrayParam)
-    return _SCALAR[param.dtype](value)  # type: ignore[attr-defined,no-any-return]
 
 
 def _build(text: str) -> ctypes.CDLL:

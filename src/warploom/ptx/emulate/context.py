@@ -30,7 +30,6 @@ from warploom.ptx.ir import (
     Special,
     Spelling,
     Symbol,
-    Variable,
 )
 from warploom.ptx.types import BOOL, DTYPES, F16, F32, F64, U32, U64, UNSIGNED, is_float, scalar
 
@@ -84,10 +83,10 @@ class Context:
             self.sizes.append(0 if kind == "pred" else DTYPES[kind].itemsize)
         return found
 
-    def add_local(self, variable: Variable, size: int, align: int) -> None:
+    def add_local(self, name: str, size: int, align: int) -> None:
         """Room in the frame's local memory for a `.local` or a `.param` of a call."""
         place = -(-self.local_size // align) * align
-        self.locals[variable.name] = place
+        self.locals[name] = place
         self.local_size = place + size
 
     # -- reading --------------------------------------------------------------------------

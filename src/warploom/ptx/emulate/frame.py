@@ -60,7 +60,7 @@ class Batch:
     check_shared: bool
     counters: Counters | None
     races: RaceDetector | None
-    steps_left: int
+    deadline: float | None
     dynamic_shared: int
     special: dict[str, Array] = field(default_factory=dict)
 
@@ -89,6 +89,22 @@ class Batch:
             inside = np.arange(self.threads, dtype=np.int64) % self.block_size
             found = inside % WARP
             self.special["lane"] = found
+        return found
+
+    @property
+    def warp_starts(self) -> npt.NDArray[np.int64]:
+        """Index of the first thread of every warp."""
+        found = self.special.get("warp_starts")
+        if found is None:
+            found = self.special["warp_starts"] = np.flatnonzero(self.lane == 0)
+        return found
+
+    @property
+    def warp_of(self) -> npt.NDArray[np.int64]:
+        """Number of each thread's warp within the batch."""
+        found = self.special.get("warp_of")
+        if found is None:
+            found = self.special["warp_of"] = np.cumsum(self.lane == 0) - 1
         return found
 
     def where(self, thread: int) -> str:

@@ -64,7 +64,7 @@ def plan(reading: Reading, latency: Latency, *, pays_only: bool, limit: int) -> 
     candidates = []
     counted = 0
     for number, load in enumerate(finder.loads):
-        if load.address is not None and not reading.pool.moves(load.address):
+        if load.address is not None and reading.pool.uniform(load.address):
             continue
         counted += 1
         shuffle, why = finder.best(number, chosen)

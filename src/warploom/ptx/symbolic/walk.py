@@ -48,6 +48,8 @@ class Reading:
     steady: set[int] = field(default_factory=set)  # headers of loops all lanes run alike
     origins: dict[int, list[tuple[int, Register]]] = field(default_factory=dict)
     written: frozenset[int] = frozenset()  # pointers that are written through
+    made_at: dict[str, tuple[int, Form]] = field(default_factory=dict)  # registers set only once
+    reads: dict[tuple[str, int], Form] = field(default_factory=dict)  # the others, where read
 
     def entry_of_loops(self, block: int) -> Edge | None:
         """The one edge into the outermost loop around a block; None outside loops."""
@@ -100,7 +102,7 @@ class _Walker:
         self.reset()
 
     def reset(self) -> None:
-        self.single: dict[str, tuple[int, Form]] = {}
+        self.single = self.reading.made_at
         self.values: Values = {}
         self.at = 0
         self.block = 0
@@ -108,7 +110,10 @@ class _Walker:
         self.out_facts: dict[int, Facts] = {}
         self.header_values: dict[tuple[int, str], Form] = {}
         self.facts: Facts = {}
-        for part in (self.reading.addresses, self.reading.conditions, self.reading.origins):
+        for part in (
+            self.reading.addresses, self.reading.conditions, self.reading.origins,
+            self.reading.made_at, self.reading.reads,
+        ):  # fmt: skip
             part.clear()
         self.reading.reached.clear()
         self.reading.taken.clear()
@@ -124,9 +129,11 @@ class _Walker:
             if form is not None and self.flow.before(at, self.at):
                 return self.seen_from(form, self.block)
             return self.pool.unknown(f"never set {key}", width)
+        form = self.pool.unknown(f"never set {key}", width)
         if key in self.values:
-            return self.seen_from(self.values[key], self.block)
-        return self.pool.unknown(f"never set {key}", width)
+            form = self.seen_from(self.values[key], self.block)
+        self.reading.reads[key, self.at] = form
+        return form
 
     def seen_from(self, form: Form, block: int) -> Form:
         """The form outside the loops it was made in: lanes left them after different turns."""

@@ -17,6 +17,9 @@ from warploom.sketch.synth.bounds import Bounds, Places, or_rows
 from warploom.sketch.synth.domain import UNDEFINED_ID, ZERO_ID, Bits, popcount
 from warploom.sketch.synth.problem import Given, Move, Problem
 
+# How many steps a value is followed to find cells that only it can fill.
+FOLLOWED_STEPS = 4
+
 Flags = npt.NDArray[np.bool_]
 Amounts = npt.NDArray[np.float64]
 
@@ -112,6 +115,8 @@ class Demands:
     def _elsewhere(self, position: int) -> Bits:
         """For each goal cell the terms that may reach it without passing through the step."""
         problem = self.problem
+        if self._everything_passes(position):
+            return np.zeros((len(problem.goal), self.domain.words), np.uint64)
         later = self._descendants(position)
         carried: dict[int, Bits] = {position: np.zeros_like(self.held(position))}
         for move in problem.steps.values():
@@ -123,9 +128,22 @@ class Demands:
             inner = or_rows(cells, source[places], move.cells)
             runs = inner.reshape(move.out_cells, move.fold, -1)
             carried[move.position] = np.bitwise_or.reduce(runs, axis=1)
-        if problem.last in carried:
-            return carried[problem.last]
-        return np.zeros((len(problem.goal), self.domain.words), np.uint64)
+        return carried[problem.last]
+
+    def _everything_passes(self, position: int) -> bool:
+        """No way from an input to the last step avoids this one."""
+        seen: set[int] = set()
+        stack = [self.problem.last]
+        while stack:
+            here = stack.pop()
+            step = self.problem.steps[here]
+            if here == position or here in seen:
+                continue
+            if isinstance(step, Given):
+                return False
+            seen.add(here)
+            stack.extend(step.args)
+        return True
 
     def _built_later(self, position: int) -> Bits:
         """Folds that a later step may still form."""
@@ -150,11 +168,14 @@ class Demands:
         flags = np.unpackbits(
             reach.view(np.uint8), axis=1, bitorder="little", count=len(self.problem.goal)
         )
-        groups, which = np.unique(flags.T, axis=0, return_inverse=True)
-        needs = or_rows(which.ravel(), need, len(groups))
+        groups: dict[bytes, int] = {}
+        columns = np.ascontiguousarray(flags.T)
+        which = np.array([groups.setdefault(c.tobytes(), len(groups)) for c in columns])
+        first = np.unique(which, return_index=True)[1]
+        needs = or_rows(which, need, len(groups))
         return [
-            Cover(np.flatnonzero(group), row)
-            for group, row in zip(groups, needs, strict=True)
+            Cover(np.flatnonzero(columns[at]), row)
+            for at, row in zip(first, needs, strict=True)
             if row.any()
         ]
 
@@ -204,7 +225,10 @@ class Demands:
         closed = np.ones(slots, dtype=np.bool_)
         found: list[Hit] = []
         here = position
-        while (move := self._only_user(here)) is not None:
+        for _ in range(FOLLOWED_STEPS):
+            move = self._only_user(here)
+            if move is None:
+                break
             sources, closed = self._step_sources(here, move, sources, closed)
             found += self._hits_at(position, move, sources, closed)
             if move.folded:
@@ -244,18 +268,25 @@ class Demands:
         if len(both) == 0:
             return []
         both = np.unique(both, axis=0)
-        total = self.problem.cells_of(position)
         words = sources.shape[1]
-        possible = self.bounds.possible[position]
-        found = []
-        for row in both:
-            octets = row[:words].view(np.uint8)
-            slots = np.flatnonzero(np.unpackbits(octets, bitorder="little", count=total))
-            wanted = row[words:]
-            sure = ((possible[slots] & ~wanted) == 0).all(axis=1)
-            if 0 < len(slots) < total and not sure.any():
-                found.append(Hit(slots, self.domain.unpack(wanted)))
-        return found
+        slots = np.unpackbits(
+            np.ascontiguousarray(both[:, :words]).view(np.uint8),
+            axis=1,
+            bitorder="little",
+            count=self.problem.cells_of(position),
+        ).view(np.bool_)
+        partial = slots.any(axis=1) & ~slots.all(axis=1)
+        both, slots = both[partial], slots[partial]
+        wanted = both[:, words:]
+        # A slot that can hold nothing but wanted values makes the demand empty.
+        row, slot = np.nonzero(slots)
+        sure = ((self.bounds.possible[position][slot] & ~wanted[row]) == 0).all(axis=1)
+        open_rows = np.setdiff1d(np.arange(len(both)), row[sure])
+        flags = self.domain.unpack(np.ascontiguousarray(wanted[open_rows]))
+        return [
+            Hit(np.flatnonzero(slots[at]), allowed)
+            for at, allowed in zip(open_rows, flags, strict=True)
+        ]
 
     # -- counts --------------------------------------------------------------------------------
 
@@ -319,7 +350,7 @@ class Demands:
     def _implied(self, position: int, slots: Places) -> bool:
         """A hole that only permutes a group within itself cannot change what the group holds."""
         move = self.problem.steps[position]
-        if isinstance(move, Given) or move.folded or not move.permutes:
+        if isinstance(move, Given) or len(move.args) != 1 or move.folded or not move.permutes:
             return False
         cells, places = self.bounds.edges[position]
         chosen = np.zeros(move.cells, dtype=np.bool_)

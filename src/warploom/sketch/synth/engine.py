@@ -189,14 +189,13 @@ class Engine:
         """Runs the step on joined states; yields whenever enough survivors have come together."""
         constants = {a: self._constant(a) for a in first.args if a not in values}
         sources = source_rows(self.problem, first, values | constants)
-        for found, row, choices in self._expanders[move.position].run(sources):
+        for found, row, choices in self._expanders[move.position].run(sources, self._pause):
             pending.add(
                 found,
                 {key: column[row] for key, column in keys.items()},
                 tuple(index[row] for index in at),
                 choices if move.is_hole else {},
             )
-            self._pause(move.position)
             if pending.nbytes > limit:
                 yield from _rest(pending)
 

@@ -8,7 +8,7 @@ ever looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -90,10 +90,13 @@ class Expander:
     out_flags: Flags | None  # what the folded cells may hold
     tally: Tally
 
-    def run(self, sources: Ids) -> Iterator[tuple[Ids, Index, dict[int, Index]]]:
-        """Survivors in chunks: (values, row, choice by hole)."""
+    def run(
+        self, sources: Ids, pause: Callable[[int], None]
+    ) -> Iterator[tuple[Ids, Index, dict[int, Index]]]:
+        """Survivors in chunks: (values, row, choice by hole). `pause` is called now and then."""
         for row, choice, looked in self.trie.pairs(sources, self.flags):
             self.tally.visited += max(looked, len(row))
+            pause(self.move.position)
             found = Candidates(sources, self.choices, row, choice)
             self._screen(found)
             step = max(1, VALUES_AT_ONCE // self.move.cells)

@@ -1,0 +1,225 @@
+"""From addresses to places in memory: which region, which element, and is it allowed.
+
+Loads of all threads at once take the quick way (`load`); stores and atomics work on the active
+threads only (`places`). Whatever is wrong becomes a `DeviceError` with block and thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import DeviceError, Span
+from warploom.machine import counters as count
+from warploom.machine.memory import GAP, Fault, Region, check, first_unwritten, place
+from warploom.machine.race import Race
+from warploom.ptx.emulate.frame import Frame
+
+Array = npt.NDArray[Any]
+DType = np.dtype[Any]
+
+
+@dataclass(slots=True)
+class Site:
+    """One memory instruction: where it is written and what it does."""
+
+    span: Span
+    name: str
+    space: str  # flat (global, const, param), shared, local
+    width: int  # bytes of the whole access
+    counted: bool  # global memory, for the sector counters
+    last: Region | None = None  # the region found last, which is most often the next one
+
+    def error(self, f: Frame, message: str, thread: int) -> DeviceError:
+        return DeviceError(f"{self.name}: {message}; {f.batch.where(thread)}", self.span)
+
+
+def _thread(f: Frame, position: int, packed: bool) -> int:
+    """The thread at a position of an address array."""
+    if f.mask is None or not (packed or f.compact):
+        return position
+    return int(f.index[position])
+
+
+def _first_active(f: Frame, address: Array) -> int:
+    if address.size == 1 or f.mask is None or f.compact:
+        return int(address[0])
+    return int(address[int(f.mask.argmax())])
+
+
+def _region(f: Frame, site: Site, address: int) -> Region | None:
+    if site.space == "shared":
+        return f.batch.shared
+    if site.space == "local":
+        return f.batch.local
+    last = site.last
+    if last is None or not last.base <= address < last.base + last.size:
+        last = site.last = f.batch.memory.find(address)
+    return last
+
+
+def _owner(f: Frame, region: Region, packed: bool) -> Array | None:
+    if region.origin is None:
+        return None
+    if f.mask is not None and (packed or f.compact):
+        return region.origin[f.index]
+    return region.origin
+
+
+def load(f: Frame, site: Site, address: Array, dtype: DType, count_of: int) -> list[Array]:
+    """`count_of` neighbouring values of one type for every running thread."""
+    region = _region(f, site, _first_active(f, address))
+    active = None if f.compact else f.mask
+    try:
+        if region is None:
+            raise Fault("no memory", 0, 0)
+        index = check(region, region.offsets(address), site.width, active)
+    except Fault:
+        return _load_slowly(f, site, address, dtype, count_of)
+    index = place(region, index, site.width, _owner(f, region, packed=False))
+    _watch(f, site, region, index, packed=False, write=False)
+    out = _take(region, index, dtype, count_of)
+    if region.written is not None:
+        _refuse_unwritten(f, site, region, index, dtype, count_of, active)
+    return out
+
+
+def _take(region: Region, index: Array, dtype: DType, count_of: int) -> list[Array]:
+    values = region.view(dtype)
+    if count_of == 1:
+        return [values.take(index, mode="clip")]
+    rows = values[: values.size // count_of * count_of].reshape(-1, count_of)
+    return [rows[:, column].take(index, mode="clip") for column in range(count_of)]
+
+
+def _refuse_unwritten(
+    f: Frame, site: Site, region: Region, index: Array, dtype: DType, count_of: int,
+    active: Array | None,
+) -> None:  # fmt: skip
+    for part in range(count_of):
+        bad = first_unwritten(region, index * count_of + part, dtype, active)
+        if bad is not None:
+            thread = _thread(f, bad, packed=False)
+            raise site.error(f, "reads shared memory that was never written", thread)
+
+
+def _load_slowly(
+    f: Frame, site: Site, address: Array, dtype: DType, count_of: int
+) -> list[Array]:
+    """Active threads only, in several regions if need be."""
+    packed = np.broadcast_to(f.active_part(address), (f.count,))
+    out = [np.zeros(f.count, dtype) for _ in range(count_of)]
+    for region, chosen, index in places(f, site, packed):
+        values = _take(region, index, dtype, count_of)
+        for target, value in zip(out, values, strict=True):
+            target[chosen] = value
+    return [f.spread(value) for value in out]
+
+
+def places(
+    f: Frame, site: Site, address: Array, write: bool = False, watched: bool = True
+) -> Iterator[tuple[Region, Any, Array]]:
+    """(region, which of the active threads, index in units of the width) for packed addresses."""
+    if site.space != "flat":
+        region = _region(f, site, 0)
+        assert region is not None
+        index = _checked(f, site, region, address, slice(None))
+        index = place(region, index, site.width, _owner(f, region, packed=True))
+        if watched:
+            _watch(f, site, region, index, packed=True, write=write)
+        yield region, slice(None), index
+        return
+    rest = np.ones(address.size, bool)
+    while rest.any():
+        first = int(rest.argmax())
+        region = _region(f, site, int(address[first]))
+        if region is None:
+            raise _nowhere(f, site, first, int(address[first]))
+        chosen: Any = rest & (region.offsets(address) < np.uint64(max(region.size, 1)))
+        if not chosen[first]:
+            chosen[first] = True  # reported by the check that follows
+        whole = bool(chosen.all())
+        where = slice(None) if whole else chosen
+        index = _checked(f, site, region, address[where], where)
+        if write and region.read_only:
+            raise site.error(f, f"stores to constant memory {region.name}", int(f.index[first]))
+        if watched:
+            _watch(f, site, region, index, packed=True, write=write, chosen=where)
+        yield region, where, index
+        rest &= ~chosen
+
+
+def _checked(f: Frame, site: Site, region: Region, address: Array, where: Any) -> Array:
+    try:
+        return check(region, region.offsets(address), site.width, None)
+    except Fault as fault:
+        position = fault.position
+        if not isinstance(where, slice):
+            position = int(np.flatnonzero(where)[position])
+        far = min(abs(fault.address - region.base), abs(fault.address - region.base - region.size))
+        if site.space == "flat" and far > GAP:
+            raise _nowhere(f, site, position, fault.address) from None
+        message = f"{fault.what}, at address {fault.address:#x}"
+        raise site.error(f, message, int(f.index[position])) from None
+
+
+def _nowhere(f: Frame, site: Site, position: int, address: int) -> DeviceError:
+    message = f"out-of-bounds access: address {address:#x} belongs to no argument or variable"
+    return site.error(f, message, int(f.index[position]))
+
+
+# -- counters and races -------------------------------------------------------------------------
+
+
+def _watch(
+    f: Frame, site: Site, region: Region, index: Array, packed: bool, write: bool,
+    chosen: Any = slice(None),
+) -> None:  # fmt: skip
+    batch = f.batch
+    if batch.counters is None and batch.races is None:
+        return
+    if index.size != f.count and f.mask is not None and not packed and index.size == f.n:
+        index = index[f.index]
+    threads = f.index[chosen]
+    start = np.broadcast_to(index, threads.shape) * site.width
+    if batch.counters is not None:
+        _count(f, site, region, threads, start, write)
+    if batch.races is not None and (site.space == "shared" or site.counted):
+        key = -1 if site.space == "shared" else region.base
+        race = batch.races.record(key, region.data.size, threads, start, site.width, write)
+        if race is not None:
+            raise race_error(f, site, race, int(threads[race.position]), write)
+
+
+def race_error(f: Frame, site: Site, race: Race, thread: int, write: bool) -> DeviceError:
+    kind = "write" if write else "read"
+    other = thread - thread % f.batch.block_size + race.other
+    return site.error(
+        f, f"data race: this {kind} and an earlier {race.earlier} by {f.batch.where(other)} "
+        "have no barrier between them", thread,
+    )  # fmt: skip
+
+
+def _count(
+    f: Frame, site: Site, region: Region, threads: Array, start: Array, write: bool
+) -> None:
+    counters = f.batch.counters
+    assert counters is not None
+    warp = f.batch.warp_base[threads]
+    if site.space == "shared":
+        lane = f.batch.lane[threads]
+        inside = start % max(1, region.data.size // f.batch.blocks)
+        counters.shared_requests += count.requests(warp)
+        counters.bank_conflicts += count.bank_conflicts(warp, lane, inside, site.width)
+    elif site.counted:
+        requests, sectors = count.requests(warp), count.sectors(warp, start, site.width)
+        if write:
+            counters.global_store_requests += requests
+            counters.global_store_sectors += sectors
+        else:
+            counters.global_load_requests += requests
+            counters.global_load_sectors += sectors

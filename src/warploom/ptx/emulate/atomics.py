@@ -1,0 +1,163 @@
+"""atom and red: applied in the order of the threads, also where several meet at one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.ptx.emulate import rounding as r
+from warploom.ptx.emulate.access import Site, places
+from warploom.ptx.emulate.context import Context, Fetch, Step, Store
+from warploom.ptx.emulate.floats import extreme
+from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.emulate.memory import by_space
+from warploom.ptx.emulate.shape import Compile, type_of
+from warploom.ptx.ir import Instruction, Operand, Vector
+from warploom.ptx.types import DTYPES, F16, is_float
+
+Array = npt.NDArray[Any]
+Function = Callable[..., Array]
+
+# Operations whose running result NumPy can accumulate in order.
+_ACCUMULATED: dict[str, np.ufunc] = {
+    "add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "min": np.minimum, "max": np.maximum,
+}  # fmt: skip
+_NAMES = (*_ACCUMULATED, "exch", "cas", "inc", "dec")
+
+
+def one_by_one(name: str, kind: str) -> Function:
+    """(old, b, c) → new, for the operations that depend on the order."""
+    if kind.startswith("bf16"):
+        return lambda old, b, c: r.single_to_bf16(r.bf16_to_single(old) + r.bf16_to_single(b))
+    if name in ("min", "max") and is_float(kind):
+        return lambda old, b, c: extreme(old, b, name == "min", keep_nan=False)
+    functions: dict[str, Function] = {
+        "inc": lambda old, b, c: np.where(old >= b, old.dtype.type(0), old + old.dtype.type(1)),
+        "dec": lambda old, b, c: np.where((old == 0) | (old > b), b, old - old.dtype.type(1)),
+        "cas": lambda old, b, c: np.where(old == b, c, old),
+        "exch": lambda old, b, c: b,
+        "add": lambda old, b, c: old + b,
+    }
+    if name in functions:
+        return functions[name]
+    ufunc = _ACCUMULATED[name]
+    return lambda old, b, c: ufunc(old, b)
+
+
+def compile_atomic(ctx: Context, ins: Instruction) -> Step:
+    kind = type_of(ins)
+    name = next((m for m in ins.modifiers if m in _NAMES), None)
+    if name is None or kind == "b128":
+        raise ctx.unknown(ins.name)
+    if kind[0] == "b" and kind != "bf16" and not kind.startswith("bf"):
+        kind = f"u{kind[1:]}"
+    returns = ins.opcode == "atom"
+    target = ins.operands[0] if returns else None
+    rest = ins.operands[1:] if returns else ins.operands
+    return by_space(
+        ctx, ins, rest[0], _width(rest[1], kind),
+        lambda site, address: _step(ctx, name, kind, target, rest, site, address),
+    )  # fmt: skip
+
+
+def _width(operand: Operand, kind: str) -> int:
+    count = len(operand.elements) if isinstance(operand, Vector) else 1
+    return DTYPES[kind].itemsize * count
+
+
+def _step(
+    ctx: Context, name: str, kind: str, target: Operand | None, rest: tuple[Operand, ...],
+    site: Site, address: Fetch,
+) -> Step:  # fmt: skip
+    """One atomic on scalars; a vector is one atomic per element."""
+    elements = rest[1].elements if isinstance(rest[1], Vector) else (rest[1],)
+    count = len(elements)
+    values = [ctx.read(element, kind) for element in elements]
+    swap = ctx.read(rest[2], kind) if name == "cas" else None
+    stores: list[Store | None] = [None] * count
+    if target is not None:
+        targets = target.elements if isinstance(target, Vector) else (target,)
+        stores = [ctx.write(each, kind) for each in targets]
+    apply = _applier(name, kind)
+
+    def step(f: Frame) -> None:
+        where = np.broadcast_to(f.active_part(address(f)), (f.count,))
+        if f.batch.counters is not None:
+            f.batch.counters.atomics += f.count
+        found = list(places(f, site, where, write=True, watched=False))
+        for part, (value, store) in enumerate(zip(values, stores, strict=True)):
+            b = np.broadcast_to(f.active_part(value(f)), (f.count,))
+            c = b if swap is None else np.broadcast_to(f.active_part(swap(f)), (f.count,))
+            old = np.zeros(f.count, DTYPES[kind])
+            for region, chosen, index in found:
+                memory = region.view(DTYPES[kind])
+                at = index * count + part
+                old[chosen] = apply(memory, at, b[chosen], c[chosen], store is not None)
+                if region.written is not None:
+                    _require_written(f, site, region.view(np.dtype(np.uint8), marks=True), at, kind)
+            if store is not None:
+                store(f, f.spread(old))
+
+    return step
+
+
+def _require_written(f: Frame, site: Site, marks: Array, at: Array, kind: str) -> None:
+    bad = marks[at * DTYPES[kind].itemsize] == 0
+    if bad.any():
+        thread = int(f.index[int(bad.argmax())])
+        raise site.error(f, "atomic on shared memory that was never written", thread)
+
+
+def _applier(name: str, kind: str) -> Callable[[Array, Array, Array, Array, bool], Array]:
+    fn = one_by_one(name, kind)
+    if kind.endswith("x2"):
+        from_half = F16 if kind == "f16x2" else np.dtype(np.uint16)
+        single = one_by_one(name, kind.removesuffix("x2"))
+
+        def fn(old: Array, b: Array, c: Array) -> Array:
+            halves = [np.ascontiguousarray(x).view(from_half) for x in (old, b, c)]
+            return np.ascontiguousarray(single(*halves)).view(np.uint32)
+
+    ordered = name == "add" or not is_float(kind)
+    ufunc = _ACCUMULATED.get(name) if ordered and not kind.endswith(("x2", "bf16")) else None
+
+    def apply(memory: Array, at: Array, b: Array, c: Array, returns: bool) -> Array:
+        if ufunc is not None and not returns:
+            ufunc.at(memory, at, b)
+            return np.zeros(1, memory.dtype)
+        return _in_order(memory, at, b, c, fn, ufunc)
+
+    return apply
+
+
+def _in_order(
+    memory: Array, at: Array, b: Array, c: Array, fn: Function, ufunc: np.ufunc | None
+) -> Array:
+    """Old values per thread; threads that share a place are taken one after the other."""
+    order = np.argsort(at, kind="stable")
+    sorted_at = at[order]
+    starts = np.flatnonzero(np.concatenate(([True], sorted_at[1:] != sorted_at[:-1])))
+    lengths = np.diff(np.append(starts, at.size))
+    old = np.zeros(at.size, memory.dtype)
+    longest = int(lengths.max())
+    if ufunc is not None and longest > 4 and starts.size < 4 * longest:
+        for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+            place = sorted_at[start]
+            chain = np.concatenate((memory[place : place + 1], b[order[start : start + length]]))
+            running = ufunc.accumulate(chain)
+            old[order[start : start + length]] = running[:-1]
+            memory[place] = running[-1]
+        return old
+    for turn in range(longest):
+        mine = order[starts[lengths > turn] + turn]
+        before = memory[at[mine]]
+        old[mine] = before
+        memory[at[mine]] = fn(before, b[mine], c[mine])
+    return old
+
+
+TABLE: dict[str, Compile] = {"atom": compile_atomic, "red": compile_atomic}

@@ -1,0 +1,146 @@
+"""Calls of `.func`: parameters live in the caller's local memory, where both can see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from warploom.errors import DeviceError
+from warploom.machine.memory import Region
+from warploom.ptx.emulate.context import Context, Fetch, Step
+from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.emulate.schedule import Code, Runner
+from warploom.ptx.ir import Arguments, Function, Instruction, Operand, Register, Symbol
+from warploom.ptx.types import DTYPES
+
+DEEPEST_CALL = 64
+Lookup = Callable[[str], tuple[Function, Code] | None]
+
+
+class CallCompiler:
+    """Makes steps of calls; `lookup` compiles a function when it is first called."""
+
+    def __init__(self, lookup: Lookup, names: dict[int, str]) -> None:
+        self.lookup = lookup
+        self.names = names  # function by address, for calls through registers
+
+    def __call__(self, ctx: Context, ins: Instruction) -> Step:
+        lists = [o for o in ins.operands if isinstance(o, Arguments)]
+        plain = [o for o in ins.operands if not isinstance(o, Arguments)]
+        if not plain:
+            raise ctx.fail("a call without a function", ins)
+        has_results = isinstance(ins.operands[0], Arguments)
+        results = lists[0].elements if has_results else ()
+        rest = lists[1:] if has_results else lists
+        arguments = rest[0].elements if rest else ()
+        target = plain[0]
+        if isinstance(target, Symbol):
+            return self._direct(ctx, ins, target.name, results, arguments)
+        return self._indirect(ctx, ins, ctx.read(target, "u64"), results, arguments)
+
+    def _direct(
+        self, ctx: Context, ins: Instruction, name: str, results: tuple[Operand, ...],
+        arguments: tuple[Operand, ...],
+    ) -> Step:  # fmt: skip
+        if name == "vprintf":  # output of kernels is not shown
+            return lambda _: None
+        if name == "__assertfail":
+            return _assertion(ctx, ins)
+
+        def step(f: Frame) -> None:
+            found = self.lookup(name)
+            if found is None:
+                raise ctx.fail(f"the function '{name}' has no body in this module", ins)
+            invoke(ctx, ins, f, found, results, arguments)
+
+        return step
+
+    def _indirect(
+        self, ctx: Context, ins: Instruction, target: Fetch, results: tuple[Operand, ...],
+        arguments: tuple[Operand, ...],
+    ) -> Step:  # fmt: skip
+        def step(f: Frame) -> None:
+            address = f.widen(target(f))
+            for one in np.unique(address[f.index]).tolist():
+                found = self.lookup(self.names.get(int(one), ""))
+                if found is None:
+                    raise ctx.fail(f"a call to {one:#x}, where no function is", ins)
+                chosen = address == one
+                if f.compact:
+                    chosen = chosen[f.index]
+                with f.narrowed(chosen):
+                    invoke(ctx, ins, f, found, results, arguments)
+
+        return step
+
+
+def _assertion(ctx: Context, ins: Instruction) -> Step:
+    def step(f: Frame) -> None:
+        where = f.batch.where(int(f.index[0]))
+        raise DeviceError(f"an assertion of the kernel failed; {where}", ctx.module.span(ins))
+
+    return step
+
+
+def invoke(
+    ctx: Context, ins: Instruction, f: Frame, found: tuple[Function, Code],
+    results: tuple[Operand, ...], arguments: tuple[Operand, ...],
+) -> None:  # fmt: skip
+    """Runs the callee for the active threads, then goes on with those that are still alive."""
+    function, code = found
+    if f.depth >= DEEPEST_CALL:
+        raise ctx.fail(f"calls nested more than {DEEPEST_CALL} deep", ins)
+    if len(results) > len(function.results) or len(arguments) != len(function.parameters):
+        raise ctx.fail(f"the call does not fit the parameters of '{function.name}'", ins)
+    base = f.local_base + -(-ctx.local_size // 16) * 16
+    callee = Frame(f.batch, code.new_registers(), f.depth + 1, base)
+    reserve_local(f.batch.local, f.n, base + code.local_size)
+    pairs = [*zip(function.results, results, strict=False)]
+    pairs += zip(function.parameters, arguments, strict=True)
+    for formal, actual in pairs:
+        if isinstance(actual, Symbol) and actual.name in ctx.locals:
+            callee.parameters[formal.name] = f.local_base + ctx.locals[actual.name]
+        elif formal.space == "reg" and formal.name in code.slots:
+            if any(formal is parameter for parameter in function.parameters):
+                value = ctx.read(actual, formal.type)(f)
+                callee.regs[code.slots[formal.name]] = f.widen(value)
+        elif formal.space != "reg":
+            raise ctx.fail("this call passes something that is no .param variable", ins)
+    Runner(code, callee).run(f.mask)
+    for formal, actual in zip(function.results, results, strict=False):
+        if formal.space == "reg" and isinstance(actual, Register):
+            _copy_result(ctx, f, callee, code, formal.name, actual)
+    _bury(f)
+
+
+def _copy_result(
+    ctx: Context, f: Frame, callee: Frame, code: Code, name: str, actual: Register
+) -> None:
+    value = callee.regs[code.slots[name]]
+    if f.compact and value.size != 1:
+        value = value[f.index]
+    ctx.write(actual, actual.type)(f, value.view(DTYPES[actual.type]))
+
+
+def _bury(f: Frame) -> None:
+    """Threads that exited inside the callee do not come back."""
+    alive = f.batch.alive
+    gone = ~alive[f.index]
+    if gone.any():
+        mask = f.full_mask() & alive
+        f.activate(mask, f.protected)
+
+
+def reserve_local(local: Region, threads: int, size: int) -> None:
+    """Makes every thread's local memory at least `size` bytes, keeping what is there."""
+    if size <= local.size:
+        return
+    stride = -(-size // 16) * 16
+    old = local.data.reshape(threads, -1)
+    fresh = np.zeros((threads, stride), np.uint8)
+    fresh[:, : old.shape[1]] = old
+    local.data = fresh.reshape(-1)
+    local.size = stride
+    local.origin = np.arange(threads, dtype=np.int64) * stride
+    local.forget_views()

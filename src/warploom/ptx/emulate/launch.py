@@ -1,0 +1,312 @@
+"""The way in: PTX text to a module whose kernels run on NumPy arrays, without a GPU.
+
+    module = load(text)
+    report = module.kernel("saxpy").launch(grid=4, block=256, args=[x, y, np.float32(2), n])
+
+Arrays are memory of the device: they are written in place. Scalars are converted to the type of
+the kernel's parameter.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import DeviceError, WarploomError
+from warploom.machine.counters import Counters
+from warploom.machine.memory import Memory, Region
+from warploom.machine.race import RaceDetector
+from warploom.ptx.emulate.arguments import bind, initial_bytes
+from warploom.ptx.emulate.call import CallCompiler
+from warploom.ptx.emulate.compile import alignment, byte_size, compile_function
+from warploom.ptx.emulate.frame import Batch, Frame
+from warploom.ptx.emulate.schedule import Code, Runner
+from warploom.ptx.ir import Function, Module, Variable
+from warploom.ptx.parse import parse
+
+Array = npt.NDArray[Any]
+Triple = tuple[int, int, int]
+
+BATCH_THREADS = 16384  # what fits the caches of a core, a few registers at a time
+BATCH_BYTES = 1 << 28  # shared and local memory of one batch
+MOST_THREADS = 1024
+FIRST_FUNCTION = 0x10
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a launch did. Memory figures are zero unless counters were asked for."""
+
+    thread_instructions: int
+    mix: dict[str, int]
+    seconds: float
+    counters: Counters = field(default_factory=Counters)
+
+
+class LoadedModule:
+    """A parsed module with the memory of its global variables, which lasts over launches."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.variables: dict[str, npt.NDArray[np.uint8]] = {}
+        self.functions = {
+            f.name: FIRST_FUNCTION * (i + 1) for i, f in enumerate(module.functions)
+        }
+        self._kernels: dict[str, Kernel] = {}
+        memory = Memory()
+        globals_ = [v for v in module.variables if v.space in ("global", "const")]
+        addresses = dict(self.functions)
+        defined = [v for v in globals_ if "extern" not in v.linkage]
+        for variable in defined:
+            data = np.zeros(byte_size(variable), np.uint8)
+            self.variables[variable.name] = data
+            addresses[variable.name] = memory.add(variable.name, data).base
+        for variable in defined:
+            if variable.initial is not None:
+                initial_bytes(module, variable, addresses, self.variables[variable.name])
+        self._constant = {v.name for v in defined if v.space == "const"}
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        return tuple(f.name for f in self.module.functions if f.kind == "entry" and f.body)
+
+    def kernel(self, name: str | None = None) -> Kernel:
+        """The kernel of that name; without one, the only kernel of the module."""
+        if name is None and len(self.kernels) == 1:
+            name = self.kernels[0]
+        if name is None or name not in self.kernels:
+            known = ", ".join(self.kernels) or "none"
+            raise DeviceError(f"no kernel '{name}' in this module", advice=f"kernels: {known}")
+        found = self._kernels.get(name)
+        if found is None:
+            function = self.module.function(name)
+            assert function is not None
+            found = self._kernels[name] = Kernel(self, function)
+        return found
+
+    def new_memory(self) -> tuple[Memory, dict[str, int]]:
+        """A memory with the global variables at their addresses."""
+        memory = Memory()
+        symbols: dict[str, int] = {}
+        for name, data in self.variables.items():
+            region = memory.add(f"variable '{name}'", data, read_only=name in self._constant)
+            symbols[name] = region.base
+        return memory, symbols
+
+
+def load(text: str, name: str = "<ptx>") -> LoadedModule:
+    """Reads PTX; `name` is what errors call the text."""
+    return LoadedModule(parse(text, name))
+
+
+class Kernel:
+    """A kernel ready to be launched. Instructions are compiled at the first launch."""
+
+    def __init__(self, owner: LoadedModule, function: Function) -> None:
+        self.owner = owner
+        self.function = function
+        self.name = function.name
+        self._shared: dict[str, int] = {}
+        self._static_shared = self._lay_out_shared()
+        self._codes: dict[str, tuple[Function, Code]] = {}
+        names = {address: name for name, address in owner.functions.items()}
+        self._call = CallCompiler(self._lookup, names)
+
+    def _lay_out_shared(self) -> int:
+        """Offsets of all shared variables the kernel can see; extern ones start at the end."""
+        module = self.owner.module
+        bodies = [f for f in module.functions if f.kind == "func" or f is self.function]
+        variables = [v for v in module.variables if v.space == "shared"]
+        for function in bodies:
+            for s in function.flat():
+                if isinstance(s, Variable) and s.space == "shared":
+                    variables.append(s)
+        used = _words(self.owner.module, bodies)
+        place = 0
+        dynamic: list[Variable] = []
+        for variable in variables:
+            if variable.name not in used:
+                continue
+            if "extern" in variable.linkage or not byte_size(variable):
+                dynamic.append(variable)
+                continue
+            align = alignment(variable)
+            place = -(-place // align) * align
+            self._shared[variable.name] = place
+            place += byte_size(variable)
+        if dynamic:
+            align = max(16, *[alignment(v) for v in dynamic])
+            place = -(-place // align) * align
+        self._shared |= {v.name: place for v in dynamic}
+        return place
+
+    def _lookup(self, name: str) -> tuple[Function, Code] | None:
+        found = self._codes.get(name)
+        if found is None:
+            function = self.owner.module.function(name)
+            if function is None or function.body is None:
+                return None
+            code = compile_function(self.owner.module, function, self._shared, self._call)
+            found = self._codes[name] = (function, code)
+        return found
+
+    def launch(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        *,
+        shared_bytes: int = 0,
+        check: bool = True,
+        races: bool = False,
+        counters: bool = False,
+        seconds: float | None = None,
+        batch_threads: int = BATCH_THREADS,
+    ) -> Report:
+        """Runs the kernel on all blocks of the grid.
+
+        Bounds and alignment are always checked; `check` adds reads of shared memory that was
+        never written, `races` adds data races within a block. Batches hold `batch_threads`
+        threads at most (one block at least).
+        """
+        started = time.monotonic()
+        grid_size, block_size = _triple(grid, "grid"), _triple(block, "block")
+        self._check_shape(block_size, shared_bytes)
+        found = self._lookup(self.name)
+        assert found is not None
+        memory, symbols = self.owner.new_memory()
+        symbols |= bind(self.owner.module, self.function, args, memory)
+        totals = Counters()
+        launch = _Launch(
+            self, found[1], grid_size, block_size, memory, symbols, shared_bytes, check,
+            RaceDetector() if races else None, totals if counters else None, None if seconds is None else started + seconds,
+        )  # fmt: skip
+        for _, code in self._codes.values():
+            code.executed[:] = [0] * len(code.executed)
+        with np.errstate(all="ignore"):
+            launch.run(batch_threads)
+        mix = self._mix()
+        return Report(sum(mix.values()), mix, time.monotonic() - started, totals)
+
+    def _check_shape(self, block: Triple, shared_bytes: int) -> None:
+        threads = block[0] * block[1] * block[2]
+        if threads > MOST_THREADS:
+            raise DeviceError(f"{threads} threads in a block; at most {MOST_THREADS} are possible")
+        if shared_bytes < 0:
+            raise DeviceError("shared_bytes is negative")
+        for directive in self.function.directives:
+            sizes = [int(w) for w in directive.words if w.isdigit()]
+            most = int(np.prod(sizes)) if sizes else 0
+            if directive.name == "maxntid" and threads > most:
+                raise DeviceError(
+                    f"{threads} threads in a block, but the kernel says at most {most}",
+                    self.owner.module.span(directive),
+                )
+
+    def _mix(self) -> dict[str, int]:
+        """Thread executions by opcode."""
+        mix: Counter[str] = Counter()
+        for _, code in self._codes.values():
+            for block, times in zip(code.blocks, code.executed, strict=True):
+                if times:
+                    for name in block.names:
+                        mix[name] += times
+        return dict(mix)
+
+    @property
+    def shared_symbols(self) -> dict[str, int]:
+        return dict(self._shared)
+
+    @property
+    def static_shared(self) -> int:
+        return self._static_shared
+
+
+def _words(module: Module, functions: Sequence[Function]) -> set[str]:
+    """All names that stand in the bodies, as a cheap upper bound of the variables used."""
+    separators = str.maketrans(dict.fromkeys(",;[](){}+-|\t\n", " "))
+    text = module.text.source.text
+    return {
+        word
+        for f in functions
+        for word in text[f.body_start : f.body_end].translate(separators).split()
+    }
+
+
+def _triple(value: int | Sequence[int], what: str) -> Triple:
+    sizes = [value] if isinstance(value, int | np.integer) else list(value)
+    if not 1 <= len(sizes) <= 3 or any(int(s) != s or s < 1 for s in sizes):
+        raise DeviceError(f"{what} must be one to three positive sizes")
+    padded = [int(s) for s in sizes] + [1] * (3 - len(sizes))
+    return padded[0], padded[1], padded[2]
+
+
+@dataclass(slots=True)
+class _Launch:
+    """One launch, cut into batches of blocks."""
+
+    kernel: Kernel
+    code: Code
+    grid: Triple
+    block: Triple
+    memory: Memory
+    symbols: dict[str, int]
+    shared_bytes: int
+    check: bool
+    races: RaceDetector | None
+    counters: Counters | None
+    deadline: float | None
+
+    def run(self, batch_threads: int) -> None:
+        blocks = self.grid[0] * self.grid[1] * self.grid[2]
+        threads = self.block[0] * self.block[1] * self.block[2]
+        shared = -(-(self.kernel.static_shared + self.shared_bytes) // 16) * 16
+        bytes_per_block = shared + threads * self.code.local_size + 1
+        together = min(batch_threads // threads, BATCH_BYTES // bytes_per_block)
+        together = max(1, min(together, blocks))
+        for first in range(0, blocks, together):
+            self._run_batch(first, min(together, blocks - first), threads, shared)
+
+    def _run_batch(self, first: int, blocks: int, threads: int, stride: int) -> None:
+        total = blocks * threads
+        if self.races is not None:
+            self.races.start(blocks, threads)
+        batch = Batch(
+            threads=total, block_size=threads, blocks=blocks, first_block=first, grid=self.grid,
+            block=self.block, memory=self.memory,
+            shared=self._shared_region(blocks, threads, stride),
+            local=_local_region(total, self.code.local_size), symbols=self.symbols,
+            functions=self.kernel.owner.functions, alive=np.ones(total, bool),
+            check_shared=self.check, counters=self.counters,
+            races=self.races, deadline=self.deadline,
+            dynamic_shared=self.shared_bytes,
+        )  # fmt: skip
+        frame = Frame(batch, self.code.new_registers(), 0, 0)
+        Runner(self.code, frame).run(None)
+
+    def _shared_region(self, blocks: int, threads: int, stride: int) -> Region:
+        size = self.kernel.static_shared + self.shared_bytes
+        origin = np.repeat(np.arange(blocks, dtype=np.int64) * stride, threads)
+        data = np.zeros(blocks * stride, np.uint8)
+        written: npt.NDArray[np.uint8] | None = None
+        if self.check and size:
+            marks = np.zeros((blocks, stride), np.uint8)
+            marks[:, size:] = 1
+            written = marks.reshape(-1)
+        single = None if blocks == 1 else origin
+        return Region("shared memory", 0, size, data, single, written)
+
+
+def _local_region(threads: int, size: int) -> Region:
+    stride = -(-size // 16) * 16
+    origin = np.arange(threads, dtype=np.int64) * stride
+    return Region("local memory", 0, stride, np.zeros(threads * stride, np.uint8), origin)
+
+
+__all__ = ["Kernel", "LoadedModule", "Report", "WarploomError", "load"]

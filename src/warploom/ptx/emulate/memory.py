@@ -1,0 +1,292 @@
+"""Instructions that move data: mov, ld, st, cvta, isspacep, cp.async, prefetch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.ptx.emulate.access import Site, load, places
+from warploom.ptx.emulate.context import Context, Fetch, Step
+from warploom.ptx.emulate.frame import LOCAL_WINDOW, SHARED_WINDOW, Frame
+from warploom.ptx.emulate.shape import Compile, parts, type_of
+from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Register, Symbol, Vector
+from warploom.ptx.types import DTYPES, UNSIGNED
+
+Array = npt.NDArray[Any]
+
+_SPACES = ("global", "shared", "local", "const", "param")
+_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+_WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
+
+
+def space_of(ctx: Context, ins: Instruction, operand: Operand) -> str:
+    """The state space of an access: flat, shared, local, or generic where none is written."""
+    named = next((m.split("::")[0] for m in ins.modifiers if m.split("::")[0] in _SPACES), None)
+    if named is None:
+        return "generic"
+    if named != "param":
+        return named if named in ("shared", "local") else "flat"
+    base = operand.base if isinstance(operand, Address) else operand
+    in_frame = isinstance(base, Symbol) and base.name in ctx.locals
+    return "local" if in_frame or ctx.function.kind == "func" else "flat"
+
+
+def make_site(ctx: Context, ins: Instruction, space: str, width: int) -> Site:
+    counted = space == "flat" and not {"const", "param"} & {m.split("::")[0] for m in ins.modifiers}
+    return Site(ctx.module.span(ins), ins.name, space, width, counted)
+
+
+def by_space(
+    ctx: Context, ins: Instruction, operand: Operand, width: int,
+    make: Callable[[Site, Fetch], Step],
+) -> Step:  # fmt: skip
+    """A step for the space written in the instruction, or one that looks at generic addresses."""
+    address = ctx.address(operand)
+    space = space_of(ctx, ins, operand)
+    if space != "generic":
+        return make(make_site(ctx, ins, space, width), address)
+    flat = make(make_site(ctx, ins, "flat", width), address)
+    shared, local = (
+        make(make_site(ctx, ins, name, width), _less(address, _WINDOWS[name]))
+        for name in ("shared", "local")
+    )
+
+    def step(f: Frame) -> None:
+        value = address(f)
+        if int(value.max()) < SHARED_WINDOW:
+            flat(f)
+            return
+        kinds = (value >= np.uint64(SHARED_WINDOW)).astype(np.int8)
+        kinds += value >= np.uint64(LOCAL_WINDOW)
+        seen = np.unique(f.active_part(kinds)).tolist()
+        for kind in seen:
+            one = (flat, shared, local)[kind]
+            if len(seen) == 1:
+                one(f)
+                continue
+            with f.narrowed(kinds == kind) as any_active:
+                if any_active:
+                    one(f)
+
+    return step
+
+
+def _less(fetch: Fetch, window: int) -> Fetch:
+    base = np.uint64(window)
+    return lambda f: fetch(f) - base
+
+
+# -- ld and st ----------------------------------------------------------------------------------
+
+
+def _elements(operand: Operand) -> tuple[Operand, ...]:
+    return operand.elements if isinstance(operand, Vector) else (operand,)
+
+
+def ld(ctx: Context, ins: Instruction) -> Step:
+    kind = type_of(ins)
+    stores = [ctx.write(element, kind) for element in _elements(ins.operands[0])]
+    dtype, count = DTYPES[kind], len(stores)
+    if count != next((_VECTORS[m] for m in ins.modifiers if m in _VECTORS), 1):
+        raise ctx.fail(f"{ins.name} and the number of its registers do not fit", ins)
+
+    def make(site: Site, address: Fetch) -> Step:
+        if count == 1:
+            store = stores[0]
+            return lambda f: store(f, load(f, site, address(f), dtype, 1)[0])
+
+        def step(f: Frame) -> None:
+            for store, value in zip(stores, load(f, site, address(f), dtype, count), strict=True):
+                store(f, value)
+
+        return step
+
+    return by_space(ctx, ins, ins.operands[1], dtype.itemsize * count, make)
+
+
+def st(ctx: Context, ins: Instruction) -> Step:
+    kind = type_of(ins)
+    values = [ctx.read(element, kind) for element in _elements(ins.operands[1])]
+    dtype, count = DTYPES[kind], len(values)
+
+    def make(site: Site, address: Fetch) -> Step:
+        def step(f: Frame) -> None:
+            where = np.broadcast_to(f.active_part(address(f)), (f.count,))
+            parts_ = [np.broadcast_to(f.active_part(v(f)), (f.count,)) for v in values]
+            put(f, site, where, parts_, dtype)
+
+        return step
+
+    return by_space(ctx, ins, ins.operands[0], dtype.itemsize * count, make)
+
+
+def put(f: Frame, site: Site, address: Array, values: list[Array], dtype: Any) -> None:
+    """Stores for the active threads, in their order: the last one wins."""
+    count = len(values)
+    for region, chosen, index in places(f, site, address, write=True):
+        for part, value in enumerate(values):
+            target = region.view(dtype)
+            at = index if count == 1 else index * count + part
+            target[at] = value[chosen]
+            if region.written is not None:
+                ones = np.frombuffer(b"\x01" * dtype.itemsize, dtype)[0]
+                region.view(dtype, marks=True)[at] = ones
+            if f.batch.races is not None:
+                _refuse_clash(f, site, target[at], value[chosen], chosen)
+
+
+def _refuse_clash(f: Frame, site: Site, kept: Array, value: Array, chosen: Any) -> None:
+    """Two threads store different values to one place with one instruction."""
+    bits = UNSIGNED[value.dtype.itemsize]
+    lost = kept.view(bits) != np.ascontiguousarray(value).view(bits)
+    if site.space != "local" and lost.any():
+        block = f.batch.block_of[f.index[chosen]]
+        at = int(lost.argmax())
+        inside = (block == block[at]).sum() > 1
+        if inside and (site.space == "shared" or site.counted):
+            thread = int(f.index[chosen][at])
+            raise site.error(f, "data race: another thread stores a different value here", thread)
+
+
+# -- mov and addresses ----------------------------------------------------------------------------
+
+
+def mov(ctx: Context, ins: Instruction) -> Step:
+    kind = type_of(ins)
+    target, source = ins.operands[0], ins.operands[1]
+    if isinstance(target, Vector):
+        return _unpack(ctx, ins, target, source, kind)
+    if isinstance(source, Vector):
+        return _pack(ctx, target, source, kind)
+    store, (a,) = parts(ctx, ins, kind, kind)
+    if not isinstance(source, Register):
+        return lambda f: store(f, a(f))
+    slot = ctx.slot(source)
+
+    def step(f: Frame) -> None:
+        f.private.discard(slot)  # two registers share the array from now on
+        store(f, a(f))
+
+    return step
+
+
+def _unpack(ctx: Context, ins: Instruction, target: Vector, source: Operand, kind: str) -> Step:
+    count = len(target.elements)
+    size = DTYPES[kind].itemsize // count
+    if size not in UNSIGNED:
+        raise ctx.unknown(ins.name)
+    if isinstance(source, Vector):
+        raise ctx.unknown(ins.name)
+    part = f"b{8 * size}"
+    stores = [ctx.write(element, part) for element in target.elements]
+    value = ctx.read(source, kind)
+
+    def step(f: Frame) -> None:
+        columns = np.ascontiguousarray(value(f)).view(DTYPES[part]).reshape(-1, count)
+        for column, store in enumerate(stores):
+            store(f, np.ascontiguousarray(columns[:, column]))
+
+    return step
+
+
+def _pack(ctx: Context, target: Operand, source: Vector, kind: str) -> Step:
+    count = len(source.elements)
+    size = DTYPES[kind].itemsize // count
+    if size not in UNSIGNED:
+        raise ctx.unknown("this mov")
+    part = f"b{8 * size}"
+    values = [ctx.read(element, part) for element in source.elements]
+    store = ctx.write(target, kind)
+
+    def step(f: Frame) -> None:
+        columns = np.broadcast_arrays(*[v(f) for v in values])
+        packed = np.ascontiguousarray(np.stack(columns, axis=1))
+        store(f, packed.view(DTYPES[kind]).reshape(-1))
+
+    return step
+
+
+def cvta(ctx: Context, ins: Instruction) -> Step:
+    kind = type_of(ins)
+    space = next((m.split("::")[0] for m in ins.modifiers if m.split("::")[0] in _SPACES), "global")
+    window = DTYPES[kind].type(_WINDOWS.get(space, 0) & ((1 << 8 * DTYPES[kind].itemsize) - 1))
+    store, (a,) = parts(ctx, ins, kind, kind)
+    if space == "param" and ctx.function.kind == "func":
+        window = DTYPES[kind].type(LOCAL_WINDOW)
+    if not window:
+        return lambda f: store(f, a(f))
+    if "to" in ins.modifiers:
+        return lambda f: store(f, a(f) - window)
+    return lambda f: store(f, a(f) + window)
+
+
+def isspacep(ctx: Context, ins: Instruction) -> Step:
+    space = next((m.split("::")[0] for m in ins.modifiers if m.split("::")[0] in _SPACES), "")
+    store = ctx.write(ins.operands[0], "pred")
+    a = ctx.read(ins.operands[1], "u64")
+
+    def step(f: Frame) -> None:
+        value = a(f)
+        shared = (value >= np.uint64(SHARED_WINDOW)) & (value < np.uint64(LOCAL_WINDOW))
+        local = value >= np.uint64(LOCAL_WINDOW)
+        if space in ("shared", "local"):
+            store(f, shared if space == "shared" else local)
+            return
+        const = np.zeros(value.shape, bool)
+        for region in f.batch.memory.regions:
+            if region.read_only:
+                const |= region.offsets(value) < np.uint64(max(region.size, 1))
+        store(f, const if space in ("const", "param") else ~(shared | local | const))
+
+    return step
+
+
+# -- copies -------------------------------------------------------------------------------------
+
+
+def cp(ctx: Context, ins: Instruction) -> Step:
+    """cp.async as a copy that is done at once; commits and waits are then nothing to do."""
+    if not ins.modifiers or ins.modifiers[0] != "async" or "bulk" in ins.modifiers:
+        raise ctx.unknown(ins.name)
+    if any(m in ins.modifiers for m in ("commit_group", "wait_group", "wait_all", "mbarrier")):
+        return nothing(ctx, ins)
+    size = ins.operands[2]
+    if not isinstance(size, Immediate) or size.value not in (4, 8, 16):
+        raise ctx.unknown(ins.name)
+    width = size.value
+    target, source = ctx.address(ins.operands[0]), ctx.address(ins.operands[1])
+    kept = ctx.read(ins.operands[3], "u32") if len(ins.operands) > 3 else None
+    from_, to = make_site(ctx, ins, "flat", width), make_site(ctx, ins, "shared", width)
+
+    def step(f: Frame) -> None:
+        values = list(_copied(f, from_, source(f), width))
+        if kept is not None:  # only the first bytes are copied, the rest is zero
+            limit = np.broadcast_to(f.active_part(kept(f)), (f.count,))
+            values = [np.where(limit > part, value, 0) for part, value in enumerate(values)]
+        rows = np.stack([v.astype(np.uint8) for v in values], axis=1)
+        packed = np.ascontiguousarray(rows).view(UNSIGNED[width]).reshape(-1)
+        where = np.broadcast_to(f.active_part(target(f)), (f.count,))
+        put(f, to, where, [packed], UNSIGNED[width])
+
+    return step
+
+
+def _copied(f: Frame, site: Site, address: Array, width: int) -> Iterator[Array]:
+    """The bytes of each active thread's source, column by column."""
+    for value in load(f, site, address, np.dtype(np.uint8), width):
+        yield np.broadcast_to(f.active_part(value), (f.count,))
+
+
+def nothing(_: Context, __: Instruction) -> Step:
+    return lambda _: None
+
+
+TABLE: dict[str, Compile] = {
+    "mov": mov, "ld": ld, "ldu": ld, "st": st, "cvta": cvta, "isspacep": isspacep, "cp": cp,
+    "prefetch": nothing, "prefetchu": nothing, "membar": nothing, "fence": nothing,
+    "discard": nothing, "applypriority": nothing, "griddepcontrol": nothing, "nanosleep": nothing,
+    "pmevent": nothing, "setmaxnreg": nothing,
+}  # fmt: skip

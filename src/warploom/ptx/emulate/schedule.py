@@ -1,0 +1,378 @@
+"""Runs a compiled function on a batch: which group of threads runs next, and where they wait.
+
+Threads that wait at the same block form one group. The block that comes first in the running
+order (see `flow`) goes first, so threads meet again as early as they can. A group at a barrier
+waits until all living threads of its block are at one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import DeviceError
+from warploom.ptx.emulate.context import Fetch, Step
+from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
+from warploom.ptx.ir import Instruction, Module
+
+Array = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+
+PATIENCE = 2000  # turns one group may take over waiting ones before they get a turn
+
+
+@dataclass(slots=True)
+class Barrier:
+    """bar.sync, bar.arrive or bar.red: its number, and how many threads it is for."""
+
+    instruction: Instruction
+    number: Fetch | None
+    threads: Fetch | None
+    waits: bool
+
+
+@dataclass(slots=True)
+class CodeBlock:
+    """Steps, then where to go: `condition` chooses between the first and second successor.
+
+    `leaves`: threads for which the condition holds (all, without one) leave the function;
+    `ends_thread` says whether they leave the kernel. `switch` picks a successor by number.
+    """
+
+    steps: list[Step] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    successors: list[int] = field(default_factory=list)
+    condition: Fetch | None = None
+    leaves: bool = False
+    ends_thread: bool = False
+    switch: Fetch | None = None
+    barrier: Barrier | None = None
+    missing: Callable[[Frame], Array | None] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Code:
+    """A function ready to run; blocks are in running order and `live[r]` are its live slots."""
+
+    name: str
+    module: Module
+    kernel: bool
+    blocks: list[CodeBlock]
+    entry: int
+    live: list[frozenset[int]]
+    sizes: list[int]
+    local_size: int
+    slots: dict[str, int]
+    executed: list[int]  # thread executions of each block
+    _reach: dict[int, frozenset[int]] = field(default_factory=dict)
+
+    def reach(self, start: int) -> frozenset[int]:
+        """The blocks that can come after a block."""
+        found = self._reach.get(start)
+        if found is None:
+            seen: set[int] = set()
+            work = list(self.blocks[start].successors)
+            while work:
+                block = work.pop()
+                if block not in seen:
+                    seen.add(block)
+                    work += self.blocks[block].successors
+            found = self._reach[start] = frozenset(seen)
+        return found
+
+    def new_registers(self) -> list[Array]:
+        kinds = {0: np.bool_, 1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+        return [
+            np.zeros(1, kinds[size] if size in kinds else np.dtype("V16")) for size in self.sizes
+        ]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Threads at one barrier number: where each waits, and arrivals that do not wait, per block."""
+
+    masks: dict[int, Mask]
+    arrived: Array
+
+
+class Runner:
+    def __init__(self, code: Code, frame: Frame) -> None:
+        self.code = code
+        self.frame = frame
+        self.batch: Batch = frame.batch
+        self.pending: dict[int, Mask | None] = {}
+        self.held: dict[int, Mask] = {}  # at a warp-level instruction, for lanes still missing
+        self.waiting: dict[int, _Waiting] = {}
+        self.unions: dict[tuple[int, ...], frozenset[int]] = {}
+        self.impatience = 0
+
+    def run(self, mask: Mask | None) -> None:
+        self.add(self.code.entry, mask)
+        while True:
+            while self.pending:
+                rank = self._next()
+                self._visit(rank, self.pending.pop(rank))
+            if self.held:
+                rank = min(self.held)
+                self._execute(rank, self.held.pop(rank))
+            elif self.waiting:
+                self._settle()
+            else:
+                return
+
+    def _next(self) -> int:
+        rank = min(self.pending)
+        if len(self.pending) > 1:
+            self.impatience += 1
+            if self.impatience > PATIENCE:  # a thread may be spinning on what another will do
+                self.impatience = 0
+                return max(self.pending)
+        return rank
+
+    def add(self, rank: int, mask: Mask | None) -> None:
+        """More threads wait at a block; those at a bare exit are gone at once."""
+        block = self.code.blocks[rank]
+        if block.leaves and block.condition is None and not block.steps:
+            self._retire(block, mask)
+            self.code.executed[rank] += self._count(mask)
+            return
+        if rank in self.held:
+            mask = self.held.pop(rank) | _as_mask(mask, self.batch.threads)
+        if rank not in self.pending:
+            self.pending[rank] = mask
+            return
+        before = self.pending[rank]
+        self.pending[rank] = None if before is None or mask is None else before | mask
+
+    def _count(self, mask: Mask | None) -> int:
+        return self.batch.threads if mask is None else int(np.count_nonzero(mask))
+
+    def _retire(self, block: CodeBlock, mask: Mask | None) -> None:
+        if not (block.ends_thread or self.code.kernel):
+            return
+        if mask is None:
+            self.batch.alive[:] = False
+        else:
+            self.batch.alive &= ~mask
+
+    def _protected(self) -> frozenset[int]:
+        """Registers that some thread which is not running will still read."""
+        ranks = set(self.pending) | set(self.held)
+        for waiting in self.waiting.values():
+            ranks |= set(waiting.masks)
+        if not ranks:
+            return NOTHING
+        key = tuple(sorted(ranks))
+        found = self.unions.get(key)
+        if found is None:
+            found = frozenset().union(*[self.code.live[rank] for rank in key])
+            self.unions[key] = found
+        return found
+
+    # -- one block --------------------------------------------------------------------------
+
+    def _visit(self, rank: int, mask: Mask | None) -> None:
+        block = self.code.blocks[rank]
+        if block.barrier is not None:
+            self._arrive(rank, block.barrier, mask)
+            return
+        if block.missing is not None and mask is not None and self.pending:
+            self.frame.activate(mask, NOTHING)
+            waits = block.missing(self.frame)
+            if waits is not None:
+                self.held[rank] = waits
+                mask = mask & ~waits
+                if not mask.any():
+                    return
+        self._execute(rank, mask)
+
+    def _execute(self, rank: int, mask: Mask | None) -> None:
+        f = self.frame
+        block = self.code.blocks[rank]
+        f.activate(mask, self._protected() if mask is not None else NOTHING)
+        if f.count == 0:
+            return
+        self.code.executed[rank] += f.count
+        if self.batch.deadline is not None and time.monotonic() > self.batch.deadline:
+            raise DeviceError(f"kernel '{self.code.name}' did not end in the time it was given")
+        for step in block.steps:
+            step(f)
+        self._leave(block)
+
+    def _leave(self, block: CodeBlock) -> None:
+        f = self.frame
+        if f.count == 0:
+            return
+        if block.switch is not None:
+            self._switch(block, block.switch)
+        elif block.condition is None:
+            if block.leaves or not block.successors:
+                self._retire(block, f.mask)
+            else:
+                self.add(block.successors[0], f.mask)
+        else:
+            self._branch(block, block.condition)
+
+    def _branch(self, block: CodeBlock, condition: Fetch) -> None:
+        f = self.frame
+        value = condition(f)
+        if value.size == 1 and f.n != 1:
+            self._go(block, f.mask, taken=bool(value[0]))
+            return
+        taken = f.widen(value)
+        if f.mask is not None:
+            taken = taken & f.mask
+        count = int(np.count_nonzero(taken))
+        if count in (0, f.count):
+            self._go(block, f.mask, taken=count > 0)
+            return
+        rest = ~taken if f.mask is None else f.mask & ~taken
+        if self.batch.counters is not None:
+            self._count_divergence(taken, rest)
+        self._go(block, taken, taken=True)
+        self._go(block, rest, taken=False)
+
+    def _go(self, block: CodeBlock, mask: Mask | None, *, taken: bool) -> None:
+        if block.leaves:
+            if taken:
+                self._retire(block, mask)
+            else:
+                self.add(block.successors[0], mask)
+        else:
+            self.add(block.successors[0 if taken else 1], mask)
+
+    def _count_divergence(self, taken: Array, rest: Array) -> None:
+        assert self.batch.counters is not None
+        starts = self.batch.warp_starts
+        both = np.logical_or.reduceat(taken, starts) & np.logical_or.reduceat(rest, starts)
+        self.batch.counters.divergent_branches += int(np.count_nonzero(both))
+
+    def _switch(self, block: CodeBlock, switch: Fetch) -> None:
+        f = self.frame
+        mask = f.mask
+        number = f.widen(switch(f))
+        here = f.full_mask()
+        for choice in np.unique(number[here]).tolist():
+            if choice >= len(block.successors):
+                raise DeviceError(f"brx.idx: there is no target number {choice}")
+            chosen = here & (number == choice)
+            self.add(block.successors[choice], None if mask is None and chosen.all() else chosen)
+
+    # -- barriers -----------------------------------------------------------------------------
+
+    def _arrive(self, rank: int, barrier: Barrier, mask: Mask | None) -> None:
+        batch, f = self.batch, self.frame
+        f.activate(mask, NOTHING)
+        numbers = f.widen(barrier.number(f)) if barrier.number else np.zeros(1, np.uint32)
+        simple = numbers.size == 1 or bool((numbers == numbers[0]).all())
+        if simple and mask is None and barrier.waits and barrier.threads is None and (
+            not self.waiting
+        ):
+            self._pass(np.arange(batch.blocks))
+            self._execute(rank, None)
+            return
+        here = f.full_mask()
+        wide = np.broadcast_to(numbers, (f.n,))
+        for number in np.unique(wide[here]).tolist():
+            self._arrive_at(rank, barrier, int(number), here & (wide == number))
+
+    def _arrive_at(self, rank: int, barrier: Barrier, number: int, mask: Mask) -> None:
+        f, batch = self.frame, self.batch
+        fresh = _Waiting({}, np.zeros(batch.blocks, np.int64))
+        waiting = self.waiting.setdefault(number, fresh)
+        if barrier.waits:
+            before = waiting.masks.get(rank)
+            waiting.masks[rank] = mask if before is None else before | mask
+        else:
+            waiting.arrived += np.bincount(batch.block_of[mask], minlength=batch.blocks)
+        needed: Array | None = None
+        if barrier.threads is not None:
+            f.activate(mask, NOTHING)
+            threads = f.widen(barrier.threads(f))
+            needed = np.zeros(batch.blocks, np.int64)
+            np.maximum.at(needed, batch.block_of[mask], threads[mask].astype(np.int64))
+        self._release(number, needed)
+        if not barrier.waits:
+            self._execute(rank, mask)
+        elif rank in self.waiting.get(number, fresh).masks:
+            self._refuse_skipped(rank, barrier, self.waiting[number].masks[rank])
+
+    def _release(self, number: int, needed: Array | None) -> bool:
+        """Lets the blocks go that are complete at a barrier; whether there were any."""
+        batch = self.batch
+        waiting = self.waiting[number]
+        arrived = waiting.arrived.copy()
+        for mask in waiting.masks.values():
+            arrived += np.bincount(batch.block_of[mask], minlength=batch.blocks)
+        alive = np.bincount(batch.block_of[batch.alive], minlength=batch.blocks)
+        done = (arrived > 0) & (arrived >= (alive if needed is None else needed))
+        if needed is not None:
+            done &= needed > 0
+        if not done.any():
+            return False
+        waiting.arrived[done] = 0
+        self._pass(np.flatnonzero(done))
+        going = done[batch.block_of]
+        released = [(rank, mask & going) for rank, mask in waiting.masks.items()]
+        waiting.masks = {r: m & ~going for r, m in waiting.masks.items() if (m & ~going).any()}
+        if not waiting.masks and not waiting.arrived.any():
+            del self.waiting[number]
+        for rank, mask in released:
+            if mask.any():
+                self._execute(rank, mask)
+        return True
+
+    def _pass(self, blocks: Array) -> None:
+        batch = self.batch
+        if batch.counters is not None:
+            batch.counters.barriers += int(blocks.size)
+        if batch.races is not None:
+            batch.races.pass_barrier(blocks)
+        shared = batch.shared
+        if shared.written is not None and bool(shared.written.all()):
+            shared.written = None  # nothing is left to be reported
+
+    def _refuse_skipped(self, rank: int, barrier: Barrier, mask: Mask) -> None:
+        """Threads of the same block that went past the barrier will never come to it."""
+        block_of = self.batch.block_of
+        blocks = np.zeros(self.batch.blocks, bool)
+        blocks[block_of[mask]] = True
+        for other, there in self.pending.items():
+            if other not in self.code.reach(rank) or rank in self.code.reach(other):
+                continue
+            past = blocks[block_of] & _as_mask(there, self.batch.threads)
+            if past.any():
+                raise self._stuck(barrier, mask, int(past.argmax()))
+
+    def _settle(self) -> None:
+        """Nobody can run: threads that left count as arrived; else the barrier is not uniform."""
+        for number in list(self.waiting):
+            if self._release(number, None):
+                return
+        waiting = next(iter(self.waiting.values()))
+        if not waiting.masks:  # arrivals nobody waits for
+            self.waiting.clear()
+            return
+        rank, mask = next(iter(waiting.masks.items()))
+        barrier = self.code.blocks[rank].barrier
+        assert barrier is not None
+        raise self._stuck(barrier, mask, None)
+
+    def _stuck(self, barrier: Barrier, mask: Mask, other: int | None) -> DeviceError:
+        thread = int(mask.argmax())
+        count = int(np.count_nonzero(mask[self.batch.block_of == self.batch.block_of[thread]]))
+        missing = f", {self.batch.where(other)} does not" if other is not None else ""
+        return DeviceError(
+            f"{barrier.instruction.name}: not all threads of the block come to this barrier: "
+            f"{self.batch.where(thread)} waits here with {count - 1} others{missing}",
+            self.code.module.span(barrier.instruction),
+        )
+
+
+def _as_mask(mask: Mask | None, threads: int) -> Mask:
+    return np.ones(threads, bool) if mask is None else mask

@@ -1,0 +1,261 @@
+"""Z3 as an independent judge of lane distances: the only module that imports it.
+
+Comes in: a source, a target and the verdict that algebra gave. Goes out: an `Outcome` of Z3's own.
+Addresses are built anew from the instructions, bit by bit, once for the own lane and once for the
+lane N further; only what a loop carries or the ring does not express is taken from the forms.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.errors import missing_extra
+from warploom.ptx.ir import Address, Immediate, Instruction, Offset, Operand, Register, Special
+from warploom.ptx.symbolic.distance import Margin, Outcome, Verdict
+from warploom.ptx.symbolic.form import Atom, Form
+from warploom.ptx.symbolic.memory import Access
+from warploom.ptx.symbolic.step import is_integer, width_of
+from warploom.ptx.symbolic.walk import Reading
+
+MILLISECONDS = 5_000
+DEEPEST = 200
+
+
+def judge(reading: Reading, source: Access, target: Access, verdict: Verdict) -> Outcome:
+    """Whether the source's address, N lanes further, is always the target's own address."""
+    try:
+        import z3  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise missing_extra("z3", "smt") from None
+    # Products of two unknowns are hard for bit vectors and rarely matter: first as an unknown.
+    answer = _ask(z3, reading, source, target, verdict, exact=False)
+    if answer is Outcome.PROVED:
+        return answer
+    return _ask(z3, reading, source, target, verdict, exact=True)
+
+
+def _ask(
+    z3: Any, reading: Reading, source: Access, target: Access, verdict: Verdict, exact: bool
+) -> Outcome:
+    products: dict[tuple[int, int], Any] | None = None if exact else {}
+    here, there = _Lane(reading, z3, 0, products), _Lane(reading, z3, verdict.lanes, products)
+    wanted = here.address(target)
+    found = there.address(source)
+    if wanted is None or found is None:
+        return Outcome.UNKNOWN
+    solver = z3.Solver()
+    solver.set("timeout", MILLISECONDS)
+    for margin in verdict.margins:
+        solver.add(_far_from_ends(z3, here, margin))
+    if verdict.compare is not None:
+        solver.add(wanted == here.address(source) + verdict.compare)
+    solver.add(wanted != found)
+    solver.add(*here.known, *there.known)
+    answer = solver.check()
+    if answer == z3.unsat:
+        return Outcome.PROVED
+    return Outcome.REFUTED if answer == z3.sat else Outcome.UNKNOWN
+
+
+def _far_from_ends(z3: Any, lane: _Lane, margin: Margin) -> Any:
+    width = width_of(margin.register.type)
+    value = lane.register(margin.register, margin.at, 0)
+    if margin.signed:
+        low, high = -(1 << width - 1) + margin.room, (1 << width - 1) - 1 - margin.room
+        return z3.And(value >= low, value <= high)
+    return z3.And(z3.UGE(value, margin.room), z3.ULE(value, (1 << width) - 1 - margin.room))
+
+
+class _Lane:
+    """Values in the lane `lanes` further, as bit vectors; `known` holds what is true of them."""
+
+    def __init__(
+        self, reading: Reading, z3: Any, lanes: int, products: dict[tuple[int, int], Any] | None
+    ) -> None:
+        self.reading = reading
+        self.z3 = z3
+        self.lanes = lanes
+        self.products = products  # one unknown for each pair of factors; None to multiply
+        self.known: list[Any] = []
+        self._registers: dict[tuple[str, int], Any] = {}
+        self._atoms: dict[int, Any] = {}
+
+    def address(self, access: Access) -> Any:
+        place = self.reading.flow.code[access.at].operands[1]
+        if access.address is None or not isinstance(place, Address):
+            return None
+        base = self.operand(place.base, access.address.width, access.at, 0)
+        return None if base is None else base + place.offset
+
+    # -- from instructions --------------------------------------------------------------------
+
+    def operand(self, operand: Operand, width: int, at: int, depth: int) -> Any:
+        z3 = self.z3
+        match operand:
+            case Register():
+                return self.fit(self.register(operand, at, depth), width, signed=False)
+            case Immediate(value=value):
+                return z3.BitVecVal(value, width)
+            case Offset(base, offset):
+                inner = self.operand(base, width, at, depth)
+                return None if inner is None else inner + offset
+            case Special(name) if name.startswith(("%tid", "%ntid", "%ctaid", "%nctaid")):
+                return self.fit(self.special(name), width, signed=False)
+            case _:
+                return None
+
+    def special(self, name: str) -> Any:
+        value = self.z3.BitVec(name, 32)
+        if name.startswith("%tid"):
+            self.known += [self.z3.ULT(value, 1024)]
+        if name != "%tid.x":
+            return value
+        self.known += [value + self.lanes >= 0, value + self.lanes < 1024]
+        return value + self.lanes
+
+    def register(self, register: Register, at: int, depth: int) -> Any:
+        """The register as read by instruction `at`."""
+        made = self.reading.made_at.get(register.key)
+        if made is None or not self.reading.flow.before(made[0], at):
+            form = self.reading.reads.get((register.key, at))
+            if form is not None:
+                return self.form(form)
+            return self.z3.BitVec(f"{register.key}@{at}/{self.lanes}", width_of(register.type))
+        key = (register.key, made[0])
+        if key not in self._registers:
+            value = None
+            if depth < DEEPEST and self.stays(made[0], at):
+                value = self.step(self.reading.flow.code[made[0]], made[0], depth + 1)
+            self._registers[key] = self.form(made[1]) if value is None else value
+        return self.fit(self._registers[key], width_of(register.type), signed=False)
+
+    def stays(self, made: int, at: int) -> bool:
+        """A value made in a loop that was left is not that of any one turn."""
+        flow = self.reading.flow
+        around = flow.around[flow.block_of[at]]
+        return all(header in around for header in flow.around[flow.block_of[made]])
+
+    def step(self, step: Instruction, at: int, depth: int) -> Any:
+        kind = step.modifiers[-1] if step.modifiers else ""
+        if step.predicate is not None or not is_integer(kind):
+            return None
+        width = width_of(kind)
+        signed = kind.startswith("s")
+        if step.opcode == "cvt":
+            return self.convert(step, at, depth)
+        if step.opcode in ("mul", "mad"):
+            return self.product(step, at, depth, width, signed)
+        args = [self.operand(operand, width, at, depth) for operand in step.operands[1:]]
+        if any(arg is None for arg in args) or "sat" in step.modifiers:
+            return None
+        return self.simple(step, args, signed)
+
+    def simple(self, step: Instruction, args: list[Any], signed: bool) -> Any:
+        match step.opcode, len(args):
+            case "mov", 1:
+                return args[0]
+            case "cvta", 1 if "global" in step.modifiers:
+                return args[0]
+            case "add", 2:
+                return args[0] + args[1]
+            case "sub", 2:
+                return args[0] - args[1]
+            case "neg", 1:
+                return -args[0]
+            case "and", 2:
+                return args[0] & args[1]
+            case "or", 2:
+                return args[0] | args[1]
+            case "xor", 2:
+                return args[0] ^ args[1]
+            case "not", 1:
+                return ~args[0]
+            case "shl", 2:
+                return args[0] << args[1]
+            case "shr", 2:
+                return args[0] >> args[1] if signed else self.z3.LShR(*args)
+            case _:
+                return None
+
+    def convert(self, step: Instruction, at: int, depth: int) -> Any:
+        kinds = [m for m in step.modifiers if is_integer(m)]
+        if len(kinds) != 2 or len(step.modifiers) != 2:
+            return None
+        value = self.operand(step.operands[1], width_of(kinds[1]), at, depth)
+        if value is None:
+            return None
+        wide = self.fit(value, width_of(kinds[0]), kinds[1].startswith("s"))
+        target = step.operands[0]
+        if isinstance(target, Register) and width_of(target.type) > wide.size():
+            wide = self.fit(wide, width_of(target.type), kinds[0].startswith("s"))
+        return wide
+
+    def product(self, step: Instruction, at: int, depth: int, width: int, signed: bool) -> Any:
+        wide = "wide" in step.modifiers
+        if not wide and "lo" not in step.modifiers:
+            return None
+        full = 2 * width if wide else width
+        factors = [self.operand(operand, width, at, depth) for operand in step.operands[1:3]]
+        if any(factor is None for factor in factors):
+            return None
+        result = self.times(self.fit(factors[0], full, signed), self.fit(factors[1], full, signed))
+        if step.opcode == "mul":
+            return result
+        addend = self.operand(step.operands[3], full, at, depth)
+        return None if addend is None else result + addend
+
+    def times(self, a: Any, b: Any) -> Any:
+        z3 = self.z3
+        a, b = z3.simplify(a), z3.simplify(b)
+        if self.products is None or z3.is_bv_value(a) or z3.is_bv_value(b):
+            return a * b
+        first, second = sorted((a, b), key=lambda term: int(term.get_id()))
+        key = (first.get_id(), second.get_id())
+        if key not in self.products:
+            unknown = z3.BitVec(f"product{len(self.products)}", a.size())
+            self.products[key] = (unknown, first, second)  # the factors live on, and so their ids
+        return self.products[key][0]
+
+    def fit(self, value: Any, width: int, signed: bool) -> Any:
+        size = value.size()
+        if size == width:
+            return value
+        if size > width:
+            return self.z3.Extract(width - 1, 0, value)
+        extend = self.z3.SignExt if signed else self.z3.ZeroExt
+        return extend(width - size, value)
+
+    # -- from forms ---------------------------------------------------------------------------
+
+    def form(self, form: Form) -> Any:
+        total = self.z3.BitVecVal(0, form.width)
+        for monomial, coefficient in form.terms:
+            product = self.z3.BitVecVal(coefficient, form.width)
+            for index in monomial:
+                atom = self.reading.pool.atoms[index]
+                signed = atom.bounds is not None and atom.bounds[0] < 0
+                product = self.times(product, self.fit(self.atom(atom), form.width, signed))
+            total = total + product
+        return total
+
+    def atom(self, atom: Atom) -> Any:
+        if atom.index not in self._atoms:
+            self._atoms[atom.index] = self._atom(atom)
+        return self._atoms[atom.index]
+
+    def _atom(self, atom: Atom) -> Any:
+        z3 = self.z3
+        if atom.op.startswith(("%tid", "%ntid", "%ctaid", "%nctaid")):
+            return self.special(atom.op)
+        if not atom.known:
+            return z3.BitVec(f"{atom.op}#{atom.index}/{self.lanes}", atom.width)
+        if atom.op == "%laneid":
+            return z3.BitVec(atom.op, 32) + self.lanes
+        args = [self.form(arg) for arg in atom.forms]
+        if not args:
+            return z3.BitVec(atom.op, atom.width)
+        if atom.op in ("sext", "zext"):
+            return self.fit(args[0], atom.width, atom.op == "sext")
+        sorts = [arg.sort() for arg in args]
+        name = f"{atom.op} {[a for a in atom.args if not isinstance(a, Form)]}"
+        return z3.Function(name, *sorts, z3.BitVecSort(atom.width))(*args)

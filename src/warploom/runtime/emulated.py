@@ -1,0 +1,40 @@
+"""The compiler's own PTX, run on the emulator: what a GPU would execute, without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from warploom.emit.cuda import cuda
+from warploom.kernel.ir import ArrayParam, Kernel
+from warploom import ptx
+from warploom.runtime.compile import DEFAULT_ARCH, compile_cuda
+
+Grid = tuple[int, int, int]
+
+
+class EmulatedFunction:
+    """A kernel compiled to PTX and loaded into the emulator."""
+
+    def __init__(self, kernel: Kernel, arch: str = DEFAULT_ARCH) -> None:
+        self.kernel = kernel
+        self.text = cuda(kernel)
+        self.ptx = compile_cuda(self.text, arch).text
+        self._function = ptx.load(self.ptx).kernel(kernel.name)
+
+    def __call__(self, arguments: Sequence[Any], grid: Grid) -> None:
+        """NumPy arrays and numbers in the order of the parameters, already checked."""
+        packed = [
+            _pack(param, given) for param, given in zip(self.kernel.params, arguments, strict=True)
+        ]
+        self._function.launch(grid, self.kernel.block, packed)
+
+
+def _pack(param: Any, given: Any) -> Any:
+    if not isinstance(param, ArrayParam):
+        return param.dtype.numpy.type(given)
+    if param.space == "constant":
+        return np.ascontiguousarray(given).tobytes()
+    return given

@@ -1,0 +1,81 @@
+"""Running OpenCL C text through pyopencl. This is the only module that imports it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from warploom.emit.opencl import opencl
+from warploom.errors import DeviceError, missing_extra
+from warploom.kernel.ir import ArrayParam, Kernel
+from warploom.runtime.view import View
+
+Grid = tuple[int, int, int]
+
+
+def pyopencl() -> Any:
+    try:
+        return import_module("pyopencl")
+    except ImportError:
+        raise missing_extra("pyopencl", "opencl") from None
+
+
+class OpenclFunction:
+    """A kernel built for the first OpenCL device; arrays in host memory go there and back."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        cl = pyopencl()
+        self.kernel = kernel
+        try:
+            device = next(each for one in cl.get_platforms() for each in one.get_devices())
+        except (StopIteration, cl.Error):
+            raise DeviceError(
+                "there is no OpenCL device", advice="pip install pocl-binary-distribution"
+            ) from None
+        self.subgroups = has_subgroup_shuffles(device)
+        self.text = opencl(kernel, subgroups=self.subgroups)
+        self._context = cl.Context([device])
+        self._queue = cl.CommandQueue(self._context)
+        try:
+            program = cl.Program(self._context, self.text).build(options=["-cl-std=CL1.2"])
+        except cl.Error as error:
+            raise DeviceError(f"the OpenCL text does not build:\n{error}") from None
+        self._function = cl.Kernel(program, kernel.name)
+
+    def __call__(self, arguments: Sequence[View | int | float], grid: Grid) -> None:
+        """Arguments in the order of the parameters, already checked; waits for the result."""
+        cl = pyopencl()
+        flags = cl.mem_flags
+        packed: list[Any] = []
+        outputs: list[tuple[np.ndarray[Any, np.dtype[Any]], Any]] = []
+        for param, given in zip(self.kernel.params, arguments, strict=True):
+            if isinstance(given, View) and isinstance(param, ArrayParam):
+                assert given.host is not None
+                buffer = cl.Buffer(
+                    self._context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=given.host
+                )
+                packed.append(buffer)
+                if not param.const:
+                    outputs.append((given.host, buffer))
+            else:
+                packed.append(param.dtype.numpy.type(given))
+        self._function.set_args(*packed)
+        size = tuple(g * b for g, b in zip(grid, self.kernel.block, strict=True))
+        try:
+            cl.enqueue_nd_range_kernel(self._queue, self._function, size, self.kernel.block)
+            for host, buffer in outputs:
+                cl.enqueue_copy(self._queue, host, buffer)
+            self._queue.finish()
+        except cl.Error as error:
+            raise DeviceError(f"the OpenCL launch failed: {error}") from None
+
+
+def has_subgroup_shuffles(device: Any) -> bool:
+    """Whether lanes of a sub-group can exchange values directly, with 32 lanes in a sub-group."""
+    if "cl_khr_subgroup_shuffle" not in device.extensions:
+        return False
+    # Without a fixed size of 32 the lanes of a kernel are not those of a sub-group.
+    return bool("NVIDIA" in device.vendor)

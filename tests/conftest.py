@@ -1,0 +1,30 @@
+"""What tests of several folders share: golden texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="write golden texts instead of comparing"
+    )
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """`golden(name, text)` compares with golden/name beside the test, or writes it."""
+    folder = request.path.parent / "golden"
+
+    def compare(name: str, text: str) -> None:
+        path = folder / name
+        if request.config.getoption("--update-golden"):
+            folder.mkdir(exist_ok=True)
+            path.write_text(text)
+        assert path.exists(), f"{path.name} is missing: run pytest --update-golden and read it"
+        assert text == path.read_text()
+
+    return compare
+

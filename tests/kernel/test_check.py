@@ -1,0 +1,231 @@
+"""Every promise of `check` is kept: a kernel that breaks it is refused with a clear sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.kernel import kernels
+
+from warploom.errors import CheckError
+from warploom.index.ir import Const, Var
+from warploom.kernel.build import Builder, from_index
+from warploom.kernel.check import check
+from warploom.kernel.dtype import f32, i32
+from warploom.kernel.ir import ArrayParam, Assign, Cell, Kernel, Number, Registers, ScalarParam
+
+
+def start(threads: int = 64) -> Builder:
+    k = Builder("bad", block=threads)
+    k.array("y", f32, 64)
+    return k
+
+
+def register_out_of_bounds(k: Builder) -> None:
+    r = k.registers("r", f32, 2, 0.0)
+    with k.loop("i", 3) as i:
+        r[i] = 1.0
+
+
+def register_by_rolled_loop(k: Builder) -> None:
+    r = k.registers("r", f32, 3, 0.0)
+    with k.loop("i", 3, unroll=False) as i:
+        r[i] = 1.0
+
+
+def register_by_lane(k: Builder) -> None:
+    r = k.registers("r", f32, 64, 0.0)
+    r[k.lane] = 1.0
+
+
+def uninitialised(k: Builder) -> None:
+    r = k.registers("r", f32, 2)
+    v = k.register("v", f32)
+    r[0] = 1.0
+    k.set(v, r[0] + r[1])
+
+
+def uninitialised_on_one_path(k: Builder) -> None:
+    v, w = k.register("v", f32), k.register("w", f32)
+    with k.when(k.block_x.eq(0)):
+        k.set(v, 1.0)
+    k.set(w, v)
+
+
+def shared_out_of_bounds(k: Builder) -> None:
+    s = k.shared("s", f32, 64)
+    with k.loop("i", 2) as i:
+        s[k.thread + i] = from_index(1, f32)
+
+
+def shared_by_block(k: Builder) -> None:
+    s = k.shared("s", f32, 64)
+    s[k.block_x] = from_index(1, f32)
+
+
+def too_much_shared(k: Builder) -> None:
+    k.shared("s", f32, 20_000)
+
+
+def barrier_in_branch(k: Builder) -> None:
+    with k.when(k.thread.lt(32)):
+        k.barrier()
+
+
+def shuffle_in_branch(k: Builder) -> None:
+    v = k.register("v", f32, 0.0)
+    with k.when(k.lane.lt(5)):
+        k.set(v, k.shuffle(v, 0))
+
+
+def shuffle_in_partial_warp() -> Kernel:
+    k = start(threads=40)
+    v = k.register("v", f32, 0.0)
+    k.set(v, k.shuffle(v, 0))
+    return k.done()
+
+
+def name_twice(k: Builder) -> None:
+    k.register("y", f32)
+
+
+def keyword(k: Builder) -> None:
+    k.register("float", f32)
+
+
+def hidden_loop(k: Builder) -> None:
+    with k.loop("i", 2), k.loop("i", 2):
+        pass
+
+
+def unknown_variable(k: Builder) -> None:
+    k.let("a", Var("nowhere"))
+
+
+def out_of_scope(k: Builder) -> None:
+    with k.loop("i", 2) as i:
+        pass
+    k.let("a", i + 1)
+
+
+def mixed_types(k: Builder) -> None:
+    v = k.register("v", f32, 0.0)
+    k.set(v, v + from_index(1, i32))
+
+
+def bits_of_floats(k: Builder) -> None:
+    v = k.register("v", f32, 0.0)
+    k.set(v, v ^ v)
+
+
+def store_to_const(k: Builder) -> None:
+    x = k.array("x", f32, 64, const=True)
+    x[k.thread] = from_index(1, f32)
+
+
+def constant_out_of_bounds(k: Builder) -> None:
+    w, v = k.constant("w", f32, 3), k.register("v", f32, 0.0)
+    with k.loop("i", 4) as i:
+        k.set(v, v + w[i])
+
+
+def shared_inside(k: Builder) -> None:
+    with k.when(k.block_x.eq(0)):
+        k.shared("s", f32, 4)
+
+
+def endless(k: Builder) -> None:
+    with k.loop("i", 1 << 30):
+        pass
+    with k.loop("j", 1 << 20):
+        k.comment("very long")
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (register_out_of_bounds, r"'r' has 2 registers, but \[2\] is used"),
+        (register_by_rolled_loop, "indexed by 'i', which is not known after unrolling"),
+        (register_by_lane, "indexed by 'lane'"),
+        (uninitialised, r"'r\[1\]' is read before it is set"),
+        (uninitialised_on_one_path, "'v' is read before it is set on every path"),
+        (shared_out_of_bounds, r"'s' has 64 elements, but thread 63 uses \[64\] at i = 1"),
+        (shared_by_block, "cannot be shown to stay within its 64 elements"),
+        (too_much_shared, "80000 bytes of shared memory"),
+        (barrier_in_branch, "barrier stands under a condition that differs between threads"),
+        (shuffle_in_branch, "shuffle stands under a condition that differs between lanes"),
+        (name_twice, "'y' is used twice"),
+        (keyword, "'float' cannot be a name"),
+        (hidden_loop, "'i' is used twice"),
+        (unknown_variable, "'nowhere' is not defined here"),
+        (out_of_scope, "'i' is not defined here"),
+        (mixed_types, "mixes f32 and i32"),
+        (bits_of_floats, r"'\^' is for integers, not f32"),
+        (store_to_const, "'x' is const but is stored to"),
+        (constant_out_of_bounds, r"'w' has 3 elements"),
+        (shared_inside, "declared at the top"),
+        (endless, "more than 200000 statements"),
+    ],
+)
+def test_refused(write: Callable[[Builder], None], message: str) -> None:
+    k = start()
+    write(k)
+    with pytest.raises(CheckError, match=message):
+        k.done()
+
+
+def test_shuffles_need_whole_warps() -> None:
+    with pytest.raises(CheckError, match="partial warp"):
+        shuffle_in_partial_warp()
+
+
+def test_block_and_warp_sizes() -> None:
+    with pytest.raises(CheckError, match="cannot be launched"):
+        Builder("k", block=2000).done()
+    with pytest.raises(CheckError, match="a warp of 24 lanes"):
+        Builder("k", block=48, warp_size=24).done()
+
+
+def test_sizes_and_grids_use_scalars_only() -> None:
+    kernel = Kernel("k", (ScalarParam("n"),), (32, 1, 1), (Var("m"), Const(1), Const(1)), ())
+    with pytest.raises(CheckError, match="the grid uses 'm'"):
+        check(kernel)
+    array = ArrayParam("y", f32, Var("thread"))
+    with pytest.raises(CheckError, match="the size of 'y' uses 'thread'"):
+        check(Kernel("k", (array,), (32, 1, 1), (Const(1),) * 3, ()))
+
+
+def test_a_cell_has_the_type_it_was_declared_with() -> None:
+    body = (Registers("r", f32), Assign(Cell("r", None, i32), Number(1, i32)))
+    with pytest.raises(CheckError, match="mixes i32 and f32"):
+        check(Kernel("k", (), (32, 1, 1), (Const(1),) * 3, body))
+
+
+def test_what_is_allowed() -> None:
+    """Warp-uniform conditions around shuffles, block-uniform ones around barriers, guards."""
+    k = start()
+    n = k.scalar("n")
+    s = k.shared("s", f32, 32)
+    v = k.register("v", f32, 0.0)
+    with k.when((k.warp + k.block_x).lt(n)):
+        k.set(v, k.shuffle(v, k.lane + 1))
+    with k.when(k.thread // 32 * 32 + n):
+        k.set(v, k.shuffle(v, k.lane + 1))
+    with k.when(k.block_x.lt(n)):
+        k.barrier()
+    with k.when(k.thread.lt(32)):
+        s[k.thread] = v
+    s.put(k.thread, v, when=k.thread.lt(32))
+    k.done()
+    for kernel in (kernels.transpose(), kernels.stencil(), kernels.aos_to_soa()):
+        check(kernel)
+
+
+def test_builder_misuse() -> None:
+    with pytest.raises(CheckError, match="must follow"), start().otherwise():
+        pass
+    with pytest.raises(AttributeError):
+        start().lanes  # noqa: B018
+    v = start().register("v", i32)
+    with pytest.raises(CheckError, match=r"1.5 is no i32"):
+        v + 1.5
