@@ -213,6 +213,8 @@ def check_indices(kernel: Kernel, binding: Binding) -> None:
     for name, size in zip(("block_x", "block_y", "block_z"), binding.grid, strict=True):
         bounds[name] = (0, size - 1)
     bounds |= {n: (v, v) for n, v in binding.scalars.items() if isinstance(v, int)}
+    for blocks in kernel.grid:  # C text computes the grid itself
+        _check_width(kernel, blocks, Ranges(bounds))
     _check_body_indices(kernel, kernel.body, bounds)
 
 

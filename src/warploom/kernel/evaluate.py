@@ -347,7 +347,7 @@ class Batch:
     def _check_inside(self, name: str, at: Ints, size: int, use: Mask, width: int) -> None:
         wrong = use & ((at < 0) | (at + width > size))
         if wrong.any():
-            self._fail(f"'{name}' has {size} elements", at, wrong)
+            self._fail(f"'{name}' has {size} elements, but is used", at, wrong)
 
     # -- control and exchange
 

@@ -27,7 +27,7 @@ def judge(reading: Reading, source: Access, target: Access, verdict: Verdict) ->
         import z3  # noqa: PLC0415 - an extra
     except ImportError:
         raise missing_extra("z3", "smt") from None
-    # Products of two unknowns are hard for bit vectors and rarely matter: first as an unknown.
+    # Products and long sums are hard for bit vectors and rarely matter: first as unknowns.
     answer = _ask(z3, reading, source, target, verdict, exact=False)
     if answer is Outcome.PROVED:
         return answer
@@ -37,8 +37,8 @@ def judge(reading: Reading, source: Access, target: Access, verdict: Verdict) ->
 def _ask(
     z3: Any, reading: Reading, source: Access, target: Access, verdict: Verdict, exact: bool
 ) -> Outcome:
-    products: dict[tuple[int, int], Any] | None = None if exact else {}
-    here, there = _Lane(reading, z3, 0, products), _Lane(reading, z3, verdict.lanes, products)
+    names: dict[tuple[int, ...], Any] | None = None if exact else {}
+    here, there = _Lane(reading, z3, 0, names), _Lane(reading, z3, verdict.lanes, names)
     wanted = here.address(target)
     found = there.address(source)
     if wanted is None or found is None:
@@ -59,7 +59,7 @@ def _ask(
 
 def _far_from_ends(z3: Any, lane: _Lane, margin: Margin) -> Any:
     width = width_of(margin.register.type)
-    value = lane.register(margin.register, margin.at, 0)
+    value = lane.short(lane.register(margin.register, margin.at, 0))
     if margin.signed:
         low, high = -(1 << width - 1) + margin.room, (1 << width - 1) - 1 - margin.room
         return z3.And(value >= low, value <= high)
@@ -70,12 +70,12 @@ class _Lane:
     """Values in the lane `lanes` further, as bit vectors; `known` holds what is true of them."""
 
     def __init__(
-        self, reading: Reading, z3: Any, lanes: int, products: dict[tuple[int, int], Any] | None
+        self, reading: Reading, z3: Any, lanes: int, names: dict[tuple[int, ...], Any] | None
     ) -> None:
         self.reading = reading
         self.z3 = z3
         self.lanes = lanes
-        self.products = products  # one unknown for each pair of factors; None to multiply
+        self.names = names  # one unknown for each product and sum seen; None to be exact
         self.known: list[Any] = []
         self._registers: dict[tuple[str, int], Any] = {}
         self._atoms: dict[int, Any] = {}
@@ -207,14 +207,32 @@ class _Lane:
     def times(self, a: Any, b: Any) -> Any:
         z3 = self.z3
         a, b = z3.simplify(a), z3.simplify(b)
-        if self.products is None or z3.is_bv_value(a) or z3.is_bv_value(b):
+        if self.names is None or z3.is_bv_value(a) or z3.is_bv_value(b):
             return a * b
-        first, second = sorted((a, b), key=lambda term: int(term.get_id()))
-        key = (first.get_id(), second.get_id())
-        if key not in self.products:
-            unknown = z3.BitVec(f"product{len(self.products)}", a.size())
-            self.products[key] = (unknown, first, second)  # the factors live on, and so their ids
-        return self.products[key][0]
+        return self.named(*sorted((a, b), key=lambda term: int(term.get_id())))
+
+    def named(self, *terms: Any) -> Any:
+        """One unknown for these terms, in whichever lane they are met again."""
+        assert self.names is not None
+        key = tuple(int(term.get_id()) for term in terms)
+        if key not in self.names:
+            unknown = self.z3.BitVec(f"name{len(self.names)}", terms[0].size())
+            self.names[key] = (unknown, terms)  # the terms live on, and so do their numbers
+        return self.names[key][0]
+
+    def short(self, value: Any) -> Any:
+        """A sum as one unknown plus a constant."""
+        if self.names is None:
+            return value
+        z3 = self.z3
+        value = z3.simplify(value, som=True)
+        if not z3.is_app_of(value, z3.Z3_OP_BADD):
+            return value
+        parts = value.children()
+        fixed = [part for part in parts if z3.is_bv_value(part)]
+        rest = sorted((p for p in parts if not z3.is_bv_value(p)), key=lambda p: int(p.get_id()))
+        total = self.named(*rest) if len(rest) > 1 else rest[0]
+        return total + fixed[0] if fixed else total
 
     def fit(self, value: Any, width: int, signed: bool) -> Any:
         size = value.size()
@@ -223,7 +241,7 @@ class _Lane:
         if size > width:
             return self.z3.Extract(width - 1, 0, value)
         extend = self.z3.SignExt if signed else self.z3.ZeroExt
-        return extend(width - size, value)
+        return extend(width - size, self.short(value))
 
     # -- from forms ---------------------------------------------------------------------------
 
@@ -251,9 +269,11 @@ class _Lane:
             return z3.BitVec(f"{atom.op}#{atom.index}/{self.lanes}", atom.width)
         if atom.op == "%laneid":
             return z3.BitVec(atom.op, 32) + self.lanes
-        args = [self.form(arg) for arg in atom.forms]
-        if not args:
+        if not atom.forms:
             return z3.BitVec(atom.op, atom.width)
+        if not atom.moves and atom.op not in ("sext", "zext"):
+            return z3.BitVec(f"{atom.op}#{atom.index}", atom.width)
+        args = [self.form(arg) for arg in atom.forms]
         if atom.op in ("sext", "zext"):
             return self.fit(args[0], atom.width, atom.op == "sext")
         sorts = [arg.sort() for arg in args]

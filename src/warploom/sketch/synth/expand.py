@@ -42,14 +42,14 @@ class Patience:
     """Lost when several tests in a row dropped next to nothing: tests only save work, so it is
     right to stop asking when they no longer pay."""
 
-    left: int = 6
+    left: int = 4
 
     @property
     def lost(self) -> bool:
         return self.left <= 0
 
     def saw(self, dropped: int, of: int) -> None:
-        self.left = self.left - 1 if dropped * 50 < of else 6
+        self.left = self.left - 1 if dropped * 50 < of else 4
 
 
 @dataclass(slots=True, eq=False)

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.sketch.synth.problem import Problem
-from warploom.sketch.synth.rows import Columns, Index, Rows
+from warploom.sketch.synth.rows import Columns, Rows
 
-LIST_AT_MOST = 100_000
+LIST_AT_MOST = 10_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +27,10 @@ class Fills:
 
     def __len__(self) -> int:
         return len(self.choices)
+
+    def only(self, number: int) -> Fills:
+        """Just this one."""
+        return Fills(self.holes, 1, self.choices[number : number + 1])
 
     def as_dict(self, number: int) -> dict[int, int]:
         row = self.choices[number]
@@ -107,6 +111,3 @@ def oracle_states(fills: Fills, options: Sequence[int]) -> int:
         total += size * max(1 if depth == 0 else 0, len(prefixes))
     return total
 
-
-def as_index(rows: Sequence[int]) -> Index:
-    return np.asarray(rows, dtype=np.int64)

@@ -1,0 +1,110 @@
+"""What a synthesis run gives back: the outcome, the fills, how they were verified, and statistics."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from warploom.search.outcome import Found, Impossible, Reason, Undecided, Verdict
+from warploom.sketch.synth.fills import Fills
+from warploom.sketch.term.ir import Apply, Goal, Program
+from warploom.sketch.term.verify import Verification
+
+
+@dataclass(frozen=True, slots=True)
+class HoleStats:
+    """One hole: how many candidates were looked at, how many went on, what stopped the others."""
+
+    name: str
+    options: int
+    visited: int
+    kept: int
+    pruned: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """`states` counts candidates of which any cell was evaluated; `oracle` what a search would visit
+    that knows which prefixes can be completed (None if not all fills are known)."""
+
+    states: int
+    holes: tuple[HoleStats, ...]
+    raw_space: int
+    tree: int
+    oracle: int | None
+    phases: dict[str, float]  # CPU seconds
+    seconds: float
+    cpu_seconds: float
+    peak_mb: float
+
+    @property
+    def never_visited(self) -> float:
+        """Share of the nodes of the whole search tree that were never looked at."""
+        return 1.0 - min(1.0, self.states / self.tree) if self.tree else 1.0
+
+    @property
+    def factor(self) -> float | None:
+        """The ineffectiveness factor: states visited over those an oracle would visit."""
+        return self.states / self.oracle if self.oracle else None
+
+    @property
+    def pruned(self) -> dict[str, int]:
+        total: dict[str, int] = {}
+        for hole in self.holes:
+            for test, count in hole.pruned.items():
+                total[test] = total.get(test, 0) + count
+        return total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    program: Program
+    goal: Goal
+    outcome: Found[Fills] | Impossible | Undecided
+    fills: Fills
+    verdicts: tuple[Verification, ...]
+    stats: Stats
+    sizes: tuple[str, ...] = field(default=())  # sizes at which the fills were checked
+
+    @property
+    def complete(self) -> bool:
+        """Nothing else exists."""
+        return isinstance(self.outcome, Impossible) or (
+            isinstance(self.outcome, Found) and self.outcome.complete
+        )
+
+    @property
+    def stopped(self) -> Reason | None:
+        if isinstance(self.outcome, Undecided):
+            return self.outcome.reason
+        return self.outcome.stopped if isinstance(self.outcome, Found) else None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Proved if every listed fill was, refuted if one was, unknown if there is none."""
+        if not self.verdicts:
+            return Verdict.UNKNOWN
+        refuted = any(v.verdict is Verdict.REFUTED for v in self.verdicts)
+        return Verdict.REFUTED if refuted else Verdict.PROVED
+
+    def described(self, number: int) -> dict[str, str]:
+        """Fill `number` as text, by the name of the hole."""
+        out = {}
+        for hole, choice in self.fills.as_dict(number).items():
+            step = self.program.steps[hole]
+            assert isinstance(step, Apply)
+            out[step.name] = step.gathers.describe(choice)
+        return out
+
+
+def search_tree(options: list[int]) -> int:
+    """Nodes of the tree that tries every choice of every hole in order."""
+    total, level = 0, 1
+    for size in options:
+        level *= size
+        total += level
+    return total
+
+
+def raw_space(options: list[int]) -> int:
+    return math.prod(options)
