@@ -73,12 +73,35 @@ class Trie:
             row = np.arange(start, min(start + step, len(sources)))
             node = np.zeros(len(row), dtype=np.int64)
             looked = 0
-            for level, places in enumerate(self.places):
-                row, node = _spread(row, node, self.children[level])
-                looked += len(row)
-                keep = flags[level][sources[row, places[node]]]
-                row, node = row[keep], node[keep]
+            for level in range(len(self.places)):
+                row, node, seen = self._descend(level, sources, row, node, flags[level])
+                looked += seen
             yield from self._leaves(row, node, looked)
+
+    def _descend(
+        self, level: int, sources: Ids, row: Index, node: Index, allowed: Flags
+    ) -> tuple[Index, Index, int]:
+        """One cell further down: (row, node) pairs that read something allowed, and how many
+        nodes were looked at. Few allowed values are looked up in the states; otherwise all
+        children are tried."""
+        places, children = self.places[level], self.children[level]
+        branching = len(places) / max(1, len(children) - 1)
+        if len(row) and np.count_nonzero(allowed) < min(branching, 4):
+            found, place = np.nonzero(allowed[sources[row]])
+            child, there = self._child(level, node[found], place)
+            return row[found][there], child[there], len(found)
+        row, node = _spread(row, node, children)
+        keep = allowed[sources[row, places[node]]]
+        return row[keep], node[keep], len(row)
+
+    def _child(self, level: int, node: Index, place: Index) -> tuple[Index, Flags]:
+        """The child of each node for a place, and whether there is one."""
+        parent = np.repeat(np.arange(len(self.children[level]) - 1), np.diff(self.children[level]))
+        width = int(self.places[level].max(initial=0)) + 1
+        keys = parent * width + self.places[level]  # sorted: by parent, then by place
+        wanted = np.where(place < width, node * width + place, -1)
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return at, keys[at] == wanted
 
     def _leaves(self, row: Index, node: Index, looked: int) -> Iterator[tuple[Index, Index, int]]:
         sizes = np.cumsum(self.runs[node + 1] - self.runs[node])

@@ -48,8 +48,15 @@ class Patience:
     def lost(self) -> bool:
         return self.left <= 0
 
-    def saw(self, dropped: int, of: int) -> None:
-        self.left = self.left - 1 if dropped * 50 < of else 4
+    def saw(self, dropped: int, of: int) -> bool:
+        """Whether the test pays."""
+        pays = dropped * 50 >= of
+        self.left = 4 if pays else self.left - 1
+        return pays
+
+
+# A test is first tried on this many candidates, and on all of them only if it pays.
+SAMPLE = 1024
 
 
 @dataclass(slots=True, eq=False)
@@ -66,6 +73,10 @@ class Candidates:
 
     def cell(self, cell: int) -> Ids:
         return self.sources[self.row, self.choices.places(cell, self.choice)]
+
+    def sample(self) -> Candidates:
+        step = max(1, len(self) // SAMPLE)
+        return Candidates(self.sources, self.choices, self.row[::step], self.choice[::step])
 
     def keep(self, mask: Flags) -> int:
         """Drops the others and says how many they were."""
@@ -112,12 +123,13 @@ class Expander:
             self.tally.prune("cell", found.keep(flags[found.cell(int(cell))]))
         patience = Patience()
         for hit in () if self.move.folded else self.demand.hits:
-            before = len(found)
-            if before == 0 or patience.lost:
+            if len(found) == 0 or patience.lost:
                 return
-            dropped = found.keep(_hit(found, hit))
-            self.tally.prune("hit", dropped)
-            patience.saw(dropped, before)
+            few = found.sample()
+            tried = len(few)
+            if not patience.saw(few.keep(_hit(few, hit)), tried) and tried < len(found):
+                continue
+            self.tally.prune("hit", found.keep(_hit(found, hit)))
 
     def _finish(
         self, sources: Ids, row: Index, choice: Index
@@ -209,10 +221,12 @@ def passes(
         for test in tests:
             if len(left) == 0 or patience.lost:
                 break
+            few = left[:: max(1, len(left) // SAMPLE)]
+            bad = ~_meets(domain, test, values[few[:, None], test.slots])
+            if not patience.saw(int(np.count_nonzero(bad)), len(few)) and len(few) < len(left):
+                continue
             good = _meets(domain, test, values[left[:, None], test.slots])
-            dropped = len(good) - int(np.count_nonzero(good))
-            tally.prune(name, dropped)
-            patience.saw(dropped, len(good))
+            tally.prune(name, len(good) - int(np.count_nonzero(good)))
             left = left[good]
     if demand.count is not None and len(left):
         good = _counts(domain, demand.count, values[left])
