@@ -24,16 +24,21 @@ def load_file(path: str | Path) -> Program:
             data = file.read(4 * MAX_TEXT + 1)  # a character takes at most four bytes
     except OSError as error:
         raise ParseError(f"cannot read '{path}': {error.strerror or error}") from None
+    return load_bytes(data, str(path))
+
+
+def load_bytes(data: bytes, name: str = "<stdin>") -> Program:
+    """The program in the bytes of a file or a stream."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8", "replace")
         line = before.count("\n") + 1
         column = len(before) - (before.rfind("\n") + 1) + 1
-        source = Source(str(path), data[: error.start + 80].decode("utf-8", "replace"))
+        source = Source(name, data[: error.start + 80].decode("utf-8", "replace"))
         raise ParseError(
             f"byte 0x{data[error.start]:02X} is not UTF-8",
             Span(source, line, column),
             "a sketch is plain UTF-8 text",
         ) from None
-    return load_text(text, str(path))
+    return load_text(text, name)

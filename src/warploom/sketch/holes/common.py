@@ -67,6 +67,7 @@ def collect(call: Call, candidates: Candidates) -> GatherSet:
         tables=np.ascontiguousarray(tables, dtype=np.int32),
         describe=lambda i: candidates.name(representative(i)),
         expression=lambda i: candidates.expression(representative(i)),
+        spellings=lambda: ((candidates.name(n), int(kind)) for n, kind in enumerate(owner)),
     )
 
 

@@ -34,6 +34,7 @@ class Bounds:
     inner_allowed: dict[int, Bits] = field(default_factory=dict)
     alive: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
     edges: dict[int, tuple[Places, Places]] = field(default_factory=dict)
+    unread: dict[int, npt.NDArray[np.bool_]] = field(default_factory=dict)
     feasible: bool = True
     dropped: int = 0
 
@@ -155,6 +156,7 @@ def _drop_choices(bounds: Bounds, move: Move, source: Bits) -> None:
     bounds.dropped += len(bounds.alive[position]) - len(alive)
     bounds.alive[position] = alive
     bounds.edges[position] = edges_of(move, alive)
+    bounds.unread.pop(position, None)
 
 
 def _fold_forward(domain: Domain, move: Move, inner: Bits, allowed: Bits) -> Bits:
@@ -248,12 +250,13 @@ def _demand_on_source(problem: Problem, bounds: Bounds, move: Move) -> Bits:
     if len(bounds.alive[move.position]) == 1:
         return and_rows(places, inner[cells], free)
     demand = or_rows(places, inner[cells], move.source_size)
-    unread = ~always_read(move, bounds.alive[move.position])
-    demand[unread] = everything
+    if move.position not in bounds.unread:
+        bounds.unread[move.position] = ~_always_read(move, bounds.alive[move.position])
+    demand[bounds.unread[move.position]] = everything
     return demand
 
 
-def always_read(move: Move, alive: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _always_read(move: Move, alive: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Places that every live choice reads at least once."""
     if move.permutes:
         out = np.ones(move.source_size, dtype=np.bool_)

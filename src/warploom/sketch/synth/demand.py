@@ -9,6 +9,7 @@ Three kinds of demand, all necessary for a solution (docs/search.md has the argu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +63,6 @@ class Demands:
         self.bounds = bounds
         self.domain = problem.domain
         self._reach = self._compute_reach()
-        self._least, self._most, self._varies = self._compute_copies()
         self._wanted = self.domain.copies[problem.goal].sum(axis=0).astype(np.float64)
         self._goal_contains = self.domain.contains[problem.goal]
         self._held: dict[int, Bits] = {}
@@ -290,7 +290,8 @@ class Demands:
 
     # -- counts --------------------------------------------------------------------------------
 
-    def _compute_copies(self) -> tuple[dict[int, Amounts], dict[int, Amounts], dict[int, bool]]:
+    @cached_property
+    def _copies(self) -> tuple[dict[int, Amounts], dict[int, Amounts], dict[int, bool]]:
         problem = self.problem
         least = {p: np.zeros(problem.cells_of(p)) for p in problem.steps}
         most = {p: np.zeros(problem.cells_of(p)) for p in problem.steps}
@@ -299,7 +300,9 @@ class Demands:
         most[problem.last] += 1
         for move in self._moves_backward():
             low, low_max = self._copies_of_source(move, least[move.position])
-            high_min, high = self._copies_of_source(move, most[move.position])
+            high_min, high = low, low_max
+            if not np.array_equal(least[move.position], most[move.position]):
+                high_min, high = self._copies_of_source(move, most[move.position])
             varies[move.position] = bool((low != low_max).any() or (high_min != high).any())
             for arg, start, end in problem.layout(move):
                 least[arg] += low[start:end]
@@ -331,15 +334,16 @@ class Demands:
         return least, most
 
     def count(self, position: int) -> Count | None:
-        if not self._varies.get(position, False):
+        least, most, varies = self._copies
+        if not varies.get(position, False):
             return None
         terms = np.flatnonzero(self.domain.unpack(self._asked_here(position)))
         if len(terms) == 0:
             return None
         elsewhere = np.bitwise_or.reduce(self._elsewhere(position), axis=0)
         return Count(
-            self._least[position],
-            self._most[position],
+            least[position],
+            most[position],
             terms,
             self._wanted[terms],
             ~self.domain.unpack(elsewhere)[terms],

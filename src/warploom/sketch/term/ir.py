@@ -7,7 +7,7 @@ are gone by the time it exists. `evaluate.py` says what it means.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -83,6 +83,8 @@ class GatherSet:
     describe: Callable[[int], str]
     # Choice i as index expressions over the output coordinates x0, x1, …: see `holes`.
     expression: Callable[[int], GatherExpr]
+    # Every way to write every choice: (text, choice). Several texts may mean the same gather.
+    spellings: Callable[[], Iterator[tuple[str, int]]] | None = None
 
     def __len__(self) -> int:
         return len(self.tables)

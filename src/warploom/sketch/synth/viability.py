@@ -1,0 +1,410 @@
+"""The paper's viability tests: can the live values of a state still reach the goal?
+
+A program is cut into segments: one hole and the fixed steps after it. The state at the end of a
+segment is the row of all live values, laid end to end in *lanes*. For each such place this module
+computes, backward from the goal,
+
+*pairs*   bits [slot, slot, goal cell, goal cell]: some choices bring the two slots to the two cells
+          at once;
+*single*  flags [slot, goal cell]: some choices bring the slot to the cell;
+*copies*  how many copies of each slot reach the goal, at least and at most;
+*universe* the terms that no later step can bring in: they must still come from the live slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.sketch.synth.domain import UNDEFINED_ID, ZERO_ID, Bits, Domain, Ids
+from warploom.sketch.synth.problem import Given, Move, Problem, pack, source_rows
+
+Flags = npt.NDArray[np.bool_]
+Octets = npt.NDArray[np.uint8]
+Amounts = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
+
+MARKS_AT_ONCE = 1 << 22
+OCTETS_AT_ONCE = 1 << 23
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lanes:
+    """Where each live value starts in the row of all live values."""
+
+    starts: dict[int, int]
+    slots: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """A hole and the fixed steps up to the next hole, with what is live around them.
+
+    `later` holds the steps after the segment.
+    """
+
+    hole: Move
+    fixed: tuple[Given | Move, ...]
+    later: tuple[Given | Move, ...]
+    before: Lanes
+    middle: Lanes  # just after the hole
+    after: Lanes
+
+
+def segments_of(problem: Problem) -> tuple[tuple[Given | Move, ...], list[Segment]]:
+    """The fixed steps before the first hole, and the segments."""
+    steps = list(problem.steps.values())
+    holes = [n for n, step in enumerate(steps) if isinstance(step, Move) and step.is_hole]
+    found = []
+    for at, end in zip(holes, [*holes[1:], len(steps)], strict=True):
+        hole = steps[at]
+        assert isinstance(hole, Move)
+        lanes = [_live(problem, steps, n) for n in (at, at + 1, end)]
+        found.append(Segment(hole, tuple(steps[at + 1 : end]), tuple(steps[end:]), *lanes))
+    return tuple(steps[: holes[0]] if holes else steps), found
+
+
+def _live(problem: Problem, steps: list[Given | Move], done: int) -> Lanes:
+    """The values of the first `done` steps that a later one, or the goal, reads."""
+    later = {step.position for step in steps[done:]}
+    starts, slots = {}, 0
+    for step in steps[:done]:
+        if step.position == problem.last or not later.isdisjoint(problem.users[step.position]):
+            starts[step.position] = slots
+            slots += problem.cells_of(step.position)
+    return Lanes(starts, slots)
+
+
+def run_fixed(problem: Problem, steps: tuple[Given | Move, ...], values: dict[int, Ids]) -> None:
+    """Adds the values of fixed steps: [rows, cells], one row where all states agree."""
+    for step in steps:
+        if isinstance(step, Given):
+            values[step.position] = step.values[None, :]
+        else:
+            source = source_rows(problem, step, values)
+            values[step.position] = pack(problem.domain, step, source[:, step.tables[0]])
+
+
+def split(problem: Problem, lanes: Lanes, row: Ids) -> dict[int, Ids]:
+    """A state as values: [1, cells] each."""
+    return {p: row[None, s : s + problem.cells_of(p)] for p, s in lanes.starts.items()}
+
+
+def join(lanes: Lanes, values: dict[int, Ids], rows: int) -> Ids:
+    """Values as states: [rows, slots]."""
+    parts = [np.broadcast_to(values[p], (rows, values[p].shape[1])) for p in lanes.starts]
+    return np.concatenate(parts, axis=1)
+
+
+# -- what flows where --------------------------------------------------------------------------
+
+
+def fixed_flow(problem: Problem, segment: Segment) -> Flags:
+    """[slots after, slots just after the hole]: which slots the fixed steps read for each slot."""
+    middle = segment.middle
+    reads: dict[int, Flags] = {}
+    for position, start in middle.starts.items():
+        reads[position] = np.eye(
+            problem.cells_of(position), middle.slots, start, dtype=np.bool_
+        )  # fmt: skip
+    for step in segment.fixed:
+        cells = problem.cells_of(step.position)
+        if isinstance(step, Given):
+            reads[step.position] = np.zeros((cells, middle.slots), dtype=np.bool_)
+        else:
+            constants = np.zeros((2, middle.slots), dtype=np.bool_)
+            source = np.concatenate([*(reads[arg] for arg in step.args), constants])
+            runs = source[step.tables[0]].reshape(cells, step.fold, middle.slots)
+            reads[step.position] = runs.any(axis=1)
+    empty = np.zeros((0, middle.slots), dtype=np.bool_)
+    return np.concatenate([empty, *(reads[position] for position in segment.after.starts)])
+
+
+def slots_read(problem: Problem, segment: Segment) -> Index:
+    """For each place of the hole's source its slot; `before.slots` stands for the constants."""
+    parts = [
+        np.arange(end - start) + segment.before.starts[arg]
+        for arg, start, end in problem.layout(segment.hole)
+    ]
+    return np.concatenate([*parts, np.full(2, segment.before.slots)]).astype(np.int64)
+
+
+def kept_slots(problem: Problem, segment: Segment) -> tuple[Index, Index]:
+    """Slots that live on past the hole: where they were and where they are."""
+    kept = [p for p in segment.before.starts if p in segment.middle.starts]
+    spans = [np.arange(problem.cells_of(p)) for p in kept]
+    none = np.zeros(0, dtype=np.int64)
+    was = [segment.before.starts[p] + span for p, span in zip(kept, spans, strict=True)]
+    now = [segment.middle.starts[p] + span for p, span in zip(kept, spans, strict=True)]
+    return np.concatenate([none, *was]), np.concatenate([none, *now])
+
+
+def hole_cells(segment: Segment) -> Index:
+    """The slot that each inner cell of the hole ends up in."""
+    start = segment.middle.starts[segment.hole.position]
+    return start + np.arange(segment.hole.cells) // segment.hole.fold
+
+
+# -- single locations --------------------------------------------------------------------------
+
+
+def single_before(problem: Problem, segment: Segment, after: Flags) -> Flags:
+    """Reachability [slots before, goal cells], from that after the segment."""
+    flow = fixed_flow(problem, segment).astype(np.float32)
+    middle = (flow.T @ after.astype(np.float32)) > 0
+    out = np.zeros((segment.before.slots + 1, after.shape[1]), dtype=np.bool_)
+    was, now = kept_slots(problem, segment)
+    out[was] = middle[now]
+    slots, cells = slots_read(problem, segment), hole_cells(segment)
+    for cell in range(segment.hole.cells):
+        out[np.unique(slots[segment.hole.tables[:, cell]])] |= middle[cells[cell]]
+    return out[:-1]
+
+
+# -- pairs -------------------------------------------------------------------------------------
+
+
+def pairs_at_goal(cells: int) -> Octets:
+    """Each pair of goal cells reaches itself only: [cells, cells, cells, octets]."""
+    ones = np.packbits(np.eye(cells, dtype=np.bool_), axis=1, bitorder="little")
+    out = np.zeros((cells, cells, cells, ones.shape[1]), dtype=np.uint8)
+    for cell in range(cells):
+        out[cell, :, cell] = ones
+    return out
+
+
+def pairs_before(
+    problem: Problem, segment: Segment, after: Octets, pause: Callable[[], None]
+) -> Octets:
+    """Pair reachability [slot, slot, goal cell, octets] before the segment, from that after it."""
+    middle = after
+    if segment.fixed:
+        flow = fixed_flow(problem, segment)
+        middle = _pull(_pull(after, flow).swapaxes(0, 1), flow).swapaxes(0, 1)
+    n = segment.before.slots
+    out = np.zeros((n + 1, n + 1, *after.shape[2:]), dtype=np.uint8)
+    was, now = kept_slots(problem, segment)
+    out[was[:, None], was] = middle[now[:, None], now]
+    _one_moves(problem, segment, middle, out)
+    slots, cells = slots_read(problem, segment), hole_cells(segment)
+    read = slots[segment.hole.tables]
+    for cell in range(segment.hole.cells):
+        pause()
+        _both_move(read, cells, cell, middle[cells[cell]], out)
+    return out[:-1, :-1]
+
+
+def _pull(after: Octets, flow: Flags) -> Octets:
+    """Unites the rows (first axis) that each column of `flow` leads to."""
+    out = np.zeros((flow.shape[1], *after.shape[1:]), dtype=np.uint8)
+    for slot in range(flow.shape[1]):
+        out[slot] = np.bitwise_or.reduce(after[flow[:, slot]], axis=0)
+    return out
+
+
+def _one_moves(problem: Problem, segment: Segment, middle: Octets, out: Octets) -> None:
+    """Pairs of a slot that the hole reads and one that lives on."""
+    was, now = kept_slots(problem, segment)
+    if len(was) == 0:
+        return
+    slots, cells = slots_read(problem, segment), hole_cells(segment)
+    for cell in range(segment.hole.cells):
+        read = np.unique(slots[segment.hole.tables[:, cell]])
+        out[read[:, None], was] |= middle[cells[cell], now]
+        out[was[:, None], read] |= middle[now, cells[cell]][:, None]
+
+
+def _both_move(read: Index, cells: Index, cell: int, middle: Octets, out: Octets) -> None:
+    """Pairs of slots that one choice brings to `cell` and to another cell of the hole.
+
+    `read[k, c]` is the slot that choice k reads for cell c; `middle` what `cell` and each slot
+    reach together.
+    """
+    n = len(out)
+    first, code = np.unique(read[:, cell], return_inverse=True)
+    code = code.ravel()
+    step = max(1, MARKS_AT_ONCE // (len(first) * n))
+    for start in range(0, read.shape[1], step):
+        part = read[:, start : start + step]
+        width = part.shape[1]
+        mark = np.zeros((len(first), n, width), dtype=np.bool_)
+        mark[code[:, None], part, np.arange(width)] = True
+        for pair, other in _runs(np.flatnonzero(mark), width, middle[0].nbytes):
+            starts = np.flatnonzero(np.concatenate([[True], pair[1:] != pair[:-1]]))
+            joined = np.bitwise_or.reduceat(middle[cells[start + other]], starts, axis=0)
+            one, two = np.divmod(pair[starts], n)
+            out[first[one], two] |= joined
+
+
+def _runs(marked: Index, width: int, nbytes: int) -> Iterator[tuple[Index, Index]]:
+    """The marks in chunks that fit the memory: (pair of slots, other cell)."""
+    step = max(1, OCTETS_AT_ONCE // max(1, nbytes))
+    for start in range(0, len(marked), step):
+        pair, other = np.divmod(marked[start : start + step], width)
+        yield pair, other
+
+
+# -- copies ------------------------------------------------------------------------------------
+
+
+def copies_before(
+    problem: Problem, segment: Segment, after: tuple[Amounts, Amounts]
+) -> tuple[Amounts, Amounts]:
+    """Least and most copies that reach the goal, from those after the segment."""
+    least, most = (_copies_through_fixed(problem, segment, amounts) for amounts in after)
+    was, now = kept_slots(problem, segment)
+    slots, cells = slots_read(problem, segment), hole_cells(segment)
+    n = segment.before.slots + 1
+    low, high = np.full(n, np.inf), np.zeros(n)
+    for table in segment.hole.tables:
+        read = slots[table]
+        low = np.minimum(low, np.bincount(read, weights=least[cells], minlength=n))
+        high = np.maximum(high, np.bincount(read, weights=most[cells], minlength=n))
+    low[was] += least[now]
+    high[was] += most[now]
+    return low[:-1], high[:-1]
+
+
+def _copies_through_fixed(problem: Problem, segment: Segment, amounts: Amounts) -> Amounts:
+    """Like `fixed_flow`, but counting how often each slot is read."""
+    copies = {
+        step.position: np.zeros(problem.cells_of(step.position)) for step in segment.fixed
+    } | {position: np.zeros(problem.cells_of(position)) for position in segment.middle.starts}
+    for position, start in segment.after.starts.items():
+        copies[position] += amounts[start : start + problem.cells_of(position)]
+    for step in reversed(segment.fixed):
+        if isinstance(step, Move):
+            inner = np.repeat(copies[step.position], step.fold)
+            source = np.bincount(step.tables[0], weights=inner, minlength=step.source_size)
+            for arg, start, end in problem.layout(step):
+                copies[arg] += source[start:end]
+    return np.concatenate([np.zeros(0), *(copies[p] for p in segment.middle.starts)])
+
+
+# -- universes ---------------------------------------------------------------------------------
+
+
+def universe(problem: Problem, later: tuple[Given | Move, ...]) -> Index:
+    """Terms of the goal that neither a later input holds nor a later fold may form."""
+    domain = problem.domain
+    may = _may_hold(problem)
+    brought = domain.bits_of([ZERO_ID, UNDEFINED_ID])
+    for step in later:
+        if isinstance(step, Given):
+            brought |= np.bitwise_or.reduce(domain.contains[step.values], axis=0)
+        elif step.folded:
+            brought |= may[step.position] & domain.fold_bits
+    return np.flatnonzero(~domain.unpack(brought))
+
+
+def _may_hold(problem: Problem) -> dict[int, Bits]:
+    """The values that some cell of each step may hold, places disregarded."""
+    domain = problem.domain
+    may: dict[int, Bits] = {}
+    for step in problem.steps.values():
+        if isinstance(step, Given):
+            may[step.position] = domain.bits_of(step.values)
+            continue
+        held = domain.bits_of([ZERO_ID, UNDEFINED_ID])
+        for arg in step.args:
+            held |= may[arg]
+        if step.folded:
+            formed = (domain.item_count >= 0) & ((domain.item_bits & ~held) == 0).all(axis=1)
+            held = domain.bits_of([ZERO_ID, UNDEFINED_ID, *np.flatnonzero(formed)])
+        may[step.position] = held
+    return may
+
+
+# -- the tests ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Viability:
+    """The tests after one segment: `keep` of the paper's Algorithms 2, 3 and 4."""
+
+    domain: Domain
+    goal: Ids
+    terms: Index  # the universe
+    least: Amounts
+    most: Amounts
+    single: Flags | None = None
+    pairs: Octets | None = None
+    fuel: int | None = None
+
+    def reachable(self, states: Ids) -> Flags:
+        """Which states pass the test on pairs, or on single locations."""
+        left = np.arange(len(states))
+        goal = self.domain.unpack(self.domain.contains[self.goal])[:, self.terms].T
+        held = self.domain.unpack(self.domain.contains)[:, self.terms]
+        for number in range(len(self.terms)):
+            if len(left) == 0:
+                break
+            if self.single is not None:
+                good = self._reaches(held[:, number][states[left]], goal[number])
+            else:
+                good = self._pairs_reach(states[left], number, held, goal)
+            left = left[good]
+        keep = np.zeros(len(states), dtype=np.bool_)
+        keep[left] = True
+        return keep
+
+    def _reaches(self, holders: Flags, wanted: Flags) -> Flags:
+        assert self.single is not None
+        reached = holders.astype(np.float32) @ self.single[:, wanted].astype(np.float32)
+        return np.asarray((reached > 0).all(axis=1))
+
+    def _pairs_reach(self, states: Ids, number: int, held: Flags, goal: Flags) -> Flags:
+        """Term `number` with each later term, then with itself; `fuel` of them at most."""
+        assert self.pairs is not None
+        others = np.r_[number + 1 : len(self.terms), number][: self.fuel]
+        cells = np.flatnonzero(goal[number])
+        reach = np.ascontiguousarray(self.pairs[:, :, cells])
+        wanted = np.packbits(goal[others], axis=1, bitorder="little")
+        good = np.zeros(len(states), dtype=np.bool_)
+        step = max(1, OCTETS_AT_ONCE // max(1, reach[0].nbytes * 2))
+        for start in range(0, len(states), step):
+            part = states[start : start + step]
+            good[start : start + step] = _all_reach(
+                reach, held[:, number][part], held[:, others][part], wanted
+            )
+        return good
+
+    def counts(self, states: Ids) -> Flags:
+        """Which states copy no term too often for the goal, nor too seldom."""
+        copies = self.domain.copies.astype(np.float64)
+        wanted = copies[self.goal].sum(axis=0)
+        good = np.ones(len(states), dtype=np.bool_)
+        tested = np.arange(len(self.domain)) != ZERO_ID  # zeros vanish in folds: they do not count
+        for row, state in enumerate(states):
+            # Whatever later steps bring in only adds, so the lower bound holds for every term.
+            low = np.bincount(state, weights=self.least, minlength=len(copies)) @ copies
+            high = np.bincount(state, weights=self.most, minlength=len(copies)) @ copies
+            few = (high < wanted)[self.terms].any()
+            good[row] = not few and not ((low > wanted) & tested).any()
+        return good
+
+
+def _all_reach(reach: Octets, first: Flags, second: Flags, wanted: Octets) -> Flags:
+    """For each state: does every pair of holders' goal cells have a pair of holders behind it?
+
+    `reach` is [slot, slot, goal cell, octets]; `first[s, slot]` says which slots hold the first term,
+    `second[s, slot, b]` which hold the b-th other one, `wanted[b]` to which goal cells that must go.
+    """
+    states = len(first)
+    row, slot = np.nonzero(first)
+    joined = np.zeros((states, *reach.shape[1:]), dtype=np.uint8)
+    if len(row):
+        starts = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
+        joined[row[starts]] = np.bitwise_or.reduceat(reach[slot], starts, axis=0)
+    good = np.ones(states, dtype=np.bool_)
+    for other in range(second.shape[2]):
+        row, slot = np.nonzero(second[:, :, other])
+        found = np.zeros((states, *reach.shape[2:]), dtype=np.uint8)
+        if len(row):
+            starts = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
+            found[row[starts]] = np.bitwise_or.reduceat(joined[row, slot], starts, axis=0)
+        good &= ((found & wanted[other]) == wanted[other]).all(axis=(1, 2))
+    return good
