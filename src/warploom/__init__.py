@@ -1,15 +1,39 @@
 """Warploom: finds the index arithmetic of GPU and SIMD kernels by search, and proves it."""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from warploom.errors import WarploomError as WarploomError
+    from warploom.search.budget import Budget as Budget
+    from warploom.sketch.build import Sketch as Sketch
+    from warploom.sketch.front import load_file as load_file
+    from warploom.sketch.front import load_text as load_text
+    from warploom.sketch.synth.show import show_fill as show_fill
+    from warploom.sketch.synth.solve import synthesize as synthesize
+    from warploom.sketch.synth.transfer import transfer as transfer
+    from warploom.sketch.term import spec as spec
+    from warploom.sketch.term.show import to_swflow as to_swflow
+    from warploom.sketch.term.verify import verify as verify
 
 __version__ = "0.1.0"
 
 # Public names and where they live; looked up on first use, so that `import warploom` stays cheap.
 _PUBLIC = {
+    "Budget": ("warploom.search.budget", "Budget"),
     "Sketch": ("warploom.sketch.build", "Sketch"),
+    "WarploomError": ("warploom.errors", "WarploomError"),
+    "load_file": ("warploom.sketch.front", "load_file"),
+    "load_text": ("warploom.sketch.front", "load_text"),
+    "show_fill": ("warploom.sketch.synth.show", "show_fill"),
     "spec": ("warploom.sketch.term.spec", None),
+    "synthesize": ("warploom.sketch.synth.solve", "synthesize"),
+    "to_swflow": ("warploom.sketch.term.show", "to_swflow"),
+    "transfer": ("warploom.sketch.synth.transfer", "transfer"),
+    "verify": ("warploom.sketch.term.verify", "verify"),
 }
+
+__all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604  # the table above is the one list
 
 
 def __getattr__(name: str) -> Any:
@@ -18,3 +42,7 @@ def __getattr__(name: str) -> Any:
     module, attribute = _PUBLIC[name]
     found = import_module(module)
     return found if attribute is None else getattr(found, attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,10 +1,10 @@
-"""Three hand-written kernels that the tests of kernel, emit and runtime share."""
+"""Hand-written kernels that the tests of kernel, emit and runtime share."""
 
 from __future__ import annotations
 
 from warploom.index.ir import select
-from warploom.kernel.build import Builder, ceil_div
-from warploom.kernel.dtype import DType, f32
+from warploom.kernel.build import Builder, ceil_div, fma, from_index
+from warploom.kernel.dtype import DType, f32, i32
 from warploom.kernel.ir import Kernel
 from warploom.kernel.lower import Row, permute
 
@@ -78,4 +78,42 @@ def aos_to_soa(dtype: DType = f32) -> Kernel:
     with k.loop("j", size) as j:
         struct = first + k.lane
         y.put(j * n + struct, c[j], when=struct.lt(n))
+    return k.done()
+
+
+def convolution() -> Kernel:
+    """Constant weights, wide streaming accesses, a loop kept as it is, negative offsets."""
+    k = Builder("convolution", block=64, min_blocks=4, doc="y = w * x, four outputs per thread.")
+    n = k.scalar("n")
+    k.require(n.ge(4).and_((n % 4).eq(0)))
+    x, y = k.array("x", f32, n, const=True), k.array("y", f32, n)
+    w = k.constant("w", f32, 3)
+    k.grid(ceil_div(n, 256))
+    i = k.let("i", (k.block_x * 64 + k.thread) * 4)
+    r, v = k.registers("r", f32, 4, 0.0), k.register("v", f32)
+    k.comment("neighbours wrap around")
+    with k.loop("d", 3) as d, k.loop("j", 4) as j:
+        k.set(v, x.at((i + j + d - 1) % n, when=i.lt(n)))
+        r[j] = fma(w[d], v, r[j])
+    y.put(i, r[0], when=i.lt(n), width=4, streaming=True)
+    return k.done()
+
+
+def warp_branch(deep: bool = True) -> Kernel:
+    """Warps do different things, and exchange while they do."""
+    k = Builder("warps", block=64)
+    y = k.array("y", i32, 64)
+    v, w = k.register("v", i32, 5), k.register("w", i32, 1)
+    with k.when(k.warp.eq(0)):
+        k.set(v, from_index(k.lane * 3))
+        with k.loop("i", 2) as i:
+            k.set(w, k.shuffle(v, k.lane + i + 1))
+            k.set(v, v + w)
+        if deep:
+            with k.when(k.lane.lt(7)):
+                k.set(w, 100)
+    with k.otherwise():
+        k.set(w, k.shuffle(from_index(k.lane * 5), k.lane ^ 3))
+        y.put(k.thread, v, when=k.lane.lt(3))
+    y.put(k.thread, v + w, when=k.warp.eq(0).or_(k.lane.ge(3)))
     return k.done()

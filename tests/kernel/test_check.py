@@ -11,7 +11,7 @@ from warploom.errors import CheckError
 from warploom.index.ir import Const, Var
 from warploom.kernel.build import Builder, from_index
 from warploom.kernel.check import check
-from warploom.kernel.dtype import f32, i32
+from warploom.kernel.dtype import f32, i32, u8
 from warploom.kernel.ir import ArrayParam, Assign, Cell, Kernel, Number, Registers, ScalarParam
 
 
@@ -134,6 +134,15 @@ def shared_inside(k: Builder) -> None:
         k.shared("s", f32, 4)
 
 
+def number_too_large(k: Builder) -> None:
+    v = k.register("v", u8, 0)
+    k.set(v, v + 300)
+
+
+def initial_too_large(k: Builder) -> None:
+    k.register("v", u8, -1)
+
+
 def endless(k: Builder) -> None:
     with k.loop("i", 1 << 30):
         pass
@@ -164,6 +173,8 @@ def endless(k: Builder) -> None:
         (store_to_const, "'x' is const but is stored to"),
         (constant_out_of_bounds, r"'w' has 3 elements"),
         (shared_inside, "declared at the top"),
+        (number_too_large, "300 is no u8"),
+        (initial_too_large, "-1 is no u8"),
         (endless, "more than 200000 statements"),
     ],
 )

@@ -109,6 +109,15 @@ def test_a_lane_number_wraps_also_below_zero() -> None:
     assert result(k.done()) == [(t - 3) % 8 for t in range(32)]
 
 
+def test_other_modes_take_distances_within_the_warp() -> None:
+    k, y = one_block()
+    v = k.register("v", i32)
+    k.set(v, k.shuffle(from_index(k.lane), k.lane - 1, "up"))
+    y[k.thread] = v  # type: ignore[index]
+    with pytest.raises(DeviceError, match=r"a shuffle 'up' is not within 0 to 31 at \[-1\]"):
+        result(k.done())
+
+
 def test_branches_mask_and_are_counted() -> None:
     k, y = one_block(threads=64)
     v = k.register("v", i32, 0)
@@ -153,7 +162,7 @@ def test_out_of_bounds_names_array_index_block_and_thread() -> None:
     k.grid(ceil_div(n, 32))
     y[k.block_x * 32 + k.thread] = from_index(0, f32)
     with pytest.raises(
-        DeviceError, match=r"'far'.*'y' has 40 elements at \[40\].*block 1, thr.* 8"
+        DeviceError, match=r"'far': 'y' has 40 elements, but is used at \[40\] \(block 1, thread 8"
     ):
         run(k.done(), [np.zeros(40, np.float32)])
 

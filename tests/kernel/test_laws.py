@@ -74,29 +74,9 @@ def test_a_select_of_registers_becomes_a_select_of_values() -> None:
     assert np.array_equal(*results)
 
 
-def warp_branch(deep: bool) -> Kernel:
-    """Warps do different things, and exchange while they do."""
-    k = Builder("warps", block=64)
-    y = k.array("y", i32, 64)
-    v, w = k.register("v", i32, 5), k.register("w", i32, 1)
-    with k.when(k.warp.eq(0)):
-        k.set(v, from_index(k.lane * 3))
-        with k.loop("i", 2) as i:
-            k.set(w, k.shuffle(v, k.lane + i + 1))
-            k.set(v, v + w)
-        if deep:
-            with k.when(k.lane.lt(7)):
-                k.set(w, 100)
-    with k.otherwise():
-        k.set(w, k.shuffle(from_index(k.lane * 5), k.lane ^ 3))
-        y.put(k.thread, v, when=k.lane.lt(3))
-    y.put(k.thread, v + w, when=k.warp.eq(0).or_(k.lane.ge(3)))
-    return k.done()
-
-
 @pytest.mark.parametrize("deep", [False, True])
 def test_predicated_exchanges_are_the_same(deep: bool) -> None:
-    before = warp_branch(deep)
+    before = kernels.warp_branch(deep)
     after = predicate_exchanges(before)
     assert output(before) == output(after)
     branches = [stmt for stmt in walk(after.body) if isinstance(stmt, If)]

@@ -61,14 +61,20 @@ def _integers() -> list[Case]:
     out += [_simple(f"mul.hi.{t}", t, 2) for t in ("s16", "s32", "u32", "s64", "u64")]
     out += [_typed(f"mul.wide.{a}", b, a, a)
             for a, b in (("s16", "s32"), ("u16", "u32"), ("s32", "s64"), ("u32", "u64"))]  # fmt: skip
-    out += [_simple(f"mad.{m}.{t}", t, 3) for m in ("lo", "hi") for t in ("s32", "u32", "s64", "u64")]
+    out += [
+        _simple(f"mad.{m}.{t}", t, 3) for m in ("lo", "hi") for t in ("s32", "u32", "s64", "u64")
+    ]
     out += [_typed("mad.wide.s32", "s64", "s32", "s32", "s64"), _simple("mad.hi.sat.s32", "s32", 3)]
     out += [_simple(f"{op}.sat.s32", "s32", 2) for op in ("add", "sub")]
     out += [_simple(f"mul24.{m}.{t}", t, 2) for m in ("lo", "hi") for t in ("s32", "u32")]
     out += [_simple(f"mad24.lo.{t}", t, 3) for t in ("s32", "u32")]
     out += [_simple(f"sad.{t}", t, 3) for t in ("s32", "u32")]
     out += [_simple(f"{op}.{t}", t, 1) for op in ("abs", "neg") for t in ("s32", "s64")]
-    out += [_typed(f"dp4a.{a}.{b}", "s32", "b32", "b32", "s32") for a in ("s32", "u32") for b in ("s32", "u32")]
+    out += [
+        _typed(f"dp4a.{a}.{b}", "s32", "b32", "b32", "s32")
+        for a in ("s32", "u32")
+        for b in ("s32", "u32")
+    ]
     out += [_typed(f"dp2a.{m}.s32.u32", "s32", "b32", "b32", "s32") for m in ("lo", "hi")]
     out.append(Case("carry_add", "add.cc.u32 %0, %3, %4; addc.cc.u32 %1, %4, %5; addc.u32 %2, %5, %3;",
                     ("u32", "u32", "u32"), ("u32", "u32", "u32")))  # fmt: skip
@@ -76,7 +82,14 @@ def _integers() -> list[Case]:
                     ("u32", "u32", "u32"), ("u32", "u32", "u32")))  # fmt: skip
     out.append(Case("carry_mad", "mad.lo.cc.u32 %0, %2, %3, %4; madc.hi.u32 %1, %2, %3, %4;",
                     ("u32", "u32"), ("u32", "u32", "u32")))  # fmt: skip
-    out.append(Case("carry_add64", "add.cc.u64 %0, %2, %3; addc.u64 %1, %3, %2;", ("u64", "u64"), ("u64", "u64")))
+    out.append(
+        Case(
+            "carry_add64",
+            "add.cc.u64 %0, %2, %3; addc.u64 %1, %3, %2;",
+            ("u64", "u64"),
+            ("u64", "u64"),
+        )
+    )
     return out
 
 
@@ -84,10 +97,18 @@ def _bits() -> list[Case]:
     out = [_simple(f"{op}.{t}", t, 2) for op in ("and", "or", "xor") for t in ("b32", "b64")]
     out += [_simple(f"{op}.{t}", t, 1) for op in ("not", "cnot", "brev") for t in ("b32", "b64")]
     out += [_typed(f"{op}.{t}", "u32", t) for op in ("popc", "clz") for t in ("b32", "b64")]
-    out += [_typed(f"bfind{m}.{t}", "u32", t) for m in ("", ".shiftamt") for t in ("s32", "u32", "s64", "u64")]
+    out += [
+        _typed(f"bfind{m}.{t}", "u32", t)
+        for m in ("", ".shiftamt")
+        for t in ("s32", "u32", "s64", "u64")
+    ]
     out += [_typed(f"shl.{t}", t, t, "small") for t in ("b32", "b64")]
     out += [_typed(f"shr.{t}", t, t, "small") for t in ("s32", "u32", "s64", "u64", "s16", "u16")]
-    out += [_typed(f"shf.{d}.{m}.b32", "b32", "b32", "b32", "small") for d in "lr" for m in ("wrap", "clamp")]
+    out += [
+        _typed(f"shf.{d}.{m}.b32", "b32", "b32", "b32", "small")
+        for d in "lr"
+        for m in ("wrap", "clamp")
+    ]
     out += [_typed(f"bfe.{t}", t, t, "small", "small") for t in ("s32", "u32", "s64", "u64")]
     out += [_typed(f"bfi.{t}", t, t, t, "small", "small") for t in ("b32", "b64")]
     out += [_typed("lop3.b32", "b32", "b32", "b32", "b32", extra=f", {table:#x}")
@@ -95,7 +116,9 @@ def _bits() -> list[Case]:
     out += [_typed(f"prmt.b32{m}", "b32", "b32", "b32", "b32")
             for m in ("", ".f4e", ".b4e", ".rc8", ".ecl", ".ecr", ".rc16")]  # fmt: skip
     out += [_typed(f"bmsk.{m}.b32", "b32", "small", "small") for m in ("clamp", "wrap")]
-    out += [_typed(f"szext.{m}.{t}", t, t, "small") for m in ("clamp", "wrap") for t in ("s32", "u32")]
+    out += [
+        _typed(f"szext.{m}.{t}", t, t, "small") for m in ("clamp", "wrap") for t in ("s32", "u32")
+    ]
     out.append(Case("fns", "{ .reg .b32 n; and.b32 n, %2, 15; sub.s32 n, n, 7; .reg .b32 b; and.b32 b, %3, 31; "
                     "fns.b32 %0, %1, b, n; }", ("b32",), ("b32", "b32", "b32")))  # fmt: skip
     return out
@@ -107,14 +130,26 @@ def _floats() -> list[Case]:
     out += [_simple(f"fma.{r}.{t}", t, 3) for r in ("rn", "rz", "rm", "rp") for t in ("f32", "f64")]
     out += [_simple(f"{op}.{r}.{t}", t, 1) for op in ("sqrt", "rcp")
             for r in ("rn", "rz", "rm", "rp") for t in ("f32", "f64")]  # fmt: skip
-    out += [_simple(f"{op}.ftz.f32", "f32", 2) for op in ("add.rn", "mul.rn", "sub.rz", "min", "max")]
+    out += [
+        _simple(f"{op}.ftz.f32", "f32", 2) for op in ("add.rn", "mul.rn", "sub.rz", "min", "max")
+    ]
     out += [_simple("fma.rn.ftz.f32", "f32", 3), _simple("fma.rn.sat.f32", "f32", 3)]
     out += [_simple(f"{op}.sat.f32", "f32", 2) for op in ("add", "mul")]
-    out += [_simple(f"{op}.{t}", t, 2) for op in ("min", "max") for t in ("f32", "f64", "f16", "f16x2")]
+    out += [
+        _simple(f"{op}.{t}", t, 2) for op in ("min", "max") for t in ("f32", "f64", "f16", "f16x2")
+    ]
     out += [_simple(f"{op}.NaN.{t}", t, 2) for op in ("min", "max") for t in ("f32", "f16")]
-    out += [_simple(f"{op}.{t}", t, 1) for op in ("abs", "neg") for t in ("f32", "f64", "f16", "bf16", "f16x2")]
+    out += [
+        _simple(f"{op}.{t}", t, 1)
+        for op in ("abs", "neg")
+        for t in ("f32", "f64", "f16", "bf16", "f16x2")
+    ]
     out += [_simple(f"copysign.{t}", t, 2) for t in ("f32", "f64")]
-    out += [_simple(f"{op}.{t}", t, 2) for op in ("add.rn", "sub.rn", "mul.rn") for t in ("f16", "f16x2")]
+    out += [
+        _simple(f"{op}.{t}", t, 2)
+        for op in ("add.rn", "sub.rn", "mul.rn")
+        for t in ("f16", "f16x2")
+    ]
     out += [_simple(f"fma.rn.{t}", t, 3) for t in ("f16", "f16x2", "bf16", "bf16x2")]
     out += [_simple(f"{op}.{t}", t, 2) for op in ("add.rn", "mul.rn") for t in ("bf16", "bf16x2")]
     out += [Case(_c_name(f"testp.{m}.{t}"), f"{{ .reg .pred p; testp.{m}.{t} p, %1; selp.u32 %0, 1, 0, p; }}",
@@ -193,12 +228,28 @@ def _warps() -> list[Case]:
                    f"shfl.sync.{mode}.b32 %0|p, %2, b, {c}, -1; selp.u32 %1, 1, 0, p; }}")  # fmt: skip
             out.append(Case(f"shfl_{mode}_{segment:x}", asm, ("b32", "u32"), ("b32", "small")))
     pred = ".reg .pred p, q; setp.lt.u32 p, %1, 0x80000000;"
-    out.append(Case("vote_ballot", f"{{ {pred} vote.sync.ballot.b32 %0, p, -1; }}", ("b32",), ("u32",)))
+    out.append(
+        Case("vote_ballot", f"{{ {pred} vote.sync.ballot.b32 %0, p, -1; }}", ("b32",), ("u32",))
+    )
     for mode in ("all", "any", "uni"):
         asm = f"{{ .reg .pred p, q; setp.gt.u32 p, %1, 3; vote.sync.{mode}.pred q, p, -1; selp.u32 %0, 1, 0, q; }}"
         out.append(Case(f"vote_{mode}", asm, ("u32",), ("small",)))
-    out.append(Case("match_any", "{ .reg .b32 v; and.b32 v, %1, 7; match.any.sync.b32 %0, v, -1; }", ("b32",), ("u32",)))
-    out.append(Case("match_any64", "{ .reg .b64 v; and.b64 v, %1, 3; match.any.sync.b64 %0, v, -1; }", ("b32",), ("u64",)))
+    out.append(
+        Case(
+            "match_any",
+            "{ .reg .b32 v; and.b32 v, %1, 7; match.any.sync.b32 %0, v, -1; }",
+            ("b32",),
+            ("u32",),
+        )
+    )
+    out.append(
+        Case(
+            "match_any64",
+            "{ .reg .b64 v; and.b64 v, %1, 3; match.any.sync.b64 %0, v, -1; }",
+            ("b32",),
+            ("u64",),
+        )
+    )
     out.append(Case("match_all", "{ .reg .pred p; .reg .b32 v; shr.u32 v, %2, 6; match.all.sync.b32 %0|p, v, -1; "
                     "selp.u32 %1, 1, 0, p; }", ("b32", "u32"), ("small",)))  # fmt: skip
     out += [_typed(f"redux.sync.{op}.{t}", t, t, extra=", -1") for op, t in
@@ -293,3 +344,41 @@ def _float_values(rng: np.random.Generator, dtype: np.dtype, place: int) -> np.n
 
 def outputs(case: Case) -> list[np.ndarray]:
     return [np.zeros(SIZE, C_TYPES[kind][2]) for kind in case.results]
+
+
+_REGISTERS = {
+    "h": ("b16", "u16"),
+    "r": ("b32", "u32"),
+    "l": ("b64", "u64"),
+    "f": ("f32", "f32"),
+    "d": ("f64", "f64"),
+}
+PTX_HEADER = ".version 8.5\n.target sm_90\n.address_size 64\n"
+
+
+def ptx_source(case: Case) -> str:
+    """The same kernel as PTX text, for machines without a CUDA compiler."""
+    kinds = [*case.results, *case.sources]
+    count = len(case.results)
+    declared, loads, stores = [], [], []
+    asm = case.asm
+    for number in range(len(kinds) - 1, -1, -1):
+        asm = asm.replace(f"%{number}", f"v{number}")
+    for number, kind in enumerate(kinds):
+        register, memory = _REGISTERS[C_TYPES[kind][1]]
+        size = np.dtype(C_TYPES[kind][2]).itemsize
+        declared.append(f"  .reg .{register} v{number};")
+        place = number - count if number >= count else number + len(case.sources)
+        address = (f"  ld.param.u64 %rd1, [p{place}];\n  cvta.to.global.u64 %rd1, %rd1;\n"
+                   f"  mad.wide.u32 %rd1, %r4, {size}, %rd1;\n")  # fmt: skip
+        if number < count:
+            stores.append(f"{address}  st.global.{memory} [%rd1], v{number};")
+        else:
+            loads.append(f"{address}  ld.global.{memory} v{number}, [%rd1];")
+    parameters = ", ".join(f".param .u64 p{i}" for i in range(len(kinds)))
+    body = "\n".join(
+        [*declared, "  .reg .b32 %r<5>;", "  .reg .b64 %rd<2>;", "  mov.u32 %r1, %ctaid.x;",
+         "  mov.u32 %r2, %ntid.x;", "  mov.u32 %r3, %tid.x;", "  mad.lo.s32 %r4, %r1, %r2, %r3;",
+         *loads, "  " + asm, *stores, "  ret;"]
+    )  # fmt: skip
+    return f".visible .entry {case.name}({parameters})\n{{\n{body}\n}}\n"

@@ -61,3 +61,27 @@ def test_aos_to_soa(device: Any, dtype: str) -> None:
         y = kernel(x)
         assert y.dtype == x.dtype
         assert np.array_equal(y.reshape(3, n), x.reshape(n, 3).T)
+
+
+@pytest.mark.parametrize("device", HOST_DEVICES)
+def test_convolution_with_constant_weights(device: Any) -> None:
+    require(device)
+    kernel = runtime.load(samples.convolution(), device)
+    weights = np.array([0.5, 2, -1], np.float32)
+    for n in (4, 8, 256, 260, 1000):
+        x = random(n)
+        y = kernel(x, weights)
+        expected = sum(w * np.roll(x, 1 - d) for d, w in enumerate(weights))
+        np.testing.assert_allclose(y, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("device", HOST_DEVICES)
+def test_warps_that_branch_by_themselves(device: Any) -> None:
+    require(device)
+    kernel = samples.warp_branch()
+    results = []
+    for each in ("simulator", device):
+        y = np.zeros(64, np.int32)
+        runtime.load(kernel, each)(y)
+        results.append(y.tolist())
+    assert results[0] == results[1]

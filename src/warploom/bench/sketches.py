@@ -1,7 +1,7 @@
 """The sketches of the Swizzleflow paper's section 5, written as text from their shapes and holes.
 
-Level 1 is the grammar without groups and without constants in conditions, level 2 adds the constants,
-level 3 the groups.
+Level 1 is the grammar without groups and without constants in conditions, level 2 adds the
+constants, level 3 the groups.
 """
 
 from __future__ import annotations
@@ -39,35 +39,35 @@ def transposition(order: str, columns: int, level: int, rows: int = WARP) -> str
     return "\n".join(lines) + "\n"
 
 
-def _received(taps: int, level: int) -> list[str]:
-    shape = f"[{WARP},{taps}]"
+def _received(taps: int, level: int, lanes: int = WARP) -> list[str]:
+    shape = f"[{lanes},{taps}]"
     return [
-        f"x: [{WARP + taps - 1}] = range(0, {WARP + taps - 1})",
-        f"loaded: [{WARP},2] = load_trunc(x)",
+        f"x: [{lanes + taps - 1}] = range(0, {lanes + taps - 1})",
+        f"loaded: [{lanes},2] = load_trunc(x)",
         f"to_send: {shape} = ?{_condition(level, 'reg_select')}(loaded)",
         f"received_1: {shape} = ?{_swizzle(level, 'col_xforms')}(to_send)",
         f"received: {shape} = ?{_swizzle(level, 'col_rots')}(received_1)",
     ]
 
 
-def stencil_1d(taps: int, level: int) -> str:
-    lines = _received(taps, level)
+def stencil_1d(taps: int, level: int, lanes: int = WARP) -> str:
+    lines = _received(taps, level, lanes)
     keep = _condition(level, "cond_keep")
-    lines.append(f"out: [{WARP}] = fold ?{keep}{{fold_len={taps}}}(received)")
-    lines.append(f"goal: [{WARP}] conv{{k={taps}}}")
+    lines.append(f"out: [{lanes}] = fold ?{keep}{{fold_len={taps}}}(received)")
+    lines.append(f"goal: [{lanes}] conv{{k={taps}}}")
     return "\n".join(lines) + "\n"
 
 
-def convolution_1d(taps: int, level: int) -> str:
-    first = WARP + taps - 1
+def convolution_1d(taps: int, level: int, lanes: int = WARP) -> str:
+    first = lanes + taps - 1
     keep = _condition(level, "cond_keep")
     lines = [
-        *_received(taps, level),
+        *_received(taps, level, lanes),
         f"w: [{taps}] = range({first}, {first + taps})",
-        f"weights: [{WARP},{taps}] = broadcast(w)",
-        f"products: [{WARP},{taps}] = * stack{{fold_len=2}}(received, weights)",
-        f"out: [{WARP}] = + ?{keep}{{fold_len={taps}}}(products)",
-        f"goal: [{WARP}] weight_conv{{k={taps}}}",
+        f"weights: [{lanes},{taps}] = broadcast(w)",
+        f"products: [{lanes},{taps}] = * stack{{fold_len=2}}(received, weights)",
+        f"out: [{lanes}] = + ?{keep}{{fold_len={taps}}}(products)",
+        f"goal: [{lanes}] weight_conv{{k={taps}}}",
     ]
     return "\n".join(lines) + "\n"
 
@@ -149,7 +149,8 @@ def multiplication_narrow(level: int, width: int = 4) -> str:
 
 def _duplicated(name: str, order: str) -> list[str]:
     """A definition that copies [4,4,2] to [4,4,4], taking halves in the given order."""
-    rows = ", ".join(f"(0, ({i}, {j}, {half}))" for i in range(4) for j in range(4) for half in order)
+    cells = [(i, j, half) for i in range(4) for j in range(4) for half in order]
+    rows = ", ".join(f"(0, ({i}, {j}, {half}))" for i, j, half in cells)
     return [f"define {name}([4,4,2]) -> [4,4,4] = [{rows}]"]
 
 
@@ -202,37 +203,41 @@ def multiplication_shared(level: int) -> str:
     return "\n".join([*lines, *_multiply_pairs(level)]) + "\n"
 
 
-def _gaussian_goal() -> str:
-    """Sixteen three-tap sums with weights 18, 19, 18; output lane*2 + half, as the sketch stores it."""
-    outputs = [half * 8 + lane for lane in range(8) for half in range(2)]
-    weights = (18, 19, 18)
+def _gaussian_goal(lanes: int = 8) -> str:
+    """Three-tap sums with weights w, w + 1, w; output lane*2 + half, as the sketch stores it."""
+    outputs = [half * lanes + lane for lane in range(lanes) for half in range(2)]
+    weights = _gaussian_weights(lanes)
     cells = [[[i + tap, weights[tap]] for tap in range(3)] for i in outputs]
-    return f"goal: [16] = fold fold {cells}"
+    return f"goal: [{2 * lanes}] = fold fold {cells}"
 
 
-def _gaussian_input() -> str:
-    values = [i if i < 18 else -1 for i in range(32)]
-    rows = [values[8 * r : 8 * r + 8] for r in range(4)]
-    return f"x: [4,8] = {rows}"
+def _gaussian_weights(lanes: int) -> list[int]:
+    return [2 * lanes + 2, 2 * lanes + 3, 2 * lanes + 2]
 
 
-def gaussian_hvx() -> str:
+def _gaussian_input(lanes: int = 8) -> str:
+    values = [i if i < 2 * lanes + 2 else -1 for i in range(4 * lanes)]
+    rows = [values[lanes * r : lanes * r + lanes] for r in range(4)]
+    return f"x: [4,{lanes}] = {rows}"
+
+
+def gaussian_hvx(lanes: int = 8) -> str:
     """A Gaussian on vector registers of eight lanes: six instructions are open."""
-    picked = list(range(32, 80))
-    lines = [f"define taps([10,8]) -> [2,3,8] = {picked}", _gaussian_input()]
+    picked = list(range(4 * lanes, 10 * lanes))
+    lines = [f"define taps([10,{lanes}]) -> [2,3,{lanes}] = {picked}", _gaussian_input(lanes)]
     before = "x"
     for number in range(1, 7):
-        lines.append(f"o{number}: [{4 + number},8] = ?hvx_2x1{{in_lim=4,fresh}}({before})")
+        lines.append(f"o{number}: [{4 + number},{lanes}] = ?hvx_2x1{{in_lim=4,fresh}}({before})")
         before = f"o{number}"
     lines += [
-        "picked: [2,3,8] = taps(o6)",
-        "by_lane: [8,2,3] = rot_idx{r=1}(picked)",
-        "w: [3] = [18, 19, 18]",
-        "weights: [8,2,3] = broadcast(w)",
-        "products: [8,2,3] = * stack{fold_len=2}(by_lane, weights)",
-        "sums: [8,2] = + reshape{fold_len=3}(products)",
-        "out: [16] = reshape(sums)",
-        _gaussian_goal(),
+        f"picked: [2,3,{lanes}] = taps(o6)",
+        f"by_lane: [{lanes},2,3] = rot_idx{{r=1}}(picked)",
+        f"w: [3] = {_gaussian_weights(lanes)}",
+        f"weights: [{lanes},2,3] = broadcast(w)",
+        f"products: [{lanes},2,3] = * stack{{fold_len=2}}(by_lane, weights)",
+        f"sums: [{lanes},2] = + reshape{{fold_len=3}}(products)",
+        f"out: [{2 * lanes}] = reshape(sums)",
+        _gaussian_goal(lanes),
     ]
     return "\n".join(lines) + "\n"
 

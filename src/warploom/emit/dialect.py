@@ -27,7 +27,11 @@ class Dialect:
     # The suffix of functions on f32 ("f" in C: fmaf, fminf).
     single: str
     infinity: str
+    # The suffix of 64-bit integer literals.
+    long: str = "ll"
     ternary_minimum: bool = False
+    # Small integers become `int` in expressions, among which overloads then cannot choose.
+    cast_small: bool = False
 
 
 _C_TYPES = {
@@ -73,6 +77,8 @@ OPENCL = Dialect(
     unroll="#pragma unroll",
     single="",
     infinity="INFINITY",
+    long="l",
+    cast_small=True,
 )
 
 C = Dialect(

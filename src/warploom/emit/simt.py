@@ -10,6 +10,7 @@ from warploom.emit.parts import Lines, comment_lines, linear_thread, used_variab
 from warploom.emit.value import CHOICE, ValuePrinter, number_text
 from warploom.errors import EmitError
 from warploom.index.ir import Expr, Var
+from warploom.index.laws import simplify
 from warploom.index.ranges import range_of
 from warploom.index.show import c_text
 from warploom.kernel.bounds import Bounds, static_bounds
@@ -209,7 +210,7 @@ class SimtPrinter:
 
 
 def plus(expr: Expr, offset: int) -> Expr:
-    return expr + offset if offset else expr
+    return simplify(expr + offset) if offset else expr
 
 
 def shifted(value: Value, offset: int) -> Cell:
@@ -218,7 +219,7 @@ def shifted(value: Value, offset: int) -> Cell:
         return value
     if not isinstance(value, Cell) or value.index is None:
         raise EmitError("an access of several elements needs a register array")
-    return Cell(value.name, value.index + offset, value.dtype)
+    return Cell(value.name, simplify(value.index + offset), value.dtype)
 
 
 def parameters(texts: Mapping[str, str]) -> str:

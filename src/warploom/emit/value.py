@@ -112,6 +112,8 @@ class ValuePrinter:
             sign = "<" if op == "min" else ">"
             return CHOICE, f"{left} {sign} {right} ? {left} : {right}"
         name = self.float_function(f"f{op}", dtype) if dtype.is_float else op
+        if self.dialect.cast_small and dtype.bytes < 4:
+            operands = tuple(Cast(dtype, each) for each in operands)
         return ATOM, f"{name}({', '.join(self.text(each) for each in operands)})"
 
     def _fma(self, operands: tuple[Value, ...], dtype: DType) -> Spelling:
@@ -136,18 +138,19 @@ def number_text(number: float, dtype: DType, dialect: Dialect) -> Spelling:
         text = str(np.float32(number) if dtype is DType.F32 else float(number))
         text += "f" if dtype is DType.F32 else ""
     else:
-        text = _integer_text(int(number), dtype)
-    return (PREFIX if text.startswith("-") else ATOM), text
+        text = _integer_text(int(number), dtype, dialect)
+    return (PREFIX if text.startswith(("-", "(")) else ATOM), text
 
 
-def _integer_text(number: int, dtype: DType) -> str:
+def _integer_text(number: int, dtype: DType, dialect: Dialect) -> str:
     match dtype:
         case DType.U32:
             return f"{number}u"
         case DType.U64:
-            return f"{number}ull"
+            return f"{number}u{dialect.long}"
         case DType.I64:
-            return f"({number + 1}ll - 1)" if number == -(2**63) else f"{number}ll"
+            lowest = number == -(2**63)  # without its sign it is too large for the type
+            return f"({number + 1}{dialect.long} - 1)" if lowest else f"{number}{dialect.long}"
         case DType.I32 if number == -(2**31):
             return f"({number + 1} - 1)"
         case _:

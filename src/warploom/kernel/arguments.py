@@ -17,8 +17,8 @@ from warploom.index.evaluate import evaluate
 from warploom.index.ir import Binary, Const, Expr, Var, variables, walk
 from warploom.index.ranges import Ranges
 from warploom.index.show import show
+from warploom.kernel.bounds import static_bounds
 from warploom.kernel.dtype import DType
-from warploom.kernel.flow import thread_variables
 from warploom.kernel.ir import ArrayParam, For, If, Kernel, Let, Param, ScalarParam, Stmt
 from warploom.kernel.traverse import exprs_of
 
@@ -207,9 +207,7 @@ def _grid(kernel: Kernel, integers: Mapping[str, int]) -> tuple[int, int, int]:
 
 def check_indices(kernel: Kernel, binding: Binding) -> None:
     """Raises DeviceError if some index expression may leave 32 bits in this launch."""
-    bounds: dict[str, tuple[int, int]] = {
-        name: (int(each.min()), int(each.max())) for name, each in thread_variables(kernel).items()
-    }
+    bounds = static_bounds(kernel)
     for name, size in zip(("block_x", "block_y", "block_z"), binding.grid, strict=True):
         bounds[name] = (0, size - 1)
     bounds |= {n: (v, v) for n, v in binding.scalars.items() if isinstance(v, int)}

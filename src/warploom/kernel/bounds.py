@@ -1,4 +1,4 @@
-"""Between which values the index variables of a kernel lie, whatever the launch.
+"""The values of the built-in index variables, and between which bounds all of them lie.
 
 Arrays are never empty, so a scalar that is an array's size is at least 1; other facts about
 scalars come from the kernel's requirements.
@@ -8,14 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+import numpy.typing as npt
+
 from warploom.index.ir import Binary, Const, Expr, Var
 from warploom.kernel.dtype import DType
-from warploom.kernel.flow import thread_variables
 from warploom.kernel.ir import Kernel
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 
 Bounds = dict[str, tuple[int, int]]
+
+
+def thread_variables(kernel: Kernel) -> dict[str, npt.NDArray[np.int64]]:
+    """The value of each built-in thread variable in every thread of a block."""
+    thread = np.arange(kernel.threads, dtype=np.int64)
+    x, y, _ = kernel.block
+    return {
+        "thread": thread,
+        "thread_x": thread % x,
+        "thread_y": thread // x % y,
+        "thread_z": thread // (x * y),
+        "lane": thread % kernel.warp_size,
+        "warp": thread // kernel.warp_size,
+    }
 
 
 def static_bounds(kernel: Kernel) -> Bounds:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import TypeAlias
+
+import numpy as np
 
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, variables
@@ -27,6 +30,7 @@ from warploom.kernel.ir import (
     Kernel,
     Let,
     Load,
+    Number,
     Operation,
     Registers,
     ScalarParam,
@@ -61,6 +65,7 @@ RESERVED = BUILT_IN | frozenset(
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 
 
+@lru_cache(maxsize=64)  # every stage asks, most ask again
 def check(kernel: Kernel) -> None:
     """Raises CheckError unless the kernel is well formed."""
     _check_shape(kernel)
@@ -156,6 +161,8 @@ def _check_body(
 
 
 def _check_declared_size(stmt: Let | Registers | Shared) -> None:
+    if isinstance(stmt, Registers) and stmt.initial is not None:
+        check_number(stmt.initial, stmt.dtype)
     if not isinstance(stmt, Let) and stmt.size is not None and stmt.size < 1:
         raise CheckError(f"the array '{stmt.name}' has {stmt.size} elements, not at least 1")
 
@@ -256,12 +263,23 @@ def check_value(value: Value, scope: Mapping[str, Declaration]) -> None:
                         _check_cell(part, array.dtype, 1)
                     case _:
                         raise CheckError(f"'{name}' is no register or number that is known here")
+            case Number(number, dtype):
+                check_number(number, dtype)
             case Operation():
                 _check_operation(part)
             case Choose(_, then, otherwise):
                 _same(dtype_of(then), dtype_of(otherwise), "a select")
             case _:
                 pass
+
+
+def check_number(number: float, dtype: DType) -> None:
+    """A constant must be a number of its type."""
+    if dtype.is_float:
+        return
+    bounds = np.iinfo(dtype.numpy)
+    if number != int(number) or not bounds.min <= number <= bounds.max:
+        raise CheckError(f"{number} is no {dtype!r}")
 
 
 def _check_operation(value: Operation) -> None:

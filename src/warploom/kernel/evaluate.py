@@ -21,8 +21,8 @@ from warploom.index.evaluate import evaluate as evaluate_index
 from warploom.index.ir import Expr, operations
 from warploom.kernel.arguments import Binding, bind, describe_numpy
 from warploom.kernel.arithmetic import Numbers, apply, convert
+from warploom.kernel.bounds import thread_variables
 from warploom.kernel.dtype import DType
-from warploom.kernel.flow import thread_variables
 from warploom.kernel.ir import (
     Assign,
     Barrier,
@@ -393,6 +393,10 @@ class Batch:
     def _source_lane(self, stmt: Shuffle, active: Mask) -> Ints:
         width = self.kernel.warp_size
         own, by = self.spread(self.env["lane"]), self.spread(self.index(stmt.lane, active))
+        if stmt.mode != "idx":
+            strange = active & ((by < 0) | (by >= width))
+            if strange.any():
+                self._fail(f"a shuffle '{stmt.mode}' is not within 0 to {width - 1}", by, strange)
         match stmt.mode:
             case "idx":
                 return by % width

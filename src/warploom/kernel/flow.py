@@ -20,6 +20,7 @@ from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, fold_up, substitute, variables
 from warploom.index.laws import simplify
 from warploom.index.ranges import range_of
+from warploom.kernel.bounds import static_bounds, thread_variables
 from warploom.kernel.ir import (
     ArrayParam,
     Barrier,
@@ -40,7 +41,6 @@ from warploom.kernel.ir import (
 from warploom.kernel.traverse import target_of, values_of
 
 MAX_STEPS = 200_000
-_BIG = 2**31 - 1
 
 Place = tuple[str, int | None]
 
@@ -51,20 +51,6 @@ class Level(IntEnum):
     BLOCK = 0
     WARP = 1
     NOBODY = 2
-
-
-def thread_variables(kernel: Kernel) -> dict[str, npt.NDArray[np.int64]]:
-    """The value of each built-in thread variable in every thread of a block."""
-    thread = np.arange(kernel.threads, dtype=np.int64)
-    x, y, _ = kernel.block
-    return {
-        "thread": thread,
-        "thread_x": thread % x,
-        "thread_y": thread // x % y,
-        "thread_z": thread // (x * y),
-        "lane": thread % kernel.warp_size,
-        "warp": thread // kernel.warp_size,
-    }
 
 
 def level_of(expr: Expr, kernel: Kernel, lets: Mapping[str, Expr]) -> Level:
@@ -288,10 +274,8 @@ def _active(
 
 
 def _bounds(state: _State, walk_: _Walk) -> dict[str, tuple[int, int]]:
-    bounds = {name: (int(each.min()), int(each.max())) for name, each in walk_.threads.items()}
-    bounds |= dict.fromkeys(("block_x", "block_y", "block_z"), (0, _BIG))
-    bounds |= {each.name: (-_BIG, _BIG) for each in walk_.kernel.scalars}
-    return bounds | {name: (count, count) for name, count in state.counts.items()}
+    counts = {name: (count, count) for name, count in state.counts.items()}
+    return static_bounds(walk_.kernel) | counts
 
 
 def _counts_text(state: _State) -> str:

@@ -1,90 +1,56 @@
-"""What a memory access costs a machine: sectors of 32 bytes, bank conflicts; and running totals.
-
-Both evaluators (kernels and PTX) give the warp and the byte address of every active lane.
-"""
+"""Running totals of a launch, and the layout in which accesses are counted: one row per warp."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from warploom.machine.banks import BankUse, bank_use
+from warploom.machine.coalesce import Traffic, traffic
 
-SECTOR = 32
-BANKS = 32
-BANK_BYTES = 4
+Ints = npt.NDArray[np.int64]
+WARP = 32
 
 
 @dataclass(slots=True)
 class Counters:
-    """Totals over a launch. A request is one instruction of one warp."""
+    """Totals over a launch. A request is one memory instruction of one warp."""
 
-    global_load_requests: int = 0
-    global_load_sectors: int = 0
-    global_store_requests: int = 0
-    global_store_sectors: int = 0
-    shared_requests: int = 0
-    bank_conflicts: int = 0
-    shuffles: int = 0
-    divergent_branches: int = 0
-    barriers: int = 0
-    atomics: int = 0
+    global_loads: Traffic = field(default_factory=Traffic)
+    global_stores: Traffic = field(default_factory=Traffic)
+    shared: BankUse = field(default_factory=BankUse)
+    shuffles: int = 0  # by warps
+    divergent_branches: int = 0  # by warps
+    barriers: int = 0  # by blocks
+    atomics: int = 0  # by threads
+
+    def count_global(self, warp: Ints, lane: Ints, address: Ints, width: int, write: bool) -> None:
+        rows, active = by_warp(warp, lane, address)
+        if write:
+            self.global_stores += traffic(rows, width, active)
+        else:
+            self.global_loads += traffic(rows, width, active)
+
+    def count_shared(self, warp: Ints, lane: Ints, address: Ints, width: int) -> None:
+        rows, active = by_warp(warp, lane, address)
+        self.shared += bank_use(rows, width, active)
 
 
-def sectors(warp: Array, address: Array, width: int) -> int:
-    """Different 32-byte pieces touched, summed over warps.
+def by_warp(warp: Ints, lane: Ints, address: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Addresses of single lanes as rows of 32, and which lanes take part; idle warps are left out.
 
-    >>> lane = np.arange(32)
-    >>> sectors(lane * 0, lane * 4, 4), sectors(lane * 0, lane * 8, 4)
-    (4, 8)
+    >>> rows, active = by_warp(np.array([7, 7]), np.array([0, 3]), np.array([64, 96]))
+    >>> rows.shape, np.flatnonzero(active[0]).tolist()
+    ((1, 32), [0, 3])
     """
-    first = address.astype(np.int64) // SECTOR
-    last = (address.astype(np.int64) + width - 1) // SECTOR
-    total = 0
-    pairs = [np.stack([warp, first])]
-    if not np.array_equal(first, last):  # an access that is not aligned to its size
-        pairs.append(np.stack([warp, last]))
-    keys = np.concatenate(pairs, axis=1)
-    total += _count_pairs(keys[0], keys[1])
-    return total
-
-
-def _count_pairs(first: Array, second: Array) -> int:
-    if first.size == 0:
-        return 0
-    order = np.lexsort((second, first))
-    a, b = first[order], second[order]
-    return 1 + int(np.count_nonzero((a[1:] != a[:-1]) | (b[1:] != b[:-1])))
-
-
-def requests(warp: Array) -> int:
-    """How many warps take part in an access."""
-    return int(np.unique(warp).size)
-
-
-def bank_conflicts(warp: Array, lane: Array, address: Array, width: int) -> int:
-    """Extra rounds through 32 banks of 4 bytes; lanes that read the same word share it.
-
-    8-byte accesses go in two half warps, 16-byte accesses in four quarters.
-
-    >>> lane = np.arange(32)
-    >>> bank_conflicts(lane * 0, lane, lane * 4, 4), bank_conflicts(lane * 0, lane, lane * 128, 4)
-    (0, 31)
-    """
-    words = max(1, width // BANK_BYTES)
-    phase = warp.astype(np.int64) * words + lane.astype(np.int64) * words // 32
-    first = address.astype(np.int64) // BANK_BYTES
-    word = (first[:, None] + np.arange(words)).reshape(-1)
-    phase = np.repeat(phase, words)
-    order = np.lexsort((word, phase))
-    phase, word = phase[order], word[order]
-    fresh = np.ones(phase.size, bool)
-    fresh[1:] = (phase[1:] != phase[:-1]) | (word[1:] != word[:-1])
-    phase, word = phase[fresh], word[fresh]
-    _, phase = np.unique(phase, return_inverse=True)
-    load = np.bincount(phase * BANKS + word % BANKS, minlength=BANKS)
-    load = np.pad(load, (0, -load.size % BANKS)).reshape(-1, BANKS)
-    return int((load.max(axis=1) - 1).clip(0).sum())
+    fresh = np.ones(warp.size, bool)
+    fresh[1:] = warp[1:] != warp[:-1]
+    row = np.cumsum(fresh) - 1
+    count = int(row[-1]) + 1 if row.size else 0
+    rows = np.zeros((count, WARP), np.int64)
+    active = np.zeros((count, WARP), bool)
+    rows[row, lane] = address
+    active[row, lane] = True
+    return rows, active

@@ -39,7 +39,7 @@ class _Level:
         self.group = group
         self.low = np.full(cells, _NOBODY_LOW, dtype=np.int64)
         self.high = np.full(cells, _NOBODY_HIGH, dtype=np.int64)
-        self.epoch = np.zeros(cells, dtype=np.int64)
+        self.epoch = np.zeros(cells, dtype=np.int32)
 
     def add(self, cells: Ints, threads: Ints, epochs: Ints) -> None:
         stale = cells[self.epoch[cells] != epochs]
@@ -49,13 +49,17 @@ class _Level:
         np.minimum.at(self.low, cells, threads)
         np.maximum.at(self.high, cells, threads)
 
-    def strangers(self, cells: Ints, threads: Ints, epochs: Ints) -> Ints:
-        """For each access a thread of another group that came before it, or -1."""
-        own = threads // self.group
+    def stranger(self, cells: Ints, threads: Ints, epochs: Ints) -> tuple[int, int] | None:
+        """The first access (by position) that a thread of another group came before, and it."""
         low, high = self.low[cells], self.high[cells]
-        known = (self.epoch[cells] == epochs) & (high >= 0)
+        at = np.flatnonzero((low != threads) | (high != threads))
+        if not len(at):  # the common case: nobody else was there
+            return None
+        low, high, own = low[at], high[at], threads[at] // self.group
+        known = (self.epoch[cells[at]] == epochs[at]) & (high >= 0)
         other = np.where(low // self.group != own, low, high)
-        return np.where(known & (other // self.group != own), other, -1)
+        found = np.flatnonzero(known & (other // self.group != own))
+        return (int(at[found[0]]), int(other[found[0]])) if len(found) else None
 
 
 class Epochs:
@@ -66,14 +70,17 @@ class Epochs:
     """
 
     def __init__(self, cells: int, block_threads: int, warp_size: int) -> None:
-        groups = (block_threads, warp_size, 1)
-        self._readers = [_Level(cells, group) for group in groups]
-        self._writers = [_Level(cells, group) for group in groups]
+        self._cells = cells
+        self._groups = (block_threads, warp_size, 1)
+        # Made at the first read or write: many arrays see only one of the two.
+        self._readers: list[_Level] = []
+        self._writers: list[_Level] = []
 
     def read(
         self, cells: Ints, threads: Ints, block_epochs: Ints, warp_epochs: Ints
     ) -> Race | None:
         """Notes that each thread reads its cell; the first race this makes, if any."""
+        self._readers = self._readers or self._levels()
         stamps = (np.zeros_like(cells), block_epochs, warp_epochs)
         _add(self._readers, cells, threads, stamps)
         return _race(self._writers, cells, threads, stamps, "read and write")
@@ -82,11 +89,15 @@ class Epochs:
         self, cells: Ints, threads: Ints, block_epochs: Ints, warp_epochs: Ints
     ) -> Race | None:
         """Notes that each thread writes its cell; the first race this makes, if any."""
+        self._writers = self._writers or self._levels()
         stamps = (np.zeros_like(cells), block_epochs, warp_epochs)
         _add(self._writers, cells, threads, stamps)
         return _race(self._writers, cells, threads, stamps, "write and write") or _race(
             self._readers, cells, threads, stamps, "read and write"
         )
+
+    def _levels(self) -> list[_Level]:
+        return [_Level(self._cells, group) for group in self._groups]
 
 
 def _add(levels: list[_Level], cells: Ints, threads: Ints, stamps: tuple[Ints, ...]) -> None:
@@ -101,10 +112,9 @@ def _race(
     stamps: tuple[Ints, ...],
     kind: Literal["write and write", "read and write"],
 ) -> Race | None:
-    for level, epochs in zip(levels, stamps, strict=True):
-        others = level.strangers(cells, threads, epochs)
-        found = np.flatnonzero(others >= 0)
-        if len(found):
-            at = int(found[0])
-            return Race(int(cells[at]), int(others[at]), int(threads[at]), kind)
+    for level, epochs in zip(levels, stamps, strict=False):  # no levels: nothing happened yet
+        found = level.stranger(cells, threads, epochs)
+        if found is not None:
+            at, other = found
+            return Race(int(cells[at]), other, int(threads[at]), kind)
     return None

@@ -22,7 +22,7 @@ GAP = 1 << 16  # bytes that belong to nobody between two allocations
 
 
 @dataclass(frozen=True, slots=True)
-class Fault(Exception):
+class Fault(Exception):  # noqa: N818 - never leaves the evaluators, which make errors of it
     """An access that must not happen: `position` counts within the addresses given."""
 
     what: str
@@ -65,7 +65,7 @@ class Region:
         """Distances from the base as unsigned numbers: below the base becomes very large."""
         if self.base == 0:
             return address.astype(np.uint64) if address.dtype.itemsize < 8 else address
-        return address - np.uint64(self.base)
+        return np.subtract(address, np.uint64(self.base))
 
 
 class Memory:
@@ -88,9 +88,11 @@ class Memory:
         return tuple(self._regions)
 
     def find(self, address: int) -> Region | None:
-        """The allocation that holds an address, or the nearest one below it."""
-        place = bisect_right(self._bases, address) - 1
-        return self._regions[place] if place >= 0 else None
+        """The allocation that holds an address, or the one nearest to it."""
+        above = bisect_right(self._bases, address)
+        if above and address < self._bases[above - 1] + self._regions[above - 1].size + GAP // 2:
+            return self._regions[above - 1]
+        return self._regions[min(above, len(self._regions) - 1)] if self._regions else None
 
 
 def check(region: Region, offset: Array, width: int, active: Array | None) -> Array:
@@ -103,8 +105,7 @@ def check(region: Region, offset: Array, width: int, active: Array | None) -> Ar
     good = limit >= 0 and int(offset.max()) <= limit
     if not good or int(np.bitwise_or.reduce(offset)) & mask:
         offset = _check_slowly(region, offset, width, active)
-    index = (offset >> np.uint64(mask.bit_length())).view(np.int64)
-    return index
+    return (offset >> np.uint64(mask.bit_length())).view(np.int64)
 
 
 def _check_slowly(region: Region, offset: Array, width: int, active: Array | None) -> Array:
@@ -128,16 +129,15 @@ def _check_slowly(region: Region, offset: Array, width: int, active: Array | Non
 def _outside(region: Region, offset: int, width: int) -> str:
     where = offset - (1 << 64) if offset >= 1 << 63 else offset
     side = f"{-where} bytes before" if where < 0 else f"{where} bytes into"
-    return (
-        f"out-of-bounds access of {width} bytes, {side} {region.name} ({region.size} bytes)"
-    )
+    return f"out-of-bounds access of {width} bytes, {side} {region.name} ({region.size} bytes)"
 
 
-def place(region: Region, index: Array, width: int, owner: Array | None) -> Array:
-    """Index into the region's whole data; `owner` is the origin (bytes) per access."""
+def place(index: Array, width: int, owner: Array | None) -> Array:
+    """Index into a region's whole data; `owner` is the origin (bytes) per access."""
     if owner is None:
         return index
-    return index + (owner >> (width - 1).bit_length())
+    moved: Array = index + (owner >> (width - 1).bit_length())
+    return moved
 
 
 def first_unwritten(region: Region, index: Array, dtype: DType, active: Array | None) -> int | None:

@@ -24,6 +24,7 @@ SPACES = (".reg", ".param", ".shared", ".local", ".const", ".global", ".sreg", "
 _VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
 _ZERO = Immediate("0", 0, Spelling.INTEGER)
 _PLAIN_LIST = re.compile(r"\s*\{([\s\d,]+)\}\s*(?=;)")
+MOST_VARIABLES = 1 << 16
 LARGEST_ARRAY = 1 << 40  # bytes; keeps the arithmetic on hostile sizes small
 
 
@@ -103,9 +104,12 @@ def read_variables(cursor: Cursor, linkage: tuple[str, ...], start: int) -> list
     found: list[tuple[str, tuple[int, ...], tuple[Operand, ...] | None]] = []
     while True:
         name = cursor.expect_kind("name", "a name").text
-        sizes = _read_sizes(cursor)
-        initial = _read_initial(cursor, sizes) if cursor.accept("=") else None
-        found.append((name, sizes, initial))
+        if cursor.accept("<"):  # `%P<2>` declares %P0 and %P1
+            found += [(f"{name}{number}", (), None) for number in range(_read_count(cursor))]
+        else:
+            sizes = _read_sizes(cursor)
+            initial = _read_initial(cursor, sizes) if cursor.accept("=") else None
+            found.append((name, sizes, initial))
         if not cursor.accept(","):
             break
     end = cursor.expect(";").end
@@ -113,6 +117,15 @@ def read_variables(cursor: Cursor, linkage: tuple[str, ...], start: int) -> list
         _variable(header, name, sizes, linkage, initial, start, end)
         for name, sizes, initial in found
     ]
+
+
+def _read_count(cursor: Cursor) -> int:
+    token = cursor.ahead
+    count = cursor.integer("a count of variables")
+    if count > MOST_VARIABLES:
+        raise cursor.error("too many variables", token)
+    cursor.expect(">")
+    return count
 
 
 def read_parameters(cursor: Cursor) -> tuple[Variable, ...]:

@@ -152,23 +152,20 @@ def loop_order(successors: Sequence[Sequence[int]]) -> list[int]:
         if len(nodes) == 1:
             order.append(nodes[0])
             continue
-        inside = set(nodes)
-        cut = headers or frozenset()
-        parts = _components(
-            nodes, lambda n, i=inside, c=cut: [s for s in successors[n] if s in i and s not in c]
-        )
-        # `_components` yields sinks first; the work list is taken from its end, so keep sinks first.
-        for part in parts:
-            work.append((part, frozenset({_entry(part, successors, len(successors))})))
+        kept = set(nodes) - (headers or frozenset())
+        inner = {n: [s for s in successors[n] if s in kept] for n in nodes}
+        parts = _components(nodes, inner.__getitem__)
+        # Parts come sinks first, and the work list is taken from its end.
+        work += [(part, frozenset({_entry(part, successors)})) for part in parts]
     rank = [0] * len(successors)
     for place, node in enumerate(order):
         rank[node] = place
     return rank
 
 
-def _entry(part: list[int], successors: Sequence[Sequence[int]], total: int) -> int:
+def _entry(part: list[int], successors: Sequence[Sequence[int]]) -> int:
     """The first node in text order that is entered from before it, else the first of all."""
-    if len(part) == 1 or total == 0:
+    if len(part) == 1:
         return part[0]
     inside = set(part)
     outer = [s for n in range(min(part)) for s in successors[n] if s in inside]

@@ -76,11 +76,12 @@ def number(text: str) -> Immediate | None:
     match = _NUMBER.fullmatch(text)
     if match is None:
         return None
+    digits = text[2:]
     match match.lastgroup:
         case "single":
-            return Immediate(text, int(text[2:], 16), Spelling.SINGLE)
+            return Immediate(text, int(digits, 16), Spelling.SINGLE)
         case "double":
-            return Immediate(text, int(text[2:], 16), Spelling.DOUBLE)
+            return Immediate(text, int(digits, 16), Spelling.DOUBLE)
         case "hex":
             return Immediate(text, int(match.group("hex"), 16), Spelling.INTEGER)
         case "bin":

@@ -13,16 +13,20 @@ _CLUSTER = tuple(
     for name in ("%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid")
     for axis in "xyz"
 )
+_PLAIN = """%laneid %warpid %nwarpid %smid %nsmid %gridid %clock %clock_hi %clock64 %globaltimer
+    %globaltimer_lo %globaltimer_hi %is_explicit_cluster %cluster_ctarank %cluster_nctarank
+    %current_graph_exec %total_smem_size %aggr_smem_size %dynamic_smem_size
+    %reserved_smem_offset_begin %reserved_smem_offset_end %reserved_smem_offset_cap
+    %reserved_smem_offset_0 %reserved_smem_offset_1"""
 SPECIAL = frozenset(
-    (*_AXES, *_CLUSTER, "%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid")
-    + tuple(f"%lanemask_{relation}" for relation in ("eq", "le", "lt", "ge", "gt"))
-    + ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi")
-    + ("%is_explicit_cluster", "%cluster_ctarank", "%cluster_nctarank", "%current_graph_exec")
-    + ("%total_smem_size", "%aggr_smem_size", "%dynamic_smem_size")
-    + ("%reserved_smem_offset_begin", "%reserved_smem_offset_end", "%reserved_smem_offset_cap")
-    + tuple(f"%reserved_smem_offset_{n}" for n in (0, 1))
-    + tuple(f"%pm{n}{suffix}" for n in range(8) for suffix in ("", "_64"))
-    + tuple(f"%envreg{n}" for n in range(32))
+    (
+        *_AXES,
+        *_CLUSTER,
+        *_PLAIN.split(),
+        *(f"%lanemask_{relation}" for relation in ("eq", "le", "lt", "ge", "gt")),
+        *(f"%pm{n}{suffix}" for n in range(8) for suffix in ("", "_64")),
+        *(f"%envreg{n}" for n in range(32)),
+    )
 )
 _COMPONENTS = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
 _TRAILING_DIGITS = re.compile(r"\d+\Z")

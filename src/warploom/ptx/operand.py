@@ -174,10 +174,10 @@ def _read_list(cursor: Cursor, names: Names, close: str, depth: int) -> tuple[Op
 
 
 def _read_address(cursor: Cursor, names: Names, depth: int) -> Address:
-    base = read_operand(cursor, names, depth + 1)
+    base: Operand = read_operand(cursor, names, depth + 1)
     offset = 0
     if isinstance(base, Offset):
-        base, offset = base.base, base.offset
+        offset, base = base.offset, base.base
     elif isinstance(base, Immediate) and (distance := read_offset(cursor)) is not None:
         offset = distance
     more: list[Operand] = []

@@ -190,13 +190,12 @@ class _BodyReader:
         """Adds an instruction from its match; False where the text needs the cursor."""
         negated, guard, name, _, text, _, tail = match.groups()
         text = text if text is not None else tail
-        operands: tuple[Operand, ...] | None = ()
+        operands: tuple[Operand, ...] = ()
         if text and not text.isspace():
-            if "{" in text or "(" in text:
+            found = None if "{" in text or "(" in text else usual_operands(text, self.names)
+            if found is None:
                 return False
-            operands = usual_operands(text, self.names)
-            if operands is None:
-                return False
+            operands = found
         predicate = self._predicate(guard, match.start(2)) if guard else None
         opcode, modifiers = self._split(name)
         start, self.position = match.span()
@@ -250,9 +249,7 @@ class _BodyReader:
 
     def _add_label(self, name: str, end: int) -> None:
         if not self.names.add_label(name):
-            raise ParseError(
-                f"label '{name}' stands twice", self.text.span(self.position, end)
-            )
+            raise ParseError(f"label '{name}' stands twice", self.text.span(self.position, end))
         self.stack[-1][0].append(Label(name, self.position, end))
         self.last_label = name
         self.position = end

@@ -78,7 +78,7 @@ def show_instruction(instruction: Instruction) -> str:
     return f"{guard}{instruction.name}{' ' if operands else ''}{operands};"
 
 
-def show_operand(operand: Operand) -> str:  # noqa: C901 - one short case per kind of operand
+def show_operand(operand: Operand) -> str:
     match operand:
         case Register(name) | Special(name) | Symbol(name):
             return name

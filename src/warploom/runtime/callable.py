@@ -20,7 +20,7 @@ from warploom.kernel.check import check
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import ArrayParam, Kernel, Load, Store, walk
 from warploom.runtime.emulated import EmulatedFunction
-from warploom.runtime.gpu import GpuFunction
+from warploom.runtime.gpu import GpuFunction, Launch
 from warploom.runtime.host import HostFunction
 from warploom.runtime.opencl import OpenclFunction
 from warploom.runtime.view import View, as_number, empty_like, is_number, view
@@ -54,13 +54,8 @@ class Callable:
 
     def __call__(self, *arguments: Any, stream: Any = None, **named: int | float) -> Any:
         """Runs the kernel; the output array, or the tuple of them if there are several."""
-        given = self._with_outputs(arguments, named)
-        views = self._views(given)
-        binding = bind(self.kernel, [_describe(each) for each in views], named)
-        self._check_launch(binding)
-        device = self._where(views)
-        ordered = self._in_order(views, binding)
-        self._run(device, ordered, binding, stream)
+        ordered, launch = self._bind(self._with_outputs(arguments, named), named, stream)
+        launch()
         outputs = [
             each.owner
             for param, each in zip(self.kernel.params, ordered, strict=True)
@@ -68,15 +63,20 @@ class Callable:
         ]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def prepare(
-        self, *arguments: Any, stream: Any = None, **named: int | float
-    ) -> Function[[], None]:
+    def prepare(self, *arguments: Any, stream: Any = None, **named: int | float) -> Launch:
         """Everything checked once; the result launches again and again, for timing."""
+        return self._bind(arguments, named, stream)[1]
+
+    def _bind(
+        self, arguments: Sequence[Any], named: dict[str, int | float], stream: Any
+    ) -> tuple[list[View | int | float], Launch]:
+        """The arguments by parameter, and a launch with them."""
         views = self._views(arguments)
         binding = bind(self.kernel, [_describe(each) for each in views], named)
         self._check_launch(binding)
         device, ordered = self._where(views), self._in_order(views, binding)
-        return lambda: self._run(device, ordered, binding, stream)
+        _check_overlap(self.kernel, ordered)
+        return ordered, self._launch(device, ordered, binding, stream)
 
     # -- arguments
 
@@ -181,24 +181,26 @@ class Callable:
 
     # -- running
 
-    def _run(
+    def _launch(
         self, device: Device, ordered: list[View | int | float], binding: Binding, stream: Any
-    ) -> None:
+    ) -> Launch:
+        grid = binding.grid
         match device:
             case "cuda":
                 _check_alignment(self.kernel, ordered)
-                self._function(device, GpuFunction)(ordered, binding.grid, stream)
+                launch: Launch = self._function(device, GpuFunction).bind(ordered, grid, stream)
+                return launch
             case "opencl":
-                self._function(device, OpenclFunction)(ordered, binding.grid)
+                return lambda: self._function(device, OpenclFunction)(ordered, grid)
             case "c":
-                self._function(device, HostFunction)(ordered)
+                return lambda: self._function(device, HostFunction)(ordered)
             case "ptx":
-                self._on_copies(ordered, lambda arguments: self._emulate(arguments, binding))
+                return lambda: self._on_copies(ordered, lambda given: self._emulate(given, grid))
             case _:
-                self._on_copies(ordered, lambda arguments: run(self.kernel, arguments))
+                return lambda: self._on_copies(ordered, lambda given: run(self.kernel, given))
 
-    def _emulate(self, arguments: list[Any], binding: Binding) -> None:
-        self._function("ptx", EmulatedFunction)(arguments, binding.grid)
+    def _emulate(self, arguments: list[Any], grid: tuple[int, int, int]) -> None:
+        self._function("ptx", EmulatedFunction)(arguments, grid)
 
     def _function(self, device: Device, make: Function[[Kernel], Any]) -> Any:
         if device not in self._functions:
@@ -235,6 +237,24 @@ def _main(views: dict[str, View], inputs: Sequence[ArrayParam]) -> Any:
     """The array that outputs are made like: the first one that is not passed by value."""
     names = [each.name for each in inputs if each.space == "global"] or list(views)
     return views[names[0]].owner
+
+
+def _check_overlap(kernel: Kernel, ordered: list[View | int | float]) -> None:
+    """An output may share memory with another array only if neither is declared restrict."""
+    arrays = [
+        (param, each)
+        for param, each in zip(kernel.params, ordered, strict=True)
+        if isinstance(each, View) and isinstance(param, ArrayParam)
+    ]
+    for param, each in arrays:
+        for other, there in arrays:
+            if param.const or other is param or not (param.restrict or other.restrict):
+                continue
+            if each.pointer < there.end and there.pointer < each.end:
+                raise DeviceError(
+                    f"'{param.name}' is written and shares memory with '{other.name}'",
+                    advice="give the output its own array",
+                )
 
 
 def _check_alignment(kernel: Kernel, ordered: list[View | int | float]) -> None:

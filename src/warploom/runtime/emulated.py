@@ -9,7 +9,8 @@ import numpy as np
 
 from warploom.emit.cuda import cuda
 from warploom.kernel.ir import ArrayParam, Kernel
-from warploom import ptx
+from warploom.ptx import Report
+from warploom.ptx import load as load_ptx
 from warploom.runtime.compile import DEFAULT_ARCH, compile_cuda
 
 Grid = tuple[int, int, int]
@@ -22,14 +23,14 @@ class EmulatedFunction:
         self.kernel = kernel
         self.text = cuda(kernel)
         self.ptx = compile_cuda(self.text, arch).text
-        self._function = ptx.load(self.ptx).kernel(kernel.name)
+        self._function = load_ptx(self.ptx).kernel(kernel.name)
 
-    def __call__(self, arguments: Sequence[Any], grid: Grid) -> None:
+    def __call__(self, arguments: Sequence[Any], grid: Grid) -> Report:
         """NumPy arrays and numbers in the order of the parameters, already checked."""
         packed = [
             _pack(param, given) for param, given in zip(self.kernel.params, arguments, strict=True)
         ]
-        self._function.launch(grid, self.kernel.block, packed)
+        return self._function.launch(grid, self.kernel.block, packed)
 
 
 def _pack(param: Any, given: Any) -> Any:

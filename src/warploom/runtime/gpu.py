@@ -6,8 +6,9 @@ Both ways get the same things: machine code, a function name, addresses and pack
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -24,10 +25,13 @@ Grid = tuple[int, int, int]
 Packed = int | np.generic | np.ndarray[Any, np.dtype[Any]]
 
 
-class Launcher(Protocol):
-    """A loaded function that can be launched."""
+Launch = Callable[[], object]
 
-    def launch(self, grid: Grid, block: Grid, arguments: Sequence[Packed], stream: int) -> None: ...
+
+class Launcher(Protocol):
+    """A loaded function; `bind` prepares a launch that costs little to repeat."""
+
+    def bind(self, grid: Grid, block: Grid, arguments: Sequence[Packed], stream: int) -> Launch: ...
 
 
 @dataclass(slots=True)
@@ -37,21 +41,19 @@ class _Core:
     core: Any
     function: Any
 
-    def launch(self, grid: Grid, block: Grid, arguments: Sequence[Packed], stream: int) -> None:
+    def bind(self, grid: Grid, block: Grid, arguments: Sequence[Packed], stream: int) -> Launch:
         if any(isinstance(each, np.ndarray) for each in arguments):
-            self._launch_with_structures(grid, block, arguments, stream)
-            return
+            return self._bind_with_structures(grid, block, arguments, stream)
         config = self.core.LaunchConfig(grid=grid, block=block)
-        self.core.launch(self._stream(stream), config, self.function, *arguments)
-
-    def _stream(self, stream: int) -> Any:
         if stream:
-            return self.core.Stream.from_handle(stream)
-        return self.core.Device().default_stream
+            target = self.core.Stream.from_handle(stream)
+        else:
+            target = self.core.Device().default_stream
+        return partial(self.core.launch, target, config, self.function, *arguments)
 
-    def _launch_with_structures(
+    def _bind_with_structures(
         self, grid: Grid, block: Grid, arguments: Sequence[Packed], stream: int
-    ) -> None:
+    ) -> Launch:
         # cuda.core passes no structures by value, the driver's own call does: it takes the
         # addresses of all arguments.
         driver = import_module("cuda.bindings.driver")
@@ -59,12 +61,16 @@ class _Core:
         storage = [np.ascontiguousarray(each) for each in held]
         addresses = np.array([each.ctypes.data for each in storage], dtype=np.uint64)
         handle = getattr(self.function, "handle", None) or self.function._handle
-        status, *_ = driver.cuLaunchKernel(
-            driver.CUfunction(int(handle)),
-            *grid, *block, 0, driver.CUstream(stream), addresses.ctypes.data, 0,
-        )  # fmt: skip
-        if int(status):
-            raise DeviceError(f"the launch failed: {status}")
+        function, target = driver.CUfunction(int(handle)), driver.CUstream(stream)
+
+        def launch() -> None:
+            assert len(storage) == len(addresses)  # what the addresses point to stays alive
+            where = addresses.ctypes.data
+            status, *_ = driver.cuLaunchKernel(function, *grid, *block, 0, target, where, 0)
+            if int(status):
+                raise DeviceError(f"the launch failed: {status}")
+
+        return launch
 
 
 @dataclass(slots=True)
@@ -74,9 +80,9 @@ class _Cupy:
     cupy: Any
     function: Any
 
-    def launch(self, grid: Grid, block: Grid, arguments: Sequence[Packed], stream: int) -> None:
-        with self.cupy.cuda.ExternalStream(stream) if stream else self.cupy.cuda.Stream.null:
-            self.function(grid, block, tuple(arguments))
+    def bind(self, grid: Grid, block: Grid, arguments: Sequence[Packed], stream: int) -> Launch:
+        target = self.cupy.cuda.ExternalStream(stream) if stream else self.cupy.cuda.Stream.null
+        return partial(self.function, grid, block, tuple(arguments), stream=target)
 
 
 class GpuFunction:
@@ -88,17 +94,17 @@ class GpuFunction:
         self.device = device
         self._launcher: Launcher | None = None
 
-    def __call__(
+    def bind(
         self, arguments: Sequence[View | int | float], grid: Grid, stream: Any = None
-    ) -> None:
-        """Arguments in the order of the parameters, already checked."""
+    ) -> Launch:
+        """A launch with these arguments: one per parameter, in order, already checked."""
         if self._launcher is None:
             self._launcher = load_function(self.text, self.kernel.name, self.device)
         packed = [
             _pack(param, given) for param, given in zip(self.kernel.params, arguments, strict=True)
         ]
         handle = stream_handle(stream, arguments)
-        self._launcher.launch(grid, self.kernel.block, packed, handle)
+        return self._launcher.bind(grid, self.kernel.block, packed, handle)
 
 
 def _pack(param: Any, given: View | int | float) -> Packed:

@@ -40,7 +40,7 @@ class OpenclFunction:
         self._context = cl.Context([device])
         self._queue = cl.CommandQueue(self._context)
         try:
-            program = cl.Program(self._context, self.text).build(options=["-cl-std=CL1.2"])
+            program = cl.Program(self._context, self.text).build(options=["-cl-std=CL1.2", "-w"])
         except cl.Error as error:
             raise DeviceError(f"the OpenCL text does not build:\n{error}") from None
         self._function = cl.Kernel(program, kernel.name)

@@ -37,6 +37,11 @@ class View:
     host: np.ndarray[Any, np.dtype[Any]] | None = None
 
     @property
+    def end(self) -> int:
+        """The address after the last byte, for arrays without gaps."""
+        return self.pointer + self.size * self.dtype.bytes
+
+    @property
     def described(self) -> Described:
         return Described(self.size, self.dtype, self.contiguous, self.writable)
 

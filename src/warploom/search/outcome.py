@@ -16,6 +16,7 @@ class Reason(Enum):
     MEMORY = "memory budget spent"
     INTERRUPTED = "interrupted"
     SOLVER = "the solver said unknown"
+    COUNTERPART = "no counterpart of the smaller answer is right at this size"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeviceError, Span
-from warploom.machine import counters as count
-from warploom.machine.memory import GAP, Fault, Region, check, first_unwritten, place
+from warploom.machine.memory import GAP, Fault, Memory, Region, check, first_unwritten, place
 from warploom.machine.race import Race
 from warploom.ptx.emulate.frame import Frame
 
@@ -33,6 +32,7 @@ class Site:
     width: int  # bytes of the whole access
     counted: bool  # global memory, for the sector counters
     last: Region | None = None  # the region found last, which is most often the next one
+    owner: Memory | None = None  # whose region that is: every launch has its own memory
 
     def error(self, f: Frame, message: str, thread: int) -> DeviceError:
         return DeviceError(f"{self.name}: {message}; {f.batch.where(thread)}", self.span)
@@ -57,6 +57,8 @@ def _region(f: Frame, site: Site, address: int) -> Region | None:
     if site.space == "local":
         return f.batch.local
     last = site.last
+    if site.owner is not f.batch.memory:
+        site.owner, last = f.batch.memory, None
     if last is None or not last.base <= address < last.base + last.size:
         last = site.last = f.batch.memory.find(address)
     return last
@@ -80,7 +82,7 @@ def load(f: Frame, site: Site, address: Array, dtype: DType, count_of: int) -> l
         index = check(region, region.offsets(address), site.width, active)
     except Fault:
         return _load_slowly(f, site, address, dtype, count_of)
-    index = place(region, index, site.width, _owner(f, region, packed=False))
+    index = place(index, site.width, _owner(f, region, packed=False))
     _watch(f, site, region, index, packed=False, write=False)
     out = _take(region, index, dtype, count_of)
     if region.written is not None:
@@ -107,9 +109,7 @@ def _refuse_unwritten(
             raise site.error(f, "reads shared memory that was never written", thread)
 
 
-def _load_slowly(
-    f: Frame, site: Site, address: Array, dtype: DType, count_of: int
-) -> list[Array]:
+def _load_slowly(f: Frame, site: Site, address: Array, dtype: DType, count_of: int) -> list[Array]:
     """Active threads only, in several regions if need be."""
     packed = np.broadcast_to(f.active_part(address), (f.count,))
     out = [np.zeros(f.count, dtype) for _ in range(count_of)]
@@ -128,7 +128,7 @@ def places(
         region = _region(f, site, 0)
         assert region is not None
         index = _checked(f, site, region, address, slice(None))
-        index = place(region, index, site.width, _owner(f, region, packed=True))
+        index = place(index, site.width, _owner(f, region, packed=True))
         if watched:
             _watch(f, site, region, index, packed=True, write=write)
         yield region, slice(None), index
@@ -204,22 +204,12 @@ def race_error(f: Frame, site: Site, race: Race, thread: int, write: bool) -> De
     )  # fmt: skip
 
 
-def _count(
-    f: Frame, site: Site, region: Region, threads: Array, start: Array, write: bool
-) -> None:
+def _count(f: Frame, site: Site, region: Region, threads: Array, start: Array, write: bool) -> None:
     counters = f.batch.counters
     assert counters is not None
-    warp = f.batch.warp_base[threads]
+    warp, lane = f.batch.warp_of[threads], f.batch.lane[threads]
     if site.space == "shared":
-        lane = f.batch.lane[threads]
         inside = start % max(1, region.data.size // f.batch.blocks)
-        counters.shared_requests += count.requests(warp)
-        counters.bank_conflicts += count.bank_conflicts(warp, lane, inside, site.width)
+        counters.count_shared(warp, lane, inside, site.width)
     elif site.counted:
-        requests, sectors = count.requests(warp), count.sectors(warp, start, site.width)
-        if write:
-            counters.global_store_requests += requests
-            counters.global_store_sectors += sectors
-        else:
-            counters.global_load_requests += requests
-            counters.global_load_sectors += sectors
+        counters.count_global(warp, lane, start, site.width, write)

@@ -16,9 +16,7 @@ from warploom.ptx.ir import Function, Immediate, Module, Offset, Operand, Symbol
 from warploom.ptx.types import DTYPES, size_of
 
 
-def bind(
-    module: Module, function: Function, args: Sequence[Any], memory: Memory
-) -> dict[str, int]:
+def bind(module: Module, function: Function, args: Sequence[Any], memory: Memory) -> dict[str, int]:
     """Puts arrays and the parameter bytes into memory; gives the address of each parameter."""
     parameters = function.parameters
     if len(args) != len(parameters):
@@ -48,7 +46,9 @@ def _argument(
     size = byte_size(parameter)
     what = f"argument {number} ('{parameter.name}')"
     if parameter.sizes:
-        raw = np.frombuffer(arg.tobytes() if isinstance(arg, np.ndarray | np.generic) else bytes(arg), np.uint8)
+        raw = np.frombuffer(
+            arg.tobytes() if isinstance(arg, np.ndarray | np.generic) else bytes(arg), np.uint8
+        )
         if raw.size != size:
             raise DeviceError(f"{what} needs {size} bytes, {raw.size} are given")
         return raw

@@ -31,21 +31,27 @@ _NAMES = (*_ACCUMULATED, "exch", "cas", "inc", "dec")
 
 def one_by_one(name: str, kind: str) -> Function:
     """(old, b, c) → new, for the operations that depend on the order."""
+    if name == "cas":
+        return _swap
+    two = _two_operands(name, kind)
+    return lambda old, b, _: two(old, b)
+
+
+def _swap(old: Array, expected: Array, new: Array) -> Array:
+    return np.where(old == expected, new, old)
+
+
+def _two_operands(name: str, kind: str) -> Function:
     if kind.startswith("bf16"):
-        return lambda old, b, c: r.single_to_bf16(r.bf16_to_single(old) + r.bf16_to_single(b))
+        return lambda old, b: r.single_to_bf16(r.bf16_to_single(old) + r.bf16_to_single(b))
     if name in ("min", "max") and is_float(kind):
-        return lambda old, b, c: extreme(old, b, name == "min", keep_nan=False)
+        return lambda old, b: extreme(old, b, name == "min", keep_nan=False)
     functions: dict[str, Function] = {
-        "inc": lambda old, b, c: np.where(old >= b, old.dtype.type(0), old + old.dtype.type(1)),
-        "dec": lambda old, b, c: np.where((old == 0) | (old > b), b, old - old.dtype.type(1)),
-        "cas": lambda old, b, c: np.where(old == b, c, old),
-        "exch": lambda old, b, c: b,
-        "add": lambda old, b, c: old + b,
+        "inc": lambda old, b: np.where(old >= b, 0, old + old.dtype.type(1)).astype(old.dtype),
+        "dec": lambda old, b: np.where((old == 0) | (old > b), b, old - old.dtype.type(1)),
+        "exch": lambda _, b: b,
     }
-    if name in functions:
-        return functions[name]
-    ufunc = _ACCUMULATED[name]
-    return lambda old, b, c: ufunc(old, b)
+    return functions[name] if name in functions else _ACCUMULATED[name]
 
 
 def compile_atomic(ctx: Context, ins: Instruction) -> Step:

@@ -47,7 +47,9 @@ def shift(ctx: Context, ins: Instruction) -> Step:
         fixed = dtype.type(min(amount.value & 0xFFFFFFFF, int(most)))
         store, (a,) = parts(ctx, ins, kind, kind)
         return lambda f: store(f, fn(a(f), fixed))
-    return mixed(ctx, ins, kind, (kind, "u32"), lambda a, b: fn(a, np.minimum(b, most).astype(dtype)))
+    return mixed(
+        ctx, ins, kind, (kind, "u32"), lambda a, b: fn(a, np.minimum(b, most).astype(dtype))
+    )
 
 
 def funnel(ctx: Context, ins: Instruction) -> Step:
@@ -210,6 +212,7 @@ def brev(ctx: Context, ins: Instruction) -> Step:
 
 def fns(ctx: Context, ins: Instruction) -> Step:
     """The n-th set bit from a base, upwards or downwards; all ones where there is none."""
+
     def fn(mask: Array, base: Array, offset: Array) -> Array:
         mask, base, offset = np.broadcast_arrays(mask, base, offset)
         bits = (mask[:, None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
@@ -243,10 +246,10 @@ def prmt(ctx: Context, ins: Instruction) -> Step:
     mode = next((m for m in ins.modifiers if m in _MODES), None)
     if mode is None:
         return ternary(ctx, ins, "u32", permute_bytes)
-    nibbles = np.array([sum(b << 4 * i for i, b in enumerate(row)) for row in _MODES[mode]], np.uint32)
-    return ternary(
-        ctx, ins, "u32", lambda a, b, c: permute_bytes(a, b, nibbles[c & np.uint32(3)])
+    nibbles = np.array(
+        [sum(b << 4 * i for i, b in enumerate(row)) for row in _MODES[mode]], np.uint32
     )
+    return ternary(ctx, ins, "u32", lambda a, b, c: permute_bytes(a, b, nibbles[c & np.uint32(3)]))
 
 
 def permute_bytes(a: Array, b: Array, selector: Array) -> Array:
@@ -254,7 +257,9 @@ def permute_bytes(a: Array, b: Array, selector: Array) -> Array:
     out = np.zeros(1, np.uint32)
     for place in range(4):
         nibble = (selector >> np.uint32(4 * place)) & np.uint32(15)
-        byte = (both >> ((nibble & np.uint32(7)) * np.uint32(8)).astype(np.uint64)).astype(np.uint32)
+        byte = (both >> ((nibble & np.uint32(7)) * np.uint32(8)).astype(np.uint64)).astype(
+            np.uint32
+        )
         byte = byte & np.uint32(0xFF)
         sign = (byte >> np.uint32(7)) * np.uint32(0xFF)
         byte = np.where((nibble & np.uint32(8)) != 0, sign, byte)

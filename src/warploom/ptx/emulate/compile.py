@@ -39,9 +39,10 @@ TABLE: dict[str, Compile] = {
     **atomics.TABLE, **warp.TABLE,
 }  # fmt: skip
 # Opcodes without a result in their first operand.
+_SILENT = """st red membar fence prefetch prefetchu cp discard call nanosleep brkpt pmevent
+    applypriority griddepcontrol setmaxnreg""".split()  # noqa: SIM905 - a list of words
 NO_RESULT = frozenset(
-    "st red bra brx ret exit trap bar barrier membar fence prefetch prefetchu cp discard call "
-    "nanosleep brkpt pmevent applypriority griddepcontrol setmaxnreg".split()
+    (*flow.BRANCHES, *flow.BARRIERS, *_SILENT)
 )
 CallCompiler = Callable[[Context, Instruction], Step]
 
@@ -229,9 +230,9 @@ def _barrier_reduction(ctx: Context, ins: Instruction) -> Step:
         total = np.bincount(block, weights=yes, minlength=f.batch.blocks)
         present = np.bincount(block, minlength=f.batch.blocks)
         if counts:
-            result = total.astype(np.uint32)
-        else:
-            result = total == present if "and" in ins.modifiers else total > 0
+            store(f, f.spread(total.astype(np.uint32)[block]))
+            return
+        result = total == present if "and" in ins.modifiers else total > 0
         store(f, f.spread(result[block]))
 
     return step
@@ -256,9 +257,7 @@ def uses(ins: Instruction) -> tuple[frozenset[str], frozenset[str]]:
     if ins.opcode == "call" and operands and isinstance(operands[0], Arguments):
         if len([o for o in operands if isinstance(o, Arguments)]) > 1:
             written = [operands.pop(0)]
-    elif ins.opcode not in NO_RESULT and operands:
-        written = [operands.pop(0)]
-    elif ins.opcode in flow.BARRIERS and "red" in ins.modifiers:
+    elif operands and (ins.opcode not in NO_RESULT or _reduces_at_barrier(ins)):
         written = [operands.pop(0)]
     read = set(_keys(operands))
     defined = set(_keys(written))
@@ -270,6 +269,10 @@ def uses(ins: Instruction) -> tuple[frozenset[str], frozenset[str]]:
         read.add(ins.predicate.key)
         read |= defined  # the old value stays where the predicate does not hold
     return frozenset(read), frozenset(defined)
+
+
+def _reduces_at_barrier(ins: Instruction) -> bool:
+    return ins.opcode in flow.BARRIERS and "red" in ins.modifiers
 
 
 def _keys(operands: list[Operand]) -> list[str]:

@@ -38,7 +38,7 @@ def conversion(ins: Instruction, target: str, source: str) -> Function:
     if is_float(source):
         widen = _from_float(ins, source)
         if is_float(target):
-            return _float_to_float(ins, target, source, widen)
+            return _float_to_float(ins, target, widen)
         return _float_to_integer(ins, target, source, widen)
     if is_float(target):
         return _integer_to_float(ins, target, source)
@@ -133,7 +133,7 @@ def _float_to_integer(ins: Instruction, target: str, source: str, widen: Functio
 # -- float to float -----------------------------------------------------------------------------
 
 
-def _float_to_float(ins: Instruction, target: str, source: str, widen: Function) -> Function:
+def _float_to_float(ins: Instruction, target: str, widen: Function) -> Function:
     name = next((m for m in ins.modifiers if m in _INTEGRAL), None)
     mode = rounding_of(ins)
     finish = _finisher(ins, target)
@@ -143,7 +143,11 @@ def _float_to_float(ins: Instruction, target: str, source: str, widen: Function)
         if name is not None:
             x = _INTEGRAL[name](x)
         if target == "bf16":
-            out = r.single_to_bf16(x, mode) if x.dtype == F32 else r.double_to_bf16(x.astype(F64), mode)
+            out = (
+                r.single_to_bf16(x, mode)
+                if x.dtype == F32
+                else r.double_to_bf16(x.astype(F64), mode)
+            )
         elif target == "tf32":
             return _to_tf32(x, mode)
         elif DTYPES[target].itemsize >= x.dtype.itemsize:
@@ -210,9 +214,7 @@ def _pack(ctx: Context, ins: Instruction) -> Step:
     more = len(ins.operands) > 3
 
     def fn(a: Array, b: Array, c: Array | None = None) -> Array:
-        high, low = (
-            x.clip(limits.min, limits.max).astype(np.uint32) & mask for x in (a, b)
-        )
+        high, low = (x.clip(limits.min, limits.max).astype(np.uint32) & mask for x in (a, b))
         out: Array = (high << np.uint32(width)) | low
         if c is not None:
             out = out | (c << np.uint32(2 * width))
@@ -223,4 +225,3 @@ def _pack(ctx: Context, ins: Instruction) -> Step:
 
 
 TABLE: dict[str, Compile] = {"cvt": cvt}
-

@@ -72,16 +72,12 @@ def sum_function(kind: str, mode: str, minus: bool) -> Function:
 
     match scalar_kind(kind):
         case "f32" if mode != "rn":
-            return lambda a, b: r.narrow(
-                r.odd_sum(a.astype(np.float64), prepare(b).astype(np.float64)), F32, mode
-            )
+            return lambda a, b: r.sum_single(a, prepare(b), mode)
         case "f64" if mode != "rn":
-            return lambda a, b: r.directed(*r.two_sum(a, prepare(b)), mode)
+            return lambda a, b: r.sum_double(a, prepare(b), mode)
         case "bf16":
             sign = -1.0 if minus else 1.0
-            return lambda a, b: r.double_to_bf16(
-                r.odd_sum(_bf16_double(a), sign * _bf16_double(b))
-            )
+            return lambda a, b: r.double_to_bf16(r.odd_sum(_bf16_double(a), sign * _bf16_double(b)))
         case _:
             return np.subtract if minus else np.add
 
@@ -95,7 +91,7 @@ def product_function(kind: str, mode: str) -> Function:
         case "f32" if mode != "rn":
             return lambda a, b: r.narrow(a.astype(np.float64) * b.astype(np.float64), F32, mode)
         case "f64" if mode != "rn":
-            return lambda a, b: r.directed(*r.two_product(a, b), mode)
+            return lambda a, b: r.product_double(a, b, mode)
         case "bf16":
             return lambda a, b: r.double_to_bf16(_bf16_double(a) * _bf16_double(b))
         case _:
@@ -160,9 +156,7 @@ def div(ctx: Context, ins: Instruction) -> Step:
 def rcp(ctx: Context, ins: Instruction) -> Step:
     kind, mode = type_of(ins), rounding_of(ins)
     if kind == "f32":
-        return compile_float(
-            ctx, ins, kind, 1, lambda a: r.divide_single(np.ones_like(a), a, mode)
-        )
+        return compile_float(ctx, ins, kind, 1, lambda a: r.divide_single(np.ones_like(a), a, mode))
     if "approx" in ins.modifiers:
         return compile_float(ctx, ins, kind, 1, lambda a: _upper_half(1.0 / _upper_half(a)))
     return compile_float(ctx, ins, kind, 1, lambda a: r.divide_double(np.ones_like(a), a, mode))
@@ -182,6 +176,7 @@ def sqrt(ctx: Context, ins: Instruction) -> Step:
 
 def _approximate(fn: Function) -> Function:
     """Computed in double, rounded to the type of the operands."""
+
     def approximated(*values: Array) -> Array:
         out = fn(*[v.astype(np.float64) for v in values])
         return out.astype(values[0].dtype)
@@ -205,9 +200,7 @@ def elementary(ctx: Context, ins: Instruction) -> Step:
     if kind == "f64":
         return compile_float(ctx, ins, kind, 1, lambda a: _upper_half(fn(_upper_half(a))))
     if scalar_kind(kind) == "bf16":
-        return compile_float(
-            ctx, ins, kind, 1, lambda a: r.double_to_bf16(fn(_bf16_double(a)))
-        )
+        return compile_float(ctx, ins, kind, 1, lambda a: r.double_to_bf16(fn(_bf16_double(a))))
     return compile_float(ctx, ins, kind, 1, _approximate(fn))
 
 

@@ -109,7 +109,8 @@ def high_product(a: Array, b: Array) -> Array:
     if size < 8:
         wide = S64 if a.dtype.kind == "i" else U64
         product = a.astype(wide) * b.astype(wide)
-        return (product >> wide.type(8 * size)).astype(a.dtype)
+        upper: Array = product >> wide.type(8 * size)
+        return upper.astype(a.dtype)
     ua, ub = a.view(np.uint64), b.view(np.uint64)
     al, ah, bl, bh = ua & _LOW, ua >> _HALF, ub & _LOW, ub >> _HALF
     middle = ah * bl + ((al * bl) >> _HALF)
@@ -118,7 +119,7 @@ def high_product(a: Array, b: Array) -> Array:
     if a.dtype.kind == "i":
         zero = np.uint64(0)
         high = high - np.where(a < 0, ub, zero) - np.where(b < 0, ua, zero)
-    return high.view(a.dtype)
+    return np.asarray(high.view(a.dtype))
 
 
 def wide_product(kind: str) -> Callable[[Array, Array], Array]:
@@ -257,6 +258,7 @@ def absolute(ctx: Context, ins: Instruction) -> Step:
 
 def sad(ctx: Context, ins: Instruction) -> Step:
     """c + |a − b|"""
+
     def fn(a: Array, b: Array, c: Array) -> Array:
         distance = np.where(a < b, b - a, a - b)
         result: Array = c + distance
@@ -278,7 +280,8 @@ def dp4a(ctx: Context, ins: Instruction) -> Step:
 
     def fn(a: Array, b: Array, c: Array) -> Array:
         products = _fields(a, is_signed(first), 1) * _fields(b, is_signed(second), 1)
-        return (products.sum(axis=1) + c).astype(np.uint32).view(DTYPES[result])
+        total: Array = products.sum(axis=1) + c
+        return total.astype(np.uint32).view(DTYPES[result])
 
     return mixed(ctx, ins, result, ("b32", "b32", result), fn)
 
@@ -292,7 +295,8 @@ def dp2a(ctx: Context, ins: Instruction) -> Step:
     def fn(a: Array, b: Array, c: Array) -> Array:
         bytes_ = _fields(b, is_signed(second), 1)[:, start : start + 2]
         products = _fields(a, is_signed(first), 2) * bytes_
-        return (products.sum(axis=1) + c).astype(np.uint32).view(DTYPES[result])
+        total: Array = products.sum(axis=1) + c
+        return total.astype(np.uint32).view(DTYPES[result])
 
     return mixed(ctx, ins, result, ("b32", "b32", result), fn)
 

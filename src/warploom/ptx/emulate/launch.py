@@ -55,9 +55,7 @@ class LoadedModule:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.variables: dict[str, npt.NDArray[np.uint8]] = {}
-        self.functions = {
-            f.name: FIRST_FUNCTION * (i + 1) for i, f in enumerate(module.functions)
-        }
+        self.functions = {f.name: FIRST_FUNCTION * (i + 1) for i, f in enumerate(module.functions)}
         self._kernels: dict[str, Kernel] = {}
         memory = Memory()
         globals_ = [v for v in module.variables if v.space in ("global", "const")]
@@ -124,9 +122,8 @@ class Kernel:
         bodies = [f for f in module.functions if f.kind == "func" or f is self.function]
         variables = [v for v in module.variables if v.space == "shared"]
         for function in bodies:
-            for s in function.flat():
-                if isinstance(s, Variable) and s.space == "shared":
-                    variables.append(s)
+            declared = (s for s in function.flat() if isinstance(s, Variable))
+            variables += [v for v in declared if v.space == "shared"]
         used = _words(self.owner.module, bodies)
         place = 0
         dynamic: list[Variable] = []
@@ -183,9 +180,10 @@ class Kernel:
         memory, symbols = self.owner.new_memory()
         symbols |= bind(self.owner.module, self.function, args, memory)
         totals = Counters()
+        deadline = None if seconds is None else started + seconds
         launch = _Launch(
             self, found[1], grid_size, block_size, memory, symbols, shared_bytes, check,
-            RaceDetector() if races else None, totals if counters else None, None if seconds is None else started + seconds,
+            RaceDetector() if races else None, totals if counters else None, deadline,
         )  # fmt: skip
         for _, code in self._codes.values():
             code.executed[:] = [0] * len(code.executed)

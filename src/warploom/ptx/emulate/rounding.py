@@ -7,6 +7,7 @@ with at least two bits less is correct in every mode; and error terms of sums an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -73,6 +74,72 @@ def directed(s: Array, error: Array, mode: str) -> Array:
     return np.where(wrong & np.isfinite(s), np.nextafter(s, towards), s)
 
 
+def no_overflow(result: Array, mode: str, *operands: Array) -> Array:
+    """An infinity made of finite operands is the largest number where the mode points inwards."""
+    if mode == "rn" or not np.isinf(result).any():
+        return result
+    inwards = {"rz": np.isinf(result), "rm": result == np.inf, "rp": result == -np.inf}[mode]
+    for operand in operands:
+        inwards = inwards & np.isfinite(operand)
+    largest = np.finfo(result.dtype).max
+    return np.where(inwards, np.copysign(largest, result), result)
+
+
+def _round_fraction(x: Fraction, mode: str) -> float:
+    """A fraction that is not zero as a double, in any mode."""
+    try:
+        nearest = float(x)
+    except OverflowError:
+        nearest = np.inf if x > 0 else -np.inf
+    if nearest == 0 and x < 0:
+        nearest = -0.0
+    if mode == "rn":
+        return nearest
+    if np.isinf(nearest):
+        return float(no_overflow(np.array([nearest]), mode)[0])
+    sign = (x > Fraction(nearest)) - (x < Fraction(nearest))
+    if nearest == 0:  # `directed` leaves zeros alone when rounding towards zero
+        step = {"rz": 0, "rm": sign < 0, "rp": sign > 0}[mode]
+        return sign * 2.0**-1074 if step else nearest
+    return float(directed(np.array([nearest]), np.array([float(sign)]), mode)[0])
+
+
+def _wild(*exponents: Array) -> Array:
+    """Where error terms of doubles may over- or underflow."""
+    total = sum(exponents[1:], exponents[0])
+    out = (total > 960) | (total < -900)
+    for exponent in exponents:
+        out = out | (np.abs(exponent) > 960)
+    return out
+
+
+def _repair(
+    result: Array, wild: Array, mode: str, exact: Callable[..., Fraction], *operands: Array
+) -> Array:
+    """The elements marked wild, whose operands are finite, computed one by one with fractions."""
+    for operand in operands:
+        wild = wild & np.isfinite(operand)
+    if not wild.any():
+        return result
+    result = np.array(result)
+    wide = np.broadcast_arrays(result, *operands)[1:]
+    for at in np.flatnonzero(wild):
+        value = exact(*[Fraction(float(operand[at])) for operand in wide])
+        if value != 0:
+            result[at] = _round_fraction(value, mode)
+        elif len(operands) == 3:  # a sum that cancels
+            result[at] = 0.0
+    return result
+
+
+def signed_zero(s: Array, a: Array, b: Array, mode: str) -> Array:
+    """A sum a + b that is zero is −0 when rounding down, unless both are +0."""
+    if mode != "rm":
+        return s
+    negative = (s == 0) & (np.signbit(a) | np.signbit(b))
+    return np.where(negative, s.dtype.type(-0.0), s)
+
+
 # -- fused multiply-add -----------------------------------------------------------------------
 
 
@@ -82,7 +149,8 @@ def fma_single(a: Array, b: Array, c: Array, mode: str = "rn") -> Array:
     addend = c.astype(np.float64)
     s = product + addend
     if mode != "rn":
-        return narrow(odd_sum(product, addend), np.dtype(np.float32), mode)
+        rounded = narrow(odd_sum(product, addend), np.dtype(np.float32), mode)
+        return signed_zero(rounded, product, addend, mode)
     r = s.astype(np.float32)
     # Rounding twice is wrong only where the double lies on a tie of singles, or is subnormal.
     halves = s.view(np.uint32)
@@ -123,36 +191,32 @@ def fma_double(a: Array, b: Array, c: Array, mode: str = "rn") -> Array:
     t, t_low = two_sum(c, low)
     v, v_low = two_sum(p, t)
     rest = odd_sum(t_low, v_low)
-    s, error = two_sum(v, rest)
-    result = directed(s, error, mode)
+    result = directed(*two_sum(v, rest), mode)
     finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
     plain = ~finite | (a == 0) | (b == 0)
     ea, eb, ec = (np.frexp(x)[1] for x in (a, b, c))
-    wild = (np.abs(ea) > 960) | (np.abs(eb) > 960) | (ec > 1000)
-    wild |= (ea + eb > 960) | (ea + eb < -900)
-    wild &= ~plain
+    wild = (_wild(ea, eb) | (ec > 1000)) & ~plain
     if plain.any():
         result = np.where(plain, a * b + c, result)
-    if wild.any():
-        result = np.array(result)
-        for at in np.flatnonzero(wild):
-            result[at] = _fma_exact(float(a[at]), float(b[at]), float(c[at]), mode)
-    return result
+    result = _repair(result, wild, mode, lambda x, y, z: x * y + z, a, b, c)
+    return signed_zero(result, p, c, mode)
 
 
-def _fma_exact(a: float, b: float, c: float, mode: str) -> float:
-    exact = Fraction(a) * Fraction(b) + Fraction(c)
-    if exact == 0:
-        return a * b + c
-    try:
-        nearest = float(exact)
-    except OverflowError:
-        nearest = np.inf if exact > 0 else -np.inf
-    if mode == "rn" or nearest in (np.inf, -np.inf):
-        return nearest if nearest != 0 else (0.0 if exact > 0 else -0.0)
-    error = exact - Fraction(nearest)
-    sign = (error > 0) - (error < 0)
-    return float(directed(np.array([nearest]), np.array([float(sign)]), mode)[0])
+def sum_double(a: Array, b: Array, mode: str) -> Array:
+    result = no_overflow(directed(*two_sum(a, b), mode), mode, a, b)
+    return signed_zero(result, a, b, mode)
+
+
+def sum_single(a: Array, b: Array, mode: str) -> Array:
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    return signed_zero(narrow(odd_sum(x, y), np.dtype(np.float32), mode), a, b, mode)
+
+
+def product_double(a: Array, b: Array, mode: str) -> Array:
+    result = no_overflow(directed(*two_product(a, b), mode), mode, a, b)
+    wild = _wild(np.frexp(a)[1], np.frexp(b)[1])
+    result = np.where(np.isfinite(a * b) & (a * b != 0), result, a * b)
+    return _repair(result, wild, mode, lambda x, y: x * y, a, b)
 
 
 # -- other operations -------------------------------------------------------------------------
@@ -164,7 +228,8 @@ def divide_single(a: Array, b: Array, mode: str) -> Array:
     if mode == "rn":
         return q
     error = a.astype(np.float64) - q.astype(np.float64) * b.astype(np.float64)
-    return _step_single(q, np.where(b < 0, -error, error), mode)
+    stepped = _step_single(q, np.where(b < 0, -error, error), mode)
+    return no_overflow(stepped, mode, a, np.where(b == 0, np.float32(np.inf), b))
 
 
 def root_single(a: Array, mode: str) -> Array:
@@ -184,12 +249,20 @@ def divide_double(a: Array, b: Array, mode: str) -> Array:
     if mode == "rn":
         return q
     error = fma_double(-q, b, a)
-    return directed(q, np.where(b < 0, -error, error), mode)
+    result = directed(q, np.where(b < 0, -error, error), mode)
+    ea, eb, eq = (np.frexp(x)[1] for x in (a, b, q))
+    wild = (_wild(eq, eb) | _wild(ea) | (q == 0) | np.isinf(q)) & (b != 0)
+    return _repair(result, wild, mode, lambda x, y: x / y, a, np.where(b == 0, np.inf, b))
 
 
 def root_double(a: Array, mode: str) -> Array:
-    q = np.sqrt(a)
-    return q if mode == "rn" else directed(q, fma_double(-q, q, a), mode)
+    """Scaled by an even power of two, so that the error of the square cannot underflow."""
+    if mode == "rn":
+        return np.sqrt(a)
+    scaled = np.where(a < 2.0**-600, a * 2.0**600, a)
+    q = np.sqrt(scaled)
+    q = directed(q, fma_double(-q, q, scaled), mode)
+    return np.where(a < 2.0**-600, q * 2.0**-300, q)
 
 
 def flush(x: Array) -> Array:
@@ -215,7 +288,7 @@ def clean_half(r: Array) -> Array:
 
 def saturate(r: Array) -> Array:
     """Clamped to [0, 1]; NaN and −0 become +0."""
-    return np.where(r > 0, np.minimum(r, r.dtype.type(1)), r.dtype.type(0))
+    return np.where(r > 0, np.minimum(r, 1), 0).astype(r.dtype, copy=False)
 
 
 # -- bf16 and tf32, held as bits ----------------------------------------------------------------

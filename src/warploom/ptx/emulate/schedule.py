@@ -270,8 +270,12 @@ class Runner:
         f.activate(mask, NOTHING)
         numbers = f.widen(barrier.number(f)) if barrier.number else np.zeros(1, np.uint32)
         simple = numbers.size == 1 or bool((numbers == numbers[0]).all())
-        if simple and mask is None and barrier.waits and barrier.threads is None and (
-            not self.waiting
+        if (
+            simple
+            and mask is None
+            and barrier.waits
+            and barrier.threads is None
+            and (not self.waiting)
         ):
             self._pass(np.arange(batch.blocks))
             self._execute(rank, None)

@@ -112,7 +112,7 @@ def _shuffle_sources(f: Frame, mode: str, b: Array, c: Array) -> tuple[Array, Ar
     return source, inside
 
 
-# -- vote, match, redux -----------------------------------------------------------------------------
+# -- vote, match, redux -----------------------------------------------------------------------
 
 
 def vote(ctx: Context, ins: Instruction) -> Step:
@@ -177,14 +177,17 @@ def _equal_lanes(f: Frame, value: Array) -> Array:
     return out
 
 
-_REDUCTIONS: dict[str, tuple[np.ufunc, Callable[[Any], int]]] = {
-    "add": (np.add, lambda t: 0),
-    "and": (np.bitwise_and, lambda t: -1),
-    "or": (np.bitwise_or, lambda t: 0),
-    "xor": (np.bitwise_xor, lambda t: 0),
-    "min": (np.minimum, lambda t: int(np.iinfo(t).max)),
-    "max": (np.maximum, lambda t: int(np.iinfo(t).min)),
-}
+_REDUCTIONS: dict[str, np.ufunc] = {
+    "add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "min": np.minimum, "max": np.maximum,
+}  # fmt: skip
+
+
+def _neutral(name: str, dtype: np.dtype[Any]) -> Array:
+    """What an idle lane gives to a reduction."""
+    limits = np.iinfo(dtype)
+    value = {"and": -1, "min": limits.max, "max": limits.min}.get(name, 0)
+    return np.array([value]).astype(dtype)
 
 
 def redux(ctx: Context, ins: Instruction) -> Step:
@@ -192,9 +195,8 @@ def redux(ctx: Context, ins: Instruction) -> Step:
     name = next((m for m in ins.modifiers if m in _REDUCTIONS), None)
     if name is None or kind[0] == "f":
         raise ctx.unknown(ins.name)
-    ufunc, neutral = _REDUCTIONS[name]
-    dtype = DTYPES[kind]
-    idle = np.array([neutral(dtype)]).astype(dtype)
+    ufunc, dtype = _REDUCTIONS[name], DTYPES[kind]
+    idle = _neutral(name, dtype)
     store, a = ctx.write(ins.operands[0], kind), ctx.read(ins.operands[1], kind)
 
     def step(f: Frame) -> None:

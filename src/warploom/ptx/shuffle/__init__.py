@@ -14,6 +14,7 @@ from warploom.machine.latency import Latency, latency_of
 from warploom.ptx.ir import Function, Module
 from warploom.ptx.parse import parse
 from warploom.ptx.show import Edit, show
+from warploom.ptx.shuffle.check import CheckReport, Launch, check
 from warploom.ptx.shuffle.plan import Candidate, Plan, Shuffle, plan
 from warploom.ptx.shuffle.write import VARIANTS, edits
 from warploom.ptx.symbolic.walk import read
@@ -22,7 +23,9 @@ SELECTIONS = ("pays", "all")
 FARTHEST = 31
 OLDEST = (6, 2)  # the first PTX with activemask
 
-__all__ = ["Candidate", "KernelReport", "Rewrite", "Shuffle", "rewrite"]
+__all__ = [
+    "Candidate", "CheckReport", "KernelReport", "Launch", "Rewrite", "Shuffle", "check", "rewrite",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,9 @@ def _kernel(
 ) -> KernelReport:
     start = time.perf_counter()
     if module.version < OLDEST:
-        return KernelReport(function.name, 0, 0, {}, 0.0, refusal="PTX before 6.2 has no activemask")
+        return KernelReport(
+            function.name, 0, 0, {}, 0.0, refusal="PTX before 6.2 has no activemask"
+        )
     try:
         found = plan(read(module, function), latency, pays_only=select == "pays", limit=limit)
     except UnsupportedError as error:

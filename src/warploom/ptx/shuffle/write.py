@@ -352,9 +352,12 @@ def _move(register: Register, value: str) -> str:
 
 
 def _one_row(function: Function) -> bool:
-    """Whether every launch has blocks of one row, so that the next lane is the next column."""
+    """Whether every launch has blocks of one row, so that the next lane is the next column.
+
+    Only `.reqntid` says so: `.maxntid` bounds the number of threads, not the shape.
+    """
     for directive in function.directives:
-        if directive.name in (".reqntid", ".maxntid", "reqntid", "maxntid"):
+        if directive.name.lstrip(".") == "reqntid":
             return all(size == 1 for size in _sizes(directive)[1:])
     return False
 

@@ -194,7 +194,71 @@ def survivors(reading: Reading, loads: list[Access]) -> dict[int, int]:
             if out.get(block) != alive:
                 out[block] = alive
                 changed = True
-    return result
+    quiet = _quiet(reading, loads, here)
+    stretch = _stretches(reading)
+    mine = _by_block(loads, stretch)
+    return {n: alive & (quiet | mine[stretch[loads[n].block]]) for n, alive in result.items()}
+
+
+def _by_block(loads: list[Access], name: dict[int, int]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for number, load in enumerate(loads):
+        block = name[load.block]
+        found[block] = found.get(block, 0) | 1 << number
+    return found
+
+
+def _stretches(reading: Reading) -> dict[int, int]:
+    """Each block by the first of the straight run it stands in: no lane can part from it there."""
+    flow = reading.flow
+    first: dict[int, int] = {}
+    for block in flow.order:
+        first[block] = block
+        before = [e for e in flow.blocks[block].into if (e.source, e.target) in reading.taken]
+        if len(before) != 1 or before[0].source not in first:
+            continue
+        source = flow.blocks[before[0].source]
+        beside = [e for e in source.out if (e.source, e.target) in reading.taken]
+        last = flow.code[source.stop - 1]
+        if len(beside) == 1 and last.opcode not in ("call", "ret", "exit", "trap"):
+            first[block] = first[before[0].source]
+    return first
+
+
+def _quiet(reading: Reading, loads: list[Access], here: dict[int, list[tuple[int, int]]]) -> int:
+    """Loads that nothing after their block can touch, on whatever path, as bits.
+
+    Once lanes part, some run ahead on another path; what they write there may be seen by a load
+    in a later block, though no path from its source to it writes anything.
+    """
+    kept = {block: _all_kept(steps) for block, steps in here.items()}
+    quiet = 0
+    for block, mine in _by_block(loads, {b: b for b in reading.flow.order}).items():
+        after = _after(reading, block)
+        left = mine
+        for other in after:
+            left &= kept[other]
+        quiet |= left
+    return quiet
+
+
+def _all_kept(steps: list[tuple[int, int]]) -> int:
+    left = -1
+    for _, kept in steps:
+        left &= kept
+    return left
+
+
+def _after(reading: Reading, block: int) -> set[int]:
+    """Blocks that can be reached from the end of a block."""
+    seen: set[int] = set()
+    stack = [block]
+    while stack:
+        for edge in reading.flow.blocks[stack.pop()].out:
+            if (edge.source, edge.target) in reading.taken and edge.target not in seen:
+                seen.add(edge.target)
+                stack.append(edge.target)
+    return seen
 
 
 def _inside(reading: Reading, loads: list[Access]) -> dict[int, int]:
@@ -245,9 +309,7 @@ def _elsewhere(reading: Reading, effect: Effect, load: Access) -> bool:
         return False
     distance = gap.signed(gap.constant)
     reach = _reach(reading, load.address)
-    return reach is not None and (
-        distance >= load.size + reach or -distance >= effect.size + reach
-    )
+    return reach is not None and (distance >= load.size + reach or -distance >= effect.size + reach)
 
 
 def _reach(reading: Reading, address: Form) -> int | None:
@@ -261,5 +323,3 @@ def _reach(reading: Reading, address: Form) -> int | None:
             return None
         total += abs(address.signed(coefficient)) * FARTHEST[atoms[0].op]
     return total
-
-

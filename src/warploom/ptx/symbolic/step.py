@@ -171,9 +171,7 @@ def evaluate(reader: Reader, step: Instruction, at: int, block: int) -> list[tup
     return results
 
 
-def _opaque(
-    reader: Reader, step: Instruction, at: int, place: int, width: int, block: int
-) -> Form:
+def _opaque(reader: Reader, step: Instruction, at: int, place: int, width: int, block: int) -> Form:
     """A fresh value; the same in all lanes if a pure instruction made it from such values."""
     name = f"{step.opcode}@{at}.{place}"
     if step.opcode in ARITHMETIC and not step.name.endswith(".cc"):
@@ -492,9 +490,7 @@ def _readable(reader: Reader, step: Instruction, words: set[str]) -> bool:
 def roots(pool: Pool, address: Form) -> frozenset[int]:
     """The pointers an address starts from: atoms of the full width, taken once."""
     return frozenset(
-        m[0]
-        for m, c in address.terms
-        if c == 1 and len(m) == 1 and pool.atoms[m[0]].bounds is None
+        m[0] for m, c in address.terms if c == 1 and len(m) == 1 and pool.atoms[m[0]].bounds is None
     )
 
 

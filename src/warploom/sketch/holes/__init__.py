@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping
 
-from warploom.sketch.holes import condition, hvx, permutation, simple, swizzle
+from warploom.sketch.holes import condition, hvx, linear, permutation, simple, swizzle
 from warploom.sketch.holes.call import Call, Option
 from warploom.sketch.holes.common import Candidates, collect
 from warploom.sketch.holes.custom import custom
@@ -39,6 +39,7 @@ _FUNCTIONS: Mapping[str, Callable[[Call], Candidates]] = {
         for function in (condition.reg_select, condition.cond_keep, condition.general_select)
         for suffix in ("", "_no_consts")
     },
+    **{f"{prefix}linear": linear.linear for prefix in ("row_", "col_", "")},
     "hvx_2x1": hvx.hvx_2x1,
     "hvx_2x2": hvx.hvx_2x2,
     "hvx_inplace": hvx.hvx_inplace,

@@ -66,7 +66,7 @@ class Field:
 
 
 def xforms(call: Call) -> Candidates:
-    axes = _axes(call)
+    axes = axes_of(call)
     length = call.in_shape[axes.main]
     grouped = not call.function.endswith("_no_group")
     rates = divisors(call.in_shape[axes.second])
@@ -105,7 +105,7 @@ def xforms(call: Call) -> Candidates:
 
 
 def rots(call: Call) -> Candidates:
-    axes = _axes(call)
+    axes = axes_of(call)
     length = call.in_shape[axes.main]
     groups = [length] if call.function.endswith("_no_group") else divisors(length)
     count = sum(2 * g - 1 for g in groups)
@@ -150,7 +150,7 @@ def divisors(number: int) -> list[int]:
     return sorted({d for s in small for d in (s, number // s) if d >= 2}, reverse=True)
 
 
-def _axes(call: Call) -> Axes:
+def axes_of(call: Call) -> Axes:
     names = ("main", "second", "out")
     rank = len(call.in_shape)
     if any(name in call.options for name in names):

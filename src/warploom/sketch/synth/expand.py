@@ -249,7 +249,7 @@ def _covers(domain: Domain, cover: Cover, values: Ids) -> Flags:
     words = np.flatnonzero(cover.need)
     need = cover.need[words]
     good = np.ones(len(values), dtype=np.bool_)
-    step = max(1, VALUES_AT_ONCE // (values.shape[1] * len(words)))
+    step = max(1, VALUES_AT_ONCE // max(1, values.shape[1] * len(words)))
     contains = np.ascontiguousarray(domain.contains[:, words])
     for start in range(0, len(values), step):
         together = np.bitwise_or.reduce(contains[values[start : start + step]], axis=1)

@@ -150,7 +150,7 @@ def _lower_step(program: Program, position: int, domain: Domain) -> Given | Move
 
 def source_rows(problem: Problem, move: Move, values: dict[int, Ids]) -> Ids:
     """The sources for a batch: `values[arg]` is [rows, cells] or, if the same for all, [1, cells]."""
-    rows = max(len(values[arg]) for arg in move.args) if move.args else 1
+    (rows,) = np.broadcast_shapes(*((len(values[arg]),) for arg in move.args), (1,))
     parts = [np.broadcast_to(values[a], (rows, values[a].shape[1])) for a in move.args]
     constants = np.empty((rows, 2), dtype=np.int32)
     constants[:, 0] = UNDEFINED_ID

@@ -1,11 +1,12 @@
 """Size transfer: a fill found at a small size comes in, a fill proved at a larger size comes out.
 
-A gather is written with parameters (`xform[cf=1,cr=2,dr=4]`, `valign[1](4:=1,0)`, `d0 < 4 - d1`). A
-number in such a text either means itself at every size, or it means the size, its half, its end, …
-So each choice of the small fill is read in every way it can be written, every number is replaced by
-all that it may mean at the larger size, and the texts that name a gather there are its counterparts.
-Should none of these be right, the numbers are left open and only the form of the text is kept. The ordinary search then runs on the counterparts alone and the ordinary verification proves what it
-finds; a wrong guess costs time, never a wrong answer.
+A gather is written with parameters (`xform[cf=1,cr=2,dr=4]`, `valign[1](4:=1,0)`, `d0 < 4 - d1`).
+A number in such a text either means itself at every size, or it means the size, its half, its end …
+So each choice of the small fill is read in every way it can be written, every number is replaced
+by all that it may mean at the larger size, and the texts that name a gather there are counterparts.
+Should no combination of these be right, only the form of the text is kept and its numbers are open.
+The ordinary search runs on what is left and the ordinary verification proves what it finds: a wrong
+guess costs time, never a wrong answer.
 """
 
 from __future__ import annotations

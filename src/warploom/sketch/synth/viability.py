@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +60,7 @@ def segments_of(problem: Problem) -> tuple[tuple[Given | Move, ...], list[Segmen
     steps = list(problem.steps.values())
     holes = [n for n, step in enumerate(steps) if isinstance(step, Move) and step.is_hole]
     found = []
-    for at, end in zip(holes, [*holes[1:], len(steps)], strict=True):
+    for at, end in pairwise([*holes, len(steps)]):
         hole = steps[at]
         assert isinstance(hole, Move)
         lanes = [_live(problem, steps, n) for n in (at, at + 1, end)]
@@ -363,27 +364,35 @@ class Viability:
         cells = np.flatnonzero(goal[number])
         reach = np.ascontiguousarray(self.pairs[:, :, cells])
         wanted = np.packbits(goal[others], axis=1, bitorder="little")
+        first = held[:, number][states]
         good = np.zeros(len(states), dtype=np.bool_)
-        step = max(1, OCTETS_AT_ONCE // max(1, reach[0].nbytes * 2))
+        holders = int(first.sum(axis=1).max(initial=1))
+        step = max(1, OCTETS_AT_ONCE // (reach[0].nbytes * holders + states.shape[1] * len(others)))
         for start in range(0, len(states), step):
-            part = states[start : start + step]
-            good[start : start + step] = _all_reach(
-                reach, held[:, number][part], held[:, others][part], wanted
-            )
+            part = slice(start, start + step)
+            second = held[:, others][states[part]]
+            good[part] = _all_reach(reach, first[part], second, wanted)
         return good
 
     def counts(self, states: Ids) -> Flags:
         """Which states copy no term too often for the goal, nor too seldom."""
+        size = len(self.domain)
         copies = self.domain.copies.astype(np.float64)
         wanted = copies[self.goal].sum(axis=0)
+        tested = np.arange(size) != ZERO_ID  # zeros vanish in folds: they do not count
         good = np.ones(len(states), dtype=np.bool_)
-        tested = np.arange(len(self.domain)) != ZERO_ID  # zeros vanish in folds: they do not count
-        for row, state in enumerate(states):
+        step = max(1, OCTETS_AT_ONCE // (8 * max(size, states.shape[1])))
+        for start in range(0, len(states), step):
+            part = states[start : start + step]
+            keys = (part + np.arange(len(part))[:, None] * size).ravel()
+            low, high = (
+                np.bincount(keys, np.tile(amounts, len(part)), size * len(part)).reshape(-1, size)
+                @ copies
+                for amounts in (self.least, self.most)
+            )
             # Whatever later steps bring in only adds, so the lower bound holds for every term.
-            low = np.bincount(state, weights=self.least, minlength=len(copies)) @ copies
-            high = np.bincount(state, weights=self.most, minlength=len(copies)) @ copies
-            few = (high < wanted)[self.terms].any()
-            good[row] = not few and not ((low > wanted) & tested).any()
+            wrong = (low > wanted)[:, tested].any(axis=1) | (high < wanted)[:, self.terms].any(axis=1)
+            good[start : start + step] = ~wrong
         return good
 
 
@@ -393,18 +402,19 @@ def _all_reach(reach: Octets, first: Flags, second: Flags, wanted: Octets) -> Fl
     `reach` is [slot, slot, goal cell, octets]; `first[s, slot]` says which slots hold the first term,
     `second[s, slot, b]` which hold the b-th other one, `wanted[b]` to which goal cells that must go.
     """
-    states = len(first)
+    states, others = len(first), len(wanted)
     row, slot = np.nonzero(first)
     joined = np.zeros((states, *reach.shape[1:]), dtype=np.uint8)
-    if len(row):
-        starts = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
-        joined[row[starts]] = np.bitwise_or.reduceat(reach[slot], starts, axis=0)
-    good = np.ones(states, dtype=np.bool_)
-    for other in range(second.shape[2]):
-        row, slot = np.nonzero(second[:, :, other])
-        found = np.zeros((states, *reach.shape[2:]), dtype=np.uint8)
-        if len(row):
-            starts = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
-            found[row[starts]] = np.bitwise_or.reduceat(joined[row, slot], starts, axis=0)
-        good &= ((found & wanted[other]) == wanted[other]).all(axis=(1, 2))
-    return good
+    _unite(row, reach[slot], joined)
+    row, other, slot = np.nonzero(second.transpose(0, 2, 1))
+    found = np.zeros((states * others, *reach.shape[2:]), dtype=np.uint8)
+    _unite(row * others + other, joined[row, slot], found)
+    found = found.reshape(states, others, *reach.shape[2:])
+    return np.asarray(((found & wanted[:, None]) == wanted[:, None]).all(axis=(1, 2, 3)))
+
+
+def _unite(group: Index, rows: Octets, out: Octets) -> None:
+    """Puts the union of the rows of each group, which lie together, into `out`."""
+    if len(group):
+        starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+        out[group[starts]] = np.bitwise_or.reduceat(rows, starts, axis=0)

@@ -1,0 +1,79 @@
+"""Exit statuses, and what stands between an exception and the user: one error, no traceback."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable
+from enum import IntEnum
+from pathlib import Path
+from typing import TypeVar
+
+import typer
+
+from warploom.errors import InternalError, WarploomError
+
+T = TypeVar("T")
+
+
+class Status(IntEnum):
+    """What the shell gets."""
+
+    FOUND = 0
+    IMPOSSIBLE = 1
+    BAD_INPUT = 2
+    UNDECIDED = 3
+    INTERRUPTED = 130  # as the shell says it of a command stopped by Ctrl-C
+
+
+# Of several inputs the worst decides.
+_WORST = (
+    Status.INTERRUPTED,
+    Status.BAD_INPUT,
+    Status.UNDECIDED,
+    Status.IMPOSSIBLE,
+    Status.FOUND,
+)
+
+
+def worst(statuses: Iterable[Status]) -> Status:
+    return min(statuses, key=_WORST.index, default=Status.FOUND)
+
+
+def complain(error: WarploomError) -> None:
+    typer.echo(str(error), err=True)
+
+
+def attempt(action: Callable[[], T]) -> T | None:
+    """What the action returns, or None after its error was shown."""
+    try:
+        return action()
+    except WarploomError as error:
+        complain(error)
+    except (typer.Exit, typer.Abort, BrokenPipeError):
+        raise
+    except MemoryError:
+        complain(WarploomError("out of memory", advice="set a limit with --memory, or go smaller"))
+    except Exception as error:  # noqa: BLE001  # the last line of defence: ours is broken, say so
+        complain(_internal(error))
+    return None
+
+
+def run(action: Callable[[], Status]) -> None:
+    """Runs a command to its exit status."""
+    try:
+        status = attempt(action)
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        status = Status.INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has seen enough
+        status = Status.FOUND
+    raise typer.Exit(Status.BAD_INPUT if status is None else status)
+
+
+def _internal(error: Exception) -> InternalError:
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return InternalError(
+        f"internal error: {type(error).__name__}: {str(error)[:200]}{place}",
+        advice="this is a bug of ours: please report it together with the input",
+    )

@@ -1,0 +1,160 @@
+"""What SKETCH may be: a file, standard input, a name of ours, or FILE.py::NAME."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from warploom.bench.families import FAMILIES, named, published, sized, sizes_of
+from warploom.errors import CheckError, ParseError, Source, Span, WarploomError
+from warploom.sketch.build import Sketch
+from warploom.sketch.front import load_bytes, load_file, load_text
+from warploom.sketch.term.ir import Program
+from warploom.sketch.term.limits import MAX_TEXT
+
+Sizes = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """`build(sizes)` gives the program; inputs without sizes refuse any."""
+
+    name: str
+    build: Callable[[Sizes], Program]
+
+
+def find_input(text: str) -> Input:
+    """What one argument means; nothing is read yet."""
+    if text == "-":
+        return Input("<stdin>", _fixed("<stdin>", _from_stdin))
+    if "::" in text:
+        return Input(text, lambda sizes: _from_python(text, sizes))
+    if Path(text).exists():
+        return Input(text, _fixed(text, lambda: load_file(text)))
+    build = named(text)
+    if build is None:
+        raise ParseError(f"no file and no known sketch is called '{text}'", advice=_nearest(text))
+    return Input(text, lambda sizes: load_text(sized(text, build, sizes), text))
+
+
+def parse_sizes(texts: list[str]) -> dict[str, int]:
+    """`k=v` or `k=v,k=v`, several times."""
+    sizes: dict[str, int] = {}
+    for part in (part for text in texts for part in text.split(",")):
+        key, equals, value = (word.strip() for word in part.partition("="))
+        if not key.isidentifier() or not equals or not value.isdecimal() or len(value) > 9:
+            raise ParseError(
+                f"'{part[:80]}' is not a size", advice="write lanes=32 or rows=32,columns=5"
+            )
+        sizes[key] = int(value)
+    return sizes
+
+
+def _nearest(text: str) -> str:
+    known = [*FAMILIES, *published()]
+    near = difflib.get_close_matches(text[:80], known, n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else f"our sketches: {', '.join(FAMILIES)}"
+
+
+def _fixed(name: str, load: Callable[[], Program]) -> Callable[[Sizes], Program]:
+    def build(sizes: Sizes) -> Program:
+        if sizes:
+            raise CheckError(
+                f"{name} has no sizes to set",
+                advice="sizes need a sketch of ours or a function, FILE.py::NAME",
+            )
+        return load()
+
+    return build
+
+
+def _from_stdin() -> Program:
+    return load_bytes(sys.stdin.buffer.read(4 * MAX_TEXT + 1))
+
+
+# -- Python files ----------------------------------------------------------------------------------
+
+
+def _from_python(text: str, sizes: Sizes) -> Program:
+    file, _, name = text.partition("::")
+    path = Path(file)
+    found = _look_up(_load_module(path), path, name)
+    if callable(found):
+        found = _call(found, text, path, sizes)
+    elif sizes:
+        raise CheckError(f"{text} is not a function, so it has no sizes to set")
+    match found:
+        case Program():
+            return found
+        case Sketch():
+            return found.program()
+        case str():
+            return load_text(found, text)
+    raise CheckError(
+        f"{text} is a {type(found).__name__}",
+        advice="it should be a Sketch, a Program, .swflow text, or a function that returns one",
+    )
+
+
+def _load_module(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ParseError(f"cannot read the Python file '{path}'", advice="write FILE.py::NAME")
+    module = importlib.util.module_from_spec(spec)
+    loader = spec.loader
+    sys.modules.setdefault(path.stem, module)  # dataclasses look their module up
+    _shielded(lambda: loader.exec_module(module), path)
+    return module
+
+
+def _look_up(module: ModuleType, path: Path, name: str) -> object:
+    if not hasattr(module, name):
+        public = [n for n in vars(module) if not n.startswith("_")]
+        near = difflib.get_close_matches(name[:80], public, n=1, cutoff=0.5)
+        advice = f"did you mean {near[0]}?" if near else ""
+        raise ParseError(f"{path} defines no '{name[:80]}'", advice=advice)
+    found: object = getattr(module, name)
+    return found
+
+
+def _call(function: Callable[..., object], text: str, path: Path, sizes: Sizes) -> object:
+    try:
+        inspect.signature(function).bind(**sizes)
+    except (TypeError, ValueError) as error:
+        known = ", ".join(sizes_of(function)) or "none"
+        raise CheckError(f"{text}: {error}", advice=f"its sizes: {known}") from None
+    return _shielded(lambda: function(**sizes), path)
+
+
+def _shielded(action: Callable[[], object], path: Path) -> object:
+    """Runs a user's code; whatever it raises becomes one error at the line of that file."""
+    try:
+        return action()
+    except WarploomError as error:
+        if error.span is None:
+            error.span = _last_line(error, path)
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # it is the user's code
+        if isinstance(error, SyntaxError):
+            line, column = error.lineno or 1, error.offset or 1
+            raise ParseError(error.msg, _span(path, line, column)) from None
+        message = f"{type(error).__name__}: {str(error)[:200]}"
+        raise CheckError(message, _last_line(error, path)) from None
+
+
+def _last_line(error: BaseException, path: Path) -> Span | None:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f.lineno for f in frames if f.lineno and Path(f.filename).resolve() == path.resolve()]
+    return _span(path, own[-1], 1) if own else None
+
+
+def _span(path: Path, line: int, column: int) -> Span:
+    text = path.read_text(errors="replace")
+    return Span(Source(str(path), text), line, column)

@@ -1,0 +1,200 @@
+"""`warploom synth`: fills the holes of sketches and proves the fills."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import typer
+
+from warploom.cli.guard import Status, attempt, run, worst
+from warploom.cli.inputs import Input, find_input, parse_sizes
+from warploom.cli.progress import progress
+from warploom.cli.view import fill_lines, headline, stats_lines, verdict_text
+from warploom.errors import CheckError, ParseError
+from warploom.search.budget import Budget
+from warploom.search.outcome import Found, Impossible, Reason
+from warploom.sketch.synth.record import Record, record_of
+from warploom.sketch.synth.result import Result
+from warploom.sketch.synth.solve import synthesize
+from warploom.sketch.synth.transfer import transfer
+from warploom.sketch.term.ir import Program
+
+HELP = """Fill the holes of sketches so that each computes its goal, and prove the fills.
+
+SKETCH is a .swflow file, - (standard input, also without any argument), one of our sketches
+(transposition, convolution, stencil-2d, product, gaussian, …, or a row of 'warploom bench'), or
+FILE.py::NAME: a Sketch, a Program, or a function of sizes that returns one.
+
+\b
+Example:
+  $ cat sums.swflow
+  x: [12] = range(0, 12)            # twelve symbols, 0 to 11
+  regs: [4,3] = load_rep(x)         # four lanes with three registers each
+  s: [4,3] = ?row_xforms(regs)      # a hole: move data within each lane
+  t: [4,3] = ?col_xforms(s)         # a hole: exchange data between lanes
+  sum: [4] = + identity{fold_len=3}(t)
+  goal: [4] trove_sum{n=3}          # lane i holds x[3i] + x[3i+1] + x[3i+2]
+  $ warploom synth sums.swflow --stats
+  $ warploom synth gaussian --transfer lanes=128    # found on 8 lanes, proved on 128
+
+Exit status: 0 found, 1 impossible, 2 bad input, 3 undecided (budget spent). With several
+inputs the worst counts. Ctrl-C keeps what was found."""
+
+
+class EngineName(StrEnum):
+    default = "default"
+    pairs = "pairs"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options of one call."""
+
+    mode: str
+    engine: str
+    seconds: float | None
+    memory: float | None
+    goal: int | None
+    limit: int
+    stats: bool
+    sizes: dict[str, int]
+    transfers: tuple[dict[str, int], ...]
+
+    def budget(self) -> Budget:
+        """A fresh one: its clock starts now."""
+        return Budget(self.seconds, self.memory)
+
+
+def add(app: typer.Typer) -> None:
+    app.command("synth", help=HELP)(synth)
+
+
+def synth(
+    sketches: list[str] = typer.Argument(None, metavar="SKETCH", show_default=False),
+    all_: bool = typer.Option(False, "--all", help="Every fill (the default)."),
+    first: bool = typer.Option(False, "--first", help="The first fill found."),
+    best: bool = typer.Option(False, "--best", help="The fill with the fewest index operations."),
+    engine: EngineName = typer.Option(EngineName.default, help="pairs is the published pruner."),
+    seconds: float = typer.Option(None, min=0, help="Wall time for each sketch."),
+    memory: float = typer.Option(None, min=1, help="Megabytes of memory."),
+    goal: int = typer.Option(None, min=1, help="Only the Nth goal of each sketch."),
+    size: list[str] = typer.Option([], metavar="K=V", help="Build the sketch at this size."),
+    transfer_to: list[str] = typer.Option(
+        [], "--transfer", metavar="K=V", help="Carry a fill over to this size and prove it there."
+    ),
+    limit: int = typer.Option(3, min=0, help="Fills to print."),
+    stats: bool = typer.Option(False, "--stats", help="Also what was visited and pruned."),
+    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
+) -> None:
+    def action() -> Status:
+        modes = [m for m, on in (("all", all_), ("first", first), ("best", best)) if on]
+        if len(modes) > 1:
+            raise ParseError("--all, --first and --best exclude each other")
+        asked = Asked(
+            mode=modes[0] if modes else "all",
+            engine=engine.value,
+            seconds=seconds,
+            memory=memory,
+            goal=goal,
+            limit=limit,
+            stats=stats,
+            sizes=parse_sizes(size),
+            transfers=tuple(parse_sizes([text]) for text in transfer_to),
+        )
+        return synth_all(sketches or ["-"], asked, json_file)
+
+    run(action)
+
+
+def synth_all(texts: list[str], asked: Asked, json_file: Path | None) -> Status:
+    """Each input in turn; one that fails does not stop the others, Ctrl-C does."""
+    records: list[Record] = []
+    statuses: list[Status] = []
+    for text in texts:
+        done = attempt(lambda text=text: _synth_one(find_input(text), asked, records))  # type: ignore[misc]
+        statuses.append(Status.BAD_INPUT if done is None else done)
+        if records and records[-1]["stopped"] == Reason.INTERRUPTED.value:
+            break
+    if json_file is not None:
+        _write(json_file, records)
+    return worst(statuses)
+
+
+def _write(file: Path, records: list[Record]) -> None:
+    try:
+        file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise ParseError(f"cannot write '{file}': {error.strerror or error}") from None
+
+
+def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
+    started = time.process_time()
+    program = given.build(asked.sizes)
+    set_seconds = time.process_time() - started
+    statuses = []
+    for number in _goals(program, asked.goal):
+        name = given.name if len(program.goals) == 1 else f"{given.name}, goal {number + 1}"
+        with progress(name) as report:
+            result = synthesize(
+                program,
+                number,
+                mode=asked.mode,
+                engine=asked.engine,
+                budget=asked.budget(),
+                on_progress=report,
+                set_seconds=set_seconds,
+            )
+        _show(name, result, asked)
+        record: Record = {"name": given.name, "goal": number + 1, "engine": asked.engine}
+        record |= {"mode": asked.mode, **record_of(result)}
+        records.append({**record, "sizes": [_size_record(asked.sizes, result)]})
+        records[-1]["sizes"] += _transfers(given, result, asked)
+        statuses.append(_status(result))
+    return worst(statuses)
+
+
+def _goals(program: Program, asked: int | None) -> list[int]:
+    if asked is None:
+        return list(range(len(program.goals)))
+    if asked > len(program.goals):
+        raise CheckError(f"the sketch has {len(program.goals)} goals, there is no goal {asked}")
+    return [asked - 1]
+
+
+def _show(name: str, result: Result, asked: Asked) -> None:
+    typer.echo(headline(name, result))
+    for line in fill_lines(result, asked.limit):
+        typer.echo(line)
+    for line in stats_lines(result) if asked.stats else ():
+        typer.echo(line)
+
+
+def _transfers(given: Input, small: Result, asked: Asked) -> list[Record]:
+    found = []
+    for sizes in asked.transfers if len(small.fills) else ():
+        large = transfer(small, given.build({**asked.sizes, **sizes}), budget=asked.budget())
+        label = ", ".join(f"{key}={value}" for key, value in sizes.items())
+        if isinstance(large.outcome, Found):
+            typer.echo(f"  carried over to {label}: {verdict_text(large)}")
+            for line in fill_lines(large, min(1, asked.limit)):
+                typer.echo("  " + line)
+        else:
+            why = large.stopped.value if large.stopped else "no answer"
+            typer.echo(f"  not carried over to {label}: {why}")
+        found.append(_size_record(sizes, large))
+    return found
+
+
+def _size_record(sizes: dict[str, int], result: Result) -> Record:
+    fills = [result.described(0)] if len(result.fills) else []
+    return {"size": sizes, "verdict": result.verdict.value, "fills": fills}
+
+
+def _status(result: Result) -> Status:
+    if isinstance(result.outcome, Found):
+        return Status.FOUND
+    return Status.IMPOSSIBLE if isinstance(result.outcome, Impossible) else Status.UNDECIDED

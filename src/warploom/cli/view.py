@@ -1,0 +1,74 @@
+"""A synthesis result as lines for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import typer
+
+from warploom.search.outcome import Found, Undecided, Verdict
+from warploom.sketch.synth.record import outcome_word
+from warploom.sketch.synth.result import Result
+from warploom.sketch.synth.show import show_fill
+
+_COLORS = {"found": "green", "impossible": "yellow", "undecided": "magenta"}
+
+
+def headline(name: str, result: Result) -> str:
+    word = outcome_word(result)
+    return f"{name}: {typer.style(word, fg=_COLORS[word], bold=True)}, {_how_many(result)}"
+
+
+def _how_many(result: Result) -> str:
+    stats = result.stats
+    spent = f"{stats.states} states, {stats.seconds:.2f} s"
+    if isinstance(result.outcome, Undecided):
+        return f"{result.outcome.reason.value} ({spent})"
+    if not isinstance(result.outcome, Found):
+        return f"no fill exists ({spent})"
+    fills = f"{result.fills.count} fill" + ("s" if result.fills.count != 1 else "")
+    if result.complete:
+        kind = "all there are"
+    else:
+        kind = result.stopped.value if result.stopped else "asked for one"
+    return f"{fills} ({kind}), {verdict_text(result)} ({spent})"
+
+
+def verdict_text(result: Result) -> str:
+    if result.verdict is Verdict.PROVED:
+        listed = len(result.fills)
+        some = "" if listed == result.fills.count else f" ({listed} of them)"
+        return f"proved on symbols and on random numbers{some}"
+    wrong = next((v for v in result.verdicts if not v), None)
+    return str(wrong) if wrong is not None else result.verdict.value
+
+
+def fill_lines(result: Result, limit: int) -> Iterator[str]:
+    """The first fills, and how many more there are."""
+    for number in range(min(limit, len(result.fills))):
+        yield f"  fill {number + 1}" + ("" if result.fills.holes else ": the sketch has no holes")
+        if result.fills.holes:
+            yield show_fill(result, number, indent="    ")
+    if result.fills.count > limit and len(result.fills):
+        yield f"  … {result.fills.count - limit} more (--limit N shows more)"
+
+
+def _short(count: int) -> str:
+    digits = str(count)
+    return digits if len(digits) < 8 else f"{digits[0]}.{digits[1:3]}e{len(digits) - 1}"
+
+
+def stats_lines(result: Result) -> Iterator[str]:
+    stats = result.stats
+    factor = "unknown" if stats.factor is None else f"{stats.factor:.2f}"
+    never = f"{100 * stats.never_visited:.4f} % of the tree never visited"
+    yield f"  {_short(stats.raw_space)} possible fills, {never}"
+    yield f"  an oracle would visit {stats.oracle or 'unknown'}; ineffectiveness factor {factor}"
+    for hole in stats.holes:
+        pruned = ", ".join(f"{test} {count}" for test, count in hole.pruned.items()) or "nothing"
+        yield (
+            f"  {hole.name}: {hole.options} choices, {hole.visited} candidates,"
+            f" {hole.kept} kept; pruned by {pruned}"
+        )
+    phases = ", ".join(f"{phase} {seconds:.3f}" for phase, seconds in stats.phases.items())
+    yield f"  CPU s: {phases}; peak {stats.peak_mb:.0f} MB"

@@ -1,0 +1,709 @@
+"""SIMT sketches written in Python: a function over lanes runs once, on symbols, and is recorded.
+
+    @sketch
+    def stencil(k, W=32, taps=3):
+        lane = k.warp(W)
+        x, y = k.input("x", W + taps - 1, step=W), k.output("y", W)
+        r = k.load(x, rounds=2)
+        total = k.accumulator("+")
+        for i in k.loop(taps):
+            part = k.partition(2, lane, i)
+            total.add(k.shuffle(r[part], k.swizzle(lane, W, i)), when=k.condition(lane, i))
+        y[lane] = total.value()
+
+    @stencil.specification
+    def _(x, W, taps):
+        return [spec.total(x[i : i + taps]) for i in range(W)]
+
+`stencil.at(W=4)` is the recorded sketch at that size. Everything but the holes is decided by the
+function; a hole in a loop is one hole, used in all iterations.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from warploom.errors import CheckError
+from warploom.index.ir import Const, Expr, Var, lift, variables
+from warploom.sketch.simt.ir import (
+    NEUTRAL,
+    OPERATORS,
+    Accumulate,
+    Accumulator,
+    Array,
+    Exchange,
+    Finish,
+    Hole,
+    HoleKind,
+    Loop,
+    Read,
+    Space,
+    Stmt,
+    Sync,
+    Traced,
+    Write,
+    exprs,
+    holes_in,
+)
+from warploom.sketch.simt.spec import goal_of
+from warploom.sketch.term.ir import Shape
+from warploom.sketch.term.limits import check_shape
+
+Index: TypeAlias = Expr | int
+LaneShuffle: TypeAlias = Callable[..., Index]
+
+
+def sketch(function: Callable[..., None]) -> SketchFunction:
+    """Makes a function `f(k, size=default, …)` a sketch."""
+    return SketchFunction(function)
+
+
+class SketchFunction:
+    """A sketch at all sizes: `at` records it at one, `specification` says what it must compute."""
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        self.function = function
+        self.name = function.__name__
+        self.doc = inspect.getdoc(function) or ""
+        self._specification: Callable[..., Any] | None = None
+        _, *sizes = inspect.signature(function).parameters.values()
+        self.defaults = {p.name: p.default for p in sizes if p.default is not p.empty}
+        self._sizes = tuple(p.name for p in sizes)
+
+    def specification(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function of all inputs (and sizes, by name) that returns the outputs' cells."""
+        self._specification = function
+        return function
+
+    def at(self, **sizes: int) -> Traced:
+        """The sketch at these sizes."""
+        given = self.defaults | sizes
+        if set(given) != set(self._sizes):
+            wrong = ", ".join(sorted(set(given) ^ set(self._sizes)))
+            raise CheckError(
+                f"sketch '{self.name}': sizes do not fit: {wrong}",
+                advice=f"it takes {', '.join(self._sizes) or 'no sizes'}",
+            )
+        if self._specification is None:
+            raise CheckError(
+                f"sketch '{self.name}' has no specification",
+                advice=f"write one under @{self.name}.specification",
+            )
+        tracer = Tracer(self.name)
+        self.function(tracer, **given)
+        return tracer.finish(self.doc, given, self._specification)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """What each lane holds in a register; `loops` are the loops it changes in."""
+
+    name: str
+    loops: tuple[str, ...]
+    owner: Tracer
+
+    def _no_arithmetic(self, _other: object) -> None:
+        raise CheckError(
+            "a sketch moves values; it does not compute with them",
+            advice="use k.accumulator('+', inner='*') and its add(a, b, when=…)",
+        )
+
+    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __xor__ = __and__ = _no_arithmetic
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayHandle:
+    """An array of the sketch; reading and writing by subscript is recorded."""
+
+    array: Array
+    owner: Tracer
+
+    @property
+    def shape(self) -> Shape:
+        return self.array.shape
+
+    def __getitem__(self, index: Index | tuple[Index, ...]) -> Value:
+        return self.owner.read(self, _tuple(index))
+
+    def __setitem__(self, index: Index | tuple[Index, ...], value: Value) -> None:
+        self.owner.write(self, _tuple(index), value)
+
+    def __iter__(self) -> Iterator[Value]:
+        raise CheckError(f"'{self.array.name}' is read by index", advice="use k.loop and a subscript")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AccumulatorHandle:
+    accumulator: Accumulator
+    owner: Tracer
+
+    def add(self, *items: Value, when: Expr | bool = True) -> None:
+        """`acc ⊕= item ⊙ item …` where the predicate holds."""
+        self.owner.accumulate(self, items, when)
+
+    def value(self) -> Value:
+        """The accumulated value, finalised."""
+        return self.owner.finished(self)
+
+
+class Tracer:
+    """`k`: what a sketch function calls."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lanes: tuple[tuple[str, int], ...] = ()
+        self._arrays: dict[str, Array] = {}
+        self._accumulators: dict[str, Accumulator] = {}
+        self._done: set[str] = set()
+        self._holes: dict[str, Hole] = {}
+        self._used_holes: set[str] = set()
+        self._extents: dict[str, int] = {}
+        self._open: list[list[Stmt]] = [[]]
+        self._loops: list[str] = []
+        self._written: set[str] = set()  # arrays written in the loop that is open
+        self._filled: set[str] = set()  # arrays with any contents
+        self._values = 0
+        self._closed = self._broken = False
+
+    # -- lanes, arrays, loops ----------------------------------------------------------------------
+
+    def warp(self, *sizes: int) -> Any:
+        """The lanes: one index for each axis of the warp, slowest first."""
+        self._check_open()
+        if self._lanes or not sizes:
+            raise CheckError("a sketch has one warp, of at least one axis")
+        check_shape(sizes)
+        names = ("lane",) if len(sizes) == 1 else tuple(f"lane{a}" for a in range(len(sizes)))
+        self._lanes = tuple(zip(names, map(int, sizes), strict=True))
+        self._extents.update(self._lanes)
+        lanes = tuple(Var(name) for name in names)
+        return lanes[0] if len(lanes) == 1 else lanes
+
+    def input(self, name: str, shape: int | Shape, step: int | Shape | None = None) -> ArrayHandle:
+        """A tile of global memory; the next warp's begins `step` further (default: its shape)."""
+        return self._declare(name, "input", shape, step)
+
+    def output(self, name: str, shape: int | Shape, step: int | Shape | None = None) -> ArrayHandle:
+        return self._declare(name, "output", shape, step)
+
+    def constant(self, name: str, shape: int | Shape) -> ArrayHandle:
+        """Constant memory, the same for all warps: weights."""
+        return self._declare(name, "constant", shape, 0)
+
+    def shared(self, name: str, shape: int | Shape) -> ArrayHandle:
+        return self._declare(name, "shared", shape, None)
+
+    def registers(self, shape: int | Shape, name: str | None = None) -> ArrayHandle:
+        """A register array, one in each lane."""
+        return self._declare(name or self._fresh("r"), "register", shape, None)
+
+    def loop(self, count: int, name: str = "i") -> Iterator[Var]:
+        """`for i in k.loop(3):` runs the body once, with i standing for every iteration."""
+        self._check_open()
+        if isinstance(count, (Expr, bool)) or not isinstance(count, (int, np.integer)):
+            raise CheckError(
+                f"the bound of a loop is a constant, not {_kind(count)}",
+                advice="use a size of the sketch, or a condition inside the loop",
+            )
+        if count < 1:
+            raise CheckError(f"a loop runs at least once, not {count} times")
+        return self._loop(int(count), name)
+
+    def _loop(self, count: int, name: str) -> Iterator[Var]:
+        self._require_warp()
+        var = self._fresh(name)
+        self._extents[var] = count
+        self._loops.append(var)
+        self._open.append([])
+        self._broken = True
+        yield Var(var)
+        self._broken = False
+        body = self._open.pop()
+        self._loops.pop()
+        self._open[-1].append(Loop(var, count, tuple(body)))
+        if not self._loops:
+            self._written.clear()
+
+    # -- holes -------------------------------------------------------------------------------------
+
+    def swizzle(
+        self, index: Expr, size: int, second: Expr | None = None, name: str | None = None
+    ) -> Expr:
+        """A hole: `index` below `size`, fanned, rotated by `second` and grouped."""
+        wanted = (index,) if second is None else (index, second)
+        return self._hole("swizzle", size, wanted, (), name)
+
+    def partition(
+        self, parts: int, *over: Expr, constants: tuple[int, ...] = (), name: str | None = None
+    ) -> Expr:
+        """A hole: which of `parts`, by conditions over these variables."""
+        return self._hole("partition", parts, over, constants, name)
+
+    def condition(
+        self, *over: Expr, constants: tuple[int, ...] = (), name: str | None = None
+    ) -> Expr:
+        """A hole: a comparison of these variables."""
+        return self._hole("condition", 2, over, constants, name)
+
+    def _hole(
+        self,
+        kind: HoleKind,
+        size: int,
+        over: tuple[Expr, ...],
+        constants: tuple[int, ...],
+        name: str | None,
+    ) -> Expr:
+        self._check_open()
+        self._require_warp()
+        if isinstance(size, Expr) or size < 1:
+            raise CheckError(f"a {kind} needs a constant size of at least 1")
+        if not over:
+            raise CheckError(f"a {kind} needs a variable to depend on", advice="give it the lane")
+        if kind == "swizzle" and isinstance(over[0], Var):
+            extent = self._extents.get(over[0].name, 0)
+            if extent > size:
+                raise CheckError(f"a swizzle of {size} elements has an index below {extent}")
+        for var in over:
+            if not isinstance(var, Var) or var.name not in self._scope():
+                raise CheckError(
+                    f"a {kind} depends on lanes and loop counters in scope, not on {var!r:.60}"
+                )
+        names = tuple(dict.fromkeys(v.name for v in over if isinstance(v, Var)))
+        lanes = dict(self._lanes)
+        constants = constants or tuple(dict.fromkeys(lanes[n] for n in names if n in lanes))
+        hole_name = self._fresh(name or kind)
+        extents = tuple(self._extents[n] for n in names)
+        hole = Hole(hole_name, kind, int(size), names, extents, constants)
+        self._holes[hole_name] = hole
+        return hole.var
+
+    # -- moving values -------------------------------------------------------------------------------
+
+    def read(self, handle: ArrayHandle, index: tuple[Index, ...]) -> Value:
+        array = self._array(handle)
+        where = self._index(array, index)
+        if array.space == "output":
+            raise CheckError(f"output '{array.name}' cannot be read")
+        if array.space in ("register", "shared") and array.name not in self._filled:
+            raise CheckError(f"'{array.name}' is read before anything is written to it")
+        if array.name in self._written:
+            raise CheckError(
+                f"'{array.name}' is read in the loop that writes it",
+                advice="end the loop first, then read in another",
+            )
+        target = self._value()
+        self._add(Read(target.name, array.name, where))
+        return target
+
+    def write(self, handle: ArrayHandle, index: tuple[Index, ...], value: Value) -> None:
+        array = self._array(handle)
+        self._check_value(value)
+        where = self._index(array, index)
+        if array.space in ("input", "constant"):
+            raise CheckError(f"{array.space} '{array.name}' cannot be written")
+        if array.space == "register":
+            free = set().union(*map(variables, where)) - set(self._loops)
+            if free:
+                raise CheckError(
+                    f"registers of '{array.name}' are written at indices known after unrolling",
+                    advice="put the hole, or the lane, where the registers are read",
+                )
+        if array.name in self._written and array.space != "output":
+            raise CheckError(f"'{array.name}' is written twice in one loop")
+        if self._loops:
+            self._written.add(array.name)
+        self._filled.add(array.name)
+        self._add(Write(array.name, where, value.name))
+
+    def shuffle(self, value: Value, lane: Index | tuple[Index, ...]) -> Value:
+        """What another lane holds in `value`."""
+        self._check_value(value)
+        lanes = tuple(map(self._expr, _tuple(lane)))
+        if len(lanes) != len(self._lanes):
+            raise CheckError(f"a lane of this warp has {len(self._lanes)} coordinates")
+        target = self._value()
+        self._add(Exchange(target.name, value.name, lanes))
+        return target
+
+    def permute(self, registers: ArrayHandle, place: Callable[[Expr], Index]) -> ArrayHandle:
+        """A new register array: register i holds what `registers` holds at `place(i)`."""
+        if len(registers.shape) != 1:
+            raise CheckError("only register arrays of one dimension are permuted")
+        result = self.registers(registers.shape)
+        for i in self.loop(registers.shape[0], "p"):
+            result[i] = registers[place(i)]
+        return result
+
+    def barrier(self) -> None:
+        self._add(Sync())
+
+    # -- accumulators --------------------------------------------------------------------------------
+
+    def accumulator(
+        self,
+        outer: str = "",
+        inner: str | None = None,
+        *,
+        init: float | None = None,
+        finalize: str = "",
+        finish: Callable[[Any], Any] | None = None,
+    ) -> AccumulatorHandle:
+        """`init ⊕ items`, each item `a ⊙ b …`; at the end `finish`, which `finalize` names."""
+        self._check_open()
+        self._require_warp()
+        for operator in (outer, inner):
+            if operator is not None and operator not in OPERATORS:
+                raise CheckError(
+                    f"an accumulator needs an operator, not {operator!r}",
+                    advice=f"use one of {', '.join(OPERATORS)}",
+                )
+        if bool(finalize) != (finish is not None):
+            raise CheckError("give both, the name `finalize` and the function `finish`, or none")
+        if init is None and outer not in NEUTRAL:
+            raise CheckError(f"an accumulator with {outer!r} needs an init")
+        name = self._fresh("acc")
+        start = None if init == NEUTRAL.get(outer) else init
+        made = Accumulator(name, outer, inner, start, finalize, finish, tuple(self._loops))
+        self._accumulators[name] = made
+        return AccumulatorHandle(made, self)
+
+    def accumulate(
+        self, handle: AccumulatorHandle, items: tuple[Value, ...], when: Expr | bool
+    ) -> None:
+        acc = handle.accumulator
+        self._check_owner(handle.owner)
+        if acc.name in self._done:
+            raise CheckError(f"'{acc.name}' was finished already")
+        if tuple(self._loops[: len(acc.loops)]) != acc.loops:
+            raise CheckError(f"'{acc.name}' is used outside the loop it was made in")
+        if not items or (len(items) > 1 and acc.inner is None):
+            raise CheckError(
+                f"'{acc.name}' takes one value" + (" or more" if acc.inner else ""),
+                advice="several values need an inner operator: k.accumulator('+', '*')",
+            )
+        for item in items:
+            self._check_value(item)
+        number = sum(isinstance(s, Accumulate) for s in self._all())
+        predicate = self._expr(when)
+        names = tuple(item.name for item in items)
+        self._add(Accumulate(number, acc.name, names, predicate))
+
+    def finished(self, handle: AccumulatorHandle) -> Value:
+        acc = handle.accumulator
+        self._check_owner(handle.owner)
+        if tuple(self._loops) != acc.loops:
+            raise CheckError(f"'{acc.name}' is finished in the loop it was made in, after the others")
+        if not any(isinstance(s, Accumulate) and s.accumulator == acc.name for s in self._all()):
+            raise CheckError(f"nothing was added to '{acc.name}'")
+        self._done.add(acc.name)
+        target = self._value()
+        self._add(Finish(target.name, acc.name))
+        return target
+
+    # -- load and store utilities -----------------------------------------------------------------
+
+    def load(
+        self,
+        source: ArrayHandle,
+        rounds: int | Shape,
+        stride: int | Shape = 1,
+        offset: int | Shape = 0,
+        shuffle: LaneShuffle | None = None,
+    ) -> ArrayHandle:
+        """The warp copies a tile to registers: in each round each lane takes `stride` elements.
+
+        `shuffle(lane…, round…)` says which lane's elements a lane takes instead of its own. Along
+        each axis, element `offset + (round·W + lane)·stride + s` goes to register round·stride + s.
+        """
+        axes = _Tile(self, source.shape, rounds, stride, offset)
+        result = self.registers(axes.register_shape)
+        for place, register in axes.walk(shuffle):
+            result[register] = source[place]
+        return result
+
+    def store(
+        self,
+        target: ArrayHandle,
+        registers: ArrayHandle,
+        stride: int | Shape = 1,
+        offset: int | Shape = 0,
+        shuffle: LaneShuffle | None = None,
+    ) -> None:
+        """The warp copies registers to a tile; as in `load`."""
+        strides = _per_axis(stride, len(self._lanes))
+        rounds = tuple(-(-n // s) for n, s in zip(registers.shape, strides, strict=True))
+        axes = _Tile(self, target.shape, rounds, stride, offset)
+        for place, register in axes.walk(shuffle):
+            target[place] = registers[register]
+
+    def copy(
+        self,
+        source: ArrayHandle,
+        target: ArrayHandle,
+        rounds: int | Shape,
+        stride: int | Shape = 1,
+        offset: int | Shape = 0,
+        shuffle: LaneShuffle | None = None,
+    ) -> None:
+        """Between global and shared memory: element `offset + e` of the source goes to e, or, if the
+        target is global, e of the source to `offset + e`; a barrier follows."""
+        outwards = target.array.space == "output"
+        shape = source.shape if outwards else target.shape
+        axes = _Tile(self, shape, rounds, stride, 0)
+        shift = _per_axis(offset, len(self._lanes))
+        for place, _ in axes.walk(shuffle):
+            moved = tuple(p + o if o else p for p, o in zip(place, shift, strict=True))
+            if outwards:
+                target[moved] = source[place]
+            else:
+                target[place] = source[moved]
+        self.barrier()
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def finish(
+        self, doc: str, sizes: dict[str, int], specification: Callable[..., Any]
+    ) -> Traced:
+        if self._broken or len(self._open) != 1:
+            raise CheckError("a loop of the sketch was left early", advice="no break or return in it")
+        self._closed = True
+        outputs = [a for a in self._arrays.values() if a.space == "output"]
+        if not outputs:
+            raise CheckError("a sketch needs an output", advice="k.output(name, shape)")
+        for array in outputs:
+            if array.name not in self._filled:
+                raise CheckError(f"output '{array.name}' is never written")
+        unused = set(self._holes) - self._used_holes
+        if unused:
+            raise CheckError(f"hole '{min(unused)}' is never used")
+        inputs = [a for a in self._arrays.values() if a.space in ("input", "constant")]
+        goal = goal_of(specification, inputs, outputs, sizes)
+        return Traced(
+            self._name,
+            doc,
+            dict(sizes),
+            self._lanes,
+            self._arrays,
+            self._accumulators,
+            self._holes,
+            tuple(self._open[0]),
+            goal,
+        )
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _scope(self) -> set[str]:
+        return {*dict(self._lanes), *self._loops}
+
+    def _all(self) -> Iterator[Stmt]:
+        stack: list[Stmt] = [stmt for body in self._open for stmt in body]
+        while stack:
+            stmt = stack.pop()
+            yield stmt
+            if isinstance(stmt, Loop):
+                stack.extend(stmt.body)
+
+    def _fresh(self, name: str) -> str:
+        taken = {*self._arrays, *self._accumulators, *self._holes, *self._extents}
+        if name not in taken:
+            return name
+        return next(f"{name}{n}" for n in range(2, 1 << 30) if f"{name}{n}" not in taken)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise CheckError("a sketch is used after its function has ended")
+
+    def _check_owner(self, owner: Tracer) -> None:
+        self._check_open()
+        if owner is not self:
+            raise CheckError("a value or array of another sketch is used")
+
+    def _require_warp(self) -> None:
+        if not self._lanes:
+            raise CheckError("say how many lanes there are first", advice="lane = k.warp(32)")
+
+    def _declare(
+        self, name: str, space: Space, shape: int | Shape, step: int | Shape | None
+    ) -> ArrayHandle:
+        self._check_open()
+        if not name.isidentifier() or name != self._fresh(name):
+            raise CheckError(f"'{name}' is no name, or is taken")
+        sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+        if not all(isinstance(n, (int, np.integer)) for n in sizes):
+            raise CheckError(f"the shape of '{name}' is made of constants, not {sizes!r:.60}")
+        sizes = tuple(map(int, sizes))
+        check_shape(sizes)
+        steps = sizes if step is None else _per_axis(step, len(sizes))
+        if len(steps) != len(sizes):
+            raise CheckError(f"'{name}' needs a step for each of its {len(sizes)} axes")
+        array = Array(name, space, sizes, steps if space in ("input", "output") else ())
+        self._arrays[name] = array
+        return ArrayHandle(array, self)
+
+    def _array(self, handle: ArrayHandle) -> Array:
+        self._check_owner(handle.owner)
+        self._require_warp()
+        return handle.array
+
+    def _index(self, array: Array, index: tuple[Index, ...]) -> tuple[Expr, ...]:
+        if len(index) != len(array.shape):
+            raise CheckError(
+                f"'{array.name}' has {len(array.shape)} axes, but {len(index)} indices are given"
+            )
+        return tuple(map(self._expr, index))
+
+    def _expr(self, index: Index | bool) -> Expr:
+        """An index of this sketch: its variables are in scope, its holes not used before."""
+        if not isinstance(index, (Expr, int, np.integer)):
+            raise CheckError(f"an index is an integer, a lane, a loop counter or a hole, not {_kind(index)}")
+        expr = lift(index)
+        for name in holes_in(expr):
+            if name not in self._holes:
+                raise CheckError(f"hole '{name}' belongs to another sketch, or is used outside it")
+            if not set(self._holes[name].variables) <= self._scope():
+                raise CheckError(f"hole '{name}' is used outside the loop it depends on")
+        free = {name for name in variables(expr) if not name.startswith("?")}
+        if not free <= self._scope():
+            name = min(free - self._scope())
+            raise CheckError(f"'{name}' is used outside its loop")
+        return expr
+
+    def _check_value(self, value: Value) -> None:
+        if not isinstance(value, Value):
+            raise CheckError(
+                f"a value of the sketch is wanted, not {_kind(value)}",
+                advice="read it from an array, shuffle it, or finish an accumulator",
+            )
+        self._check_owner(value.owner)
+        if tuple(self._loops[: len(value.loops)]) != value.loops:
+            raise CheckError("a value is used outside the loop that computes it")
+
+    def _value(self) -> Value:
+        self._values += 1
+        return Value(f"v{self._values}", tuple(self._loops), self)
+
+    def _add(self, stmt: Stmt) -> None:
+        self._check_open()
+        self._require_warp()
+        self._note_holes(stmt)
+        self._open[-1].append(stmt)
+
+    def _note_holes(self, stmt: Stmt) -> None:
+        from_here = set(holes_in(*exprs(stmt)))
+        again = from_here & self._used_holes
+        if again:
+            raise CheckError(
+                f"hole '{min(again)}' is used in two places", advice="make a hole for each"
+            )
+        self._used_holes |= from_here
+
+
+class _Tile:
+    """A box of an array, shared out over the lanes in rounds of `stride` elements, axis by axis."""
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        shape: Shape,
+        rounds: int | Shape,
+        stride: int | Shape,
+        offset: int | Shape,
+    ) -> None:
+        tracer._check_open()
+        tracer._require_warp()
+        self.tracer = tracer
+        self.lanes = tracer._lanes
+        axes = len(self.lanes)
+        if len(shape) != axes:
+            raise CheckError(f"a warp of {axes} axes copies arrays of {axes} axes, not {len(shape)}")
+        self.rounds = _per_axis(rounds, axes)
+        self.strides = _per_axis(stride, axes)
+        self.offsets = _per_axis(offset, axes)
+        for count, step, (_, lanes), length, start in zip(
+            self.rounds, self.strides, self.lanes, shape, self.offsets, strict=True
+        ):
+            if count < 1 or step < 1 or start < 0:
+                raise CheckError("rounds and strides are at least 1, offsets at least 0")
+            if start + (count - 1) * step * lanes >= length:
+                raise CheckError(
+                    f"{count} rounds of {lanes} lanes and stride {step} go beyond {length} elements",
+                    advice="the last round must begin inside the array",
+                )
+
+    @property
+    def register_shape(self) -> Shape:
+        return tuple(r * s for r, s in zip(self.rounds, self.strides, strict=True))
+
+    def walk(
+        self, shuffle: LaneShuffle | None
+    ) -> Iterator[tuple[tuple[Expr, ...], tuple[Expr, ...]]]:
+        """The loops over rounds and strides, with the place in memory and the register."""
+        yield from self._axis(shuffle, [], [])
+
+    def _axis(
+        self, shuffle: LaneShuffle | None, counters: list[Expr], within: list[Expr]
+    ) -> Iterator[tuple[tuple[Expr, ...], tuple[Expr, ...]]]:
+        axes, done = len(self.lanes), len(counters)
+        if done < axes:
+            for i in self._count(self.rounds[done], "j"):
+                yield from self._axis(shuffle, [*counters, i], within)
+        elif len(within) < axes:
+            for s in self._count(self.strides[len(within)], "s"):
+                yield from self._axis(shuffle, counters, [*within, s])
+        else:
+            yield self._place(shuffle, counters, within), self._register(counters, within)
+
+    def _count(self, count: int, name: str) -> Iterator[Expr]:
+        if count == 1:
+            yield Const(0)
+        else:
+            yield from self.tracer.loop(count, name)
+
+    def _place(
+        self, shuffle: LaneShuffle | None, counters: list[Expr], within: list[Expr]
+    ) -> tuple[Expr, ...]:
+        lanes: tuple[Index, ...] = tuple(Var(name) for name, _ in self.lanes)
+        if shuffle is not None:
+            lanes = _tuple(shuffle(*lanes, *counters))
+        parts = zip(self.offsets, counters, self.lanes, lanes, self.strides, within, strict=True)
+        return tuple(
+            _sum(start, _times(_sum(_times(count, size), lift(lane)), stride), s)
+            for start, count, (_, size), lane, stride, s in parts
+        )
+
+    def _register(self, counters: list[Expr], within: list[Expr]) -> tuple[Expr, ...]:
+        parts = zip(counters, self.strides, within, strict=True)
+        return tuple(_sum(_times(count, stride), s) for count, stride, s in parts)
+
+
+def _sum(*parts: Expr | int) -> Expr:
+    kept = [lift(part) for part in parts if lift(part) != Const(0)]
+    result = kept[0] if kept else Const(0)
+    for part in kept[1:]:
+        result = result + part
+    return result
+
+
+def _times(expr: Expr, factor: int) -> Expr:
+    return expr if factor == 1 or expr == Const(0) else expr * factor
+
+
+def _tuple(index: Any) -> tuple[Any, ...]:
+    return index if isinstance(index, tuple) else (index,)
+
+
+def _per_axis(value: int | Shape, axes: int) -> Shape:
+    if isinstance(value, (int, np.integer)):
+        return (int(value),) * axes
+    if len(value) != axes:
+        raise CheckError(f"{axes} numbers are wanted, one for each axis, not {len(value)}")
+    return tuple(map(int, value))
+
+
+def _kind(value: object) -> str:
+    return "an expression" if isinstance(value, Expr) else f"{value!r:.60}"

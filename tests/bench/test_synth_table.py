@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli, cli  # noqa: F401  # the fixture
+from warploom.bench import synth
+from warploom.bench.families import FAMILIES, named, published, sized
+from warploom.bench.measure import Request, apart, measure
+from warploom.errors import CheckError
+from warploom.sketch.front import load_text
+
+
+def test_every_row_of_the_published_table_is_a_sketch() -> None:
+    assert len(published()) == 77
+    for name in published():
+        build = named(name)
+        assert build is not None
+        assert "goal:" in sized(name, build, {})
+
+
+def test_families_are_sketches_at_their_own_and_at_other_sizes() -> None:
+    for name, build in FAMILIES.items():
+        text = sized(name, build, {})
+        if name not in ("transposition-rcr", "product-registers", "product-shared"):
+            assert load_text(text, name).holes
+    assert "range(0, 96)" in sized("transposition", FAMILIES["transposition"], {"columns": 3})
+    for sizes in ({"lanes": 4}, {"columns": 0}, {"level": 4}):
+        with pytest.raises(CheckError):
+            sized("transposition", FAMILIES["transposition"], sizes)
+
+
+def test_a_measurement_is_the_same_in_a_process_of_its_own() -> None:
+    here, there = measure(Request("trove-8x3")), apart(Request("trove-8x3"))
+    assert here["solutions"] == there["solutions"] == 2
+    assert here["states"] == there["states"]
+    assert apart(Request("nowhere"))["error"] == "no sketch is called 'nowhere'"
+    assert "no answer" in apart(Request("trove-8x3"), seconds=0.01)["error"]
+
+
+def test_what_is_measured() -> None:
+    assert len(synth.rows()) == 77
+    assert 8 <= len(synth.rows(quick=True)) <= 20
+    assert [r.name for r in synth.rows("^trove")] == ["trove-8x3"]
+    labels = [r.label for r in synth.limits()]
+    assert len(labels) == 19
+    assert "transposition columns=16" in labels
+    assert "product-shared level=3" in labels
+    ways = [way.label for way, _ in synth.ablations(1.0, "8x3")]
+    assert ways == ["default engine", "pairs", "single locations", "fuel 1", "fuel 4", "fuel 16"]
+
+
+def test_lines_of_the_table() -> None:
+    record = measure(Request("trove-8x3"))
+    line = synth.cells(record, published()["trove-8x3"])
+    assert len(line) == len(synth.HEADER)
+    assert line[:3] == ("trove-8x3", "2", "2")
+    lines = synth.laid_out([synth.HEADER, line, ("broken", "out of memory")])
+    assert len(lines[0]) == len(lines[1])
+    assert lines[2].split(maxsplit=1) == ["broken", "out of memory"]
+    told = synth.summary([record, {"name": "broken", "error": "out of memory"}])
+    assert told[0].startswith("1 of 2 answered")
+    assert told[1] == "solution counts equal to the published ones: 1 of 1"
+    assert synth.summary([])[0] == "0 of 0 answered"
+    assert "sets" in synth.phase_lines([record])[0]
+
+
+def test_the_command_prints_and_writes(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+    file = tmp_path / "table.json"
+    ran = cli("bench", "synth", "--match", "trove-8x3|universe", "--json", str(file))
+    assert ran.status == 0
+    assert re.search(r"^trove-8x3 +2 +2 +\d+ +198 ", ran.out, re.M)
+    assert "factor at most 1.0" in ran.out
+    assert [r["solutions"] for r in json.loads(file.read_text())] == [2, 1]
+    assert cli("bench", "--match", "(").status == 2

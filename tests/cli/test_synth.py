@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from warploom.cli import synth as command
+from warploom.search.budget import Budget
+from warploom.search.outcome import Reason
+from warploom.sketch.synth import solve
+
+SUMS = """x: [12] = range(0, 12)
+regs: [4,3] = load_rep(x)
+s: [4,3] = ?row_xforms(regs)
+t: [4,3] = ?col_xforms(s)
+sum: [4] = + identity{fold_len=3}(t)
+goal: [4] trove_sum{n=3}
+"""
+IMPOSSIBLE = """x: [4] = range(0, 4)
+y: [4] = ?rots{main=0,second=0,out=0}(x)
+goal: [4] = [0, 0, 1, 2]
+"""
+CONTRACT = {
+    "outcome": str,
+    "complete": bool,
+    "solutions": int,
+    "fills": list,
+    "seconds": float,
+    "cpu_seconds": float,
+    "states": int,
+    "peak_mb": float,
+    "oracle": int,
+    "factor": float,
+    "pruned": dict,
+    "phases": dict,
+    "verdict": str,
+    "sizes": list,
+    "engine": str,
+}
+
+BAD = {
+    "unknown hole": "x: [4] = range(0, 4)\ny: [4] = ?no_such_hole(x)\ngoal: [4] id\n",
+    "wrong shape": "x: [4] = range(0, 4)\ny: [5] = identity(x)\ngoal: [5] id\n",
+    "unbound name": "x: [4] = range(0, 4)\ny: [4] = identity(z)\ngoal: [4] id\n",
+    "definitions of different shapes": "define f([4]) -> [4] = [0, 1, 2, 3]\n"
+    "define f([2]) -> [2] = [0, 1]\nx: [3] = range(0, 3)\ny: [3] = f(x)\ngoal: [3] id\n",
+    "goal of the wrong shape": "x: [4] = range(0, 4)\ny: [4] = identity(x)\ngoal: [2,2] id\n",
+    "huge array": "x: [1000000000] = range(0, 1000000000)\ngoal: [1000000000] id\n",
+    "huge shape": "x: [100000,10000] = range(0, 1000000000)\ngoal: [4] id\n",
+    "empty": "",
+    "only a comment": "# nothing here\n",
+    "deep arrays": "x: [4] = " + "[" * 100_000 + "\n",
+    "deep blocks": "x: [1] = {\n" * 50_000,
+    "deep folds": "x: [1] = " + "fold " * 100_000 + "[1]\ngoal: [1] id\n",
+    "no goal": "x: [4] = range(0, 4)\n",
+}
+
+
+@pytest.fixture
+def write(tmp_path: Path):  # type: ignore[no-untyped-def]
+    def to_file(text: str | bytes, name: str = "s.swflow") -> str:
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return str(path)
+
+    return to_file
+
+
+def test_a_found_fill_is_shown_with_its_verdict(cli, write) -> None:
+    ran = cli("synth", write(SUMS), "--stats")
+    assert ran.status == 0
+    assert "found" in ran.out
+    assert "1 fill (all there are), proved on symbols and on random numbers" in ran.out
+    assert "t  xform[cf=-1,cr=1,dr=3]  s.flat[(x1 - x0) % 4 * 3 + x1]" in ran.out
+    assert "168 possible fills" in ran.out
+    assert ran.err == ""
+
+
+def test_impossible_is_status_1_and_a_spent_budget_3(cli, write) -> None:
+    ran = cli("synth", write(IMPOSSIBLE))
+    assert (ran.status, "no fill exists" in ran.out) == (1, True)
+    ran = cli("synth", "--seconds", "0", "transposition")
+    assert (ran.status, "time budget spent" in ran.out) == (3, True)
+    # Of several inputs the worst counts: bad, undecided, impossible, found.
+    assert cli("synth", write(SUMS), write(IMPOSSIBLE, "b")).status == 1
+    assert cli("synth", "--seconds", "0", write(IMPOSSIBLE), "transposition").status == 3
+    assert cli("synth", write(IMPOSSIBLE), write("x", "bad")).status == 2
+
+
+def test_the_json_contract(cli, write, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    ran = cli("synth", write(SUMS), write(IMPOSSIBLE, "b"), "trove-8x3", "--json", str(file))
+    assert ran.status == 1
+    records = json.loads(file.read_text())
+    assert [r["outcome"] for r in records] == ["found", "impossible", "found"]
+    assert [r["solutions"] for r in records] == [1, 0, 2]
+    assert all(r["complete"] for r in records)
+    for record in records:
+        for key, kind in CONTRACT.items():
+            assert isinstance(record[key], kind), key
+    assert records[0]["fills"] == [{"s": "xform[cf=0,cr=-1,dr=4]", "t": "xform[cf=-1,cr=1,dr=3]"}]
+    assert records[0]["verdict"] == "proved"
+    assert 0 < records[0]["cpu_seconds"] < 5
+    assert records[0]["phases"]["sets"] > 0  # gather sets are part of the time
+
+
+def test_standard_input_with_and_without_a_dash(cli) -> None:
+    for args in ([], ["-"]):
+        ran = cli("synth", *args, stdin=SUMS.encode())
+        assert (ran.status, ran.out.startswith("<stdin>: found")) == (0, True)
+    ran = cli("synth", stdin=b"x: [4] = \xff")
+    assert (ran.status, ran.err.splitlines()[0]) == (2, "<stdin>:1:10: byte 0xFF is not UTF-8")
+
+
+def test_engines_and_modes(cli) -> None:
+    for engine in ("default", "pairs"):
+        assert "2 fills (all there are)" in cli("synth", "trove-8x3", "--engine", engine).out
+    assert "1 fill (asked for one)" in cli("synth", "trove-8x3", "--first").out
+    best = cli("synth", "trove-8x3", "--best").out
+    assert "s1  xform[cf=-1,cr=1,dr=8]" in best  # the other fill has two rotations more
+    assert cli("synth", "trove-8x3", "--best", "--first").status == 2
+
+
+def test_goals_are_separate_records(cli, write, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    text = write(SUMS + "goal: [4] = fold [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 10]]\n")
+    assert cli("synth", text, "--json", str(file)).status == 1
+    assert [(r["goal"], r["outcome"]) for r in json.loads(file.read_text())] == [
+        (1, "found"),
+        (2, "impossible"),
+    ]
+    assert cli("synth", text, "--goal", "1").status == 0
+    assert cli("synth", text, "--goal", "3").status == 2
+
+
+@pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
+def test_bad_text_is_one_located_error(cli, write, text: str) -> None:
+    started = time.process_time()
+    ran = cli("synth", write(text), stdin=b"")
+    assert time.process_time() - started < 1
+    assert ran.status == 2
+    assert ran.out == ""
+    assert "Traceback" not in ran.err
+    places = [line for line in ran.err.splitlines() if re.match(r"\S*s\.swflow:\d+:\d+: \S", line)]
+    assert len(places) == 1
+    assert len(ran.err) < 2000
+
+
+def test_binary_junk_is_one_located_error(cli, write) -> None:
+    for junk in (bytes(range(256)) * 400, b"\x7fELF\x02\x01\x01" + b"\0" * 5000, b"\0" * 100_000):
+        ran = cli("synth", write(junk, "junk"))
+        assert ran.status == 2
+        assert re.match(r"\S*junk:\d+:\d+: ", ran.err)
+        assert len(ran.err.splitlines()) <= 4
+
+
+def test_one_bad_input_does_not_stop_the_others(cli, write) -> None:
+    ran = cli("synth", "nowhere.swflow", write(BAD["unbound name"], "bad"), write(SUMS))
+    assert ran.status == 2
+    assert "no file and no known sketch is called 'nowhere.swflow'" in ran.err
+    assert "unknown name 'z'" in ran.err
+    assert "found" in ran.out
+
+
+def test_names_are_suggested(cli) -> None:
+    assert "did you mean transposition?" in cli("synth", "transpositon").err
+    assert "swinv_like/l3/trove-crc-5: found" in cli("synth", "swinv_like/l3/trove-crc-5").out
+
+
+PYTHON = """
+from warploom import Sketch
+
+def stencil(lanes=4, taps=3):
+    s = Sketch("stencil")
+    x = s.input("x", lanes + taps - 1)
+    loaded = s.apply("load_trunc", x, shape=(lanes, 2))
+    sent = s.hole("reg_select", loaded, shape=(lanes, taps))
+    received = s.hole("col_xforms", sent)
+    s.sum("identity", received)
+    s.goal(lambda x: [sum(x[i + j] for j in range(taps)) for i in range(lanes)])
+    return s
+
+ready = stencil()
+program = ready.program()
+number = 3
+
+def wrong():
+    return stencil(lanes=0)
+
+def broken():
+    return 1 // 0
+
+def leaves():
+    raise SystemExit(7)
+"""
+
+
+def test_python_files(cli, write) -> None:
+    file = write(PYTHON, "mine.py")
+    for name in ("stencil", "ready", "program"):
+        assert cli("synth", f"{file}::{name}").status == 0
+    ran = cli("synth", f"{file}::stencil", "--size", "lanes=8", "--transfer", "lanes=32")
+    assert ran.status == 0
+    assert "carried over to lanes=32: proved" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("number", "is a int"),
+        ("stencl", "did you mean stencil?"),
+        ("broken", "ZeroDivisionError"),
+        ("leaves", "SystemExit: 7"),
+        ("wrong", "at least 1"),
+    ],
+)
+def test_python_files_that_fail(cli, write, name: str, message: str) -> None:
+    ran = cli("synth", f"{write(PYTHON, 'mine.py')}::{name}")
+    assert ran.status == 2
+    assert message in ran.err
+    assert "Traceback" not in ran.err
+    if name in ("broken", "leaves", "wrong"):
+        assert re.match(r"\S*mine\.py:\d+:\d+: ", ran.err)
+
+
+def test_python_files_that_cannot_be_read(cli, write) -> None:
+    assert cli("synth", "nowhere.py::x").status == 2
+    ran = cli("synth", f"{write('def f(:', 'bad.py')}::f")
+    assert (ran.status, bool(re.match(r"\S*bad\.py:1:\d+: ", ran.err))) == (2, True)
+
+
+def test_sizes(cli, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    ran = cli("synth", "gaussian", "--transfer", "lanes=16", "--json", str(file))
+    assert ran.status == 0
+    (record,) = json.loads(file.read_text())
+    assert [(s["size"], s["verdict"]) for s in record["sizes"]] == [
+        ({}, "proved"),
+        ({"lanes": 16}, "proved"),
+    ]
+    for bad in ("lanes", "lanes=x", "rows=4", "lanes=99999"):
+        assert cli("synth", "gaussian", "--size", bad).status == 2
+    assert "has no sizes" in cli("synth", "-", "--size", "n=3", stdin=SUMS.encode()).err
+
+
+def test_unexpected_exceptions_are_one_message(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ValueError("surprise")
+
+    monkeypatch.setattr(command, "synthesize", broken)
+    ran = cli("synth", "trove-8x3")
+    assert ran.status == 2
+    assert "internal error: ValueError: surprise (test_synth.py:" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_ctrl_c_keeps_what_was_found(cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def pressed(_: Budget) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(solve.Budget, "check", pressed)
+    file = tmp_path / "out.json"
+    ran = cli("synth", "trove-8x3", "transposition", "--json", str(file))
+    assert ran.status == 3
+    records = json.loads(file.read_text())
+    assert [r["stopped"] for r in records] == [Reason.INTERRUPTED.value]
+
+
+@pytest.mark.slow
+def test_a_real_interrupt_ends_the_process_quietly(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "warploom.cli", "synth", "-"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
+        time.sleep(3)  # it waits for its standard input by now
+        os.kill(child.pid, signal.SIGINT)
+        _, err = child.communicate(timeout=20)
+    assert child.returncode == 130
+    assert b"Traceback" not in err
+
+
+def test_an_unwritable_json_file_is_an_error(cli, tmp_path: Path) -> None:
+    ran = cli("synth", "trove-8x3", "--json", str(tmp_path / "no" / "out.json"))
+    assert (ran.status, "cannot write" in ran.err) == (2, True)
+
+
+def test_help_teaches_with_an_example_that_runs(cli, write) -> None:
+    text = cli("synth", "--help").out
+    example = [line[4:] for line in text.splitlines() if re.match(r"    (\w+: \[|goal)", line)]
+    assert cli("synth", write("\n".join(example))).status == 0
+    assert cli("--version").out.startswith("warploom ")
+    assert cli("bogus").status == 2

@@ -1,0 +1,106 @@
+"""Details of the texts: literals, parentheses, comments, what a language cannot say."""
+
+from __future__ import annotations
+
+import pytest
+
+from warploom.emit.cuda import cuda
+from warploom.emit.dialect import CUDA, C
+from warploom.emit.parts import comment_lines
+from warploom.emit.value import ValuePrinter, number_text
+from warploom.errors import EmitError
+from warploom.index.ir import Var
+from warploom.index.show import c_text
+from warploom.kernel.build import Builder, cast, choose, fma, from_index
+from warploom.kernel.dtype import DType, f32, f64, i32, i64, u8, u32, u64
+from warploom.kernel.ir import Cell, Operation, Value
+
+a, b = Cell("a", None, f32), Cell("b", None, f32)
+m, n = Cell("m", None, u32), Cell("n", None, u32)
+s = Cell("s", None, u8)
+lane = Var("lane")
+
+
+def text(value: Value, dialect: object = CUDA) -> str:
+    return ValuePrinter(dialect, c_text, lambda cell: cell.name).text(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (a + b * a, "a + b * a"),
+        ((a + b) * a, "(a + b) * a"),
+        (a - (b - a), "a - (b - a)"),
+        (a - b - a, "a - b - a"),
+        (a / (b * a), "a / (b * a)"),
+        (-(a + b), "-(a + b)"),
+        (m & n ^ m, "(m & n) ^ m"),
+        (m ^ n ^ m, "m ^ n ^ m"),
+        ((m + n) << 3, "(m + n) << 3u"),
+        (~m, "~m"),
+        (a.min(b), "fminf(a, b)"),
+        (m.max(n), "max(m, n)"),
+        (fma(a, b, a), "fmaf(a, b, a)"),
+        (fma(m, n, m), "m * n + m"),
+        (choose(lane.lt(3), a, b) + a, "(lane < 3 ? a : b) + a"),
+        (choose(lane.lt(3), a, choose(lane.eq(5), b, a)), "lane < 3 ? a : lane == 5 ? b : a"),
+        (choose(lane.lt(3), choose(lane.eq(5), b, a), a), "lane < 3 ? (lane == 5 ? b : a) : a"),
+        (cast(i32, a + b), "(int)(a + b)"),
+        (from_index(lane + 1, f32), "(float)(lane + 1)"),
+        (s + s, "(unsigned char)(s + s)"),
+    ],
+)
+def test_values(value: Value, expected: str) -> None:
+    assert text(value) == expected
+
+
+def test_c_has_no_integer_minimum() -> None:
+    assert text(Operation("min", (m, n)), C) == "m < n ? m : n"
+
+
+@pytest.mark.parametrize(
+    ("number", "dtype", "expected"),
+    [
+        (0.1, f32, "0.1f"),
+        (1 / 3, f64, "0.3333333333333333"),
+        (1e30, f32, "1e+30f"),
+        (-2.0, f32, "-2.0f"),
+        (7, u32, "7u"),
+        (2**64 - 1, u64, "18446744073709551615ull"),
+        (-(2**31), i32, "(-2147483647 - 1)"),
+        (-(2**63), i64, "(-9223372036854775807ll - 1)"),
+        (float("inf"), f64, "(double)INFINITY"),
+    ],
+)
+def test_literals(number: float, dtype: DType, expected: str) -> None:
+    assert number_text(number, dtype, C)[1] == expected
+
+
+def test_nan_has_no_literal() -> None:
+    with pytest.raises(EmitError, match="NaN"):
+        number_text(float("nan"), f32, C)
+
+
+def test_comments_cannot_swallow_code() -> None:
+    assert comment_lines("a\\\nb\x00c\r") == ["// a", "// b c"]
+
+
+def test_cuda_has_warps_of_32() -> None:
+    with pytest.raises(EmitError, match="warps of 32 lanes, the kernel has 64"):
+        cuda(Builder("k", block=64, warp_size=64).done())
+
+
+def test_narrow_warps_use_their_own_mask() -> None:
+    k = Builder("k", block=32, warp_size=4)
+    v = k.register("v", f32, 0.0)
+    k.set(v, k.shuffle(v, k.lane + 1))
+    assert "__shfl_sync(0xfu << (thread & 28), v, lane + 1, 4)" in cuda(k.done())
+
+
+def test_too_wide_an_access() -> None:
+    k = Builder("k", block=32)
+    x = k.array("x", f64, 128, const=True)
+    r = k.registers("r", f64, 4)
+    r[0] = x.at(k.lane * 4, width=4)
+    with pytest.raises(EmitError, match="16 bytes"):
+        cuda(k.done())

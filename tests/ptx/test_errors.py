@@ -1,0 +1,177 @@
+"""What goes wrong in a kernel is reported with line, block and thread; nothing else is."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from warploom import ptx
+from warploom.errors import DeviceError, UnsupportedError, WarploomError
+
+HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
+INDEX = """
+  .reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %rd<8>; .reg .f32 %f<4>;
+  .shared .align 8 .b8 tile[256];
+  mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.s32 %r4, %r1, %r2, %r3;
+  ld.param.u64 %rd1, [a]; mul.wide.u32 %rd2, %r4, 4; add.s64 %rd3, %rd1, %rd2;
+  shl.b32 %r5, %r3, 2; mov.u32 %r6, tile; add.u32 %r7, %r6, %r5;
+"""
+
+
+def launch(body: str, array: np.ndarray, grid=2, block=32, **options) -> ptx.Report:
+    text = f"{HEADER}.visible .entry k(.param .u64 a)\n{{{INDEX}{body}\n  ret;\n}}\n"
+    return ptx.load(text, "k.ptx").kernel("k").launch(grid, block, [array], **options)
+
+
+def refused(body: str, message: str, *, size: int = 64, where: str = "", **options) -> WarploomError:
+    with pytest.raises(WarploomError, match=message) as caught:
+        launch(body, np.zeros(size, np.uint32), **options)
+    error = caught.value
+    assert error.span is not None
+    assert error.span.source.name == "k.ptx"
+    if where:
+        assert where in error.message, error.message
+    return error
+
+
+def test_out_of_bounds_load() -> None:
+    error = refused("  ld.global.u32 %r9, [%rd3+4];", "out-of-bounds", where="block (1,0,0), thread (31,0,0)")
+    assert isinstance(error, DeviceError)
+    assert "256 bytes into argument 0 ('a')" in error.message
+    assert error.span is not None and error.span.line == 11
+
+
+def test_out_of_bounds_store() -> None:
+    refused("  st.global.u32 [%rd3+-8], %r4;", "8 bytes before", where="block (0,0,0), thread (0,0,0)")
+
+
+def test_inactive_threads_may_hold_any_address() -> None:
+    array = np.arange(40, dtype=np.uint32)
+    launch("  setp.lt.u32 %p1, %r4, 40;\n  @!%p1 bra end;\n  ld.global.u32 %r9, [%rd3];\n"
+           "  add.u32 %r9, %r9, 1;\n  st.global.u32 [%rd3], %r9;\nend:", array)  # fmt: skip
+    assert array.tolist() == list(range(1, 41))
+    launch("  setp.lt.u32 %p1, %r4, 40;\n  @%p1 st.global.u32 [%rd3], %r4;", array)
+    assert array.tolist() == list(range(40))
+
+
+def test_null_pointer() -> None:
+    refused("  mov.u64 %rd4, 0;\n  ld.global.u32 %r9, [%rd4];", "belongs to no argument")
+
+
+def test_misaligned() -> None:
+    refused("  ld.global.u32 %r9, [%rd3+2];", "misaligned", where="thread (0,0,0)")
+    refused("  ld.global.v2.u32 {%r9, %r10}, [%rd3];", "misaligned", where="thread (1,0,0)")
+
+
+def test_shared_bounds() -> None:
+    refused("  st.shared.u32 [%r7+140], %r4;", "out-of-bounds", where="thread (29,0,0)")
+
+
+def test_uninitialised_shared() -> None:
+    body = "  ld.shared.u32 %r9, [%r7];"
+    refused(body, "never written", where="block (0,0,0), thread (0,0,0)")
+    launch(body, np.zeros(64, np.uint32), check=False)
+    partly = "  setp.ne.u32 %p1, %r3, 5;\n  @%p1 st.shared.u32 [%r7], %r4;\n  bar.sync 0;\n" + body
+    refused(partly, "never written", where="thread (5,0,0)")
+    launch("  st.shared.u32 [%r7], %r4;\n  bar.sync 0;\n" + body, np.zeros(64, np.uint32))
+    refused("  st.shared.u8 [%r7], %r4;\n  bar.sync 0;\n" + body, "never written")
+
+
+def test_barrier_not_reached_by_all() -> None:
+    body = "  setp.lt.u32 %p1, %r3, 16;\n  @!%p1 bra skip;\n  bar.sync 0;\nskip:\n  st.global.u32 [%rd3], %r4;"
+    error = refused(body, "not all threads", where="block (0,0,0), thread (0,0,0)")
+    assert error.span is not None and "bar.sync 0" in error.span.source.line(error.span.line)
+
+
+def test_barrier_after_early_exit() -> None:
+    """Threads that left the kernel are not waited for."""
+    array = np.zeros(64, np.uint32)
+    launch("  setp.lt.u32 %p1, %r3, 20;\n  @!%p1 ret;\n  bar.sync 0;\n  st.global.u32 [%rd3], 1;", array)
+    assert array.reshape(2, 32).sum(axis=1).tolist() == [20, 20]
+    work = ("  setp.lt.u32 %p1, %r3, 20;\n  @%p1 bra go;\n  st.global.u32 [%rd3], 7;\n  ret;\ngo:\n"
+            "  bar.sync 0;\n  st.global.u32 [%rd3], 1;")  # fmt: skip
+    launch(work, array)
+    assert array.reshape(2, 32).sum(axis=1).tolist() == [20 + 84, 20 + 84]
+
+
+def test_barriers_of_different_warps_meet() -> None:
+    array = np.zeros(128, np.uint32)
+    launch("  setp.lt.u32 %p1, %r3, 32;\n  @%p1 bra one;\n  bar.sync 1, 64;\n  bra end;\none:\n"
+           "  bar.sync 1, 64;\nend:\n  st.global.u32 [%rd3], 3;", array, block=64)  # fmt: skip
+    assert (array == 3).all()
+
+
+RACE = "  st.shared.u32 [%r7], %r4;\n  xor.b32 %r8, %r7, 4;\n{between}  ld.shared.u32 %r9, [%r8];"
+
+
+def test_races() -> None:
+    refused(RACE.format(between=""), "data race", races=True, where="thread (0,0,0)")
+    launch(RACE.format(between="  bar.sync 0;\n"), np.zeros(64, np.uint32), races=True)
+    launch(RACE.format(between="  bar.warp.sync -1;\n"), np.zeros(64, np.uint32), races=True)
+    launch(RACE.format(between=""), np.zeros(64, np.uint32))  # not asked for
+
+
+def test_race_between_warps_needs_a_block_barrier() -> None:
+    body = ("  st.shared.u32 [%r7], %r4;\n  xor.b32 %r8, %r7, 128;\n  bar.warp.sync -1;\n"
+            "  ld.shared.u32 %r9, [%r8];")  # fmt: skip
+    refused(body, "data race", races=True, block=64, size=128)
+
+
+def test_race_write_after_read_and_clash() -> None:
+    body = "  ld.global.u32 %r9, [%rd1];\n  setp.eq.u32 %p1, %r3, 3;\n  @%p1 st.global.u32 [%rd1], 1;"
+    refused(body, "earlier read", races=True, where="thread (3,0,0)")
+    refused("  st.global.u32 [%rd1], %r4;", "different value", races=True)
+    launch("  st.global.u32 [%rd1], 5;", np.zeros(64, np.uint32), races=True)
+
+
+def test_unknown_instruction_matters_when_reached() -> None:
+    body = "  setp.lt.u32 %p1, %r4, {n};\n  @!%p1 bra end;\n  wmma.magic::v2.f16 %r9, %r8;\nend:"
+    launch(body.format(n=0), np.zeros(64, np.uint32))
+    error = refused(body.format(n=1), re.escape("wmma.magic::v2.f16"))
+    assert isinstance(error, UnsupportedError)
+
+
+def test_trap_and_undeclared() -> None:
+    refused("  trap;", "trap was reached", where="thread (0,0,0)")
+    refused("  mov.u64 %rd4, nowhere;", "'nowhere' is not declared")
+    refused("  call other, ();", "no body")
+    refused("  bra missing;", "no label 'missing'")
+
+
+def test_endless_loop_ends() -> None:
+    with pytest.raises(DeviceError, match="did not end"):
+        launch("again:\n  bra again;", np.zeros(1, np.uint32), seconds=0.2)
+
+
+def test_store_to_constant() -> None:
+    text = f"{HEADER}.const .u32 c = 5;\n.visible .entry k()\n{{ st.global.u32 [c], 3; ret; }}\n"
+    with pytest.raises(DeviceError, match="constant memory"):
+        ptx.load(text).kernel("k").launch(1, 1, [])
+    frozen = np.zeros(64, np.uint32)
+    frozen.setflags(write=False)
+    with pytest.raises(DeviceError, match="constant memory"):
+        launch("  st.global.u32 [%rd3], 1;", frozen)
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "args", "message"),
+    [
+        (1, 2000, [np.zeros(1)], "at most 1024"),
+        (0, 32, [np.zeros(1)], "positive"),
+        ((1, 1, 1, 1), 32, [np.zeros(1)], "one to three"),
+        (1, 32, [], "takes 1 arguments"),
+        (1, 32, [np.zeros((4, 4))[:, ::2]], "not contiguous"),
+        (1, 32, ["text"], "cannot be passed"),
+    ],
+)
+def test_bad_launches(grid, block, args, message: str) -> None:
+    text = f"{HEADER}.visible .entry k(.param .u64 a)\n{{ ret; }}\n"
+    with pytest.raises(DeviceError, match=message):
+        ptx.load(text).kernel("k").launch(grid, block, args)
+
+
+def test_unknown_kernel() -> None:
+    with pytest.raises(DeviceError, match="no kernel 'x'"):
+        ptx.load(HEADER).kernel("x")

@@ -1,0 +1,94 @@
+"""Compiling CUDA without a GPU, and what the assembler says about registers."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from importlib import import_module
+
+import pytest
+from tests.kernel import kernels
+
+from warploom.emit.cuda import cuda
+from warploom.errors import DeviceError, UnsupportedError
+from warploom.kernel.ir import Kernel
+from warploom.runtime import compile as compiling
+from warploom.runtime.compile import Compiler, compile_cuda, parse_usage, usage
+
+needs_compiler = pytest.mark.skipif(not compiling.can_compile(), reason="no CUDA compiler")
+KERNELS = [kernels.transpose, kernels.stencil, kernels.aos_to_soa, kernels.convolution]
+
+
+def compilers() -> list[Compiler]:
+    found: list[Compiler] = []
+    try:
+        import_module("cuda.bindings.nvrtc")
+        found.append("nvrtc")
+    except ImportError:
+        pass
+    return [*found, "nvcc"] if shutil.which("nvcc") else found
+
+
+@pytest.mark.parametrize("compiler", compilers())
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_every_kernel_compiles(compiler: Compiler, arch: str) -> None:
+    text = "\n".join(cuda(each()) for each in KERNELS)
+    compiled = compile_cuda(text, arch, compiler=compiler)
+    assert compiled.compiler == compiler
+    assert f".target {arch}" in compiled.text
+    for name in ("transpose", "stencil", "aos3", "convolution"):
+        assert f".entry {name}(" in compiled.text
+
+
+@needs_compiler
+@pytest.mark.parametrize("make", KERNELS)
+def test_no_kernel_leaves_its_registers(make: Callable[[], Kernel]) -> None:
+    kernel = make()
+    found = usage(cuda(kernel))[kernel.name]
+    assert found.stays_in_registers
+    assert 0 < found.registers < 64
+    if kernel.name == "transpose":
+        assert found.shared_bytes == 32 * 33 * 4
+
+
+@needs_compiler
+def test_machine_code_is_no_text() -> None:
+    compiled = compile_cuda(cuda(kernels.stencil()), kind="cubin")
+    assert compiled.code[:4] == b"\x7fELF"
+    with pytest.raises(DeviceError, match="no text"):
+        compiled.text  # noqa: B018
+
+
+@needs_compiler
+def test_the_compilers_message_is_shown() -> None:
+    with pytest.raises(DeviceError, match=r"does not compile for sm_90:\n.*undefined"):
+        compile_cuda('extern "C" __global__ void f() { nonsense(); }')
+
+
+def test_an_unknown_architecture() -> None:
+    with pytest.raises(DeviceError, match="'--help' is no GPU architecture"):
+        compile_cuda("", "--help")
+
+
+def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "_nvrtc", lambda: None)
+    monkeypatch.setattr(compiling.shutil, "which", lambda name: None)
+    with pytest.raises(UnsupportedError, match="cuda-bindings") as caught:
+        compile_cuda("")
+    assert "warploom[nvrtc]" in str(caught.value)
+
+
+def test_usage_of_several_kernels() -> None:
+    log = """ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'f' for 'sm_90'
+ptxas info    : Function properties for f
+    16 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads
+ptxas info    : Used 255 registers, used 1 barriers, 16 bytes cumulative stack, 4224 bytes smem
+ptxas info    : Compiling entry function 'g' for 'sm_90'
+ptxas info    : Used 10 registers
+"""
+    found = parse_usage(log)
+    assert (found["f"].registers, found["f"].spill_stores, found["f"].spill_loads) == (255, 8, 4)
+    assert found["f"].shared_bytes == 4224
+    assert not found["f"].stays_in_registers
+    assert found["g"].stays_in_registers

@@ -1,0 +1,49 @@
+"""Each example runs and asserts; each text among them has the outcome its first line promises."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from warploom import load_file, load_text, synthesize, to_swflow
+from warploom.search.outcome import Verdict
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+SCRIPTS = sorted(EXAMPLES.glob("*.py"))
+SKETCHES = sorted((EXAMPLES / "sketches").glob("*.swflow"))
+FILLS = {"convolution": 1, "impossible": 0, "own_gathers": 1, "sums": 1, "transposition": 2}
+
+
+def test_there_are_examples() -> None:
+    assert len(SCRIPTS) >= 4
+    assert [path.stem for path in SKETCHES] == sorted(FILLS)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_the_script_runs(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(path), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "flat[" in said
+
+
+def test_the_demo_proves_a_transposition_and_a_convolution(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    runpy.run_path(str(EXAMPLES / "demo.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    assert said.count("verdict: proved") == 2
+    assert "32 x 5 transposition: 2 of" in said
+    assert "3-tap convolution: 1 of" in said
+
+
+@pytest.mark.parametrize("path", SKETCHES, ids=lambda path: path.stem)
+def test_the_sketch_has_its_fills(path: Path) -> None:
+    program = load_file(path)
+    result = synthesize(program)
+    assert result.complete
+    assert result.fills.count == FILLS[path.stem]
+    assert result.verdict is (Verdict.PROVED if FILLS[path.stem] else Verdict.UNKNOWN)
+    again = synthesize(load_text(to_swflow(program)))
+    assert again.fills.count == result.fills.count

@@ -1,0 +1,61 @@
+"""What `import warploom` promises: a small surface, and nothing but NumPy behind it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import warploom
+
+COST = """
+import time, numpy
+started = time.process_time()
+import warploom
+print(time.process_time() - started)
+"""
+
+
+def test_the_public_surface_is_small_and_all_there() -> None:
+    names = [name for name in dir(warploom) if not name.startswith("_")]
+    assert len(names) <= 20
+    assert {"Sketch", "spec", "synthesize", "load_text", "load_file", "transfer"} <= set(names)
+    for name in names:
+        found = getattr(warploom, name)
+        assert found.__doc__, f"{name} says nothing about itself"
+    assert not hasattr(warploom, "no_such_name")
+
+
+def python(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *args], capture_output=True, text=True, check=True, timeout=60
+    )
+
+
+def test_the_import_needs_nothing_but_numpy() -> None:
+    told = python("-X", "importtime", "-c", "import warploom").stderr
+    modules = re.findall(r"\|\s+(\S+)$", told, re.M)
+    tops = {name.split(".")[0] for name in modules} - {"package"}
+    assert "warploom" in tops
+    # A site's own start-up files (editable installs, say) come before us and are not ours.
+    own = {name for name in tops if not name.startswith(("__editable__", "_distutils_hack"))}
+    foreign = own - set(sys.stdlib_module_names) - {"numpy", "warploom", "sitecustomize"}
+    assert {name for name in foreign if not name.startswith("_")} == set()
+
+
+def test_the_import_is_cheap() -> None:
+    cost = min(float(python("-c", COST).stdout) for _ in range(3))
+    assert cost < 0.1
+
+
+def test_the_whole_core_needs_nothing_but_numpy() -> None:
+    """Also when it is used: typer, rich and z3 stay out."""
+    told = python(
+        "-c",
+        "import sys, warploom\n"
+        "s = warploom.Sketch('t'); x = s.input('x', 4)\n"
+        "s.hole('rots', x, main=0, second=0, out=0); s.goal([1, 2, 3, 0])\n"
+        "assert warploom.synthesize(s.program()).fills.count == 1\n"
+        "print(sorted({m.split('.')[0] for m in sys.modules} & {'typer', 'rich', 'z3', 'cuda'}))",
+    )
+    assert told.stdout.strip() == "[]"
