@@ -17,7 +17,7 @@ setup: $(STAMP)
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[smt,nvrtc,dev]"
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[smt,nvrtc,opencl,dev]"
 	touch $(STAMP)
 
 demo: $(STAMP)
@@ -35,7 +35,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 bench: $(STAMP)
-	$(BIN)/warploom bench
+	$(BIN)/warploom bench synth
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info

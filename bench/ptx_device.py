@@ -34,7 +34,8 @@ from warploom.errors import WarploomError  # noqa: E402
 
 def _beside(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, KERNELS / f"{name}.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

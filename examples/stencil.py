@@ -9,7 +9,7 @@ SIDE, TAPS = 4, 3
 
 
 def along(s: Sketch, axis: int, here: Value) -> Value:
-    """Which of the loaded elements a lane sends along one axis, and from whom each lane receives."""
+    """What a lane sends along one axis, and from whom each lane receives."""
     other = axis + 2
     shape = tuple(TAPS if a == other else length for a, length in enumerate(here.shape))
     sent = s.hole("general_select", here, shape=shape, axis=other, dims=[axis, other])

@@ -34,7 +34,7 @@ def python(*args: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_import_needs_nothing_but_numpy() -> None:
     told = python("-X", "importtime", "-c", "import warploom").stderr
-    modules = re.findall(r"\|\s+(\S+)$", told, re.M)
+    modules = re.findall(r"\|\s+(\S+)$", told, re.MULTILINE)
     tops = {name.split(".")[0] for name in modules} - {"package"}
     assert "warploom" in tops
     # A site's own start-up files (editable installs, say) come before us and are not ours.

@@ -33,7 +33,7 @@ _PUBLIC = {
     "verify": ("warploom.sketch.term.verify", "verify"),
 }
 
-__all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604  # the table above is the one list
+__all__ = ["__version__", *_PUBLIC]  # the table above is the one list
 
 
 def __getattr__(name: str) -> Any:

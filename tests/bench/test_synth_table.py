@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-
 from tests.cli.conftest import Cli, cli  # noqa: F401  # the fixture
+
 from warploom.bench import synth
 from warploom.bench.families import FAMILIES, named, published, sized
 from warploom.bench.measure import Request, apart, measure
@@ -64,6 +64,8 @@ def test_lines_of_the_table() -> None:
     told = synth.summary([record, {"name": "broken", "error": "out of memory"}])
     assert told[0].startswith("1 of 2 answered")
     assert told[1] == "solution counts equal to the published ones: 1 of 1"
+    wrong = {**record, "solutions": 3}
+    assert synth.summary([wrong])[2] == "  trove-8x3 has 3: unexplained"
     assert synth.summary([])[0] == "0 of 0 answered"
     assert "sets" in synth.phase_lines([record])[0]
 
@@ -72,7 +74,7 @@ def test_the_command_prints_and_writes(cli: Cli, tmp_path: Path) -> None:  # noq
     file = tmp_path / "table.json"
     ran = cli("bench", "synth", "--match", "trove-8x3|universe", "--json", str(file))
     assert ran.status == 0
-    assert re.search(r"^trove-8x3 +2 +2 +\d+ +198 ", ran.out, re.M)
+    assert re.search(r"^trove-8x3 +2 +2 +\d+ +198 ", ran.out, re.MULTILINE)
     assert "factor at most 1.0" in ran.out
     assert [r["solutions"] for r in json.loads(file.read_text())] == [2, 1]
     assert cli("bench", "--match", "(").status == 2

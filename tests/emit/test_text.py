@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from warploom.emit import emit
 from warploom.emit.cuda import cuda
 from warploom.emit.dialect import CUDA, C
 from warploom.emit.parts import comment_lines
@@ -79,6 +80,13 @@ def test_literals(number: float, dtype: DType, expected: str) -> None:
 def test_nan_has_no_literal() -> None:
     with pytest.raises(EmitError, match="NaN"):
         number_text(float("nan"), f32, C)
+
+
+def test_a_language_by_name() -> None:
+    kernel = Builder("k", block=32).done()
+    assert emit(kernel, "cuda") == cuda(kernel)
+    with pytest.raises(EmitError, match="no language 'fortran'"):
+        emit(kernel, "fortran")  # type: ignore[arg-type]
 
 
 def test_comments_cannot_swallow_code() -> None:

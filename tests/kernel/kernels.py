@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from warploom.index.ir import select
 from warploom.kernel.build import Builder, ceil_div, fma, from_index
 from warploom.kernel.dtype import DType, f32, i32
-from warploom.kernel.ir import Kernel
+from warploom.kernel.ir import Kernel, ShuffleMode
 from warploom.kernel.lower import Row, permute
 
 TILE, ROWS = 32, 8
@@ -116,4 +118,47 @@ def warp_branch(deep: bool = True) -> Kernel:
         k.set(w, k.shuffle(from_index(k.lane * 5), k.lane ^ 3))
         y.put(k.thread, v, when=k.lane.lt(3))
     y.put(k.thread, v + w, when=k.warp.eq(0).or_(k.lane.ge(3)))
+    return k.done()
+
+
+def narrow_warps(warp_size: int) -> Kernel:
+    """Every shuffle mode in warps narrower than the hardware's."""
+    k = Builder("narrow", block=32, warp_size=warp_size)
+    y = k.array("y", i32, 32 * 4)
+    v = k.register("v", i32)
+    for place, mode in enumerate(get_args(ShuffleMode)):
+        by = k.lane * 3 - 2 if mode == "idx" else 1
+        k.set(v, k.shuffle(from_index(k.thread * 10), by, mode))
+        y[place * 32 + k.thread] = v
+    return k.done()
+
+
+def coordinates() -> Kernel:
+    """Every built-in variable of a three-dimensional grid of three-dimensional blocks."""
+    k = Builder("coordinates", block=(4, 3, 6))
+    n = k.scalar("n")
+    y = k.array("y", i32, n * n * 2 * 72)
+    k.grid(n, n, 2)
+    block = k.let("block", (k.block_z * n + k.block_y) * n + k.block_x)
+    name = k.thread_x + 10 * k.thread_y + 100 * k.thread_z + 1000 * k.lane + 100_000 * k.warp
+    y[block * 72 + k.thread] = from_index(name + 1_000_000 * block)
+    return k.done()
+
+
+def wide(dtype: DType, width: int) -> Kernel:
+    """Wide loads with a predicate, through shared memory ordered by warp barriers, wide stores."""
+    k = Builder("wide", block=64)
+    n = k.scalar("n")
+    k.require((n % width).eq(0))
+    x, y = k.array("x", dtype, n, const=True), k.array("y", dtype, n)
+    s = k.shared("s", dtype, 64 * width)
+    k.grid(ceil_div(n, 64 * width))
+    r = k.registers("r", dtype, width)
+    i = k.let("i", (k.block_x * 64 + k.thread) * width)
+    r[0] = x.at(i, when=i.lt(n), otherwise=7, width=width, streaming=True)
+    s.put(k.thread * width, r[0], width=width)
+    k.barrier("warp")
+    r[0] = s.at((k.thread ^ 1) * width, width=width)
+    with k.when(i.lt(n)):
+        y.put(i, r[0], width=width)
     return k.done()

@@ -59,6 +59,7 @@ def shared_out_of_bounds(k: Builder) -> None:
 
 
 def shared_by_block(k: Builder) -> None:
+    k.grid(k.scalar("n"))
     s = k.shared("s", f32, 64)
     s[k.block_x] = from_index(1, f32)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -10,8 +12,10 @@ from warploom.machine.memory import ALIGNMENT, GAP, Fault, Memory, check, first_
 
 def test_allocations_lie_apart_and_aligned() -> None:
     memory = Memory()
-    regions = [memory.add(f"r{i}", np.zeros(size, np.uint8)) for i, size in enumerate((1, 300, 0, 8))]
-    for first, second in zip(regions, regions[1:], strict=False):
+    regions = [
+        memory.add(f"r{i}", np.zeros(size, np.uint8)) for i, size in enumerate((1, 300, 0, 8))
+    ]
+    for first, second in pairwise(regions):
         assert second.base % ALIGNMENT == 0
         assert second.base - (first.base + first.size) >= GAP
     for region in regions:
@@ -28,7 +32,12 @@ def offsets(*values: int) -> np.ndarray:
 def test_check() -> None:
     region = Memory().add("r", np.zeros(16, np.uint8))
     assert check(region, offsets(0, 12, 4), 4, None).tolist() == [0, 3, 1]
-    for bad, message in ((16, "out-of-bounds"), (13, "out-of-bounds"), (-4, "4 bytes before"), (2, "misaligned")):
+    for bad, message in (
+        (16, "out-of-bounds"),
+        (13, "out-of-bounds"),
+        (-4, "4 bytes before"),
+        (2, "misaligned"),
+    ):
         with pytest.raises(Fault) as caught:
             check(region, offsets(0, 4, bad), 4, None)
         assert caught.value.position == 2
@@ -42,4 +51,7 @@ def test_unwritten_bytes() -> None:
     region.written = np.array([1, 1, 1, 1, 1, 1, 0, 1], np.uint8)
     assert first_unwritten(region, np.array([0]), np.dtype(np.uint32), None) is None
     assert first_unwritten(region, np.array([0, 1]), np.dtype(np.uint32), None) == 1
-    assert first_unwritten(region, np.array([0, 1]), np.dtype(np.uint32), np.array([True, False])) is None
+    assert (
+        first_unwritten(region, np.array([0, 1]), np.dtype(np.uint32), np.array([True, False]))
+        is None
+    )

@@ -33,9 +33,16 @@ class Plain:
 
 
 ACCESS = st.tuples(
-    st.integers(0, BLOCKS * SIZE - 1), st.integers(0, BYTES // 4 - 1), st.sampled_from([1, 4]), st.booleans()
+    st.integers(0, BLOCKS * SIZE - 1),
+    st.integers(0, BYTES // 4 - 1),
+    st.sampled_from([1, 4]),
+    st.booleans(),
 )
-EVENT = st.one_of(ACCESS, st.tuples(st.just("block"), st.integers(0, 1)), st.tuples(st.just("warp"), st.integers(0, 3)))
+EVENT = st.one_of(
+    ACCESS,
+    st.tuples(st.just("block"), st.integers(0, 1)),
+    st.tuples(st.just("warp"), st.integers(0, 3)),
+)
 
 
 @settings(deadline=None, max_examples=200)
@@ -52,8 +59,11 @@ def test_agrees_with_the_plain_detector(events: list[tuple]) -> None:
             detector.pass_warp_barrier(np.array([event[1] * 32]))
         else:
             thread, word, width, write = event
+            word += thread // SIZE * (BYTES // 4)  # blocks do not share locations
             want = plain.access(thread, 4 * word, width, write)
-            got = detector.record(0, BYTES, np.array([thread]), np.array([4 * word]), width, write)
+            got = detector.record(
+                0, 2 * BYTES, np.array([thread]), np.array([4 * word]), width, write
+            )
             assert (got is not None) == want
             if want:
                 return

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables and programs read better with a line each
 """Small kernels that cover the instruction list, as data: CUDA source with inline PTX.
 
 `bench/ptx_device.py` runs them on a GPU and on the emulator and compares every bit;

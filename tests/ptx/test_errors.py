@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables and programs read better with a line each
 """What goes wrong in a kernel is reported with line, block and thread; nothing else is."""
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def launch(body: str, array: np.ndarray, grid=2, block=32, **options) -> ptx.Rep
     return ptx.load(text, "k.ptx").kernel("k").launch(grid, block, [array], **options)
 
 
-def refused(body: str, message: str, *, size: int = 64, where: str = "", **options) -> WarploomError:
+def refused(
+    body: str, message: str, *, size: int = 64, where: str = "", **options
+) -> WarploomError:
     with pytest.raises(WarploomError, match=message) as caught:
         launch(body, np.zeros(size, np.uint32), **options)
     error = caught.value
@@ -37,14 +40,19 @@ def refused(body: str, message: str, *, size: int = 64, where: str = "", **optio
 
 
 def test_out_of_bounds_load() -> None:
-    error = refused("  ld.global.u32 %r9, [%rd3+4];", "out-of-bounds", where="block (1,0,0), thread (31,0,0)")
+    error = refused(
+        "  ld.global.u32 %r9, [%rd3+4];", "out-of-bounds", where="block (1,0,0), thread (31,0,0)"
+    )
     assert isinstance(error, DeviceError)
     assert "256 bytes into argument 0 ('a')" in error.message
-    assert error.span is not None and error.span.line == 11
+    assert error.span is not None
+    assert error.span.line == 11
 
 
 def test_out_of_bounds_store() -> None:
-    refused("  st.global.u32 [%rd3+-8], %r4;", "8 bytes before", where="block (0,0,0), thread (0,0,0)")
+    refused(
+        "  st.global.u32 [%rd3+-8], %r4;", "8 bytes before", where="block (0,0,0), thread (0,0,0)"
+    )
 
 
 def test_inactive_threads_may_hold_any_address() -> None:
@@ -82,13 +90,17 @@ def test_uninitialised_shared() -> None:
 def test_barrier_not_reached_by_all() -> None:
     body = "  setp.lt.u32 %p1, %r3, 16;\n  @!%p1 bra skip;\n  bar.sync 0;\nskip:\n  st.global.u32 [%rd3], %r4;"
     error = refused(body, "not all threads", where="block (0,0,0), thread (0,0,0)")
-    assert error.span is not None and "bar.sync 0" in error.span.source.line(error.span.line)
+    assert error.span is not None
+    assert "bar.sync 0" in error.span.source.line(error.span.line)
 
 
 def test_barrier_after_early_exit() -> None:
     """Threads that left the kernel are not waited for."""
     array = np.zeros(64, np.uint32)
-    launch("  setp.lt.u32 %p1, %r3, 20;\n  @!%p1 ret;\n  bar.sync 0;\n  st.global.u32 [%rd3], 1;", array)
+    launch(
+        "  setp.lt.u32 %p1, %r3, 20;\n  @!%p1 ret;\n  bar.sync 0;\n  st.global.u32 [%rd3], 1;",
+        array,
+    )
     assert array.reshape(2, 32).sum(axis=1).tolist() == [20, 20]
     work = ("  setp.lt.u32 %p1, %r3, 20;\n  @%p1 bra go;\n  st.global.u32 [%rd3], 7;\n  ret;\ngo:\n"
             "  bar.sync 0;\n  st.global.u32 [%rd3], 1;")  # fmt: skip
@@ -120,7 +132,9 @@ def test_race_between_warps_needs_a_block_barrier() -> None:
 
 
 def test_race_write_after_read_and_clash() -> None:
-    body = "  ld.global.u32 %r9, [%rd1];\n  setp.eq.u32 %p1, %r3, 3;\n  @%p1 st.global.u32 [%rd1], 1;"
+    body = (
+        "  ld.global.u32 %r9, [%rd1];\n  setp.eq.u32 %p1, %r3, 3;\n  @%p1 st.global.u32 [%rd1], 1;"
+    )
     refused(body, "earlier read", races=True, where="thread (3,0,0)")
     refused("  st.global.u32 [%rd1], %r4;", "different value", races=True)
     launch("  st.global.u32 [%rd1], 5;", np.zeros(64, np.uint32), races=True)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables and programs read better with a line each
 """Every instruction of `device_kernels` on the emulator against scalar meanings in `oracle`."""
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ HERE = Path(__file__).parent
 
 def _beside(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -225,18 +227,23 @@ def test_votes(name: str) -> None:
     (value,), outs = run(CASES[name])
     for start in range(0, kernels.SIZE, 32):
         lanes = value[start : start + 32].tolist()
-        got = [o[start : start + 32].tolist() for o in outs]
-        masks = {
-            "vote_ballot": lambda: [sum((v < 1 << 31) << i for i, v in enumerate(lanes))] * 32,
-            "vote_all": lambda: [int(all(v > 3 for v in lanes))] * 32,
-            "vote_any": lambda: [int(any(v > 3 for v in lanes))] * 32,
-            "vote_uni": lambda: [int(len({v > 3 for v in lanes}) == 1)] * 32,
-            "match_any": lambda: [sum((w & 7 == v & 7) << i for i, w in enumerate(lanes)) for v in lanes],
-            "match_any64": lambda: [sum((w & 3 == v & 3) << i for i, w in enumerate(lanes)) for v in lanes],
-            "match_all": lambda: [0xFFFFFFFF * (len({v >> 6 for v in lanes}) == 1)] * 32,
-            "activemask": lambda: [sum((w > 20) << i for i, w in enumerate(lanes)) * (v > 20) for v in lanes],
-        }  # fmt: skip
-        assert got[0] == masks[name]()
+        assert outs[0][start : start + 32].tolist() == VOTES[name](lanes)
+
+
+def _mask(bits) -> int:
+    return sum(int(bit) << lane for lane, bit in enumerate(bits))
+
+
+VOTES = {
+    "vote_ballot": lambda lanes: [_mask(v < 1 << 31 for v in lanes)] * 32,
+    "vote_all": lambda lanes: [int(all(v > 3 for v in lanes))] * 32,
+    "vote_any": lambda lanes: [int(any(v > 3 for v in lanes))] * 32,
+    "vote_uni": lambda lanes: [int(len({v > 3 for v in lanes}) == 1)] * 32,
+    "match_any": lambda lanes: [_mask(w & 7 == v & 7 for w in lanes) for v in lanes],
+    "match_any64": lambda lanes: [_mask(w & 3 == v & 3 for w in lanes) for v in lanes],
+    "match_all": lambda lanes: [0xFFFFFFFF * (len({v >> 6 for v in lanes}) == 1)] * 32,
+    "activemask": lambda lanes: [_mask(w > 20 for w in lanes) * (v > 20) for v in lanes],
+}
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if n.startswith("redux_")])

@@ -20,7 +20,8 @@ HERE = Path(__file__).parent
 
 def _beside(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -54,7 +55,9 @@ def test_kept_text(program, batch_threads: int) -> None:
     run(kept(program.file), program, batch_threads=batch_threads)
 
 
-@pytest.mark.parametrize("program", [p for p in PROGRAMS if p.name not in RACY], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "program", [p for p in PROGRAMS if p.name not in RACY], ids=lambda p: p.name
+)
 def test_no_false_alarms(program) -> None:
     run(kept(program.file), program, races=True, counters=True)
 

@@ -19,7 +19,7 @@ def load(name: str) -> ptx.LoadedModule:
     return ptx.load(path.read_bytes().decode(), path.name)
 
 
-@pytest.fixture()
+@pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(3)
 
@@ -34,7 +34,10 @@ def test_clang(rng: np.random.Generator) -> None:
     out = np.zeros_like(values)
     module.kernel("reverse").launch(2, 128, [values, out], races=True)
     assert out.tolist() == values.reshape(2, 128)[:, ::-1].reshape(-1).tolist()
-    base, exponent = rng.integers(1, 4, 100).astype(np.float64), rng.integers(0, 20, 100, dtype=np.int32)
+    base, exponent = (
+        rng.integers(1, 4, 100).astype(np.float64),
+        rng.integers(0, 20, 100, dtype=np.int32),
+    )
     powers = np.zeros(100)
     module.kernel("powers").launch(2, 32, [base, exponent, powers, 100])
     assert powers.tolist() == (base**exponent).tolist()
@@ -59,7 +62,9 @@ def test_numba(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(y, want)
     values = rng.integers(0, 99, 256).astype(np.float32)
     sums = np.zeros(4, np.float32)
-    load("numba/blocksum.ptx").kernel().launch(4, 64, [*as_numba(values), *as_numba(sums)], races=True)
+    load("numba/blocksum.ptx").kernel().launch(
+        4, 64, [*as_numba(values), *as_numba(sums)], races=True
+    )
     assert sums.tolist() == values.reshape(4, 64).sum(axis=1).tolist()
 
 
@@ -82,5 +87,10 @@ def test_tensor_cores_are_named() -> None:
     kernel = load("triton/matmul.ptx").kernel()
     a = np.zeros((32, 32), np.float16)
     scratch: list[Any] = [None] * (len(kernel.function.parameters) - 4)
-    with pytest.raises(UnsupportedError, match="ldmatrix|mma"):
-        kernel.launch((1, 1), 128, [a, a.copy(), np.zeros((32, 32), np.float32), 32, *scratch], shared_bytes=16384)
+    with pytest.raises(UnsupportedError, match=r"ldmatrix|mma"):
+        kernel.launch(
+            (1, 1),
+            128,
+            [a, a.copy(), np.zeros((32, 32), np.float32), 32, *scratch],
+            shared_bytes=16384,
+        )

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables and programs read better with a line each
 """Reading and printing: byte-identical round trips, resolved operands, edits, and bad text."""
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ from hypothesis import strategies as st
 
 from warploom.errors import ParseError
 from warploom.ptx import ir, lex, parse, show
-from warploom.ptx.show import Edit, insert_after, insert_at_top, insert_before, replace, show_instruction
+from warploom.ptx.show import (
+    Edit,
+    insert_after,
+    insert_at_top,
+    insert_before,
+    replace,
+    show_instruction,
+)
 
 HERE = Path(__file__).parent
 GOLDEN = sorted((HERE / "golden").rglob("*.ptx"))
@@ -72,7 +80,8 @@ def test_module() -> None:
     assert [v.value for v in table.initial][-2:] == [3, 0]  # a short row is filled up
     assert (vec.vector, vec.attributes) == (4, ("(.managed)",))
     declared, function = module.functions
-    assert declared.body is None and len(declared.parameters) == 2
+    assert declared.body is None
+    assert len(declared.parameters) == 2
     assert function.parameters[0].attributes == ("ptr", "global")
     assert function.parameters[1].sizes == (24,)
     assert [d.name for d in function.directives] == ["maxntid", "minnctapersm"]
@@ -139,7 +148,9 @@ def test_edits() -> None:
         insert_after(add, " X;"), replace(ret, "exit;"), insert_before(add, "A;"), insert_before(add, "B;"),
         insert_at_top(module.functions[0], "\n  top;"),
     ]  # fmt: skip
-    want = text.replace("{\n  .reg", "{\n  top;\n  .reg").replace("  add.s32 %r1, %r2, %r3;", "  A;B;add.s32 %r1, %r2, %r3; X;")
+    want = text.replace("{\n  .reg", "{\n  top;\n  .reg").replace(
+        "  add.s32 %r1, %r2, %r3;", "  A;B;add.s32 %r1, %r2, %r3; X;"
+    )
     assert show(module, edits) == want.replace("ret;", "exit;")
     with pytest.raises(Exception, match="overlap"):
         show(module, [Edit(add.start, add.end, ""), Edit(add.start + 2, add.end, "")])
@@ -165,10 +176,10 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_bad_text_gives_one_located_error_soon(name: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(ParseError) as caught:
         parse(HOSTILE[name], "bad.ptx")
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
     assert caught.value.span is not None
     assert str(caught.value).startswith("bad.ptx:")
     assert len(str(caught.value)) < 1000
@@ -182,14 +193,21 @@ def test_damaged_text_parses_or_is_refused(data: st.DataObject) -> None:
     length = data.draw(st.integers(0, 40))
     text = text[:start] + data.draw(st.text(max_size=8)) + text[start + length :]
     try:
-        assert show(parse(text)) == text
+        shown = show(parse(text))
     except ParseError as error:
-        assert error.span is not None
+        shown = text if error.span else ""
+    assert shown == text
 
 
 @given(st.integers(0, 2**64 - 1))
 def test_integers_in_every_base(value: int) -> None:
-    spellings = [str(value), hex(value), bin(value), "0" + oct(value)[2:] if value else "0", f"{value}U"]
+    spellings = [
+        str(value),
+        hex(value),
+        bin(value),
+        f"0{value:o}" if value else "0",
+        f"{value}U",
+    ]
     assert {lex.number(s).value for s in spellings} == {value}
 
 
@@ -198,9 +216,11 @@ def test_ten_megabytes() -> None:
     text = read(HERE / "golden" / "nvcc" / "memory.ptx")
     start = text.index(".visible .entry branches")
     kernel = text[start : text.index("\n}\n", start) + 3]
-    text = HEADER + "".join(kernel.replace("branches", f"k{i}") for i in range(10**7 // len(kernel)))
+    text = HEADER + "".join(
+        kernel.replace("branches", f"k{i}") for i in range(10**7 // len(kernel))
+    )
     assert len(text) > 9_500_000
-    started = time.monotonic()
+    started = time.process_time()
     module = parse(text)
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
     assert show(module) == text

@@ -93,7 +93,7 @@ class Writer:
             self.indices.append((r, bound))
 
     def add_place(self) -> None:
-        r, bound = self.index()
+        r, _ = self.index()
         array = self.pick("A", "A", "B", "shared")
         if array == "shared":
             s = self.new("r")

@@ -85,3 +85,42 @@ def test_warps_that_branch_by_themselves(device: Any) -> None:
         runtime.load(kernel, each)(y)
         results.append(y.tolist())
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("device", HOST_DEVICES)
+@pytest.mark.parametrize("warp_size", [2, 4, 8, 16, 32])
+def test_narrow_warps(device: Any, warp_size: int) -> None:
+    require(device)
+    y = np.zeros(128, np.int32)
+    runtime.load(samples.narrow_warps(warp_size), device)(y)
+    lane = np.arange(32) % warp_size
+    first = np.arange(32) - lane
+    up, down = np.maximum(lane - 1, 0), np.minimum(lane + 1, warp_size - 1)
+    expected = [first + source for source in ((lane * 3 - 2) % warp_size, up, down, lane ^ 1)]
+    assert np.array_equal(y, np.concatenate(expected) * 10)
+
+
+@pytest.mark.parametrize("device", HOST_DEVICES)
+def test_coordinates(device: Any) -> None:
+    require(device)
+    n, thread = 3, np.arange(72)
+    y = np.zeros(n * n * 2 * 72, np.int32)
+    runtime.load(samples.coordinates(), device)(y, n=n)
+    name = thread % 4 + 10 * (thread // 4 % 3) + 100 * (thread // 12)
+    name += 1000 * (thread % 32) + 100_000 * (thread // 32)
+    expected = name + 1_000_000 * np.arange(n * n * 2)[:, None]
+    assert np.array_equal(y.reshape(-1, 72), expected)
+
+
+@pytest.mark.parametrize("device", HOST_DEVICES)
+@pytest.mark.parametrize(("dtype", "width"), [("float32", 4), ("int64", 2), ("uint8", 4)])
+def test_wide_accesses(device: Any, dtype: str, width: int) -> None:
+    require(device)
+    kernel = runtime.load(samples.wide(samples.DType(dtype), width), device)
+    for threads in (1, 2, 63, 64, 65, 130):
+        x = random(threads * width, dtype)
+        y = kernel(x)
+        padded = np.full(-(-threads // 2) * 2 * width, 7, dtype)
+        padded[: x.size] = x
+        swapped = padded.reshape(-1, 2, width)[:, ::-1].reshape(-1)[: x.size]
+        assert np.array_equal(y, swapped)

@@ -59,12 +59,12 @@ def test_several_outputs() -> None:
         ((floats(102), floats(99)), "'y' has 99 elements, but the kernel needs n = 100"),
         ((floats(204)[::2], floats(100)), "'x' is not contiguous"),
         ((floats(0), floats(0)), "'x' is empty"),
-        (([1.0, 2.0], floats(100)), "'x' is a list, which is no array"),
+        (([1.0, 2.0], floats(100)), "'x' is of type list, which is no array"),
         ((floats(102).astype(">f4"), floats(100)), "'x': .*byte order"),
         ((floats(102).astype(np.complex64), floats(100)), "'x': .*no element type complex64"),
         ((1, 2, 3, 4), r"takes \(n, x, y\), but 4 arguments"),
         ((), r"takes \(n, x, y\), but 0 arguments"),
-        ((floats(102), "text"), "'y' is a str"),
+        ((floats(102), "text"), "'y' is of type str"),
         ((floats(102), 5), "'y' must be an array"),
     ],
 )
@@ -176,7 +176,7 @@ def test_views_share_memory() -> None:
 def test_views_of_strange_things() -> None:
     with pytest.raises(DeviceError, match=r"'x': .*no element type float16"):
         view(OnGpu(typestr="<f2"), "x")
-    with pytest.raises(DeviceError, match="'x' is a int"):
+    with pytest.raises(DeviceError, match="'x' is of type int"):
         view(3, "x")
 
 

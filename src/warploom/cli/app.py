@@ -5,9 +5,9 @@ from __future__ import annotations
 import typer
 
 from warploom import __version__
-from warploom.cli import bench, synth
+from warploom.cli import bench, ptx, synth
 
-COMMANDS = (synth, bench)
+COMMANDS = (synth, ptx, bench)
 
 app = typer.Typer(
     name="warploom",

@@ -8,7 +8,7 @@ computed again, since they are pure. Shared memory is a local array, a shuffle a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warploom.emit.dialect import C
 from warploom.emit.parts import header, helpers, source_lane, thread_definitions
@@ -21,12 +21,14 @@ from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import (
     ArrayParam,
+    Assign,
     Barrier,
     Cell,
     For,
     If,
     Kernel,
     Let,
+    Load,
     Param,
     Registers,
     ScalarParam,
@@ -92,18 +94,41 @@ def segments(body: tuple[Stmt, ...]) -> Iterator[Segment | Stmt]:
 
 
 def crossing_registers(body: tuple[Stmt, ...]) -> dict[str, Registers]:
-    """The registers used in more than one segment, or exchanged, with their declarations."""
+    """The registers whose value goes from one segment to another, with their declarations."""
     declared: dict[str, tuple[Registers, int]] = {}
     crossing: dict[str, Registers] = {}
     for number, stmts in enumerate(_segment_lists(body)):
         for stmt in walk(stmts):
             if isinstance(stmt, Registers):
                 declared[stmt.name] = (stmt, number)
-            for name in _registers_of(stmt):
-                declaration, home = declared.get(name, (None, number))
-                if declaration is not None and home != number:
-                    crossing[name] = declaration
+        for name in dict.fromkeys(name for stmt in walk(stmts) for name in registers_of(stmt)):
+            if name not in declared:  # a constant array or scalar parameter
+                continue
+            declaration, home = declared[name]
+            if number != home and (declaration.size is not None or not _set_first(stmts, name)):
+                crossing[name] = declaration
     return crossing
+
+
+def _set_first(stmts: tuple[Stmt, ...], name: str) -> bool:
+    """Whether the statements set a register before they may read it; exchanges never do."""
+    for stmt in stmts:
+        if all(name not in registers_of(each) for each in walk((stmt,))):
+            continue
+        match stmt:
+            case For(_, _, _, inner) if stmt.counts:
+                return _set_first(inner, name)
+            case Assign() | Load():
+                reads = {
+                    part.name
+                    for value in values_of(stmt)
+                    for part in walk_value(value)
+                    if isinstance(part, Cell)
+                }
+                return name not in reads
+            case _:
+                return False
+    return True
 
 
 def _segment_lists(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
@@ -121,7 +146,8 @@ def _segment_lists(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
                 yield (part,)
 
 
-def _registers_of(stmt: Stmt) -> Iterator[str]:
+def registers_of(stmt: Stmt) -> Iterator[str]:
+    """The names that a statement itself reads or writes as registers or constants."""
     target = target_of(stmt)
     if target is not None:
         yield target.name
@@ -133,6 +159,9 @@ class _CPrinter(SimtPrinter):
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel, C)
         self.crossing = crossing_registers(kernel.body)
+        self.registers = {
+            each.name: each for each in walk(kernel.body) if isinstance(each, Registers)
+        }
         self.threads = thread_definitions(kernel)
 
     def cell(self, cell: Cell) -> str:
@@ -221,8 +250,16 @@ class _CPrinter(SimtPrinter):
                     self.bounds[stmt.name] = range_of(stmt.expr, self.bounds)
             return
         self._thread_loop(exprs, {name: lets[name] for name in lets if name not in own})
+        self._local_registers(stmts)
         self.statements(stmts)
         self.lines.close()
+
+    def _local_registers(self, stmts: tuple[Stmt, ...]) -> None:
+        """Declares registers of other segments that this one uses for itself."""
+        here = {each.name for each in walk(stmts) if isinstance(each, Registers)}
+        for name in dict.fromkeys(name for stmt in walk(stmts) for name in registers_of(stmt)):
+            if name in self.registers and name not in self.crossing and name not in here:
+                self.declaration(replace(self.registers[name], initial=None))
 
     def _prints(self, stmt: Stmt) -> bool:
         if isinstance(stmt, Registers):

@@ -27,6 +27,8 @@ class Dialect:
     # The suffix of functions on f32 ("f" in C: fmaf, fminf).
     single: str
     infinity: str
+    # How an array is aligned to so many bytes, where accesses of several elements need it.
+    align: str = ""
     # The suffix of 64-bit integer literals.
     long: str = "ll"
     ternary_minimum: bool = False
@@ -60,6 +62,7 @@ CUDA = Dialect(
     unroll="#pragma unroll",
     single="f",
     infinity="__longlong_as_double(0x7ff0000000000000LL)",
+    align="__align__({})",
 )
 
 OPENCL = Dialect(

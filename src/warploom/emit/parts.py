@@ -25,7 +25,7 @@ class Lines:
         self.lines.append("  " * self.depth + text if text else "")
 
     def open(self, text: str) -> None:
-        self.add(text + " {")
+        self.add(f"{text} {{" if text else "{")
         self.depth += 1
 
     def close(self, text: str = "}") -> None:

@@ -31,6 +31,7 @@ from warploom.kernel.ir import (
     Stmt,
     Store,
     Value,
+    walk,
 )
 
 AXES = "xyz"
@@ -138,9 +139,17 @@ class SimtPrinter:
     def declaration(self, stmt: Registers | Shared) -> None:
         size = "" if stmt.size is None else f"[{stmt.size}]"
         if isinstance(stmt, Shared):
-            self.lines.add(f"{self.dialect.shared} {self.type(stmt.dtype)} {stmt.name}{size};")
+            head = f"{self.shared_qualifiers(stmt)} {self.type(stmt.dtype)}"
+            self.lines.add(f"{head} {stmt.name}{size};")
         else:
             self.lines.add(f"{self.type(stmt.dtype)} {stmt.name}{size}{self.initial(stmt)};")
+
+    def shared_qualifiers(self, stmt: Shared) -> str:
+        """What stands before the type of a shared array: wide accesses need its alignment."""
+        width = widest_access(self.kernel, stmt.name)
+        if width == 1 or not self.dialect.align:
+            return self.dialect.shared
+        return f"{self.dialect.shared} {self.dialect.align.format(width * stmt.dtype.bytes)}"
 
     def initial(self, stmt: Registers) -> str:
         if stmt.initial is None:
@@ -207,6 +216,15 @@ class SimtPrinter:
 
     def shuffle(self, stmt: Shuffle) -> None:
         raise EmitError(f"{self.dialect.language} has no shuffle for '{stmt.target.name}'")
+
+
+def widest_access(kernel: Kernel, array: str) -> int:
+    """The largest number of elements that one access to an array moves."""
+    return max(
+        (each.width for each in walk(kernel.body)
+         if isinstance(each, Load | Store) and each.array == array),
+        default=1,
+    )  # fmt: skip
 
 
 def plus(expr: Expr, offset: int) -> Expr:

@@ -1,7 +1,7 @@
 """A light way to write kernels in Python: calls and subscripts append statements.
 
 >>> from warploom.kernel.dtype import f32
->>> k = Builder("double", block=128, doc="y[i] = 2 x[i]")
+>>> k = Builder("twice", block=128, doc="y[i] = 2 x[i]")
 >>> n = k.scalar("n")
 >>> x, y = k.array("x", f32, n, const=True), k.array("y", f32, n)
 >>> k.grid(ceil_div(n, 128))
@@ -10,7 +10,7 @@
 >>> k.set(v, x.at(i, when=i.lt(n)))
 >>> y.put(i, v * 2, when=i.lt(n))
 >>> k.done().name
-'double'
+'twice'
 """
 
 from __future__ import annotations

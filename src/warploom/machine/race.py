@@ -2,7 +2,8 @@
 
 A barrier starts a new epoch of its block; a warp-level synchronisation starts a new epoch of its
 warp, which orders the lanes of that warp only. Atomic accesses do not race with each other and are
-not recorded.
+not recorded. A location that several blocks touch is followed for the last of them: what is
+reported is a race, but a race in such a place may be missed.
 
 Each location remembers its last writer and up to two readers of the current epoch as stamps:
 

@@ -176,12 +176,17 @@ class _BodyReader:
         """The statements, the offset after `{` and the offset of the matching `}`."""
         inside = self.position
         body = self.text.source.text
-        blank, usual = BLANK.match, _USUAL.match
+        blank, usual, label = BLANK.match, _USUAL.match, _LABEL.match
         while self.stack:
             gap = blank(body, self.position)
             self.position = gap.end() if gap else self.position
             match = usual(body, self.position)
-            if match is None or not self._add_usual(match):
+            if match is not None and self._add_usual(match):
+                continue
+            match = label(body, self.position)
+            if match is not None:
+                self._add_label(match.group(1), match.end())
+            else:
                 closing = self.position
                 self._read_other()
         return self.closed, inside, closing
@@ -225,11 +230,6 @@ class _BodyReader:
         return found
 
     def _read_other(self) -> None:
-        body = self.text.source.text
-        label = _LABEL.match(body, self.position)
-        if label is not None:
-            self._add_label(label.group(1), label.end())
-            return
         cursor = Cursor(self.text, self.position)
         token = cursor.ahead
         if token.kind == "end":

@@ -22,14 +22,15 @@ from warploom.ptx.shuffle import rewrite
 
 NOT_FOUND = 127  # what a shell answers for a command that is not there
 # Options whose value is the next argument; a value is never taken for the input.
-WITH_VALUE = frozenset(
+_WITH_VALUE = (
     "-o --output-file -arch --gpu-name -m --machine -O --opt-level -e --entry -maxrregcount "
     "--maxrregcount -dlcm --def-load-cache -dscm --def-store-cache -optf --options-file -ias "
     "--input-as-string -rdc --relocatable-device-code -split-compile --split-compile -t "
     "-ofc --override-directive-values -Ofc --Ofast-compile -jobserver --query-mode "
     "-minnctapersm --minnctapersm -maxntid --maxntid -device-function-maxrregcount "
-    "--device-function-maxrregcount -Werror --pic".split()
-)  # fmt: skip
+    "--device-function-maxrregcount -Werror --pic"
+)
+WITH_VALUE = frozenset(_WITH_VALUE.split())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -13,17 +13,20 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from warploom.emit.simt import widest_access
 from warploom.errors import DeviceError
 from warploom.index.evaluate import evaluate
 from warploom.kernel.arguments import Argument, Binding, bind, check_indices
 from warploom.kernel.check import check
 from warploom.kernel.evaluate import run
-from warploom.kernel.ir import ArrayParam, Kernel, Load, Store, walk
+from warploom.kernel.ir import ArrayParam, Kernel
 from warploom.runtime.emulated import EmulatedFunction
 from warploom.runtime.gpu import GpuFunction, Launch
 from warploom.runtime.host import HostFunction
 from warploom.runtime.opencl import OpenclFunction
 from warploom.runtime.view import View, as_number, empty_like, is_number, view
+
+_REMEMBERED = 1024
 
 Device = Literal["auto", "cuda", "opencl", "c", "ptx", "simulator"]
 
@@ -151,6 +154,8 @@ class Callable:
         key = tuple(binding.scalars.values())
         if key not in self._launches:
             check_indices(self.kernel, binding)
+            if len(self._launches) >= _REMEMBERED:
+                self._launches.clear()
             self._launches[key] = None
 
     def _where(self, views: Sequence[View | int | float]) -> Device:
@@ -261,19 +266,9 @@ def _check_alignment(kernel: Kernel, ordered: list[View | int | float]) -> None:
     """Wide accesses need aligned arrays; a slice of an array may start anywhere."""
     for param, each in zip(kernel.params, ordered, strict=True):
         if isinstance(each, View) and isinstance(param, ArrayParam) and param.space == "global":
-            wanted = alignment(kernel, param)
+            wanted = widest_access(kernel, param.name) * param.dtype.bytes
             if each.pointer % wanted:
                 raise DeviceError(
                     f"'{param.name}' does not start at a multiple of {wanted} bytes",
                     advice="give a whole array, or a copy of the slice",
                 )
-
-
-def alignment(kernel: Kernel, array: ArrayParam) -> int:
-    """The widest access to an array, in bytes."""
-    widths = [
-        stmt.width
-        for stmt in walk(kernel.body)
-        if isinstance(stmt, Load | Store) and stmt.array == array.name
-    ]
-    return max(widths, default=1) * array.dtype.bytes

@@ -61,7 +61,7 @@ def view(argument: Any, name: str) -> View:
     except (RuntimeError, TypeError, ValueError, BufferError, AttributeError) as error:
         raise DeviceError(f"'{name}' cannot be used as an array: {error}") from None
     raise DeviceError(
-        f"'{name}' is a {type(argument).__name__}, which is no array",
+        f"'{name}' is of type {type(argument).__name__}, which is no array",
         advice="give a NumPy, CuPy or PyTorch array, or anything with DLPack",
     )
 

@@ -57,22 +57,25 @@ def distinct(tables: list[list[int]]) -> Table:
     return np.array(list(dict.fromkeys(tuple(row) for row in tables)), dtype=np.int32)
 
 
-def sketch(pick: Pick) -> Program:
-    """One to two inputs, up to six steps of which up to three are holes, and one goal."""
+def sketch(pick: Pick, scale: int = 1) -> Program:
+    """One to two inputs, up to six steps of which up to three are holes, and one goal.
+
+    With a larger `scale`, sets of values no longer fit one machine word.
+    """
     steps: list[Step] = []
-    symbols = 1 + pick(8)
-    steps += [_literal(pick, f"x{number}", symbols) for number in range(1 + pick(2))]
-    (_anything, _swizzles, _branches)[pick(3)](pick, steps)
+    symbols = 1 + pick(8 * scale)
+    steps += [_literal(pick, f"x{number}", symbols, scale) for number in range(1 + pick(2))]
+    (_anything, _swizzles, _branches)[pick(3)](pick, steps, scale)
     closed = Program("random", tuple(steps), ())
     return Program("random", tuple(steps), (_goal(pick, closed),))
 
 
-def _literal(pick: Pick, name: str, symbols: int) -> Literal:
-    cells = 1 + pick(8)
+def _literal(pick: Pick, name: str, symbols: int, scale: int) -> Literal:
+    cells = 1 + pick(8 * scale)
     values: list[Term] = []
     fresh = pick(3) > 0
     for cell in range(cells):
-        kind = pick(24)
+        kind = pick(24 * scale)
         symbol = Symbol(cell if fresh else pick(symbols))
         if kind == 0:
             values.append(Undefined())
@@ -108,18 +111,18 @@ def _options(pick: Pick, steps: list[Step], most: int) -> int:
     return min(1 + pick(most), max(1, _room(steps)))
 
 
-def _anything(pick: Pick, steps: list[Step]) -> None:
+def _anything(pick: Pick, steps: list[Step], scale: int) -> None:
     for _ in range(1 + pick(6)):
         if pick(8) == 0:
-            steps.append(_literal(pick, f"y{len(steps)}", 8))
+            steps.append(_literal(pick, f"y{len(steps)}", 8 * scale, scale))
         # Mostly the newest value, so that chains come about; now and then an old one, twice.
         args = tuple(
             len(steps) - 1 if pick(2) else pick(len(steps)) for _ in range(1 + (pick(5) + 1) // 3)
         )
         places = sum(size(steps[arg].shape) for arg in args)
         fold = 1 + pick(3) if pick(3) == 0 else None
-        out = 1 + pick(6)
-        cells = min(MAX_CELLS, out * (fold or 1)) // (fold or 1) * (fold or 1)
+        out = 1 + pick(6 * scale)
+        cells = min(MAX_CELLS * scale, out * (fold or 1)) // (fold or 1) * (fold or 1)
         style = pick(5)
         rows = [
             _row(pick, style, places, cells) for _ in range(_options(pick, steps, 9))
@@ -149,13 +152,13 @@ def _row(pick: Pick, style: int, places: int, cells: int) -> list[int]:
 
 
 def _place(pick: Pick, places: int) -> int:
-    kind = pick(12)
+    kind = pick(12 + places)  # rarer in large arrays, which one such place may spoil
     return ZERO if kind == 0 else UNDEFINED if kind == 1 else pick(places)
 
 
-def _swizzles(pick: Pick, steps: list[Step]) -> None:
+def _swizzles(pick: Pick, steps: list[Step], scale: int) -> None:
     """Rows and columns of a small matrix moved about, then perhaps summed."""
-    height, width = 1 + pick(4), 1 + pick(4)
+    height, width = 1 + pick(4 * scale), 1 + pick(4)
     here = pick(len(steps))
     places = size(steps[here].shape)
     cells = height * width
@@ -184,9 +187,9 @@ def _swizzles(pick: Pick, steps: list[Step]) -> None:
         _add(steps, (here,), distinct(keep), width if left % width == 0 else 1)
 
 
-def _branches(pick: Pick, steps: list[Step]) -> None:
+def _branches(pick: Pick, steps: list[Step], scale: int) -> None:
     """Values moved apart from each other, then brought together: products, then perhaps sums."""
-    out = 1 + pick(4)
+    out = 1 + pick(4 * scale)
     first = pick(len(steps))
     branches = []
     for _ in range(2 + pick(4) // 3):

@@ -41,9 +41,7 @@ TABLE: dict[str, Compile] = {
 # Opcodes without a result in their first operand.
 _SILENT = """st red membar fence prefetch prefetchu cp discard call nanosleep brkpt pmevent
     applypriority griddepcontrol setmaxnreg""".split()  # noqa: SIM905 - a list of words
-NO_RESULT = frozenset(
-    (*flow.BRANCHES, *flow.BARRIERS, *_SILENT)
-)
+NO_RESULT = frozenset((*flow.BRANCHES, *flow.BARRIERS, *_SILENT))
 CallCompiler = Callable[[Context, Instruction], Step]
 
 

@@ -57,7 +57,6 @@ class Batch:
     symbols: dict[str, int]  # address of every global and const variable; shared: offset
     functions: dict[str, int]
     alive: Mask
-    check_shared: bool
     counters: Counters | None
     races: RaceDetector | None
     deadline: float | None

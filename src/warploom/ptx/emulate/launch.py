@@ -33,7 +33,7 @@ from warploom.ptx.parse import parse
 Array = npt.NDArray[Any]
 Triple = tuple[int, int, int]
 
-BATCH_THREADS = 16384  # what fits the caches of a core, a few registers at a time
+BATCH_THREADS = 1 << 15  # what fits the caches of a core, a few registers at a time
 BATCH_BYTES = 1 << 28  # shared and local memory of one batch
 MOST_THREADS = 1024
 FIRST_FUNCTION = 0x10
@@ -200,12 +200,16 @@ class Kernel:
             raise DeviceError("shared_bytes is negative")
         for directive in self.function.directives:
             sizes = [int(w) for w in directive.words if w.isdigit()]
-            most = int(np.prod(sizes)) if sizes else 0
-            if directive.name == "maxntid" and threads > most:
-                raise DeviceError(
-                    f"{threads} threads in a block, but the kernel says at most {most}",
-                    self.owner.module.span(directive),
-                )
+            if directive.name == "maxntid" and threads > int(np.prod(sizes)):
+                wanted = f"at most {int(np.prod(sizes))}"
+            elif directive.name == "reqntid" and tuple(sizes) != block[: len(sizes)]:
+                wanted = " × ".join(map(str, sizes))
+            else:
+                continue
+            raise DeviceError(
+                f"the kernel is made for {wanted} threads in a block",
+                self.owner.module.span(directive),
+            )
 
     def _mix(self) -> dict[str, int]:
         """Thread executions by opcode."""
@@ -260,6 +264,7 @@ class _Launch:
     races: RaceDetector | None
     counters: Counters | None
     deadline: float | None
+    same_shape: dict[str, Array] = field(default_factory=dict)  # what batches have in common
 
     def run(self, batch_threads: int) -> None:
         blocks = self.grid[0] * self.grid[1] * self.grid[2]
@@ -281,12 +286,17 @@ class _Launch:
             shared=self._shared_region(blocks, threads, stride),
             local=_local_region(total, self.code.local_size), symbols=self.symbols,
             functions=self.kernel.owner.functions, alive=np.ones(total, bool),
-            check_shared=self.check, counters=self.counters,
+            counters=self.counters,
             races=self.races, deadline=self.deadline,
             dynamic_shared=self.shared_bytes,
         )  # fmt: skip
+        if self.same_shape and self.same_shape["threads"].size == total:
+            batch.special |= self.same_shape
         frame = Frame(batch, self.code.new_registers(), 0, 0)
         Runner(self.code, frame).run(None)
+        own = ("%ctaid", "%clusterid")  # the only ones that differ from batch to batch
+        self.same_shape = {k: v for k, v in batch.special.items() if not k.startswith(own)}
+        self.same_shape["threads"] = batch.alive
 
     def _shared_region(self, blocks: int, threads: int, stride: int) -> Region:
         size = self.kernel.static_shared + self.shared_bytes

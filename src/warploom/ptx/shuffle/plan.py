@@ -180,12 +180,9 @@ class _Finder:
         verdict = decide(self.reading, self.loads[source], self.loads[target], self.limit)
         if verdict.outcome is not Outcome.PROVED or verdict.lanes == 0:
             return verdict
-        return self.lanes_meet(source, target, verdict)
-
-    def lanes_meet(self, source: int, target: int, verdict: Verdict) -> Verdict:
-        """Another lane's value is of use only if that lane is in the same turn of every loop."""
-        block = self.loads[target].block
-        if any(header in self.reading.parted for header in self.reading.flow.around[block]):
+        # Another lane's value is of use only if that lane is in the same turn of every loop.
+        around = self.reading.flow.around[self.loads[target].block]
+        if any(header in self.reading.parted for header in around):
             return Verdict(Outcome.UNKNOWN, reason="lanes may be in different turns of the loop")
         return verdict
 

@@ -19,8 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from warploom.ptx.ir import Directive, Function, Instruction, Register
-from warploom.ptx.shuffle.plan import Plan, Shuffle
 from warploom.ptx.show import Edit, insert_after, insert_at_top, insert_before, replace
+from warploom.ptx.shuffle.plan import Plan, Shuffle
 from warploom.ptx.symbolic.distance import Margin
 from warploom.ptx.symbolic.flow import SPLITS
 from warploom.ptx.symbolic.memory import Access

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from warploom.ptx.ir import Address, Instruction, Register, Vector
 from warploom.ptx.symbolic.form import Form, add
-from warploom.ptx.symbolic.step import roots, width_of
+from warploom.ptx.symbolic.step import roots, width_of, words
 from warploom.ptx.symbolic.walk import Reading
 
 SPACES = ("global", "shared", "local", "const", "param")
@@ -50,10 +50,10 @@ NOTHING = Effect()
 EVERY_SPACE = frozenset({"global", "shared", "local", "generic"})
 FORGET_ALL = Effect(True, EVERY_SPACE)
 FORGET = Effect(False, EVERY_SPACE)
-HARMLESS = frozenset(
+HARMLESS = words(
     "bra brx ret exit trap brkpt prefetch prefetchu nanosleep pmevent applypriority "
-    "createpolicy shfl vote match activemask redux elect ldu tex tld4 suld ldmatrix".split()
-)  # fmt: skip
+    "createpolicy shfl vote match activemask redux elect ldu tex tld4 suld ldmatrix"
+)
 
 
 def space_of(step: Instruction) -> str:
@@ -99,11 +99,11 @@ def _destinations(step: Instruction) -> tuple[tuple[Register, ...], int]:
 def _refusal(
     step: Instruction, space: str, into: tuple[Register, ...], address: Form | None
 ) -> str:
-    words = {word.split("::")[0] for word in step.modifiers}
+    said = {word.split("::")[0] for word in step.modifiers}
     kind = step.modifiers[-1] if step.modifiers else ""
-    if words & ORDERED:
+    if said & ORDERED:
         return "the load is volatile or ordered"
-    if words & {"cv", "lu", "unified"}:
+    if said & {"cv", "lu", "unified"}:
         return "the load asks to be made anew"
     if step.predicate is not None:
         return "the load is predicated"
@@ -120,11 +120,11 @@ def _refusal(
 
 def effect_of(reading: Reading, at: int, writers: frozenset[str]) -> Effect:
     step = reading.flow.code[at]
-    words = {word.split("::")[0] for word in step.modifiers}
+    said = {word.split("::")[0] for word in step.modifiers}
     match step.opcode:
         case "ld":
-            return FORGET if words & ORDERED else NOTHING
-        case "st" if not words & ORDERED and "async" not in words:
+            return FORGET if said & ORDERED else NOTHING
+        case "st" if not said & ORDERED and "async" not in said:
             return _store(reading, at, step)
         case "atom" | "red" | "st":
             return Effect(False, EVERY_SPACE, None, 0)

@@ -14,7 +14,7 @@ from warploom.ptx.ir import Address, Immediate, Instruction, Offset, Operand, Re
 from warploom.ptx.symbolic.distance import Margin, Outcome, Verdict
 from warploom.ptx.symbolic.form import Atom, Form
 from warploom.ptx.symbolic.memory import Access
-from warploom.ptx.symbolic.step import is_integer, width_of
+from warploom.ptx.symbolic.step import BOUNDS, is_integer, width_of
 from warploom.ptx.symbolic.walk import Reading
 
 MILLISECONDS = 5_000
@@ -24,7 +24,7 @@ DEEPEST = 200
 def judge(reading: Reading, source: Access, target: Access, verdict: Verdict) -> Outcome:
     """Whether the source's address, N lanes further, is always the target's own address."""
     try:
-        import z3  # noqa: PLC0415 - an extra
+        import z3  # type: ignore[import-untyped]
     except ImportError:
         raise missing_extra("z3", "smt") from None
     # Products and long sums are hard for bit vectors and rarely matter: first as unknowns.
@@ -99,19 +99,17 @@ class _Lane:
             case Offset(base, offset):
                 inner = self.operand(base, width, at, depth)
                 return None if inner is None else inner + offset
-            case Special(name) if name.startswith(("%tid", "%ntid", "%ctaid", "%nctaid")):
+            case Special(name) if name in BOUNDS:
                 return self.fit(self.special(name), width, signed=False)
             case _:
                 return None
 
     def special(self, name: str) -> Any:
         value = self.z3.BitVec(name, 32)
-        if name.startswith("%tid"):
-            self.known += [self.z3.ULT(value, 1024)]
-        if name != "%tid.x":
-            return value
-        self.known += [value + self.lanes >= 0, value + self.lanes < 1024]
-        return value + self.lanes
+        low, high = BOUNDS[name]
+        moves = self.lanes if name in ("%tid.x", "%laneid") else 0
+        self.known += [value >= low, value <= high, value + moves >= low, value + moves <= high]
+        return value + moves
 
     def register(self, register: Register, at: int, depth: int) -> Any:
         """The register as read by instruction `at`."""
@@ -263,12 +261,10 @@ class _Lane:
 
     def _atom(self, atom: Atom) -> Any:
         z3 = self.z3
-        if atom.op.startswith(("%tid", "%ntid", "%ctaid", "%nctaid")):
+        if atom.op in BOUNDS:
             return self.special(atom.op)
         if not atom.known:
             return z3.BitVec(f"{atom.op}#{atom.index}/{self.lanes}", atom.width)
-        if atom.op == "%laneid":
-            return z3.BitVec(atom.op, 32) + self.lanes
         if not atom.forms:
             return z3.BitVec(atom.op, atom.width)
         if not atom.moves and atom.op not in ("sext", "zext"):
@@ -277,5 +273,7 @@ class _Lane:
         if atom.op in ("sext", "zext"):
             return self.fit(args[0], atom.width, atom.op == "sext")
         sorts = [arg.sort() for arg in args]
-        name = f"{atom.op} {[a for a in atom.args if not isinstance(a, Form)]}"
-        return z3.Function(name, *sorts, z3.BitVecSort(atom.width))(*args)
+        value = z3.Function(atom.op, *sorts, z3.BitVecSort(atom.width))(*args)
+        if atom.bounds is not None and 0 <= atom.bounds[0] and atom.bounds[1] < 1 << atom.width:
+            self.known += [z3.UGE(value, atom.bounds[0]), z3.ULE(value, atom.bounds[1])]
+        return value

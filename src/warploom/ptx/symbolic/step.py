@@ -30,14 +30,19 @@ from warploom.ptx.symbolic.form import Form, Pool, add, constant, scale
 Target = Register | Component
 DEEPEST = 30  # functions inside functions, before a value becomes opaque
 
-PURE = frozenset(
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PURE = words(
     "and or xor not shl shr shf min max div rem abs neg sad mul mul24 mad mad24 add sub bfe bfi "
-    "bfind brev popc clz cnot prmt lop3 slct set szext bmsk fns dp4a dp2a vadd".split()
-)  # fmt: skip
-NO_TARGET = frozenset(
+    "bfind brev popc clz cnot prmt lop3 slct set szext bmsk fns dp4a dp2a vadd"
+)
+NO_TARGET = words(
     "st red bar barrier membar fence bra brx ret exit trap brkpt prefetch prefetchu nanosleep "
-    "cp stmatrix discard applypriority pmevent setmaxnreg griddepcontrol st_async".split()
-)  # fmt: skip
+    "cp stmatrix discard applypriority pmevent setmaxnreg griddepcontrol st_async"
+)
 BOUNDS = {
     "%tid.x": (0, 1023), "%tid.y": (0, 1023), "%tid.z": (0, 63),
     "%ntid.x": (1, 1024), "%ntid.y": (1, 1024), "%ntid.z": (1, 64),
@@ -45,14 +50,12 @@ BOUNDS = {
     "%nctaid.x": (1, 2**31 - 1), "%nctaid.y": (1, 65535), "%nctaid.z": (1, 65535),
     "%laneid": (0, 31),
 }  # fmt: skip
-ONE_TARGET = frozenset(
+ONE_TARGET = words(
     "ld ldu atom shfl vote match activemask redux elect mov cvta cvt setp selp addc subc madc fma "
     "rcp sqrt rsqrt sin cos ex2 lg2 tanh copysign testp isspacep mapa tex tld4 ldmatrix mma "
-    "movmatrix getctarank".split()
-)  # fmt: skip
-ARITHMETIC = PURE | frozenset(
-    "fma rcp sqrt rsqrt sin cos ex2 lg2 tanh copysign testp setp cvt".split()
+    "movmatrix getctarank"
 )
+ARITHMETIC = PURE | words("fma rcp sqrt rsqrt sin cos ex2 lg2 tanh copysign testp setp cvt")
 
 
 def width_of(type_name: str) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from warploom.ptx.ir import Component, Function, Instruction, Module, Register
+from warploom.ptx.ir import Component, Function, Instruction, Module, Register, Variable
 from warploom.ptx.symbolic.flow import Edge, Flow, build
 from warploom.ptx.symbolic.form import Atom, Form, Pool, add, constant
 from warploom.ptx.symbolic.step import (
@@ -26,6 +26,7 @@ from warploom.ptx.symbolic.step import (
 
 MOST_PASSES = 8
 MOST_FACTS = 64
+ONE_ADDRESS = ("global", "const", "shared")  # spaces whose variables all lanes see at one place
 WRITERS = frozenset({"st", "atom", "red", "cp", "call"})
 
 Values = dict[str, Form]
@@ -91,13 +92,14 @@ class _Walker:
         self.steps: dict[tuple[int, str], Form] = {}
         self.refused: set[tuple[int, str]] = set()
         module, function = reading.module, reading.function
-        shared = [v for v in (*module.variables, *function.flat()) if hasattr(v, "space")]
+        local = [s for s in function.flat() if isinstance(s, Variable)]
+        named = [v for v in (*module.variables, *local) if v.space in ONE_ADDRESS]
         self.reader = Reader(
             self.pool,
             self.value_of,
             frozenset(p.name for p in function.parameters) if function.kind == "entry" else
             frozenset(),
-            frozenset(v.name for v in shared if v.space in ("global", "const", "shared")),
+            frozenset(variable.name for variable in named),
         )  # fmt: skip
         self.reset()
 
@@ -283,9 +285,9 @@ class _Walker:
             form = new
             if condition is not None:
                 form = choose(self.pool, condition, new, self.value_of(target))
-            self.set(target, form)
+            self.assign(target, form)
 
-    def set(self, target: Target, form: Form) -> None:
+    def assign(self, target: Target, form: Form) -> None:
         key = key_of(target)
         if len(self.defined_at[key]) == 1:
             self.single[key] = (self.at, form)

@@ -20,18 +20,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
 from warploom.index.evaluate import Value, apply
-from warploom.index.ir import Expr, Var, children, operations, substitute, variables, walk
+from warploom.index.ir import (
+    Binary,
+    Const,
+    Expr,
+    Select,
+    Unary,
+    Var,
+    children,
+    operations,
+    substitute,
+    variables,
+    walk,
+)
 from warploom.index.laws import simplify
 from warploom.index.show import show
 from warploom.sketch.holes.call import Call
 from warploom.sketch.holes.common import (
     Candidates,
     Integers,
+    Positions,
     coordinates,
     distinct,
     replace_coordinate,
@@ -39,6 +53,8 @@ from warploom.sketch.holes.common import (
 from warploom.sketch.holes.expressions import coordinate, replaced
 from warploom.sketch.holes.swizzle import Axes, axes_of
 from warploom.sketch.term.ir import GatherExpr, Shape
+
+Operation: TypeAlias = Const | Unary | Binary | Select
 
 x, y = Var("x"), Var("y")
 L, S = Var("L"), Var("S")
@@ -56,23 +72,25 @@ def linear(call: Call) -> Candidates:
     shape = call.in_shape
     used = tuple(sorted({axes.main, axes.second}))
     field = tuple(shape[axis] for axis in used)
-    call.afford(len(forms()), 16 * math.prod(field), "use a smaller array")
+    call.afford(len(_parts()), 8 * math.prod(field), "use a smaller array")
     own = coordinates(field)
     at = {"x": own[used.index(axes.main)], "y": own[used.index(axes.second)]}
-    rows = _tabulate(forms(), {**at, **_sizes(shape, axes)}, field)
-    kept = np.flatnonzero(_permutes(rows, used.index(axes.main)))
+    rows = _tabulate({**at, **_sizes(shape, axes)}, field)
+    kept = _permutations(rows, used.index(axes.main))
     values = rows[kept].reshape(len(kept), -1)
     first, owner = distinct(values)
     tables = replace_coordinate(call, axes.out, used, values[first])
 
     def name(number: int) -> str:
-        return f"linear[{show(substitute(forms()[kept[number]], _own(axes)))}]"
+        return _name(forms()[kept[number]], axes)
 
     def expression(number: int) -> GatherExpr:
         value = _sized(forms()[kept[number]], shape, axes)
         return replaced(shape, shape, axes.out, value, beyond=False)
 
-    return Candidates(tables, owner, name, expression)
+    # Forms are in order of cost, and to simplify every one that means the same would take longer
+    # than the search.
+    return Candidates(tables, owner, name, expression, cost=lambda number: (number, 0))
 
 
 @cache
@@ -80,6 +98,15 @@ def forms() -> tuple[Expr, ...]:
     """All forms over x, y and the sizes, the identity first, then by the number of operations."""
     found = dict.fromkeys([x, *_shapes()])
     return tuple(sorted(found, key=lambda form: (operations(form), len(variables(form)))))
+
+
+@cache
+def _parts() -> tuple[Operation, ...]:
+    """The distinct operations of all forms, operands first."""
+    found: dict[Expr, None] = {}
+    for form in forms():
+        found.update(dict.fromkeys(walk(form, skip=found)))
+    return tuple(part for part in found if not isinstance(part, Var))
 
 
 def _shapes() -> Iterator[Expr]:
@@ -114,12 +141,21 @@ def _steps(z: Expr) -> Iterator[Expr]:
 
 
 def _linears() -> Iterator[Expr]:
-    steps = [x // a, x // c]
-    for low in (y, *((y + s) % S for s in steps), *((y - s) % S for s in steps)):
+    """Both coordinates as one number, and the way back."""
+    lows: list[Expr] = [y]
+    for step in (x // a, x // c):
+        lows += [(y + step) % S, (y - step) % S]
+    for low in lows:
         yield (x * S + low) % L
         yield (low - x * S) % L
-    for turn, low in (((y - x) % c, y - (y - x) % c), ((x - y) % c, y + (x - y) % c)):
-        yield (x - low % S) // c * u % a + turn * a
+    ahead, behind = (y - x) % c, (x - y) % c
+    yield (x - (y - ahead) % S) // c * u % a + ahead * a
+    yield (x - (y + behind) % S) // c * u % a + behind * a
+
+
+@lru_cache(maxsize=4096)
+def _name(form: Expr, axes: Axes) -> str:
+    return f"linear[{show(substitute(form, _own(axes)))}]"
 
 
 def _own(axes: Axes) -> dict[str, Expr | int]:
@@ -134,22 +170,22 @@ def _sizes(shape: Shape, axes: Axes) -> Mapping[str, int]:
     return {"L": length, "S": other, "c": common, "a": inner, "b": outer, "u": inverse}
 
 
-def _tabulate(wanted: tuple[Expr, ...], env: Mapping[str, Value], field: Shape) -> Integers:
+def _tabulate(env: Mapping[str, Value], field: Shape) -> Integers:
     """The value of each form at every cell of the field; a part that several share is done once."""
     known: dict[Expr, Value] = {Var(name): value for name, value in env.items()}
-    rows = np.empty((len(wanted), *field), np.min_scalar_type(max(field)))
-    for number, form in enumerate(wanted):
-        for part in walk(form, skip=known):
-            assert not isinstance(part, Var)  # the environment has them all
-            known[part] = apply(part, tuple([known[child] for child in children(part)]))
+    for part in _parts():
+        known[part] = apply(part, tuple([known[child] for child in children(part)]))
+    rows = np.empty((len(forms()), *field), np.min_scalar_type(max(field)))
+    for number, form in enumerate(forms()):
         rows[number] = known[form]
     return rows
 
 
-def _permutes(rows: Integers, axis: int) -> Integers:
+def _permutations(rows: Integers, axis: int) -> Positions:
     """Which forms, along the axis, take every value once wherever they stand on the others."""
     ordered = np.sort(np.moveaxis(rows, axis + 1, -1), axis=-1)
-    return (ordered == np.arange(rows.shape[axis + 1])).reshape(len(rows), -1).all(axis=1)
+    right: Integers = (ordered == np.arange(rows.shape[axis + 1])).reshape(len(rows), -1)
+    return np.flatnonzero(right.all(axis=1))
 
 
 def _sized(form: Expr, shape: Shape, axes: Axes) -> Expr:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,6 +32,7 @@ SPACES = (1, 2, 3)
 _OPERATORS: tuple[BinaryOp, ...] = ("<", ">=", ">", "<=", "==", "!=")
 _TRUE, _FALSE = 6, 7
 _MOST_BYTES = 1 << 30
+_FACTOR_FROM = 1 << 10  # candidates from which a set is worth taking apart
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +42,8 @@ class Candidates:
     hole: Hole
     rows: Rows
     values: Values
+    # A large set of swizzles as a product: see `Factors`.
+    factors: Factors | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -48,6 +51,14 @@ class Candidates:
     def expression(self, choice: int) -> Expr:
         """The function over the hole's variables, as short as we can write it."""
         return expression(self.hole, self.rows[choice])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factors:
+    """Every candidate is a base function, then a rotation by c: `which[base, c]` says which one."""
+
+    values: Values  # of the base functions
+    which: npt.NDArray[np.intp]
 
 
 def candidates(hole: Hole, space: int) -> Candidates:
@@ -60,7 +71,25 @@ def candidates(hole: Hole, space: int) -> Candidates:
         rows = _condition_rows(hole, constants=space > 1)
         if hole.kind == "partition":
             rows = _partition_rows(hole, rows)
-    return reduced(hole, rows)
+    found = reduced(hole, rows)
+    if hole.kind == "swizzle" and space < 3 and len(found) > _FACTOR_FROM:
+        return replace(found, factors=_factors(found))
+    return found
+
+
+def _factors(found: Candidates) -> Factors | None:
+    """Takes the constant c out of functions `(… + c) mod size`."""
+    base = np.flatnonzero(found.values[:, 0] == 0)
+    values = found.values[base]
+    if len(base) * found.hole.size != len(found):
+        return None
+    which = np.empty((len(base), found.hole.size), np.intp)
+    # Rows with the same cf and cr are one base function, rotated.
+    keys = found.rows[:, 3] * found.hole.size + found.rows[:, 4]
+    owner = np.empty(found.hole.size**2, np.intp)
+    owner[keys[base]] = np.arange(len(base))
+    which[owner[keys], found.rows[:, 6]] = np.arange(len(found))
+    return Factors(values, which)
 
 
 def reduced(hole: Hole, rows: Rows) -> Candidates:
@@ -139,8 +168,10 @@ def _swizzle_rows(hole: Hole, grouped: bool) -> Rows:
         for dr in (second, *slow):
             factors = np.arange(group)
             rates = factors if second > 1 else factors[:1]
-            blocks.append(_product([group], [group], [0], factors, rates, [dr], factors))
-            for common in _divisors(group)[1:] if grouped else []:
+            # A permutation (co-prime fanning) or a broadcast; anything else loses elements.
+            fans = factors[(np.gcd(factors, group) == 1) | (factors == 0)]
+            blocks.append(_product([group], [group], [0], fans, rates, [dr], factors))
+            for common in _divisors(group)[1:-1] if grouped else []:
                 fans = factors[np.gcd(factors, group) == common]
                 df = group // common
                 blocks.append(_product([group], [df], [0], fans, rates, [dr], factors))

@@ -15,7 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.sketch.synth.bounds import Bounds, Places, or_rows
-from warploom.sketch.synth.domain import UNDEFINED_ID, ZERO_ID, Bits, popcount
+from warploom.sketch.synth.domain import (
+    COUNTED_EXACTLY,
+    UNDEFINED_ID,
+    ZERO_ID,
+    Bits,
+    popcount,
+)
 from warploom.sketch.synth.problem import Given, Move, Problem
 
 # How many steps a value is followed to find cells that only it can fill.
@@ -63,7 +69,7 @@ class Demands:
         self.bounds = bounds
         self.domain = problem.domain
         self._reach = self._compute_reach()
-        self._wanted = self.domain.copies[problem.goal].sum(axis=0).astype(np.float64)
+        self._wanted = self.domain.copies[problem.goal].sum(axis=0)
         self._goal_contains = self.domain.contains[problem.goal]
         self._held: dict[int, Bits] = {}
 
@@ -338,12 +344,13 @@ class Demands:
         if not varies.get(position, False):
             return None
         terms = np.flatnonzero(self.domain.unpack(self._asked_here(position)))
+        terms = terms[self._wanted[terms] < COUNTED_EXACTLY]
         if len(terms) == 0:
             return None
         elsewhere = np.bitwise_or.reduce(self._elsewhere(position), axis=0)
         return Count(
-            least[position],
-            most[position],
+            np.minimum(least[position], COUNTED_EXACTLY),
+            np.minimum(most[position], COUNTED_EXACTLY),
             terms,
             self._wanted[terms],
             ~self.domain.unpack(elsewhere)[terms],

@@ -20,6 +20,9 @@ Ids: TypeAlias = npt.NDArray[np.int32]
 Bits: TypeAlias = npt.NDArray[np.uint64]
 Words: TypeAlias = npt.NDArray[np.uint64]
 
+# Numbers of copies that a float holds exactly; terms with more are not counted.
+COUNTED_EXACTLY = 2.0**53
+
 ZERO_ID = 0
 UNDEFINED_ID = 1
 
@@ -55,9 +58,12 @@ class Domain:
         return np.array([self.id_of(t) for t in terms], dtype=np.int32)
 
     @cached_property
-    def copies(self) -> npt.NDArray[np.float32]:
-        """`copies[i, j]`: how often value j occurs in value i (float, for matrix products)."""
-        out = np.eye(len(self), dtype=np.float32)
+    def copies(self) -> npt.NDArray[np.float64]:
+        """`copies[i, j]`: how often value j occurs in value i (float, for matrix products).
+
+        Exact below `COUNTED_EXACTLY`; shared items can make a goal contain a term more often.
+        """
+        out = np.eye(len(self), dtype=np.float64)
         for i in np.flatnonzero(self.item_count >= 0):
             out[i] += out[self.items[i, : self.item_count[i]]].sum(axis=0)
         return out

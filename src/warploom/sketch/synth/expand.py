@@ -262,7 +262,7 @@ def _counts(domain: Domain, count: Count, values: Ids) -> Flags:
     rows, size = len(values), len(domain)
     good = np.ones(rows, dtype=np.bool_)
     step = max(1, VALUES_AT_ONCE // max(size, values.shape[1]))
-    copies = domain.copies[:, count.terms].astype(np.float64)
+    copies = domain.copies[:, count.terms]
     for start in range(0, rows, step):
         part = values[start : start + step]
         keys = (part + np.arange(len(part), dtype=np.int64)[:, None] * size).ravel()

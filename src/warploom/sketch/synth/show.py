@@ -32,7 +32,7 @@ def _choices(result: Result, number: int) -> Iterator[tuple[str, str, str]]:
 
 
 def show_index(gather: GatherExpr, sources: list[str]) -> str:
-    """`x.flat[5 * x0 + x1]`: which of the arguments is read, and where; zero comes after the last."""
+    """`x.flat[5 * x0 + x1]`: which argument is read, and where; zero comes after the last."""
     argument, offset = show(gather.argument), show(gather.offset)
     if len(sources) == 1 and argument == "0":
         return f"{sources[0]}.flat[{offset}]"

@@ -377,9 +377,11 @@ class Viability:
     def counts(self, states: Ids) -> Flags:
         """Which states copy no term too often for the goal, nor too seldom."""
         size = len(self.domain)
-        copies = self.domain.copies.astype(np.float64)
+        copies = self.domain.copies
         wanted = copies[self.goal].sum(axis=0)
-        tested = np.arange(size) != ZERO_ID  # zeros vanish in folds: they do not count
+        tested = wanted < COUNTED_EXACTLY
+        terms = self.terms[tested[self.terms]]
+        tested[ZERO_ID] = False  # zeros vanish in folds: they do not count
         good = np.ones(len(states), dtype=np.bool_)
         step = max(1, OCTETS_AT_ONCE // (8 * max(size, states.shape[1])))
         for start in range(0, len(states), step):
@@ -391,7 +393,7 @@ class Viability:
                 for amounts in (self.least, self.most)
             )
             # Whatever later steps bring in only adds, so the lower bound holds for every term.
-            wrong = (low > wanted)[:, tested].any(axis=1) | (high < wanted)[:, self.terms].any(axis=1)
+            wrong = (low > wanted)[:, tested].any(axis=1) | (high < wanted)[:, terms].any(axis=1)
             good[start : start + step] = ~wrong
         return good
 

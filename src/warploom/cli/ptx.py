@@ -1,0 +1,209 @@
+"""`warploom ptx shuffle` and `warploom ptx run`: shuffles into PTX; PTX without a GPU."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from warploom.cli.guard import Status, run
+from warploom.cli.ptx_arguments import parse_argument, parse_shape
+from warploom.errors import ParseError
+from warploom.ptx import load
+from warploom.ptx.emulate.launch import Report
+from warploom.ptx.shuffle import KernelReport, Rewrite, check, rewrite
+
+SHUFFLE = """Replace loads by warp shuffles where that is proved right, and by default where it pays.
+
+Every other byte of the file stays as it is; the input is never overwritten. `warploom-ptxas` does
+the same inside a build: it takes ptxas's arguments and calls the real one.
+
+\b
+Example:
+  $ nvcc -ptx stencil.cu -o stencil.ptx
+  $ warploom ptx shuffle stencil.ptx -o faster.ptx --check --why
+
+Exit status: 0 done ("no gain, kept" is an answer), 1 --check found a difference, 2 bad input."""
+
+RUN = """Run a kernel on the NumPy emulator: no GPU needed, every access checked.
+
+An argument is TYPE=VALUE for a number or TYPE[COUNT]=START for an array, where START is zeros,
+ones, range, random or a .npy file: f32[1024]=random, i32=1024, u8[64]=@bytes.npy.
+
+\b
+Example:
+  $ warploom ptx run saxpy.ptx --grid 4 --block 256 \\
+      --arg f32[1000]=range --arg f32[1000]=ones --arg f32=2 --arg i32=1000 --races
+
+Exit status: 0 it ran, 2 bad input or a fault of the kernel (reported with line, block, thread)."""
+
+MOST_BYTES = 256 << 20
+
+
+def add(app: typer.Typer) -> None:
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    group.command("shuffle", help=SHUFFLE)(shuffle)
+    group.command("run", help=RUN)(run_kernel)
+    app.add_typer(group, name="ptx", help="Shuffles into finished PTX; PTX run without a GPU.")
+
+
+def read_text(path: str) -> str:
+    """PTX from a file or, for -, from standard input."""
+    try:
+        data = sys.stdin.buffer.read(MOST_BYTES + 1) if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise ParseError(f"cannot read '{path}': {error.strerror or error}") from None
+    if len(data) > MOST_BYTES:
+        raise ParseError(f"'{path}' is larger than {MOST_BYTES >> 20} MiB")
+    # Bytes that are no UTF-8 survive the round trip unchanged.
+    return data.decode("utf-8", "surrogateescape")
+
+
+def shuffle(
+    source: str = typer.Argument(..., metavar="IN.ptx", help="- is standard input."),
+    output: Path = typer.Option(None, "-o", "--output", metavar="OUT.ptx", show_default=False),
+    select: str = typer.Option("pays", help="pays, or all that can be proved."),
+    variant: str = typer.Option(
+        "corner", help="corner, predicated; for timing studies also no-corner, no-load."
+    ),
+    limit: int = typer.Option(31, min=0, max=31, help="Largest lane distance."),
+    machine: str = typer.Option("h200", help="Whose latencies decide what pays."),
+    check_it: bool = typer.Option(False, "--check", help="Run both on the emulator and compare."),
+    why: bool = typer.Option(False, "--why", help="Say for each load what was decided."),
+    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
+) -> None:
+    def action() -> Status:
+        text = read_text(source)
+        done = rewrite(
+            text, source, select=select, variant=variant, limit=limit, machine=machine
+        )  # fmt: skip
+        for kernel in done.kernels:
+            _say(kernel, why)
+        _write_result(source, output, done)
+        checked = _check(text, done) if check_it else None
+        if json_file is not None:
+            records = [_record(kernel, checked) for kernel in done.kernels]
+            _write(json_file, json.dumps(records, indent=1) + "\n")
+        return Status.IMPOSSIBLE if checked is False else Status.FOUND
+
+    run(action)
+
+
+def _say(kernel: KernelReport, why: bool) -> None:
+    if kernel.refusal:
+        typer.echo(f"{kernel.name}: left alone: {kernel.refusal}", err=True)
+        return
+    lanes = ", ".join(f"{lanes:+d}: {count}" for lanes, count in kernel.deltas.items())
+    gain = f" (lane distance {lanes})" if lanes else "; no gain, kept"
+    typer.echo(
+        f"{kernel.name}: {kernel.shuffles} shuffles for {kernel.loads} loads{gain}, "
+        f"{kernel.seconds:.2f} s",
+        err=True,
+    )
+    for one in kernel.candidates if why else ():
+        mark = "+" if one.taken else "-"
+        typer.echo(f"  {mark} line {one.line}: {one.load}: {one.why}", err=True)
+
+
+def _write_result(source: str, output: Path | None, done: Rewrite) -> None:
+    if output is None:
+        typer.echo(done.text, nl=False)
+        return
+    if source != "-" and output.exists() and output.samefile(source):
+        raise ParseError("the input is not overwritten", advice="give -o another name")
+    _write(output, done.text)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        raise ParseError(f"cannot write '{path}': {error.strerror or error}") from None
+
+
+def _check(text: str, done: Rewrite) -> bool | None:
+    """True: agrees, False: differs, None: nothing could be run."""
+    report = check(text, done.text)
+    if report.mismatch is not None:
+        typer.echo(f"check: DIFFERENT: {report.mismatch}", err=True)
+        return False
+    ran = report.launches - report.skipped
+    if not report.agrees:
+        typer.echo("check: no launch of the original ran through; nothing is shown", err=True)
+        return None
+    typer.echo(f"check: {ran} launches agree byte for byte", err=True)
+    return True
+
+
+def _record(kernel: KernelReport, checked: bool | None) -> dict[str, Any]:
+    return {
+        "name": kernel.name,
+        "loads": kernel.loads,
+        "shuffles": kernel.shuffles,
+        "deltas": {str(lanes): count for lanes, count in kernel.deltas.items()},
+        "seconds": kernel.seconds,
+        "refusal": kernel.refusal,
+        "checked": checked,
+        "candidates": [
+            {
+                "line": c.line,
+                "load": c.load,
+                "taken": c.taken,
+                "why": c.why,
+                "lanes": c.lanes,
+                "source_line": c.source_line,
+                "gain": c.gain,
+            }
+            for c in kernel.candidates
+        ],
+    }
+
+
+def run_kernel(
+    source: str = typer.Argument(..., metavar="IN.ptx", help="- is standard input."),
+    kernel: str = typer.Option(None, help="Needed if the file has several.", show_default=False),
+    grid: str = typer.Option("1", help="Blocks: X or X,Y or X,Y,Z."),
+    block: str = typer.Option("32", help="Threads of a block, likewise."),
+    arg: list[str] = typer.Option([], "--arg", metavar="TYPE…", help="One for each parameter."),
+    shared: int = typer.Option(0, min=0, help="Bytes of dynamic shared memory."),
+    seed: int = typer.Option(0, help="For random arrays."),
+    races: bool = typer.Option(False, "--races", help="Also look for data races."),
+    seconds: float = typer.Option(None, min=0, help="Wall time for the launch."),
+    save: Path = typer.Option(None, metavar="FILE.npz", help="Write the arrays afterwards."),
+    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write the report."),
+) -> None:
+    def action() -> Status:
+        rng = np.random.default_rng(seed)
+        args = [parse_argument(text, rng) for text in arg]
+        module = load(read_text(source), source)
+        report = module.kernel(kernel).launch(
+            parse_shape(grid), parse_shape(block), args,
+            shared_bytes=shared, races=races, counters=True, seconds=seconds,
+        )  # fmt: skip
+        arrays = {f"arg{i}": a for i, a in enumerate(args) if isinstance(a, np.ndarray)}
+        record = _run_record(report)
+        for name, value in record.items():
+            typer.echo(f"{name}: {value}")
+        for name, array in arrays.items():
+            typer.echo(f"{name}: {np.array2string(array, threshold=16, edgeitems=4)}")
+        if save is not None:
+            np.savez(save, **arrays)  # type: ignore[arg-type]
+        if json_file is not None:
+            _write(json_file, json.dumps([record], indent=1) + "\n")
+        return Status.FOUND
+
+    run(action)
+
+
+def _run_record(report: Report) -> dict[str, Any]:
+    counters = report.counters
+    return {
+        "thread_instructions": report.thread_instructions,
+        "seconds": report.seconds,
+        "mix": dict(sorted(report.mix.items(), key=lambda item: -item[1])),
+        "counters": str(counters),
+    }

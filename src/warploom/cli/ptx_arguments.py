@@ -1,0 +1,75 @@
+"""Arguments of a kernel as text: `f32[1024]=random`, `i32=7`; launch shapes as `16,8`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from warploom.errors import ParseError
+
+TYPES = {
+    "f16": np.float16, "f32": np.float32, "f64": np.float64,
+    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
+}  # fmt: skip
+MOST_ELEMENTS = 1 << 28
+_PATTERN = re.compile(r"(?P<type>[a-z]\d+)(?:\[(?P<count>\d{1,12})\])?=(?P<value>.+)")
+ADVICE = "write f32[1024]=random, i32=7 or u8[64]=@file.npy; types: " + ", ".join(TYPES)
+
+
+def parse_argument(text: str, rng: np.random.Generator) -> Any:
+    match = _PATTERN.fullmatch(text)
+    if match is None or match["type"] not in TYPES:
+        raise ParseError(f"'{text[:80]}' is not an argument", advice=ADVICE)
+    kind = np.dtype(TYPES[match["type"]])
+    if match["count"] is None:
+        return _number(kind, match["value"])
+    count = int(match["count"])
+    if not 1 <= count <= MOST_ELEMENTS:
+        raise ParseError(f"'{text[:80]}': 1 to {MOST_ELEMENTS} elements are possible")
+    return _array(kind, count, match["value"], rng)
+
+
+def _number(kind: np.dtype[Any], text: str) -> Any:
+    try:
+        value = float(text) if kind.kind == "f" else int(text, 0)
+        return np.array(value).astype(kind)[()] if kind.kind == "f" else kind.type(value)
+    except (ValueError, OverflowError):
+        raise ParseError(f"'{text[:80]}' is no {kind.name}", advice=ADVICE) from None
+
+
+def _array(kind: np.dtype[Any], count: int, start: str, rng: np.random.Generator) -> Any:
+    match start:
+        case "zeros":
+            return np.zeros(count, kind)
+        case "ones":
+            return np.ones(count, kind)
+        case "range":
+            return np.arange(count).astype(kind)
+        case "random" if kind.kind == "f":
+            return rng.standard_normal(count).astype(kind)
+        case "random":
+            return rng.integers(0, 100, count).astype(kind)
+    if not start.startswith("@"):
+        raise ParseError(f"'{start[:80]}' is no way to start an array", advice=ADVICE)
+    return _from_file(kind, count, Path(start[1:]))
+
+
+def _from_file(kind: np.dtype[Any], count: int, path: Path) -> Any:
+    try:
+        data = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise ParseError(f"cannot read '{path}' as .npy: {error}") from None
+    if data.size != count:
+        raise ParseError(f"'{path}' holds {data.size} elements, not {count}")
+    return np.ascontiguousarray(data, dtype=kind).ravel().copy()
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not 1 <= len(parts) <= 3 or not all(p.strip().isdecimal() and len(p) < 10 for p in parts):
+        raise ParseError(f"'{text[:80]}' is not a shape", advice="write 256 or 16,8 or 8,8,4")
+    return tuple(int(p) for p in parts)
