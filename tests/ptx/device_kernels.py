@@ -21,7 +21,7 @@ C_TYPES = {
     "f16x2": ("unsigned", "r", np.uint32), "bf16x2": ("unsigned", "r", np.uint32),
     "b32": ("unsigned", "r", np.uint32), "b64": ("unsigned long long", "l", np.uint64),
     "small": ("unsigned", "r", np.uint32),  # 0 … 70: amounts of shifts and lengths of fields
-    "angle": ("float", "f", np.float32),  # −10 … 10
+    "angle": ("float", "f", np.float32),  # −6 … 6
     "plain": ("double", "d", np.float64),  # moderate size, no NaN
 }  # fmt: skip
 SIZE = 1024
@@ -167,8 +167,8 @@ def _approximate() -> list[Case]:
            (("rcp", ulp), ("sqrt", 2 * ulp), ("rsqrt", 2 * ulp))]  # fmt: skip
     out += [_typed("ex2.approx.f32", "f32", "angle", tolerance=2.0**-22),
             _typed("lg2.approx.f32", "f32", "f32", tolerance=2.0**-21, absolute=2.0**-22),
-            _typed("sin.approx.f32", "f32", "angle", absolute=2.0**-18),
-            _typed("cos.approx.f32", "f32", "angle", absolute=2.0**-18),
+            _typed("sin.approx.f32", "f32", "angle", absolute=2.0**-20),
+            _typed("cos.approx.f32", "f32", "angle", absolute=2.0**-20),
             _typed("tanh.approx.f32", "f32", "angle", tolerance=2.0**-10.9),
             _typed("div.approx.f32", "f32", "angle", "angle", tolerance=4 * ulp),
             _typed("div.full.f32", "f32", "angle", "angle", tolerance=4 * ulp)]  # fmt: skip
@@ -311,7 +311,7 @@ def _values(rng: np.random.Generator, kind: str, place: int) -> np.ndarray:
     if kind == "small":
         return rng.integers(0, 71, SIZE, dtype=np.uint32)
     if kind == "angle":
-        return rng.uniform(-10, 10, SIZE).astype(np.float32)
+        return rng.uniform(-6, 6, SIZE).astype(np.float32)
     if kind == "f32" or kind == "f64" or kind == "f16":
         return _float_values(rng, dtype, place)
     raw = rng.integers(0, 1 << 64, SIZE, dtype=np.uint64, endpoint=False) if SIZE else None

@@ -189,3 +189,18 @@ def test_bad_launches(grid, block, args, message: str) -> None:
 def test_unknown_kernel() -> None:
     with pytest.raises(DeviceError, match="no kernel 'x'"):
         ptx.load(HEADER).kernel("x")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["add.u32 %r9;", "add %r9, %r8, %r7;", "and.f32 %f1, %f2, %f3;", "ld.global.u32 %r9;", "mov.u32 %r9;",
+     "setp.lt %p1, %r1, %r2;", "shfl.sync.up.b32 %r9, %r1;", "st.global.u32 %r9, [%rd3];", "cvt.u32 %r9, %r8;",
+     "add.u32 %rd1, %p1, %r2;", "popc.b32 %p1, %r2;", "atom.global.add.u32 %r9, [%rd3];", "lop3.b32 %r9, %r8, %r7, %r6;",
+     "selp.u32 %r9, %r8, %r7;", "bfe.f32 %f1, %f2, %f3, %f3;", "mul.wide.u64 %rd1, %rd2, %rd3;", "vote.sync.ballot.b32 %r9;",
+     "sin.approx.s32 %r9, %r8;", "mov.b64 {%r9, %r8, %r7}, %rd1;", "ld.global.v4.u32 {%r9}, [%rd3];", "brx.idx %r9, nowhere;",
+     "call (%r9), (%r8);", "bar.sync %f1, %f2, %f3;", "cp.async.ca.shared.global [%r7], [%rd3], %r9;", "red.global.add.u32 [%rd3];"],
+)  # fmt: skip
+def test_malformed_instructions_are_located(line: str) -> None:
+    error = refused("  " + line, "k.ptx")
+    assert error.span is not None
+    assert line.split(" ")[0] in error.span.source.line(error.span.line)

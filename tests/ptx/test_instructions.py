@@ -294,3 +294,17 @@ def test_every_case_runs() -> None:
             )  # fmt: skip
             results.append([o.tobytes() for o in outputs])
         assert results[0] == results[1], name
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_testp(kind: str) -> None:
+    """Zeros count as normal numbers."""
+    least = np.finfo(kind.replace("f", "float")).smallest_normal
+    for name in ("finite", "infinite", "number", "notanumber", "normal", "subnormal"):
+        (a,), (out,) = run(CASES[f"testp_{name}_{kind}"])
+        small = (np.abs(a) < least) & (a != 0)
+        want = {
+            "finite": np.isfinite(a), "infinite": np.isinf(a), "number": ~np.isnan(a),
+            "notanumber": np.isnan(a), "normal": np.isfinite(a) & ~small, "subnormal": small,
+        }[name]  # fmt: skip
+        assert out.tolist() == want.astype(int).tolist()

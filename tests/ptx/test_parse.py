@@ -185,6 +185,19 @@ def test_bad_text_gives_one_located_error_soon(name: str) -> None:
     assert len(str(caught.value)) < 1000
 
 
+@pytest.mark.parametrize(
+    "name", [n for n in HOSTILE if HOSTILE[n].startswith(OPEN) and "{" * 99 not in HOSTILE[n]]
+)
+def test_bad_text_with_matching_braces(name: str) -> None:
+    """The braces are in order: the rest of the reader has to cope."""
+    started = time.process_time()
+    try:
+        parse(HOSTILE[name].rstrip("}") + "\n}\n")
+    except ParseError as error:
+        assert error.span is not None  # noqa: PT017 - some of these are valid when closed
+    assert time.process_time() - started < 5
+
+
 @settings(deadline=None, max_examples=150)
 @given(st.data())
 def test_damaged_text_parses_or_is_refused(data: st.DataObject) -> None:

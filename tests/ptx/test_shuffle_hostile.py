@@ -151,6 +151,11 @@ LOOP: add.s32 %r10, %r10, 1; add.s64 %rd10, %rd10, 256;
     "a distance that a parameter decides": """
     mul.wide.s32 %rd10, %r1, 4; add.s64 %rd11, %rd5, %rd10;
     ld.global.nc.f32 %f1, [%rd5]; ld.global.nc.f32 %f2, [%rd11];""",
+    "memory that each lane has for itself": """
+    { .local .align 4 .b8 own[256]; mov.u64 %rd10, own; cvta.local.u64 %rd10, %rd10;
+    mul.wide.u32 %rd12, %r2, 0; and.b32 %r10, %r2, 7; mul.wide.u32 %rd11, %r10, 4;
+    add.s64 %rd11, %rd10, %rd11; cvt.rn.f32.u32 %f4, %r2; st.f32 [%rd11], %f4;
+    st.f32 [%rd11+4], %f4; ld.f32 %f1, [%rd11]; ld.f32 %f2, [%rd11+4]; }""",
     "other widths": """
     ld.global.nc.f32 %f1, [%rd5]; ld.global.nc.u16 %h1, [%rd5+4]; cvt.rn.f32.u16 %f2, %h1;""",
     "other types": """
@@ -283,6 +288,10 @@ CHANGED = {
         ld.global.s8 %r10, [%rd10]; ld.global.s8 %r11, [%rd10+2]; cvt.rn.f32.s32 %f1, %r10;
         cvt.rn.f32.s32 %f2, %r11;""",
         {2: 1},
+    ),
+    "generic addresses": (
+        "ld.f32 %f1, [%rd5]; ld.f32 %f2, [%rd5+4];",
+        {1: 1},
     ),
     "vectors": (
         """shl.b64 %rd10, %rd4, 2; add.s64 %rd10, %rd10, %rd1;

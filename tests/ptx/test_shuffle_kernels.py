@@ -79,7 +79,9 @@ def test_only_what_pays_is_inserted() -> None:
     assert all("no gain, kept" in c.why for c in of(volta, "jacobi").candidates if c.lanes)
     maxwell = rewrite(KERNELGEN, machine="maxwell")
     assert of(maxwell, "gaussblur").shuffles == 20
-    assert all(c.gain is not None and c.gain > 0 for c in of(maxwell, "jacobi").candidates if c.taken)
+    assert all(
+        c.gain is not None and c.gain > 0 for c in of(maxwell, "jacobi").candidates if c.taken
+    )
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2])

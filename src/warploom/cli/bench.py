@@ -62,7 +62,11 @@ def bench(
             # A pattern that selects among published names must not empty this part.
             records += _table(table.limits())
         if ablation:
-            records += _ablation(match, seconds)
+            weaker = _ablation(match, seconds)
+            typer.echo("")
+            for line in table.phase_lines(records or weaker):
+                typer.echo(line)
+            records += weaker
         if json_file is not None:
             json_file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
         return Status.BAD_INPUT if any("error" in r for r in records) else Status.FOUND
@@ -94,10 +98,6 @@ def _ablation(match: str, seconds: float) -> list[Record]:
         records.append({**record, "pruning": way.label})
     _say("")
     for line in table.laid_out(lines):
-        typer.echo(line)
-    typer.echo("")
-    full = [r for r in records if r["engine"] == "default"]
-    for line in table.phase_lines(full):
         typer.echo(line)
     return records
 

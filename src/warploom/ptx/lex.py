@@ -6,6 +6,8 @@ import re
 import struct
 from dataclasses import dataclass
 
+import numpy as np
+
 from warploom.errors import ParseError, Source
 from warploom.ptx.ir import Immediate, Spelling, Text
 
@@ -25,6 +27,8 @@ TOKEN = re.compile(
     r"|(?P<end>\Z))"
 )
 
+_BRACE = re.compile(r'[{}]|"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/')
+
 _NUMBER = re.compile(
     r"(?P<single>0[fF][0-9a-fA-F]{8})|(?P<double>0[dD][0-9a-fA-F]{16})"
     r"|(?P<hex>0[xX][0-9a-fA-F]+)U?|(?P<bin>0[bB][01]+)U?|(?P<dec>\d+)U?"
@@ -42,9 +46,27 @@ class Token:
 
 
 def make_text(text: str, name: str) -> Text:
-    starts = [0]
-    starts += [match.end() for match in re.finditer("\n", text)]
-    return Text(Source(name, text), tuple(starts))
+    # One number per character: looking for line ends is then a comparison of arrays.
+    characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    ends = np.flatnonzero(characters == ord("\n"))
+    return Text(Source(name, text), (0, *(ends + 1).tolist()))
+
+
+def check_braces(text: Text) -> None:
+    """Refuses a text whose braces do not match, before anything is built from it."""
+    opened: list[int] = []
+    for match in _BRACE.finditer(text.source.text):
+        place = match.start()
+        character = match.group()[0]
+        if character == "{":
+            opened.append(place)
+        elif character == "}":
+            if not opened:
+                raise ParseError("this brace closes nothing", text.span(place))
+            opened.pop()
+    if opened:
+        place = opened[-1]
+        raise ParseError("this brace is never closed", text.span(place), "add a '}'")
 
 
 def next_token(text: Text, position: int, limit: int | None = None) -> Token:

@@ -33,7 +33,7 @@ from warploom.ptx.ir import (
     Text,
     Variable,
 )
-from warploom.ptx.lex import BLANK, IDENTIFIER, Token, make_text
+from warploom.ptx.lex import BLANK, IDENTIFIER, Token, check_braces, make_text
 from warploom.ptx.names import Names
 from warploom.ptx.operand import Cursor, read_operands, usual_operands
 
@@ -44,7 +44,7 @@ _USUAL = re.compile(
     rf"(?:@(!?)\s*({IDENTIFIER})\s+)?([A-Za-z]\w*+((?:(?:\.|::)\w++)*+))"
     r'(?:\s++(?!:)([^;/"]*+)|(?=[;{\[(]))()([^;/"]*+);'
 )
-_LABEL = re.compile(rf"({IDENTIFIER})\s*+:(?!:)")
+_LABEL = re.compile(rf"({IDENTIFIER})\s*+:(?!:)(){BLANK.pattern}")
 _LOCATION = re.compile(r"\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?!\s*[,\w])")
 _TARGET_LISTS = (".branchtargets", ".calltargets", ".callprototype")
 
@@ -81,6 +81,7 @@ class _ModuleReader:
 
     def read(self) -> Module:
         version = self._read_version()
+        check_braces(self.text)
         while self.cursor.ahead.kind != "end":
             self._read_item()
         return Module(self.text, version, self.target, self.address_size, tuple(self.items))
@@ -185,7 +186,7 @@ class _BodyReader:
                 continue
             match = label(body, self.position)
             if match is not None:
-                self._add_label(match.group(1), match.end())
+                self._add_labels(match)
             else:
                 closing = self.position
                 self._read_other()
@@ -247,12 +248,19 @@ class _BodyReader:
         else:
             self._read_instruction(cursor)
 
-    def _add_label(self, name: str, end: int) -> None:
-        if not self.names.add_label(name):
-            raise ParseError(f"label '{name}' stands twice", self.text.span(self.position, end))
-        self.stack[-1][0].append(Label(name, self.position, end))
-        self.last_label = name
-        self.position = end
+    def _add_labels(self, match: re.Match[str] | None) -> None:
+        """A label, and those that follow it at once."""
+        body = self.text.source.text
+        add, again, statements = self.names.add_label, _LABEL.match, self.stack[-1][0]
+        while match is not None:
+            name = match.group(1)
+            start, end = match.start(), match.end(2)
+            if not add(name):
+                raise ParseError(f"label '{name}' stands twice", self.text.span(start, end))
+            statements.append(Label(name, start, end))
+            self.last_label = name
+            self.position = match.end()
+            match = again(body, self.position)
 
     def _open(self, token: Token) -> None:
         if len(self.stack) > DEEPEST_SCOPE:

@@ -30,7 +30,8 @@ def values(gathers: GatherSet, axis: int) -> np.ndarray:
     for other in range(len(shape)):
         if other != axis:
             assert (read[other] == own[other]).all()
-    return read[axis].reshape(len(gathers), *shape)
+    result: np.ndarray = read[axis].reshape(len(gathers), *shape)
+    return result
 
 
 def has(gathers: GatherSet, axis: int, wanted: Callable[[int, int], int]) -> bool:

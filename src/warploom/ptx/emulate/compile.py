@@ -15,7 +15,7 @@ from warploom.ptx import flow
 from warploom.ptx.emulate import atomics, bits, compare, convert, floats, integer, memory, warp
 from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
-from warploom.ptx.emulate.schedule import Barrier, Code, CodeBlock
+from warploom.ptx.emulate.schedule import MALFORMED, Barrier, Code, CodeBlock, malformed
 from warploom.ptx.emulate.shape import Compile, type_of
 from warploom.ptx.ir import (
     Address,
@@ -127,6 +127,9 @@ def _fill(ctx: Context, block: flow.Block, code: CodeBlock, call: CallCompiler) 
             _add(ctx, instruction, code, call)
         except WarploomError as error:
             code.steps.append(_raising(error))
+        except MALFORMED as error:
+            code.steps.append(_raising(malformed(ctx.module, instruction, error)))
+        code.sources += [instruction] * (len(code.steps) - len(code.sources))
     if not block.successors and not code.leaves:
         code.leaves = True
 

@@ -275,7 +275,7 @@ def testp(ctx: Context, ins: Instruction) -> Step:
         "infinite": np.isinf,
         "number": lambda a: ~np.isnan(a),
         "notanumber": np.isnan,
-        "normal": lambda a: np.isfinite(a) & (np.abs(a) >= least),
+        "normal": lambda a: np.isfinite(a) & ((np.abs(a) >= least) | (a == 0)),
         "subnormal": lambda a: (np.abs(a) < least) & (a != 0),
     }
     name = next((m for m in ins.modifiers if m in tests), None)

@@ -26,6 +26,17 @@ Mask = npt.NDArray[np.bool_]
 PATIENCE = 2000  # turns one group may take over waiting ones before they get a turn
 
 
+# What NumPy and Python raise for operands that do not fit an instruction, such as and.f32.
+MALFORMED = (TypeError, ValueError, KeyError, IndexError)
+
+
+def malformed(module: Module, instruction: Instruction, error: Exception) -> DeviceError:
+    return DeviceError(
+        f"{instruction.name} with these operands is no instruction ({error})",
+        module.span(instruction),
+    )
+
+
 @dataclass(slots=True)
 class Barrier:
     """bar.sync, bar.arrive or bar.red: its number, and how many threads it is for."""
@@ -45,6 +56,7 @@ class CodeBlock:
     """
 
     steps: list[Step] = field(default_factory=list)
+    sources: list[Instruction] = field(default_factory=list)  # of each step
     names: list[str] = field(default_factory=list)
     successors: list[int] = field(default_factory=list)
     condition: Fetch | None = None
@@ -200,8 +212,13 @@ class Runner:
         self.code.executed[rank] += f.count
         if self.batch.deadline is not None and time.monotonic() > self.batch.deadline:
             raise DeviceError(f"kernel '{self.code.name}' did not end in the time it was given")
-        for step in block.steps:
-            step(f)
+        number = 0
+        try:
+            for number, step in enumerate(block.steps):  # noqa: B007 - read below
+                step(f)
+        except MALFORMED as error:
+            instruction = block.sources[number]
+            raise malformed(self.code.module, instruction, error) from error
         self._leave(block)
 
     def _leave(self, block: CodeBlock) -> None:

@@ -15,7 +15,7 @@ from warploom.machine.latency import Latency
 from warploom.ptx.symbolic.distance import Outcome, Shape, Verdict, decide, shape_of
 from warploom.ptx.symbolic.form import Form
 from warploom.ptx.symbolic.memory import Access, accesses, survivors
-from warploom.ptx.symbolic.step import width_of
+from warploom.ptx.symbolic.step import roots, width_of
 from warploom.ptx.symbolic.walk import Reading
 
 MOST_TRIES = 8  # proofs per load before the rest of its sources are left alone
@@ -180,11 +180,20 @@ class _Finder:
         verdict = decide(self.reading, self.loads[source], self.loads[target], self.limit)
         if verdict.outcome is not Outcome.PROVED or verdict.lanes == 0:
             return verdict
+        if self.loads[source].space == "generic" and not self.is_common(self.loads[source]):
+            return Verdict(Outcome.UNKNOWN, reason="it may read memory of the lane's own")
         # Another lane's value is of use only if that lane is in the same turn of every loop.
         around = self.reading.flow.around[self.loads[target].block]
         if any(header in self.reading.parted for header in around):
             return Verdict(Outcome.UNKNOWN, reason="lanes may be in different turns of the loop")
         return verdict
+
+    def is_common(self, load: Access) -> bool:
+        """A pointer that came with the kernel's parameters points to no lane's local memory."""
+        pool = self.reading.pool
+        assert load.address is not None
+        found = roots(pool, load.address)
+        return bool(found) and all(pool.atoms[index].op == "param.64" for index in found)
 
 
 def _distance(source: Shape, target: Shape) -> int | None:

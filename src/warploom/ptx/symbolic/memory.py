@@ -16,6 +16,7 @@ from warploom.ptx.symbolic.walk import Reading
 
 SPACES = ("global", "shared", "local", "const", "param")
 ORDERED = frozenset({"volatile", "relaxed", "acquire", "release", "mmio", "sc", "acq_rel"})
+MOST_PAIRS = 2_000_000  # of stores and loads
 FARTHEST = {"%tid.x": 1023, "%tid.y": 1023, "%tid.z": 63, "%laneid": 31}  # between two lanes
 
 
@@ -170,10 +171,15 @@ def survivors(reading: Reading, loads: list[Access]) -> dict[int, int]:
     here: dict[int, list[tuple[int, int]]] = {block: [] for block in flow.order}
     writers = writing_spaces(reading)
     number_at = {load.at: number for number, load in enumerate(loads)}
+    known: dict[Effect, int] = {NOTHING: -1}
     for block in reading.reached:
         for at in range(flow.blocks[block].start, flow.blocks[block].stop):
             effect = effect_of(reading, at, writers)
-            kept = _kept(reading, effect, loads) if effect is not NOTHING else -1
+            if len(known) * len(loads) > MOST_PAIRS:  # too many to compare one by one
+                effect = Effect(effect.all_fixed, effect.spaces)
+            if effect not in known:
+                known[effect] = _kept(reading, effect, loads)
+            kept = known[effect]
             if kept != -1 or at in number_at:
                 here[block].append((at, kept))
     inside = _inside(reading, loads)
@@ -289,10 +295,7 @@ def _kept(reading: Reading, effect: Effect, loads: list[Access]) -> int:
     """The loads that an effect leaves alone, as bits."""
     lost = 0
     for number, load in enumerate(loads):
-        if load.fixed:
-            hit = effect.all_fixed
-        else:
-            hit = load.space in effect.spaces or effect.all_fixed
+        hit = effect.all_fixed or (not load.fixed and load.space in effect.spaces)
         if hit and not _elsewhere(reading, effect, load):
             lost |= 1 << number
     return ~lost

@@ -274,6 +274,6 @@ class _Lane:
             return self.fit(args[0], atom.width, atom.op == "sext")
         sorts = [arg.sort() for arg in args]
         value = z3.Function(atom.op, *sorts, z3.BitVecSort(atom.width))(*args)
-        if atom.bounds is not None and 0 <= atom.bounds[0] and atom.bounds[1] < 1 << atom.width:
+        if atom.bounds is not None and atom.bounds[0] >= 0 and atom.bounds[1] < 1 << atom.width:
             self.known += [z3.UGE(value, atom.bounds[0]), z3.ULE(value, atom.bounds[1])]
         return value

@@ -29,6 +29,7 @@ from warploom.ptx.symbolic.form import Form, Pool, add, constant, scale
 
 Target = Register | Component
 DEEPEST = 30  # functions inside functions, before a value becomes opaque
+LONGEST = 200  # terms, likewise
 
 
 def words(text: str) -> frozenset[str]:
@@ -165,7 +166,7 @@ def evaluate(reader: Reader, step: Instruction, at: int, block: int) -> list[tup
         register = target.register if isinstance(target, Component) else target
         width = width_of(register.type) or 64
         value = values[place] if values is not None and place < len(values) else None
-        if value is None or reader.pool.depth(value) > DEEPEST:
+        if value is None or len(value.terms) > LONGEST or reader.pool.depth(value) > DEEPEST:
             value = _opaque(reader, step, at, place, width, block)
         elif value.width != width:
             signed = bool(step.modifiers) and step.modifiers[-1].startswith("s")

@@ -26,6 +26,7 @@ from warploom.ptx.symbolic.step import (
 
 MOST_PASSES = 8
 MOST_FACTS = 64
+MOST_BETWEEN = 1000  # blocks between a branch and where its ways meet; beyond, nothing is claimed
 ONE_ADDRESS = ("global", "const", "shared")  # spaces whose variables all lanes see at one place
 WRITERS = frozenset({"st", "atom", "red", "cp", "call"})
 
@@ -232,12 +233,12 @@ class _Walker:
         top = self.flow.dominator[block]
         seen = {top}
         stack = [e.source for e in self.flow.blocks[block].into if self.is_taken(e)]
-        while stack:
+        while stack and len(seen) < MOST_BETWEEN:
             number = stack.pop()
             if number not in seen:
                 seen.add(number)
                 stack += [e.source for e in self.flow.blocks[number].into if self.is_taken(e)]
-        return all(self.even_branch(number) for number in seen)
+        return not stack and all(self.even_branch(number) for number in seen)
 
     def even_branch(self, block: int) -> bool:
         out = [e for e in self.flow.blocks[block].out if self.is_taken(e)]

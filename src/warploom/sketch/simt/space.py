@@ -135,7 +135,7 @@ def lifted(small: Hole, row: Rows, large: Hole) -> Candidates:
     masks = _masks(small, rows)
     reached = np.ones(masks.shape[1], bool)
     options = []
-    for part in row.reshape(-1, 5):
+    for part in row.reshape(-1, 5)[: large.size - 1]:
         mask = _masks(small, part[None])[0]
         # What a condition says matters only where no earlier one holds.
         options.append(rows[((masks == mask) | ~reached).all(axis=1)])
@@ -253,7 +253,7 @@ def _swizzle_lifts(small: Hole, row: Rows, large: Hole) -> Rows:
     for wide in {group, group * large.size // small.size}:
         if wide < 1 or large.size % wide:
             continue
-        for fan, rate, shift in itertools.product(*({v, v - group + wide} for v in (cf, cr, c))):
+        for fan, rate, shift in itertools.product(*(_readings(v, group, wide) for v in (cf, cr, c))):
             new = fan % wide
             common = math.gcd(new, wide)
             fine = wide // common if df < group else wide
@@ -261,6 +261,32 @@ def _swizzle_lifts(small: Hole, row: Rows, large: Hole) -> Rows:
             for slow in {n} if dr == m else {d for d in (dr, dr * n // m) if 1 <= d < n}:
                 rows.append((wide, fine, wrap, new, rate % turns, slow, shift % turns))
     return np.array(sorted(set(rows)), np.int64)
+
+
+def _readings(value: int, group: int, wide: int) -> set[int]:
+    """A constant as it is, as far from the end, or as the same share."""
+    return {value, value - group + wide, value * wide // group}
+
+
+def natural(small: Hole, row: Rows, large: Hole, *, share: bool) -> Rows:
+    """The likeliest reading of a choice at another size.
+
+    Conditions name sizes by position, so they stay as they are; so do small constants of a swizzle,
+    below or above zero. With `share`, larger ones keep their share of the size.
+    """
+    if small.kind != "swizzle":
+        return row[: 5 * (large.size - 1)]
+    group, df, wrap, cf, cr, dr, c = (int(n) for n in row)
+    scale = large.size / small.size
+    wide = large.size if group == small.size else group
+    near = [_near(value, group) for value in (cf, cr, c)]
+    if share:
+        near = [int(v * scale) if abs(v) > 1 else v for v in near]
+    fan, rate, shift = near
+    fine = wide // math.gcd(fan % wide, wide) if df < group else wide
+    turns = wide // fine if wrap else wide
+    slow = _second(large) if dr == _second(small) else dr
+    return np.array([wide, fine, wrap, fan % wide, rate % turns, slow, shift % turns], np.int64)
 
 
 # -- conditions: columns operator, left, right, sign, constant ---------------------------------------

@@ -1,9 +1,9 @@
 """The reference engine: the paper's depth-first search with its viability tests.
 
-A problem comes in, every fill comes out, one hole after another in program order. Each candidate is
-the state of all live values; `viability.py` says which states can still reach the goal. What a state
-leads to is remembered, so no state is searched twice. The matrices need (live slots)² × (goal cells)²
-bits, which is why this engine is for small problems and for checking the default one.
+A problem comes in, every fill comes out, one hole after another in program order. A candidate is
+the state of all live values; `viability.py` says which states can still reach the goal. What a
+state leads to is remembered, so no state is searched twice. The matrices need (live slots)² ×
+(goal cells)² bits, which is why this engine is for small problems and for checking the default.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from warploom.errors import SearchError
 from warploom.search.budget import Budget, BudgetSpentError
-from warploom.sketch.synth.domain import Ids
+from warploom.sketch.synth.domain import Bits, Ids
 from warploom.sketch.synth.expand import Tally
 from warploom.sketch.synth.problem import Given, Move, Problem, pack, source_rows
 from warploom.sketch.synth.rows import Origin, Rows
@@ -23,7 +23,6 @@ from warploom.sketch.synth.viability import (
     Amounts,
     Flags,
     Index,
-    Octets,
     Segment,
     Viability,
     copies_before,
@@ -102,7 +101,7 @@ class PairsEngine:
     def _check_size(self) -> None:
         """Refuses problems whose matrices do not fit, before anything is built."""
         cells = len(self.problem.goal)
-        columns = cells * ((cells + 7) // 8)
+        columns = cells * 8 * ((cells + 63) // 64)
         tested = [s.after.slots for s in self._segments[:-1]]
         passing = [s.middle.slots for s in self._segments[1:]]
         if self.single:
@@ -131,7 +130,7 @@ class PairsEngine:
         copies: tuple[Amounts, Amounts] = (np.ones(cells), np.ones(cells))
         single: Flags | None = np.eye(cells, dtype=np.bool_) if self.single else None
         several = len(self._segments) > 1
-        pairs: Octets | None = pairs_at_goal(cells) if several and not self.single else None
+        pairs: Bits | None = pairs_at_goal(cells) if several and not self.single else None
         for segment in reversed(self._segments[1:]):
             self.budget.check()
             copies = copies_before(problem, segment, copies)
@@ -152,8 +151,8 @@ class PairsEngine:
         values: dict[int, Ids] = {}
         run_fixed(self.problem, self._prefix, values)
         if not self._segments:
-            return values[self.problem.last][0]
-        return join(self._segments[0].before, values, 1)[0]
+            return values[self.problem.last].reshape(-1)
+        return join(self._segments[0].before, values, 1).reshape(-1)
 
     def _search(self, depth: int, state: Ids) -> Iterator[Suffix]:
         """Every way to fill the holes from `depth` on, in order."""
@@ -186,8 +185,8 @@ class PairsEngine:
             if self.on_progress is not None:
                 visited = sum(t.visited for t in self.tallies.values())
                 self.on_progress(segment.hole.position, visited)
-            different, which = np.unique(states, axis=0, return_inverse=True)
-            keep = self._passes(depth, different, np.bincount(which.ravel()))[which.ravel()]
+            first, which = _distinct(states)
+            keep = self._passes(depth, states[first], np.bincount(which))[which]
             for choice in np.flatnonzero(keep):
                 if self._fails(depth + 1, states[choice]):
                     tally.prune("cache", 1)
@@ -222,3 +221,10 @@ class PairsEngine:
 
     def _fails(self, depth: int, state: Ids) -> bool:
         return depth < len(self._known) and self._known[depth].get(state.tobytes()) == ()
+
+
+def _distinct(states: Ids) -> tuple[Index, Index]:
+    """(first row of each kind, kind of each row)."""
+    kinds: dict[bytes, int] = {}
+    which = np.array([kinds.setdefault(row.tobytes(), len(kinds)) for row in states], np.int64)
+    return np.unique(which, return_index=True)[1], which

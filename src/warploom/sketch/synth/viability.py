@@ -20,16 +20,22 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from warploom.sketch.synth.domain import UNDEFINED_ID, ZERO_ID, Bits, Domain, Ids
+from warploom.sketch.synth.domain import (
+    COUNTED_EXACTLY,
+    UNDEFINED_ID,
+    ZERO_ID,
+    Bits,
+    Domain,
+    Ids,
+)
 from warploom.sketch.synth.problem import Given, Move, Problem, pack, source_rows
 
 Flags = npt.NDArray[np.bool_]
-Octets = npt.NDArray[np.uint8]
 Amounts = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 
 MARKS_AT_ONCE = 1 << 22
-OCTETS_AT_ONCE = 1 << 23
+WORDS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,25 +174,33 @@ def single_before(problem: Problem, segment: Segment, after: Flags) -> Flags:
 # -- pairs -------------------------------------------------------------------------------------
 
 
-def pairs_at_goal(cells: int) -> Octets:
-    """Each pair of goal cells reaches itself only: [cells, cells, cells, octets]."""
-    ones = np.packbits(np.eye(cells, dtype=np.bool_), axis=1, bitorder="little")
-    out = np.zeros((cells, cells, cells, ones.shape[1]), dtype=np.uint8)
+def packed(flags: Flags) -> Bits:
+    """Rows of flags as rows of words."""
+    octets = np.packbits(flags, axis=1, bitorder="little")
+    padded = np.zeros((len(flags), -(-octets.shape[1] // 8) * 8), dtype=np.uint8)
+    padded[:, : octets.shape[1]] = octets
+    return padded.view(np.uint64)
+
+
+def pairs_at_goal(cells: int) -> Bits:
+    """Each pair of goal cells reaches itself only: [cells, cells, cells, words]."""
+    ones = packed(np.eye(cells, dtype=np.bool_))
+    out = np.zeros((cells, cells, cells, ones.shape[1]), dtype=np.uint64)
     for cell in range(cells):
         out[cell, :, cell] = ones
     return out
 
 
 def pairs_before(
-    problem: Problem, segment: Segment, after: Octets, pause: Callable[[], None]
-) -> Octets:
-    """Pair reachability [slot, slot, goal cell, octets] before the segment, from that after it."""
+    problem: Problem, segment: Segment, after: Bits, pause: Callable[[], None]
+) -> Bits:
+    """Pair reachability [slot, slot, goal cell, words] before the segment, from that after it."""
     middle = after
     if segment.fixed:
         flow = fixed_flow(problem, segment)
         middle = _pull(_pull(after, flow).swapaxes(0, 1), flow).swapaxes(0, 1)
     n = segment.before.slots
-    out = np.zeros((n + 1, n + 1, *after.shape[2:]), dtype=np.uint8)
+    out = np.zeros((n + 1, n + 1, *after.shape[2:]), dtype=np.uint64)
     was, now = kept_slots(problem, segment)
     out[was[:, None], was] = middle[now[:, None], now]
     _one_moves(problem, segment, middle, out)
@@ -198,15 +212,15 @@ def pairs_before(
     return out[:-1, :-1]
 
 
-def _pull(after: Octets, flow: Flags) -> Octets:
+def _pull(after: Bits, flow: Flags) -> Bits:
     """Unites the rows (first axis) that each column of `flow` leads to."""
-    out = np.zeros((flow.shape[1], *after.shape[1:]), dtype=np.uint8)
+    out = np.zeros((flow.shape[1], *after.shape[1:]), dtype=np.uint64)
     for slot in range(flow.shape[1]):
         out[slot] = np.bitwise_or.reduce(after[flow[:, slot]], axis=0)
     return out
 
 
-def _one_moves(problem: Problem, segment: Segment, middle: Octets, out: Octets) -> None:
+def _one_moves(problem: Problem, segment: Segment, middle: Bits, out: Bits) -> None:
     """Pairs of a slot that the hole reads and one that lives on."""
     was, now = kept_slots(problem, segment)
     if len(was) == 0:
@@ -218,7 +232,7 @@ def _one_moves(problem: Problem, segment: Segment, middle: Octets, out: Octets) 
         out[was[:, None], read] |= middle[now, cells[cell]][:, None]
 
 
-def _both_move(read: Index, cells: Index, cell: int, middle: Octets, out: Octets) -> None:
+def _both_move(read: Index, cells: Index, cell: int, middle: Bits, out: Bits) -> None:
     """Pairs of slots that one choice brings to `cell` and to another cell of the hole.
 
     `read[k, c]` is the slot that choice k reads for cell c; `middle` what `cell` and each slot
@@ -233,16 +247,17 @@ def _both_move(read: Index, cells: Index, cell: int, middle: Octets, out: Octets
         width = part.shape[1]
         mark = np.zeros((len(first), n, width), dtype=np.bool_)
         mark[code[:, None], part, np.arange(width)] = True
-        for pair, other in _runs(np.flatnonzero(mark), width, middle[0].nbytes):
+        for pair, other in _runs(np.flatnonzero(mark), width, middle[0].size):
             starts = np.flatnonzero(np.concatenate([[True], pair[1:] != pair[:-1]]))
-            joined = np.bitwise_or.reduceat(middle[cells[start + other]], starts, axis=0)
+            rows = middle[cells[start + other]].reshape(len(other), -1)
+            joined = np.bitwise_or.reduceat(rows, starts, axis=0)
             one, two = np.divmod(pair[starts], n)
-            out[first[one], two] |= joined
+            out[first[one], two] |= joined.reshape(-1, *middle.shape[1:])
 
 
-def _runs(marked: Index, width: int, nbytes: int) -> Iterator[tuple[Index, Index]]:
+def _runs(marked: Index, width: int, words: int) -> Iterator[tuple[Index, Index]]:
     """The marks in chunks that fit the memory: (pair of slots, other cell)."""
-    step = max(1, OCTETS_AT_ONCE // max(1, nbytes))
+    step = max(1, WORDS_AT_ONCE // max(1, words))
     for start in range(0, len(marked), step):
         pair, other = np.divmod(marked[start : start + step], width)
         yield pair, other
@@ -332,7 +347,7 @@ class Viability:
     least: Amounts
     most: Amounts
     single: Flags | None = None
-    pairs: Octets | None = None
+    pairs: Bits | None = None
     fuel: int | None = None
 
     def reachable(self, states: Ids) -> Flags:
@@ -362,16 +377,16 @@ class Viability:
         assert self.pairs is not None
         others = np.r_[number + 1 : len(self.terms), number][: self.fuel]
         cells = np.flatnonzero(goal[number])
-        reach = np.ascontiguousarray(self.pairs[:, :, cells])
-        wanted = np.packbits(goal[others], axis=1, bitorder="little")
+        wanted = packed(goal[others])
         first = held[:, number][states]
         good = np.zeros(len(states), dtype=np.bool_)
-        holders = int(first.sum(axis=1).max(initial=1))
-        step = max(1, OCTETS_AT_ONCE // (reach[0].nbytes * holders + states.shape[1] * len(others)))
+        slots = states.shape[1]
+        each = slots * (len(cells) * wanted.shape[1] * (1 + int(first.sum(axis=1).max(initial=0))))
+        step = max(1, WORDS_AT_ONCE // (each + slots * len(others)))
         for start in range(0, len(states), step):
             part = slice(start, start + step)
             second = held[:, others][states[part]]
-            good[part] = _all_reach(reach, first[part], second, wanted)
+            good[part] = _all_reach(self.pairs, cells, first[part], second, wanted)
         return good
 
     def counts(self, states: Ids) -> Flags:
@@ -383,14 +398,14 @@ class Viability:
         terms = self.terms[tested[self.terms]]
         tested[ZERO_ID] = False  # zeros vanish in folds: they do not count
         good = np.ones(len(states), dtype=np.bool_)
-        step = max(1, OCTETS_AT_ONCE // (8 * max(size, states.shape[1])))
+        step = max(1, WORDS_AT_ONCE // max(size, states.shape[1]))
         for start in range(0, len(states), step):
             part = states[start : start + step]
             keys = (part + np.arange(len(part))[:, None] * size).ravel()
             low, high = (
                 np.bincount(keys, np.tile(amounts, len(part)), size * len(part)).reshape(-1, size)
                 @ copies
-                for amounts in (self.least, self.most)
+                for amounts in np.minimum((self.least, self.most), COUNTED_EXACTLY)
             )
             # Whatever later steps bring in only adds, so the lower bound holds for every term.
             wrong = (low > wanted)[:, tested].any(axis=1) | (high < wanted)[:, terms].any(axis=1)
@@ -398,24 +413,28 @@ class Viability:
         return good
 
 
-def _all_reach(reach: Octets, first: Flags, second: Flags, wanted: Octets) -> Flags:
-    """For each state: does every pair of holders' goal cells have a pair of holders behind it?
+def _all_reach(
+    pairs: Bits, cells: Index, first: Flags, second: Flags, wanted: Bits
+) -> Flags:
+    """For each state: does every pair of goal cells have a pair of holders behind it?
 
-    `reach` is [slot, slot, goal cell, octets]; `first[s, slot]` says which slots hold the first term,
-    `second[s, slot, b]` which hold the b-th other one, `wanted[b]` to which goal cells that must go.
+    `first[s, slot]` says which slots hold the first term, which must reach all `cells`;
+    `second[s, slot, b]` which hold the b-th other term, which must reach `wanted[b]`.
     """
     states, others = len(first), len(wanted)
+    size = (len(cells), wanted.shape[1])
     row, slot = np.nonzero(first)
-    joined = np.zeros((states, *reach.shape[1:]), dtype=np.uint8)
-    _unite(row, reach[slot], joined)
+    rows = pairs[slot[:, None, None], np.arange(len(pairs))[:, None], cells]
+    joined = np.zeros((states, len(pairs), *size), dtype=np.uint64)
+    _unite(row, rows, joined)
     row, other, slot = np.nonzero(second.transpose(0, 2, 1))
-    found = np.zeros((states * others, *reach.shape[2:]), dtype=np.uint8)
+    found = np.zeros((states * others, *size), dtype=np.uint64)
     _unite(row * others + other, joined[row, slot], found)
-    found = found.reshape(states, others, *reach.shape[2:])
+    found = found.reshape(states, others, *size)
     return np.asarray(((found & wanted[:, None]) == wanted[:, None]).all(axis=(1, 2, 3)))
 
 
-def _unite(group: Index, rows: Octets, out: Octets) -> None:
+def _unite(group: Index, rows: Bits, out: Bits) -> None:
     """Puts the union of the rows of each group, which lie together, into `out`."""
     if len(group):
         starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))

@@ -1,0 +1,132 @@
+"""What a kernel of the catalogue is: how it is built, what it must compute, and on which sizes.
+
+An entry names its parameters with defaults. `kernel` builds; `case` makes random inputs of one size
+and what the specification says of them; `agrees` runs a kernel on a case and compares. A new kernel
+is one `Entry` in one file, named in the table of `catalogue/__init__.py`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import CheckError
+from warploom.kernel.ir import ArrayParam, Kernel
+from warploom.sketch.term.ir import Program
+
+Parameter: TypeAlias = int | str
+Parameters: TypeAlias = Mapping[str, Parameter]
+Size: TypeAlias = Mapping[str, int]
+Array: TypeAlias = npt.NDArray[Any]
+Values: TypeAlias = dict[str, Array | int | float]
+Arrays: TypeAlias = dict[str, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Arguments in the order of the kernel's parameters, outputs poisoned, and what they become."""
+
+    size: Size
+    arguments: tuple[Array | int | float, ...]
+    expected: Arrays
+
+    def fresh(self) -> list[Array | int | float]:
+        """The arguments, arrays copied, so that a case can be run again and again."""
+        return [each.copy() if isinstance(each, np.ndarray) else each for each in self.arguments]
+
+
+def _no_sketch(**_: Parameter) -> Program | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One kernel of the catalogue.
+
+    All functions take the entry's parameters by name. `inputs(size, random, …)` gives every
+    parameter of the kernel that is not an output, by name; `specification(values, …)` gives the
+    outputs, by name, from those values, in plain NumPy. `sizes` are at least twenty, odd ones among
+    them. `tune` lists settings worth trying on a device. A `tolerance` of 0 means equal bits.
+    """
+
+    name: str
+    doc: str
+    parameters: Parameters
+    build: Callable[..., Kernel]
+    inputs: Callable[..., Values]
+    specification: Callable[..., Arrays]
+    sizes: Callable[..., list[dict[str, int]]]
+    sketch: Callable[..., Program | None] = _no_sketch
+    tune: tuple[dict[str, Parameter], ...] = ()
+    variants: tuple[dict[str, Parameter], ...] = field(default=({},))
+    tolerance: float = 0.0
+
+    def settings(self, given: Parameters) -> dict[str, Parameter]:
+        """The defaults with the given values in their places, checked by name and kind."""
+        for name, value in given.items():
+            if name not in self.parameters:
+                near = difflib.get_close_matches(name[:80], self.parameters, n=1)
+                raise CheckError(
+                    f"'{self.name}' has no parameter '{name[:80]}'",
+                    advice=f"did you mean {near[0]}?" if near else _listed(self.parameters),
+                )
+            kind = type(self.parameters[name])
+            if type(value) is not kind:
+                raise CheckError(f"'{name}' is {_article(kind)}, not {value!r:.80}")
+        return {**self.parameters, **given}
+
+    def kernel(self, **given: Parameter) -> Kernel:
+        return self.build(**self.settings(given))
+
+    def program(self, **given: Parameter) -> Program | None:
+        """The sketch whose fill the kernel uses."""
+        return self.sketch(**self.settings(given))
+
+    def case(self, kernel: Kernel, size: Size, seed: int = 0, **given: Parameter) -> Case:
+        """Random inputs of a size, laid out for the kernel, and the specification's outputs."""
+        settings = self.settings(given)
+        values = self.inputs(dict(size), np.random.default_rng(seed), **settings)
+        expected = self.specification(values, **settings)
+        arguments = [
+            poisoned(expected[param.name]) if param.name in expected else values[param.name]
+            for param in kernel.params
+        ]
+        return Case(dict(size), tuple(arguments), expected)
+
+    def agrees(self, kernel: Kernel, case: Case, arguments: list[Array | int | float]) -> bool:
+        """Whether the arguments, after a run, hold what the specification says."""
+        return all(
+            same(given, case.expected[param.name], self.tolerance)
+            for param, given in zip(kernel.params, arguments, strict=True)
+            if isinstance(param, ArrayParam)
+            and param.name in case.expected
+            and isinstance(given, np.ndarray)
+        )
+
+
+def poisoned(like: Array) -> Array:
+    """An array of the same kind that holds nothing a kernel would compute by accident."""
+    poison = np.nan if like.dtype.kind == "f" else np.iinfo(like.dtype).max - 1
+    return np.full(like.shape, poison, like.dtype)
+
+
+def same(given: Array, wanted: Array, tolerance: float) -> bool:
+    """Equal bits, or a small difference relative to the largest number wanted."""
+    flat = given.reshape(wanted.shape)
+    if tolerance == 0.0:
+        return bool(np.array_equal(flat, wanted))
+    scale = float(np.max(np.abs(wanted), initial=0.0)) or 1.0
+    return bool(np.all(np.abs(flat.astype(np.float64) - wanted) <= tolerance * scale))
+
+
+def _article(kind: type) -> str:
+    return "a whole number" if kind is int else "a word"
+
+
+def _listed(parameters: Parameters) -> str:
+    return "its parameters: " + (", ".join(parameters) or "none")

@@ -1,0 +1,5 @@
+"""To come."""
+
+from warploom.catalogue.entry import Entry
+
+ENTRIES: tuple[Entry, ...] = ()

@@ -1,0 +1,285 @@
+"""Fills a SIMT sketch: the paper's spaces in order, the fewest accumulate statements, a proof.
+
+`solve` searches at one size; `reinstantiate` takes what it found to another size and proves it there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+
+from warploom.errors import CheckError
+from warploom.index.ir import Expr, Select, constants, operations, walk
+from warploom.search.budget import Budget, BudgetSpentError
+from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
+from warploom.sketch.simt import fewest
+from warploom.sketch.simt.ir import Traced
+from warploom.sketch.simt.lower import Lowered, lower
+from warploom.sketch.simt.space import SPACES, Candidates, Rows, candidates, lifted, natural, reduced
+from warploom.sketch.synth.result import Result
+from warploom.sketch.synth.solve import synthesize
+from warploom.sketch.term.ir import Program
+from warploom.sketch.term.verify import Verification, verify
+
+_GLANCE = 0.15  # seconds for asking whether an accumulator can be right on its own
+_LISTING = 2.0  # seconds, at least, for listing all fills to choose from once one is known
+_KEPT = 64  # fills that are kept besides the best, for other sizes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filled:
+    """A sketch with its holes filled: `fill` by name, `live` the accumulate statements that stay."""
+
+    traced: Traced
+    space: int
+    live: frozenset[int]
+    fill: Mapping[str, Expr]
+    verification: Verification
+    cost: tuple[int, int]
+    optimal: bool  # no fill of any space has fewer accumulate statements
+    seconds: float  # until the first fill with these properties was known
+    # Parameters by hole: of this fill, then of others that are as good at this size.
+    rows: tuple[Mapping[str, Rows], ...] = field(repr=False)
+
+    @property
+    def statements(self) -> int:
+        """Accumulate statements whose predicate is not false."""
+        return len(self.live)
+
+
+def solve(
+    traced: Traced,
+    *,
+    optimum: bool = False,
+    spaces: Iterable[int] = SPACES,
+    budget: Budget | None = None,
+) -> Outcome[Filled]:
+    """The cheapest fill with the fewest statements, in the first space that has one.
+
+    With `optimum` the whole space is searched for each number of statements before a larger number
+    is tried, so no fill has fewer. A spent budget is Undecided; Impossible is a proof.
+    """
+    search = _Search(traced, budget or Budget(), tuple(spaces))
+    try:
+        found = search.by_count() if optimum else search.by_space()
+    except BudgetSpentError as spent:
+        return Undecided(spent.reason)
+    except KeyboardInterrupt:
+        return Undecided(Reason.INTERRUPTED)
+    return Impossible() if found is None else Found(found, complete=False)
+
+
+class _Search:
+    def __init__(self, traced: Traced, budget: Budget, spaces: tuple[int, ...]) -> None:
+        if not spaces or not set(spaces) <= set(SPACES):
+            raise CheckError(f"spaces are among {SPACES}")
+        self.traced, self.budget, self.spaces = traced, budget, spaces
+        self.started = time.monotonic()
+        self.statements = fewest.statements_of(traced)
+        self.droppable = frozenset(itertools.chain(*self.statements.by_accumulator.values()))
+        self._made: dict[int, dict[str, Candidates]] = {}
+        self._alone: dict[tuple[int, tuple[object, ...]], bool] = {}
+        self.least = self._least()
+
+    def by_space(self) -> Filled | None:
+        order = itertools.product(self._different_spaces(), self._counts())
+        return self._first(order)
+
+    def by_count(self) -> Filled | None:
+        order = itertools.product(self._counts(), self._different_spaces())
+        return self._first((space, count) for count, space in order)
+
+    def _first(self, order: Iterable[tuple[int, int]]) -> Filled | None:
+        """The first (space, number of statements) with a fill."""
+        refuted: set[tuple[int, int]] = set()
+        for space, count in order:
+            for live in self._sets(space, count):
+                self.budget.check()
+                lowered = self._lower(space, live)
+                result = self._run(lowered.program, "first")
+                if len(result.fills):
+                    fewer = itertools.product(SPACES, range(self._counts()[0], count))
+                    return self._filled(lowered, space, set(fewer) <= refuted)
+            # A space contains those before it.
+            refuted |= {(smaller, count) for smaller in range(1, space + 1)}
+        return None
+
+    def _different_spaces(self) -> Iterator[int]:
+        """The spaces asked for, less those that add nothing to the one before."""
+        before: list[int] = []
+        for space in sorted(self.spaces):
+            sizes = [len(each) for each in self._candidates(space).values()]
+            if sizes != before:
+                yield space
+            before = sizes
+
+    def _candidates(self, space: int) -> dict[str, Candidates]:
+        if space not in self._made:
+            holes = self.traced.holes.values()
+            self._made[space] = {hole.name: candidates(hole, space) for hole in holes}
+        return self._made[space]
+
+    def _lower(self, space: int, droppable: frozenset[int]) -> Lowered:
+        live = self.statements.fixed | droppable
+        return lower(self.traced, self._candidates(space), live)
+
+    def _least(self) -> dict[str, int]:
+        program = self._lower(min(self.spaces), self.droppable).program
+        parts = fewest.parts_of(program, self.traced)
+        return fewest.least(self.statements, {acc: p.goals[0] for acc, p in parts.items()})
+
+    def _counts(self) -> range:
+        """From the least number of droppable statements to all of them."""
+        return range(sum(self.least.values()), len(self.droppable) + 1)
+
+    def _run(self, program: Program, mode: str, seconds: float | None = None) -> Result:
+        budget = self.budget if seconds is None else Budget(seconds, self.budget.megabytes)
+        result = synthesize(program, mode=mode, budget=budget)
+        if isinstance(result.outcome, Undecided) and seconds is None:
+            raise BudgetSpentError(result.outcome.reason)
+        return result
+
+    def _sets(self, space: int, count: int) -> Iterator[frozenset[int]]:
+        """The sets of so many droppable statements that are worth a search."""
+        if count == len(self.droppable):
+            yield self.droppable
+            return
+        spare = count - sum(self.least.values())
+        options = {
+            acc: self._options(space, acc, range(least, least + spare + 1))
+            for acc, least in self.least.items()
+        }
+        yield from fewest.sets_of_size(self.statements, count, options)
+
+    def _options(self, space: int, acc: str, sizes: range) -> dict[int, list[frozenset[int]]]:
+        """For each number of statements the sets with which the accumulator alone can be right."""
+        numbers = self.statements.by_accumulator[acc]
+        return {
+            count: [
+                chosen
+                for chosen in map(frozenset, itertools.combinations(numbers, count))
+                if self._is_possible(space, acc, chosen)
+            ]
+            for count in sizes
+            if count <= len(numbers)
+        }
+
+    def _is_possible(self, space: int, acc: str, chosen: frozenset[int]) -> bool:
+        """False only if it is certain that these statements cannot give the accumulator's goal."""
+        form = (space, fewest.canonical(self.statements, chosen))
+        if form not in self._alone:
+            self.budget.check()
+            program = fewest.parts_of(self._lower(space, chosen).program, self.traced).get(acc)
+            self._alone[form] = program is None or not isinstance(
+                self._run(program, "first", _GLANCE).outcome, Impossible
+            )
+        return self._alone[form]
+
+    def _filled(self, lowered: Lowered, space: int, optimal: bool) -> Filled:
+        """The cheapest of all fills, or of those that can be listed without much ado."""
+        first = time.monotonic() - self.started
+        seconds = max(_LISTING, first)
+        if self.budget.seconds is not None:
+            seconds = min(seconds, max(_LISTING / 4, self.budget.seconds - first))
+        listed = self._run(lowered.program, "all", seconds)
+        if not len(listed.fills):
+            listed = self._run(lowered.program, "first")
+        return filled(lowered, best_fills(lowered, listed), space, optimal, first)
+
+
+def best_fills(lowered: Lowered, result: Result) -> list[dict[str, int]]:
+    """The fills as candidates by hole, the cheapest first."""
+    prices: dict[tuple[str, int], tuple[int, frozenset[int]]] = {}
+
+    def price(name: str, choice: int) -> tuple[int, frozenset[int]]:
+        if (name, choice) not in prices:
+            expr = lowered.candidates[name].expression(choice)
+            # A select costs two: the comparison is counted as an operation of its own.
+            selects = sum(isinstance(part, Select) for part in walk(expr))
+            prices[name, choice] = operations(expr) + selects, constants(expr)
+        return prices[name, choice]
+
+    def cost(choices: dict[str, int]) -> tuple[int, int]:
+        parts = [price(name, choice) for name, choice in choices.items()]
+        return sum(p for p, _ in parts), len(frozenset().union(*(c for _, c in parts)))
+
+    fills = [lowered.choices(result.fills.as_dict(n)) for n in range(len(result.fills))]
+    return sorted(fills, key=cost)[:_KEPT]
+
+
+def filled(
+    lowered: Lowered,
+    fills: list[dict[str, int]],
+    space: int,
+    optimal: bool,
+    seconds: float,
+) -> Filled:
+    """The first of these fills as a result, verified; the others go along."""
+    best = fills[0]
+    program = lowered.program
+    verdict = verify(program, program.goals[0], lowered.fill(best))
+    exprs = {name: lowered.candidates[name].expression(choice) for name, choice in best.items()}
+    cost = sum(map(operations, exprs.values()))
+    used = frozenset().union(*map(constants, exprs.values()))
+    rows = tuple(
+        {name: lowered.candidates[name].rows[choice] for name, choice in each.items()}
+        for each in fills
+    )
+    return Filled(
+        lowered.traced, space, lowered.live, exprs, verdict, (cost, len(used)), optimal, seconds, rows
+    )
+
+
+def reinstantiate(
+    small: Filled, large: Traced, *, budget: Budget | None = None
+) -> Outcome[Filled]:
+    """The same fill at another size, proved there.
+
+    A constant of a fill may mean itself or its distance to a size: every reading is offered to the
+    search at the new size, for one fill of the small size after the other.
+    """
+    _check_same(small.traced, large)
+    started, limits = time.monotonic(), budget or Budget()
+    for offered in _readings(small, large):
+        if not all(map(len, offered.values())):
+            continue
+        lowered = lower(large, offered, small.live)
+        if all(len(each) == 1 for each in offered.values()):
+            fills = [dict.fromkeys(offered, 0)]
+            if not verify(lowered.program, large.goal, lowered.fill(fills[0])):
+                continue
+        else:
+            result = synthesize(lowered.program, mode="first", budget=limits)
+            if isinstance(result.outcome, Undecided):
+                return Undecided(result.outcome.reason)
+            fills = best_fills(lowered, result)
+        if fills:
+            seconds = time.monotonic() - started
+            return Found(filled(lowered, fills, small.space, small.optimal, seconds), complete=False)
+    return Undecided(Reason.COUNTERPART)
+
+
+def _readings(small: Filled, large: Traced) -> Iterator[dict[str, Candidates]]:
+    """What the fills may be at the other size: the likeliest readings first, then all of them."""
+    pairs = {name: (small.traced.holes[name], large.holes[name]) for name in small.fill}
+    for share in (False, True):
+        for rows in small.rows:
+            read = {n: natural(a, rows[n], b, share=share) for n, (a, b) in pairs.items()}
+            yield {n: reduced(pairs[n][1], row[None]) for n, row in read.items()}
+    for rows in small.rows:
+        yield {n: lifted(a, rows[n], b) for n, (a, b) in pairs.items()}
+
+
+def _check_same(small: Traced, large: Traced) -> None:
+    kinds = [[(h.name, h.kind) for h in each.holes.values()] for each in (small, large)]
+    numbers = [[s.number for s in each.statements] for each in (small, large)]
+    if small.name != large.name or kinds[0] != kinds[1] or numbers[0] != numbers[1]:
+        raise CheckError(
+            f"'{small.name}' and '{large.name}' are not one sketch at two sizes",
+            advice="record both from one sketch function",
+        )
+
+
