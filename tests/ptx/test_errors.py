@@ -154,6 +154,15 @@ def test_trap_and_undeclared() -> None:
     refused("  bra missing;", "no label 'missing'")
 
 
+def test_branch_by_number() -> None:
+    body = ("targets: .branchtargets A, B;\n  brx.idx %r{n}, targets;\nA:\n  st.global.u32 [%rd3], 1;\n  ret;\n"
+            "B:\n  st.global.u32 [%rd3], 2;")  # fmt: skip
+    array = np.zeros(64, np.uint32)
+    launch(body.replace("{n}", "1"), array)  # the number of the block
+    assert array.tolist() == [1] * 32 + [2] * 32
+    refused(body.replace("{n}", "3"), "no target number 2", where="thread (2,0,0)")
+
+
 def test_endless_loop_ends() -> None:
     with pytest.raises(DeviceError, match="did not end"):
         launch("again:\n  bra again;", np.zeros(1, np.uint32), seconds=0.2)
@@ -196,9 +205,9 @@ def test_unknown_kernel() -> None:
     ["add.u32 %r9;", "add %r9, %r8, %r7;", "and.f32 %f1, %f2, %f3;", "ld.global.u32 %r9;", "mov.u32 %r9;",
      "setp.lt %p1, %r1, %r2;", "shfl.sync.up.b32 %r9, %r1;", "st.global.u32 %r9, [%rd3];", "cvt.u32 %r9, %r8;",
      "add.u32 %rd1, %p1, %r2;", "popc.b32 %p1, %r2;", "atom.global.add.u32 %r9, [%rd3];", "lop3.b32 %r9, %r8, %r7, %r6;",
-     "selp.u32 %r9, %r8, %r7;", "bfe.f32 %f1, %f2, %f3, %f3;", "mul.wide.u64 %rd1, %rd2, %rd3;", "vote.sync.ballot.b32 %r9;",
+     "selp.u32 %r9, %r8, %r7;", "mul.wide.u64 %rd1, %rd2, %rd3;", "vote.sync.ballot.b32 %r9;",
      "sin.approx.s32 %r9, %r8;", "mov.b64 {%r9, %r8, %r7}, %rd1;", "ld.global.v4.u32 {%r9}, [%rd3];", "brx.idx %r9, nowhere;",
-     "call (%r9), (%r8);", "bar.sync %f1, %f2, %f3;", "cp.async.ca.shared.global [%r7], [%rd3], %r9;", "red.global.add.u32 [%rd3];"],
+     "call (%r9), (%r8);", "cp.async.ca.shared.global [%r7], [%rd3], %r9;", "red.global.add.u32 [%rd3];"],
 )  # fmt: skip
 def test_malformed_instructions_are_located(line: str) -> None:
     error = refused("  " + line, "k.ptx")

@@ -6,14 +6,16 @@ expressions of three steps, which move within each thread (c) or across lanes (r
     striped   lane i, register j holds word j*lanes + i      (how a warp loads coalesced)
     blocked   lane i, register j holds word i*registers + j  (each lane has its own structure)
 
-go over into one another. They come from the synthesis engine when a kernel is built: forms that
-fill small tiles are tried first, since their names mean the same at every size, then the whole sets
-are searched. Whatever is found is verified at its own size, and remembered.
+go over into one another. They come from the synthesis engine when a kernel is built. For a large
+tile the search fills a small one with the same common factors first: the names of forms mean the
+same at every size, so that most often only the verification is left to do. Whatever is found is
+verified at its own size, and remembered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError, SearchError
-from warploom.index.ir import Expr, Var, operations
+from warploom.index.ir import Expr, Var
 from warploom.index.laws import simplify
 from warploom.index.show import show
 from warploom.search.budget import Budget
@@ -34,11 +36,9 @@ from warploom.sketch.term.verify import Verifier
 ORDERS = ("crc", "rcr")
 LANE, REGISTER = Var("x0"), Var("x1")
 SECONDS = 20.0
-# Tiles that teach forms: lanes and registers with and without common factors.
-SMALL = ((8, 2), (8, 3), (8, 5), (8, 4), (8, 6), (8, 12), (4, 8), (8, 8))
+SEARCHED_CELLS = 300  # tiles up to this size are searched at once
 
 Ints = npt.NDArray[np.int64]
-Names = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +84,13 @@ def transposing(lanes: int, registers: int, order: str = "crc", *, back: bool = 
 
 @lru_cache(maxsize=256)
 def _transposing(lanes: int, registers: int, order: str, back: bool) -> Fill:
-    program = sketch(lanes, registers, order, back)
-    return _as_fill(program, _solve(program, _recipes(order, back)))
+    return _filled(lanes, registers, lambda m, n: sketch(m, n, order, back))
 
 
 @lru_cache(maxsize=64)
 def summing(lanes: int, registers: int) -> Fill:
     """From striped to registers whose sum over j is that of the lane's own structure."""
-    program = sum_sketch(lanes, registers)
-    return _as_fill(program, _solve(program, _sum_recipes()))
+    return _filled(lanes, registers, sum_sketch)
 
 
 # -- sketches ------------------------------------------------------------------------------------
@@ -126,59 +124,62 @@ def sum_sketch(lanes: int, registers: int) -> Program:
 # -- search --------------------------------------------------------------------------------------
 
 
-def _solve(program: Program, recipes: tuple[Names, ...]) -> dict[int, int]:
-    """A choice for each set; a known form if one fits, else what the search finds."""
-    sets = _sets(program)
-    verifier = Verifier(program, program.goals[0])
-    fits = [
-        fill
-        for fill in _named(sets, recipes)
-        if verifier.verify({hole: fill[hole] for hole in program.holes})
+def _filled(lanes: int, registers: int, make: Callable[[int, int], Program]) -> Fill:
+    program = make(lanes, registers)
+    if lanes * registers > SEARCHED_CELLS:
+        small = make(*alike(lanes, registers))
+        fill = _carried(program, _names(small, _search(small)))
+        if fill is not None:
+            return _as_fill(program, fill)
+    return _as_fill(program, _search(program))
+
+
+def alike(lanes: int, registers: int) -> tuple[int, int]:
+    """The sizes of a small tile whose common factors are of the same kind.
+
+    >>> alike(32, 56), alike(32, 16), alike(32, 31)
+    ((12, 21), (12, 3), (4, 7))
+    """
+    common = math.gcd(lanes, registers)
+    most = min(lanes // common, 4), min(registers // common, 7)
+    pairs = [
+        (b, a)
+        for b in range(min(most[0], 2), most[0] + 1)
+        for a in range(min(most[1], 2), most[1] + 1)
+        if math.gcd(a, b) == 1
     ]
-    if fits:
-        return min(fits, key=lambda fill: _cost(sets, fill))
+    b, a = max(pairs, key=lambda pair: pair[0] * pair[1])
+    scale = min(common, 3)
+    return b * scale, a * scale
+
+
+def _search(program: Program) -> dict[int, int]:
     result = synthesize(program, mode="best", budget=Budget(SECONDS))
     if not len(result.fills):
         raise SearchError(f"the holes of '{program.name}' were not filled: {result.outcome}")
-    return {**dict.fromkeys(sets, 0), **result.fills.as_dict(0)}
+    return {**dict.fromkeys(_sets(program), 0), **result.fills.as_dict(0)}
 
 
-@lru_cache(maxsize=8)
-def _recipes(order: str, back: bool) -> tuple[Names, ...]:
-    return tuple(dict.fromkeys(_learn(sketch(m, n, order, back)) for m, n in SMALL))
+def _names(program: Program, fill: dict[int, int]) -> list[str]:
+    return [gathers.describe(fill[hole]) for hole, gathers in _sets(program).items()]
 
 
-@lru_cache(maxsize=1)
-def _sum_recipes() -> tuple[Names, ...]:
-    return tuple(dict.fromkeys(_learn(sum_sketch(m, n)) for m, n in SMALL))
-
-
-def _learn(program: Program) -> Names:
-    sets = _sets(program)
-    fill = _solve(program, ())
-    return tuple(sets[hole].describe(fill[hole]) for hole in sets)
+def _carried(program: Program, names: list[str]) -> dict[int, int] | None:
+    """The choices with these names, if they are right at this size."""
+    fill = {}
+    for name, (hole, gathers) in zip(names, _sets(program).items(), strict=True):
+        numbers = dict(gathers.spellings()) if gathers.spellings is not None else {}
+        if name not in numbers:
+            return None
+        fill[hole] = numbers[name]
+    verdict = Verifier(program, program.goals[0]).verify({h: fill[h] for h in program.holes})
+    return fill if verdict else None
 
 
 def _sets(program: Program) -> dict[int, GatherSet]:
     """The sets by position, also where a set has one member and is no hole."""
     steps = {i: s.gathers for i, s in enumerate(program.steps) if isinstance(s, Apply)}
     return {i: gathers for i, gathers in steps.items() if gathers.function.endswith("linear")}
-
-
-def _named(sets: dict[int, GatherSet], recipes: tuple[Names, ...]) -> Iterator[dict[int, int]]:
-    spelled = {
-        hole: dict(each.spellings()) if each.spellings is not None else {}
-        for hole, each in sets.items()
-    }
-    for names in recipes:
-        named = zip(spelled.items(), names, strict=True)
-        fill = {hole: numbers.get(name, -1) for (hole, numbers), name in named}
-        if min(fill.values()) >= 0:
-            yield fill
-
-
-def _cost(sets: dict[int, GatherSet], fill: dict[int, int]) -> int:
-    return sum(operations(sets[hole].expression(fill[hole]).offset) for hole in sets)
 
 
 # -- from choices to steps -----------------------------------------------------------------------

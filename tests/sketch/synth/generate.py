@@ -74,13 +74,14 @@ def _literal(pick: Pick, name: str, symbols: int, scale: int) -> Literal:
     cells = 1 + pick(8 * scale)
     values: list[Term] = []
     fresh = pick(3) > 0
+    folds = pick(4) == 0  # of the kind that later steps form, too
     for cell in range(cells):
-        kind = pick(24 * scale)
         symbol = Symbol(cell if fresh else pick(symbols))
-        if kind == 0:
+        if pick(24 * scale) == 0:
             values.append(Undefined())
-        elif kind == 1:
-            values.append(fold_of([symbol, Symbol(pick(symbols))]))
+        elif folds and pick(2):
+            more = [Symbol(pick(symbols)) for _ in range(pick(3))]
+            values.append(fold_of([symbol, *more]))
         else:
             values.append(symbol)
     return Literal(name, (cells,), tuple(values))

@@ -147,7 +147,7 @@ def _add(ctx: Context, ins: Instruction, code: CodeBlock, call: CallCompiler) ->
         code.leaves = ins.opcode != "bra"
         code.ends_thread = ins.opcode == "exit"
     elif ins.opcode == "brx":
-        code.switch = ctx.read(ins.operands[0], "u32")
+        code.switch, code.branch = ctx.read(ins.operands[0], "u32"), ins
     elif ins.opcode in flow.BARRIERS and "warp" not in ins.modifiers:
         code.barrier = _barrier(ctx, ins)
         if "red" in ins.modifiers:

@@ -63,6 +63,7 @@ class CodeBlock:
     leaves: bool = False
     ends_thread: bool = False
     switch: Fetch | None = None
+    branch: Instruction | None = None
     barrier: Barrier | None = None
     missing: Callable[[Frame], Array | None] | None = None
 
@@ -275,9 +276,11 @@ class Runner:
         number = f.widen(switch(f))
         here = f.full_mask()
         for choice in np.unique(number[here]).tolist():
-            if choice >= len(block.successors):
-                raise DeviceError(f"brx.idx: there is no target number {choice}")
             chosen = here & (number == choice)
+            if choice >= len(block.successors):
+                where = self.batch.where(int(chosen.argmax()))
+                span = self.code.module.span(block.branch) if block.branch else None
+                raise DeviceError(f"brx.idx: there is no target number {choice}; {where}", span)
             self.add(block.successors[choice], None if mask is None and chosen.all() else chosen)
 
     # -- barriers -----------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from warploom.ptx.symbolic.walk import Reading
 
 MOST_TRIES = 8  # proofs per load before the rest of its sources are left alone
 MOST_LOADS = 20_000
+MOST_TWISTED = 64  # loads of one outline whose addresses are written out for every lane
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,24 +119,34 @@ class _Finder:
         self.shapes: list[Shape | None] = [shape_of(reading, load) for load in loads]
         self.groups: dict[object, list[int]] = defaultdict(list)
         self.moved: dict[object, list[tuple[int, int]]] = defaultdict(list)
+        twisted: dict[object, list[int]] = defaultdict(list)
         for number, load in enumerate(loads):
             shape = self.shapes[number]
             if load.refusal or shape is None:
                 continue
             self.groups[self._kind(load), shape.key].append(number)
-            self._note_moved(number, load, shape)
+            if self._is_irregular(load, shape):
+                twisted[self._kind(load), _outline(reading, load)].append(number)
+        for numbers in twisted.values():
+            if len(numbers) > 1:
+                self._note_moved(numbers)
 
     def _kind(self, load: Access) -> tuple[object, ...]:
         return (load.kind, tuple(width_of(register.type) for register in load.into))
 
-    def _note_moved(self, number: int, load: Access, shape: Shape) -> None:
-        """Addresses that are no plain sum are found by what they are in each other lane."""
+    def _is_irregular(self, load: Access, shape: Shape) -> bool:
         form, pool = load.address, self.reading.pool
-        if shape.stride or form is None or not pool.known(form) or not pool.moves(form):
-            return
-        for lanes in range(-self.limit, self.limit + 1):
-            if lanes:
-                self.moved[self._kind(load), pool.moved(form, lanes)].append((number, lanes))
+        return not shape.stride and form is not None and pool.known(form) and pool.moves(form)
+
+    def _note_moved(self, numbers: list[int]) -> None:
+        """Addresses that are no plain sum are found by what they are in each other lane."""
+        for number in numbers[:MOST_TWISTED]:
+            load = self.loads[number]
+            assert load.address is not None
+            for lanes in range(-self.limit, self.limit + 1):
+                if lanes:
+                    form = self.reading.pool.moved(load.address, lanes)
+                    self.moved[self._kind(load), form].append((number, lanes))
 
     def best(self, number: int, chosen: dict[int, Shuffle]) -> tuple[Shuffle | None, str]:
         """The proved source with the smallest distance, or why there is none."""
@@ -194,6 +205,17 @@ class _Finder:
         assert load.address is not None
         found = roots(pool, load.address)
         return bool(found) and all(pool.atoms[index].op == "param.64" for index in found)
+
+
+def _outline(reading: Reading, load: Access) -> object:
+    """What stays the same in an address when it moves to another lane."""
+    assert load.address is not None
+    pool = reading.pool
+    terms = [
+        (coefficient, tuple(sorted(pool.atoms[index].op for index in monomial)))
+        for monomial, coefficient in load.address.varying
+    ]
+    return (load.address.width, tuple(sorted(terms)))
 
 
 def _distance(source: Shape, target: Shape) -> int | None:

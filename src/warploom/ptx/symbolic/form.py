@@ -95,6 +95,7 @@ class Pool:
         self.atoms: list[Atom] = []
         self._by_key: dict[tuple[object, ...], Atom] = {}
         self._moved: dict[tuple[Form, int], Form] = {}
+        self._moved_atoms: dict[tuple[int, int], Form] = {}
         self._flat: dict[Form, Form] = {}
 
     # -- atoms --------------------------------------------------------------------------------
@@ -259,11 +260,14 @@ class Pool:
         )
         if args == atom.args:
             return same
+        made = self._remade(atom, args)
+        return make(width, {m: made.signed(c) for m, c in made.terms})
+
+    def _remade(self, atom: Atom, args: tuple[Form | int | str, ...]) -> Form:
+        """The same function of other arguments."""
         if atom.op in ("sext", "zext") and isinstance(args[0], Form):
-            wide = self.extend(args[0], atom.width, atom.op == "sext")
-            return make(width, {m: wide.signed(c) for m, c in wide.terms})
-        made = self.function(atom.op, atom.width, args, atom.bounds)
-        return Form(width, made.terms)
+            return self.extend(args[0], atom.width, atom.op == "sext")
+        return self.function(atom.op, atom.width, args, atom.bounds)
 
     def moved(self, form: Form, lanes: int) -> Form:
         """What the lane `lanes` further holds where we hold `form`; the caller checks `known`.
@@ -279,9 +283,15 @@ class Pool:
         return self._moved[key]
 
     def _step(self, atom: Atom, lanes: int) -> Form | None:
-        if atom.args or not atom.moves:
-            return None
-        return make(64, {(atom.index,): 1, (): lanes})
+        if not atom.moves:
+            return Form(atom.width, (((atom.index,), 1),))
+        if not atom.args:
+            return make(64, {(atom.index,): 1, (): lanes})
+        key = (atom.index, lanes)
+        if key not in self._moved_atoms:
+            args = tuple(self.moved(a, lanes) if isinstance(a, Form) else a for a in atom.args)
+            self._moved_atoms[key] = self._remade(atom, args)
+        return self._moved_atoms[key]
 
     def flat(self, form: Form) -> Form:
         """The form as if no narrow value ever wrapped: extensions are opened.

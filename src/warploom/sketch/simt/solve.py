@@ -25,7 +25,7 @@ from warploom.sketch.term.ir import Program
 from warploom.sketch.term.verify import Verification, verify
 
 _GLANCE = 0.15  # seconds for asking whether an accumulator can be right on its own
-_LISTING = 2.0  # seconds, at least, for listing all fills to choose from once one is known
+_QUICK = 0.5  # seconds for the first fill, up to which all fills are listed to choose from
 _KEPT = 64  # fills that are kept besides the best, for other sizes
 
 
@@ -85,12 +85,10 @@ class _Search:
         self.least = self._least()
 
     def by_space(self) -> Filled | None:
-        order = itertools.product(self._different_spaces(), self._counts())
-        return self._first(order)
+        return self._first((s, count) for s in self._different_spaces() for count in self._counts())
 
     def by_count(self) -> Filled | None:
-        order = itertools.product(self._counts(), self._different_spaces())
-        return self._first((space, count) for count, space in order)
+        return self._first((s, count) for count in self._counts() for s in self._different_spaces())
 
     def _first(self, order: Iterable[tuple[int, int]]) -> Filled | None:
         """The first (space, number of statements) with a fill."""
@@ -102,7 +100,7 @@ class _Search:
                 result = self._run(lowered.program, "first")
                 if len(result.fills):
                     fewer = itertools.product(SPACES, range(self._counts()[0], count))
-                    return self._filled(lowered, space, set(fewer) <= refuted)
+                    return self._filled(lowered, result, space, set(fewer) <= refuted)
             # A space contains those before it.
             refuted |= {(smaller, count) for smaller in range(1, space + 1)}
         return None
@@ -178,16 +176,14 @@ class _Search:
             )
         return self._alone[form]
 
-    def _filled(self, lowered: Lowered, space: int, optimal: bool) -> Filled:
-        """The cheapest of all fills, or of those that can be listed without much ado."""
-        first = time.monotonic() - self.started
-        seconds = max(_LISTING, first)
-        if self.budget.seconds is not None:
-            seconds = min(seconds, max(_LISTING / 4, self.budget.seconds - first))
-        listed = self._run(lowered.program, "all", seconds)
-        if not len(listed.fills):
-            listed = self._run(lowered.program, "first")
-        return filled(lowered, best_fills(lowered, listed), space, optimal, first)
+    def _filled(self, lowered: Lowered, first: Result, space: int, optimal: bool) -> Filled:
+        """The cheapest of all fills, if listing them cannot take long, else the first."""
+        seconds = time.monotonic() - self.started
+        listed = first
+        if first.stats.seconds < _QUICK:
+            listed = self._run(lowered.program, "all", 10 * _QUICK)
+        fills = best_fills(lowered, listed) or best_fills(lowered, first)
+        return filled(lowered, fills, space, optimal, seconds)
 
 
 def best_fills(lowered: Lowered, result: Result) -> list[dict[str, int]]:

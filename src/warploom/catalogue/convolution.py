@@ -1,0 +1,114 @@
+"""1-D convolution: y[i] = Σ_j w[j]·x[i + j], n outputs from n + taps - 1 inputs.
+
+The weights are passed by value, so that a multiply-add reads them from the constant bank, or as an
+array in global memory, which every thread first reads into registers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from warploom.catalogue.entry import Arrays, Entry, Size, Values
+from warploom.catalogue.window import Tile, line_sizes, numbers, sketch_of, write_windows
+from warploom.errors import CheckError
+from warploom.kernel.build import Builder, RegisterArray, fma
+from warploom.kernel.dtype import DType, from_numpy
+from warploom.kernel.ir import Kernel
+from warploom.sketch.term.ir import Program
+
+
+def convolution_1d(
+    taps: int = 3,
+    width: int = 4,
+    rows: int = 4,
+    block: int = 128,
+    weights: str = "value",
+    dtype: str = "float32",
+) -> Kernel:
+    """y[i] = w[0]·x[i] + … + w[taps - 1]·x[i + taps - 1]."""
+    kind = from_numpy(dtype)
+    tile = Tile(taps, width, rows, kind)
+    k = Builder(
+        f"convolution_{taps}",
+        block=block,
+        doc=f"y[i] = w[0] x[i] + ... + w[{taps - 1}] x[i + {taps - 1}].\n"
+        "Elements of other lanes come by shuffle from lane (lane + d) mod 32,\n"
+        "which sends its element of this row if lane >= d and of the next row otherwise.",
+    )
+    n = k.scalar("n")
+    x = k.array("x", kind, n + (taps - 1), const=True)
+    weight = _weights(k, kind, taps, weights)
+    y = k.array("y", kind, n)
+
+    def dot(window: RegisterArray, sums: RegisterArray) -> None:
+        with k.loop("tap", taps) as tap, k.loop("e", width) as e:
+            sums[e] = fma(weight[tap], window[tap + e], sums[e])
+
+    write_windows(k, n, x, y, tile, block, dot)
+    return k.done()
+
+
+def _weights(k: Builder, kind: DType, taps: int, weights: str) -> RegisterArray:
+    """The weights, wherever they come from, as something indexed by constants."""
+    match weights:
+        case "value":
+            return k.constant("w", kind, taps)
+        case "array":
+            given = k.array("w", kind, taps, const=True)
+            held = k.registers("weight", kind, taps)
+            with k.loop("tap", taps) as tap:
+                held[tap] = given[tap]
+            return held
+        case _:
+            raise CheckError(f"weights by '{weights[:40]}'", advice="use value or array")
+
+
+def _sketch(taps: int, width: int, rows: int, dtype: str, **_: Any) -> Program | None:
+    return sketch_of(Tile(taps, width, rows, from_numpy(dtype)), weighted=True)
+
+
+def _inputs(size: Size, random: np.random.Generator, taps: int, dtype: str, **_: Any) -> Values:
+    x, w = numbers(random, size["n"] + taps - 1, dtype), numbers(random, taps, dtype)
+    return {"n": size["n"], "x": x, "w": w}
+
+
+def _specification(values: Values, taps: int, dtype: str, **_: Any) -> Arrays:
+    wide = np.float64 if np.dtype(dtype).kind == "f" else np.int64
+    x, w = (np.asarray(values[name], wide) for name in "xw")
+    n = int(values["n"])
+    total = sum(w[j] * x[j : j + n] for j in range(taps))
+    return {"y": np.asarray(total).astype(dtype)}
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        name="convolution_1d",
+        doc="weighted sums of `taps` neighbours along a line",
+        parameters={
+            "taps": 3, "width": 4, "rows": 4, "block": 128, "weights": "value", "dtype": "float32"
+        },
+        build=convolution_1d,
+        inputs=_inputs,
+        specification=_specification,
+        sizes=line_sizes,
+        sketch=_sketch,
+        variants=(
+            {},
+            {"taps": 9, "rows": 2},
+            {"taps": 17, "weights": "array"},
+            {"taps": 4, "width": 1, "rows": 3},
+            {"taps": 33, "width": 1, "rows": 1},
+            {"taps": 7, "width": 2, "rows": 2, "dtype": "float64"},
+            {"taps": 5, "width": 4, "rows": 1, "dtype": "int32"},
+        ),
+        tune=tuple(
+            {"width": width, "rows": rows, "block": block}
+            for width in (1, 2, 4)
+            for rows in (1, 2, 4, 8)
+            for block in (128, 256)
+        ),
+        tolerance=1e-5,
+    ),
+)  # fmt: skip

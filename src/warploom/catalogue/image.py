@@ -1,0 +1,341 @@
+"""2-D convolution of an image with replicated borders.
+
+    out[r, c] = Σ_y Σ_x w[y, x] · image[clamp(r + y - h), clamp(c + x - h)]        h = taps // 2
+
+A warp makes a strip: `rows` rows of 32·`width` neighbouring columns. It walks down the input once.
+The row that comes in is added to the `taps` output rows it touches, whose sums wait in registers;
+the oldest of them is then finished, and the others move up one place, which costs nothing: a
+multiply-add reads one register and writes another.
+
+Columns of other lanes come by shuffle around the ring of lanes. A lane near the end of the warp
+sends what it holds of the columns beyond the strip instead, where the ring closes:
+
+    from the right:  sent = lane ≥ d ? own : beyond        received from lane (lane + d) mod 32
+    from the left:   sent = lane < 32 - d ? own : beyond   received from lane (lane - d) mod 32
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warploom.catalogue.entry import Arrays, Entry, Size, Values
+from warploom.catalogue.window import WARP, Tile, check_block, check_width, numbers, sketch_of
+from warploom.errors import CheckError
+from warploom.index.ir import Expr, Var, maximum, minimum, select
+from warploom.kernel.build import Array, Builder, RegisterArray, ceil_div, choose, fma
+from warploom.kernel.dtype import DType, from_numpy
+from warploom.kernel.ir import Kernel
+from warploom.sketch.term.ir import Program
+
+MAX_TAPS = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """What one warp makes, and how many input rows it takes at a time."""
+
+    taps: int
+    width: int
+    rows: int
+    step: int
+    exchange: str
+    dtype: DType
+
+    def __post_init__(self) -> None:
+        if self.taps % 2 == 0 or not 3 <= self.taps <= MAX_TAPS:
+            raise CheckError(
+                f"a window of {self.taps} x {self.taps}", advice=f"use an odd size, 3 to {MAX_TAPS}"
+            )
+        check_width(self.width, self.dtype)
+        if not 1 <= self.rows <= 1024 or not 1 <= self.step <= 8:
+            raise CheckError(
+                f"{self.rows} rows in steps of {self.step}",
+                advice="use 1 to 1024 rows and steps of 1 to 8",
+            )
+        if self.exchange not in ("shuffle", "load"):
+            raise CheckError(
+                f"an exchange by '{self.exchange[:40]}'", advice="use shuffle or load"
+            )
+
+    @property
+    def half(self) -> int:
+        return self.taps // 2
+
+    @property
+    def columns(self) -> int:
+        return WARP * self.width
+
+    @property
+    def reach(self) -> int:
+        """How many lanes away the outermost column lies."""
+        return -(-self.half // self.width)
+
+    @property
+    def walk(self) -> int:
+        """Input rows, rounded up to whole steps."""
+        return -(-(self.rows + self.taps - 1) // self.step) * self.step
+
+    @property
+    def held(self) -> int:
+        """Elements of one input row that a lane loads."""
+        return self.width * (2 if self.exchange == "shuffle" else 2 * self.reach + 1)
+
+
+def convolution_2d(
+    taps: int = 3,
+    width: int = 4,
+    rows: int = 64,
+    step: int = 1,
+    block: int = 128,
+    exchange: str = "shuffle",
+    dtype: str = "float32",
+) -> Kernel:
+    """A taps × taps convolution of a height × width image, borders replicated."""
+    kind = from_numpy(dtype)
+    strip = Strip(taps, width, rows, step, exchange, kind)
+    check_block(block)
+    k = Builder(
+        f"convolution_{taps}x{taps}",
+        block=block,
+        doc=f"out = {taps} x {taps} convolution of image, borders replicated.\n"
+        f"A warp walks down {strip.columns} columns and makes {rows} rows of them.\n"
+        + _exchange_doc(strip),
+    )
+    columns, height = k.scalar("columns"), k.scalar("height")
+    x = k.array("image", kind, height * columns, const=True)
+    w = k.constant("w", kind, taps * taps)
+    y = k.array("out", kind, height * columns)
+    k.require(columns.ge(1))
+    k.require(height.ge(1))
+    warps = block // WARP
+    k.grid(ceil_div(columns, warps * strip.columns), ceil_div(height, rows))
+    left = k.let("left", (k.block_x * warps + k.warp) * strip.columns)
+    _Walk(k, strip, columns, height, x, w, y, left, k.let("top", k.block_y * rows)).write()
+    return k.done()
+
+
+def _exchange_doc(strip: Strip) -> str:
+    if strip.exchange == "load":
+        return "Every lane loads the columns it needs from others too."
+    return (
+        "Columns of other lanes come by shuffle from lane (lane + d) mod 32; the lanes\n"
+        "where the ring closes send what they hold of the columns beyond the strip."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """Writes the body of the kernel."""
+
+    k: Builder
+    strip: Strip
+    columns: Var
+    height: Var
+    image: Array
+    weights: RegisterArray
+    out: Array
+    left: Var
+    top: Var
+
+    def write(self) -> None:
+        k, strip = self.k, self.strip
+        fits = (self.columns % strip.width).eq(0)
+        right = self.left + strip.columns
+        margin = strip.reach * strip.width
+        k.let("column", self.left + k.lane * strip.width)
+        k.let("inside", fits.and_(right.le(self.columns)))
+        interior = self.left.ge(margin).and_((right + margin).le(self.columns))
+        k.let("interior", fits.and_(interior))
+        if strip.exchange == "shuffle":
+            beyond = select(k.lane.lt(WARP // 2), strip.columns, -strip.columns)
+            k.let("beyond", Var("column") + beyond)
+            k.let("at_end", k.lane.lt(strip.reach).or_(k.lane.ge(WARP - strip.reach)))
+        ahead = k.registers("ahead", strip.dtype, strip.step * strip.held)
+        for u in range(strip.step):
+            self._load_row(ahead, u, self.top + (u - strip.half), f"first{u}")
+        sums = k.registers("sums", strip.dtype, (strip.taps - 1) * strip.width, 0)
+        with (
+            k.loop("r", 0, strip.walk, strip.step, unroll=False) as t,
+            k.when((self.top + t - (strip.taps - 1)).lt(self.height)),
+        ):
+            self._take_step(ahead, sums, t)
+
+    def _take_step(self, ahead: RegisterArray, sums: RegisterArray, t: Var) -> None:
+        """The rows loaded before are used while those of the next step are on their way."""
+        k, strip = self.k, self.strip
+        now = k.registers("now", strip.dtype, len(ahead))
+        with k.loop("i", len(ahead)) as i:
+            now[i] = ahead[i]
+        with k.when((t + strip.step).lt(strip.walk)):
+            for u in range(strip.step):
+                row = self.top + t + (strip.step + u - strip.half)
+                self._load_row(ahead, u, row, f"start{u}")
+        with k.loop("u", strip.step) as u:
+            window = k.registers("window", strip.dtype, strip.width + strip.taps - 1)
+            self._fill_window(now, window, u)
+            done = k.registers("done", strip.dtype, strip.width)
+            self._accumulate(window, sums, done)
+            self._store(done, t + u)
+
+    # -- one row in
+
+    def _load_row(self, into: RegisterArray, u: int, row: Expr, name: str) -> None:
+        start = self.k.let(name, _clamp(row, self.height) * self.columns)
+        width, at = self.strip.width, u * self.strip.held
+        column = Var("column")
+        if self.strip.exchange == "load":
+            first = column - self.strip.reach * width
+            for part in range(0, self.strip.held, width):
+                self._load(into, at + part, start, first + part, Var("interior"))
+            return
+        self._load(into, at, start, column, Var("inside"))
+        ends = Var("at_end").ne(0)
+        self._load(into, at + width, start, Var("beyond"), Var("interior"), ends)
+
+    def _load(
+        self,
+        into: RegisterArray,
+        at: int,
+        start: Expr,
+        column: Expr,
+        fast: Var,
+        when: Expr | None = None,
+    ) -> None:
+        """`width` neighbouring columns: one access where all of them are in the image."""
+        k, width = self.k, self.strip.width
+        with k.when(fast.ne(0)):
+            into[at] = self.image.at(start + column, when=when, width=width)
+        with k.otherwise(), k.loop("e", width) as e:
+            into[e + at] = self.image.at(start + _clamp(column + e, self.columns), when=when)
+
+    def _fill_window(self, now: RegisterArray, window: RegisterArray, u: Expr) -> None:
+        """The columns from `half` before the lane's first to `half` after its last."""
+        k, strip = self.k, self.strip
+        half, width, here = strip.half, strip.width, u * strip.held
+        if strip.exchange == "load":
+            with k.loop("i", len(window)) as i:
+                window[i] = now[here + (strip.reach * width - half) + i]
+            return
+        with k.loop("i", width) as i:
+            window[i + half] = now[here + i]
+        with k.loop("i", half) as i:
+            # Column i - half, which is the lane -d's.
+            away = (half - i + (width - 1)) // width
+            at = here + away * width - half + i
+            sent = choose(k.lane.lt(WARP - away), now[at], now[at + width])
+            window[i] = k.shuffle(sent, (k.lane - away) % WARP)
+        with k.loop("i", width, width + half) as i:
+            away = i // width
+            at = here + i % width
+            sent = choose(k.lane.ge(away), now[at], now[at + width])
+            window[i + half] = k.shuffle(sent, (k.lane + away) % WARP)
+
+    # -- one row out
+
+    def _accumulate(
+        self, window: RegisterArray, sums: RegisterArray, done: RegisterArray
+    ) -> None:
+        """Adds the window to every waiting row; sums[0 …] are those of the oldest."""
+        k, taps, width = self.k, self.strip.taps, self.strip.width
+        with k.loop("e", width) as e:
+            done[e] = sums[e]
+        with k.loop("x", taps) as x, k.loop("e", width) as e:
+            weight = self.weights[x + (taps - 1) * taps]
+            done[e] = fma(weight, window[x + e], done[e])
+        with k.loop("y", taps - 2) as y:
+            with k.loop("e", width) as e:
+                sums[y * width + e] = sums[(y + 1) * width + e]
+            with k.loop("x", taps) as x, k.loop("e", width) as e:
+                weight = self.weights[(taps - 2 - y) * taps + x]
+                cell = sums[y * width + e]
+                sums[y * width + e] = fma(weight, window[x + e], cell)
+        newest = (taps - 2) * width
+        with k.loop("e", width) as e:
+            sums[e + newest] = self.weights[0] * window[e]
+        with k.loop("x", 1, taps) as x, k.loop("e", width) as e:
+            sums[e + newest] = fma(self.weights[x], window[x + e], sums[e + newest])
+
+    def _store(self, done: RegisterArray, t: Expr) -> None:
+        k, strip = self.k, self.strip
+        row = self.top + t - (strip.taps - 1)
+        wanted = t.ge(strip.taps - 1).and_(t.lt(strip.taps - 1 + strip.rows))
+        with k.when(wanted.and_(row.lt(self.height))):
+            at = k.let("at", row * self.columns + Var("column"))
+            with k.when(Var("inside").ne(0)):
+                self.out.put(at, done[0], width=strip.width, streaming=True)
+            with k.otherwise(), k.loop("e", strip.width) as e:
+                self.out.put(at + e, done[e], when=(Var("column") + e).lt(self.columns))
+
+
+def _clamp(at: Expr, size: Expr) -> Expr:
+    return maximum(0, minimum(at, size - 1))
+
+
+def _sketch(taps: int, width: int, dtype: str, **_: Any) -> Program | None:
+    """The exchange with the lanes to the right; that to the left is its mirror image."""
+    return sketch_of(Tile(taps // 2 + 1, width, 1, from_numpy(dtype)), weighted=True)
+
+
+def _inputs(size: Size, random: np.random.Generator, taps: int, dtype: str, **_: Any) -> Values:
+    return {
+        **size,
+        "image": numbers(random, size["height"] * size["columns"], dtype),
+        "w": numbers(random, taps * taps, dtype),
+    }
+
+
+def _specification(values: Values, taps: int, dtype: str, **_: Any) -> Arrays:
+    wide = np.float64 if np.dtype(dtype).kind == "f" else np.int64
+    shape = int(values["height"]), int(values["columns"])
+    image = np.asarray(values["image"], wide).reshape(shape)
+    w = np.asarray(values["w"], wide).reshape(taps, taps)
+    padded = np.pad(image, taps // 2, mode="edge")
+    total = np.zeros(shape, wide)
+    for y in range(taps):
+        for x in range(taps):
+            total += w[y, x] * padded[y : y + shape[0], x : x + shape[1]]
+    return {"out": total.reshape(-1).astype(dtype)}
+
+
+def _sizes(**_: Any) -> list[dict[str, int]]:
+    shapes = ((1, 1), (1, 2), (2, 1), (3, 3), (5, 31), (7, 32), (4, 33), (31, 5), (8, 64), (9, 127),
+              (6, 128), (3, 129), (16, 130), (17, 132), (10, 255), (5, 256), (12, 260), (33, 17),
+              (6, 384), (4, 500), (7, 512), (3, 513), (64, 8), (70, 140))  # fmt: skip
+    return [{"height": height, "columns": columns} for height, columns in shapes]
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        name="convolution_2d",
+        doc="taps × taps convolution of an image, borders replicated",
+        parameters={
+            "taps": 3, "width": 4, "rows": 64, "step": 1, "block": 128, "exchange": "shuffle",
+            "dtype": "float32",
+        },
+        build=convolution_2d,
+        inputs=_inputs,
+        specification=_specification,
+        sizes=_sizes,
+        sketch=_sketch,
+        variants=(
+            {"rows": 4},
+            {"taps": 5, "rows": 5, "exchange": "load"},
+            {"taps": 7, "rows": 3, "width": 2, "step": 2},
+            {"taps": 9, "rows": 4, "width": 1, "block": 64},
+            {"taps": 11, "rows": 4},
+            {"taps": 3, "rows": 2, "width": 4, "dtype": "int32"},
+        ),
+        tune=tuple(
+            {"width": width, "rows": rows, "step": step, "block": block, "exchange": exchange}
+            for exchange in ("shuffle", "load")
+            for width in (2, 4)
+            for rows in (32, 64, 128)
+            for step in (1, 2, 4)
+            for block in (64, 128)
+        ),
+        tolerance=1e-5,
+    ),
+)  # fmt: skip
