@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -48,6 +49,15 @@ def test_counts_are_those_published(everything: Rewrite, name: str) -> None:
 def test_all_sixteen_are_analysed_in_under_a_second_each(everything: Rewrite) -> None:
     assert len(COUNTS) == 16
     assert max(kernel.seconds for kernel in everything.kernels) < 1.0
+
+
+def test_a_report_is_plain_data(everything: Rewrite) -> None:
+    record = json.loads(json.dumps([kernel.as_record() for kernel in everything.kernels]))
+    jacobi = next(entry for entry in record if entry["name"] == "jacobi")
+    assert {"name", "loads", "shuffles", "deltas", "seconds", "candidates"} <= set(jacobi)
+    assert len(jacobi["candidates"]) == 9
+    assert all(entry["why"] for entry in jacobi["candidates"])
+    assert sum("lanes further" in entry["proof"] for entry in jacobi["candidates"]) == 6
 
 
 def test_without_restrict_loads_after_a_store_stay(everything: Rewrite) -> None:

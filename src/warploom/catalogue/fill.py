@@ -138,10 +138,10 @@ def alike(lanes: int, registers: int) -> tuple[int, int]:
     """The sizes of a small tile whose common factors are of the same kind.
 
     >>> alike(32, 56), alike(32, 16), alike(32, 31)
-    ((12, 21), (12, 3), (4, 7))
+    ((12, 21), (6, 3), (5, 7))
     """
     common = math.gcd(lanes, registers)
-    most = min(lanes // common, 4), min(registers // common, 7)
+    most = min(lanes // common, 5), min(registers // common, 7)
     pairs = [
         (b, a)
         for b in range(min(most[0], 2), most[0] + 1)

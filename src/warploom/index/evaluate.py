@@ -71,14 +71,13 @@ def evaluate(expr: Expr, env: Mapping[str, int | npt.NDArray[Any]]) -> int | Int
     >>> evaluate((3 - Var("x")) % 4, {"x": np.arange(6)})
     array([3, 2, 1, 0, 3, 2])
     """
-    values = {name: _as_value(name, value) for name, value in env.items()}
 
     def visit(part: Expr, parts: tuple[Value, ...]) -> Value:
         if not isinstance(part, Var):
             return apply(part, parts)
-        if part.name not in values:
+        if part.name not in env:
             raise CheckError(f"the variable '{part.name}' has no value")
-        return values[part.name]
+        return _as_value(part.name, env[part.name])
 
     return fold_up(expr, visit)
 

@@ -223,7 +223,10 @@ class Batch:
         if cell.name in self.binding.scalars:
             return np.asarray(self.binding.scalars[cell.name], dtype=cell.dtype.numpy)
         assert cell.index is not None
-        at = self.spread(self.index(cell.index, active))
+        index = self.index(cell.index, active)
+        if isinstance(index, int) and 0 <= index < len(self.arrays[cell.name]):
+            return np.asarray(self.arrays[cell.name][index])
+        at = self.spread(index)
         self._check_inside(cell.name, at, len(self.arrays[cell.name]), active, 1)
         return np.asarray(self.arrays[cell.name][np.where(active, at, 0)])
 

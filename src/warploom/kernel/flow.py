@@ -133,7 +133,12 @@ def _count_step(walk_: _Walk) -> None:
 
 def _follow_loop(stmt: For, state: _State, ready: set[Place], walk_: _Walk) -> None:
     inner = state.unrolled | {stmt.var} if stmt.unroll else state.unrolled
-    for count in stmt.counts:
+    # Registers are indexed by unrolled loops alone, and what one iteration sets stays set: unless
+    # memory of known size is indexed, all iterations of another loop break what the first does.
+    repeats = stmt.unroll or any(
+        each.array in walk_.sizes for each in walk(stmt.body) if isinstance(each, Load | Store)
+    )
+    for count in stmt.counts if repeats else stmt.counts[:1]:
         _count_step(walk_)
         step = replace(state, counts={**state.counts, stmt.var: count}, unrolled=inner)
         _follow(stmt.body, step, ready, walk_)

@@ -131,6 +131,8 @@ extern "C" __global__ void partial_warps(const int* in, int* out) {
     int i = (blockIdx.x * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x, v = in[i];
     unsigned here = __activemask();
     if (v & 1) v += __popc(__ballot_sync(__activemask(), v & 2));
-    v += __shfl_xor_sync(here, v, 1);
+    int other = __shfl_xor_sync(here, v, 1);  // undefined where the partner is absent
+    unsigned partner = (threadIdx.y * blockDim.x + threadIdx.x) ^ 1;
+    v += (here >> partner & 1) ? other : v;
     out[i] = v + __reduce_add_sync(here, v & 0xff);
 }

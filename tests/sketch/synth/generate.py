@@ -65,7 +65,7 @@ def sketch(pick: Pick, scale: int = 1) -> Program:
     steps: list[Step] = []
     symbols = 1 + pick(8 * scale)
     steps += [_literal(pick, f"x{number}", symbols, scale) for number in range(1 + pick(2))]
-    (_anything, _swizzles, _branches)[pick(3)](pick, steps, scale)
+    (_anything, _swizzles, _branches, _either)[pick(4)](pick, steps, scale)
     closed = Program("random", tuple(steps), ())
     return Program("random", tuple(steps), (_goal(pick, closed),))
 
@@ -218,6 +218,24 @@ def _branches(pick: Pick, steps: list[Step], scale: int) -> None:
         rows = [_row(pick, pick(5), left, left) for _ in range(_options(pick, steps, 6))]
         fold = [1, left, 2][pick(3)]
         _add(steps, (here,), distinct(rows), fold if left % fold == 0 and pick(4) else None)
+
+
+def _either(pick: Pick, steps: list[Step], scale: int) -> None:
+    """Folds that the input holds already and that are also formed on the way: either will do."""
+    base = [Symbol(number) for number in range(1 + pick(3 * scale))]
+    some = [fold_of([base[pick(len(base))] for _ in range(1 + pick(2))]) for _ in range(1 + pick(3))]
+    steps.append(Literal("base", (len(base) + len(some),), (*base, *some)))
+    fold = 1 + pick(2)
+    cells = fold * (1 + pick(3))
+    here = len(steps) - 1
+    rows = [_row(pick, 0, len(base) + len(some), cells) for _ in range(_options(pick, steps, 12))]
+    _add(steps, (here,), distinct(rows), None)
+    _add(steps, (here + 1,), np.arange(cells)[None], fold)
+    both = (here + 2, here + 1) if pick(3) else (here + 2, here)
+    places = sum(size(steps[arg].shape) for arg in both)
+    rows = [_row(pick, 0, places, 1 + cells // 2) for _ in range(_options(pick, steps, 12))]
+    out = min(len(row) for row in rows)
+    _add(steps, both, distinct([row[:out] for row in rows]), fold if out % fold == 0 and pick(2) else None)
 
 
 def _moved(pick: Pick, height: int, width: int, along: int) -> list[int]:

@@ -38,7 +38,7 @@ def conversion(ins: Instruction, target: str, source: str) -> Function:
     if is_float(source):
         widen = _from_float(ins, source)
         if is_float(target):
-            return _float_to_float(ins, target, widen)
+            return _float_to_float(ins, target, source, widen)
         return _float_to_integer(ins, target, source, widen)
     if is_float(target):
         return _integer_to_float(ins, target, source)
@@ -133,10 +133,14 @@ def _float_to_integer(ins: Instruction, target: str, source: str, widen: Functio
 # -- float to float -----------------------------------------------------------------------------
 
 
-def _float_to_float(ins: Instruction, target: str, widen: Function) -> Function:
+def _float_to_float(
+    ins: Instruction, target: str, source: str, widen: Function
+) -> Function:
     name = next((m for m in ins.modifiers if m in _INTEGRAL), None)
     mode = rounding_of(ins)
-    finish = _finisher(ins, target)
+    # NaNs keep their upper bits from f64 and from bf16 to f32; elsewhere there is only one NaN.
+    keep = target == "f32" and source in ("f64", "bf16") and name is None
+    finish = _finisher(ins, target, keep)
 
     def convert(a: Array) -> Array:
         x = widen(a)
@@ -159,10 +163,10 @@ def _float_to_float(ins: Instruction, target: str, widen: Function) -> Function:
     return convert
 
 
-def _finisher(ins: Instruction, target: str) -> Function:
+def _finisher(ins: Instruction, target: str, keep_nan: bool) -> Function:
     sat, relu = "sat" in ins.modifiers, "relu" in ins.modifiers
     ftz = "ftz" in ins.modifiers and target == "f32"
-    clean = {"f32": r.clean_single, "f16": r.clean_half}.get(target)
+    clean = None if keep_nan else {"f32": r.clean_single, "f16": r.clean_half}.get(target)
 
     def finish(x: Array) -> Array:
         if ftz:
@@ -189,8 +193,7 @@ def _to_tf32(x: Array, mode: str) -> Array:
         rounded = bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
     kept = rounded & np.uint32(0xFFFFE000)
     special = (bits & np.uint32(0x7F800000)) == np.uint32(0x7F800000)
-    nan = np.isnan(x)
-    return np.where(nan, np.uint32(0x7FFFFFFF), np.where(special, bits, kept))
+    return np.where(special, bits & np.uint32(0xFFFFE000), kept)  # NaNs keep their upper bits
 
 
 def _pair(ctx: Context, ins: Instruction, target: str) -> Step:

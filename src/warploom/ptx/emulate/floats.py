@@ -249,7 +249,10 @@ def neg(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
     sign = np.uint16(0x8000)
     if scalar_kind(kind) == "bf16":
-        return compile_float(ctx, ins, kind, 1, lambda a: a ^ sign)
+        # An H200 makes its one NaN of every NaN here, but keeps the bits in abs.
+        return compile_float(
+            ctx, ins, kind, 1, lambda a: np.where((a & ~sign) > 0x7F80, r.NAN16, a ^ sign)
+        )
     return compile_float(ctx, ins, kind, 1, np.negative)
 
 

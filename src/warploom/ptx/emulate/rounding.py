@@ -133,10 +133,10 @@ def _repair(
 
 
 def signed_zero(s: Array, a: Array, b: Array, mode: str) -> Array:
-    """A sum a + b that is zero is −0 when rounding down, unless both are +0."""
+    """A sum a + b that is exactly zero is −0 when rounding down, unless both are +0."""
     if mode != "rm":
         return s
-    negative = (s == 0) & (np.signbit(a) | np.signbit(b))
+    negative = (s == 0) & (a == -b) & (np.signbit(a) | np.signbit(b))
     return np.where(negative, s.dtype.type(-0.0), s)
 
 

@@ -7,7 +7,7 @@ a register of a neighbouring lane replaced, and a report of every load it looked
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from warploom.errors import CheckError, UnsupportedError
 from warploom.machine.latency import Latency, latency_of
@@ -17,6 +17,8 @@ from warploom.ptx.show import Edit, show
 from warploom.ptx.shuffle.check import CheckReport, Launch, check
 from warploom.ptx.shuffle.plan import Candidate, Plan, Shuffle, plan
 from warploom.ptx.shuffle.write import VARIANTS, edits
+from warploom.ptx.symbolic.distance import Outcome
+from warploom.ptx.symbolic.smt import judge
 from warploom.ptx.symbolic.walk import read
 
 SELECTIONS = ("pays", "all")
@@ -24,7 +26,8 @@ FARTHEST = 31
 OLDEST = (6, 2)  # the first PTX with activemask
 
 __all__ = [
-    "Candidate", "CheckReport", "KernelReport", "Launch", "Rewrite", "Shuffle", "check", "rewrite",
+    "Candidate", "CheckReport", "KernelReport", "Launch", "Rewrite", "Shuffle", "check", "confirm",
+    "rewrite",
 ]  # fmt: skip
 
 
@@ -43,6 +46,18 @@ class KernelReport:
     candidates: tuple[Candidate, ...] = ()
     refusal: str = ""
     plan: Plan | None = None
+
+    def as_record(self) -> dict[str, object]:
+        """Plain data for a JSON file."""
+        return {
+            "name": self.name,
+            "loads": self.loads,
+            "shuffles": self.shuffles,
+            "deltas": {str(lanes): count for lanes, count in self.deltas.items()},
+            "seconds": round(self.seconds, 6),
+            "refusal": self.refusal,
+            "candidates": [asdict(candidate) for candidate in self.candidates],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +92,18 @@ def rewrite(
             if report.plan is not None:
                 changes += edits(report.plan, variant)
     return Rewrite(show(module, changes) if changes else text, tuple(reports))
+
+
+def confirm(result: Rewrite) -> dict[str, list[Outcome]]:
+    """Z3's own word on every shuffle, by kernel; needs the extra `smt`."""
+    return {
+        kernel.name: [
+            judge(kernel.plan.reading, shuffle.source, shuffle.target, shuffle.verdict)
+            for shuffle in kernel.plan.shuffles
+        ]
+        for kernel in result.kernels
+        if kernel.plan is not None
+    }
 
 
 def _checked(select: str, variant: str, limit: int, machine: str) -> Latency:

@@ -18,7 +18,7 @@ from warploom.errors import DeviceError, UnsupportedError, WarploomError
 from warploom.ptx.emulate.launch import LoadedModule, load
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.symbolic.form import Form
-from warploom.ptx.symbolic.step import roots, width_of
+from warploom.ptx.symbolic.operand import roots, width_of
 from warploom.ptx.symbolic.walk import Reading, read
 
 Shape = tuple[int, int, int]

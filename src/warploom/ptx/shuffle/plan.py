@@ -15,7 +15,7 @@ from warploom.machine.latency import Latency
 from warploom.ptx.symbolic.distance import Outcome, Shape, Verdict, decide, shape_of
 from warploom.ptx.symbolic.form import Form
 from warploom.ptx.symbolic.memory import Access, accesses, survivors
-from warploom.ptx.symbolic.step import roots, width_of
+from warploom.ptx.symbolic.operand import roots, width_of
 from warploom.ptx.symbolic.walk import Reading
 
 MOST_TRIES = 8  # proofs per load before the rest of its sources are left alone
@@ -35,6 +35,16 @@ class Shuffle:
     def lanes(self) -> int:
         return self.verdict.lanes
 
+    @property
+    def proof(self) -> str:
+        """The obligation in words; `symbolic.smt.judge` proves it again."""
+        text = f"the source's address {self.lanes} lanes further is this address"
+        for margin in self.verdict.margins:
+            text += f", where {margin.register.name} is {margin.room} or more from wrapping"
+        if self.verdict.compare is not None:
+            text += f", where the own addresses lie {self.verdict.compare} bytes apart"
+        return text
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -47,7 +57,7 @@ class Candidate:
     lanes: int | None = None
     source_line: int | None = None
     gain: float | None = None
-    tests: int = 0
+    proof: str = ""  # what was proved, and what is tested at run time
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +114,7 @@ def _candidate(
     if shuffle is None:
         return Candidate(line, text, False, why)
     source = reading.module.span(reading.flow.code[shuffle.source.at]).line
-    tests = shuffle.verdict.tests
-    return Candidate(line, text, taken, why, shuffle.lanes, source, gain, tests)
+    return Candidate(line, text, taken, why, shuffle.lanes, source, gain, shuffle.proof)
 
 
 class _Finder:

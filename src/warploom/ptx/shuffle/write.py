@@ -24,7 +24,7 @@ from warploom.ptx.shuffle.plan import Plan, Shuffle
 from warploom.ptx.symbolic.distance import Margin
 from warploom.ptx.symbolic.flow import SPLITS
 from warploom.ptx.symbolic.memory import Access
-from warploom.ptx.symbolic.step import width_of
+from warploom.ptx.symbolic.operand import width_of
 
 VARIANTS = ("corner", "predicated", "no-corner", "no-load")
 _BANKS = {"pred": "p", "b16": "h", "b32": "r", "b64": "d"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from warploom.ptx.ir import Address, Instruction, Register, Vector
 from warploom.ptx.symbolic.form import Form, add
-from warploom.ptx.symbolic.step import roots, width_of, words
+from warploom.ptx.symbolic.operand import roots, width_of, words
 from warploom.ptx.symbolic.walk import Reading
 
 SPACES = ("global", "shared", "local", "const", "param")

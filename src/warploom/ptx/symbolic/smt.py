@@ -14,7 +14,7 @@ from warploom.ptx.ir import Address, Immediate, Instruction, Offset, Operand, Re
 from warploom.ptx.symbolic.distance import Margin, Outcome, Verdict
 from warploom.ptx.symbolic.form import Atom, Form
 from warploom.ptx.symbolic.memory import Access
-from warploom.ptx.symbolic.step import BOUNDS, is_integer, width_of
+from warploom.ptx.symbolic.operand import BOUNDS, is_integer, width_of
 from warploom.ptx.symbolic.walk import Reading
 
 MILLISECONDS = 5_000

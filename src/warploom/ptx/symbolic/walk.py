@@ -14,15 +14,9 @@ from dataclasses import dataclass, field
 from warploom.ptx.ir import Component, Function, Instruction, Module, Register, Variable
 from warploom.ptx.symbolic.flow import Edge, Flow, build
 from warploom.ptx.symbolic.form import Atom, Form, Pool, add, constant
-from warploom.ptx.symbolic.step import (
-    Reader,
-    Target,
-    choose,
-    evaluate,
-    roots,
-    targets,
-    width_of,
-)
+from warploom.ptx.symbolic.integer import choose
+from warploom.ptx.symbolic.operand import Reader, Target, roots, width_of
+from warploom.ptx.symbolic.step import evaluate, targets
 
 MOST_PASSES = 8
 MOST_FACTS = 64

@@ -119,7 +119,9 @@ def _swaps(traced: Traced) -> Iterator[dict[str, str]]:
     groups = [values for values in classes.values() if 1 < len(values) <= 4]
     wanted = sorted((s.accumulator, s.items) for s in traced.statements)
     for orders in itertools.product(*(itertools.permutations(group) for group in groups)):
-        pairs = itertools.chain(*(zip(g, o, strict=True) for g, o in zip(groups, orders, strict=True)))
+        pairs = itertools.chain(
+            *(zip(g, o, strict=True) for g, o in zip(groups, orders, strict=True))
+        )
         swap = dict(pairs)
         renamed = sorted((a, tuple(swap.get(v, v) for v in items)) for a, items in wanted)
         if renamed == wanted:
@@ -176,9 +178,7 @@ def parts_of(program: Program, traced: Traced) -> dict[str, Program]:
     return parts
 
 
-def _only(
-    program: Program, last: Apply, arg: int, cells: np.ndarray, table: np.ndarray
-) -> Program:
+def _only(program: Program, last: Apply, arg: int, cells: np.ndarray, table: np.ndarray) -> Program:
     rows = table.astype(np.int32).reshape(1, -1)
     shape = (len(cells),)
     known = gathers.custom("gather", (program.steps[arg].shape,), shape, ("gather",), rows)

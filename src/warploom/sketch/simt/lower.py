@@ -57,32 +57,26 @@ _TERM_OPERATORS = {"+": "+", "*": "*"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lowered:
-    """A hole of the sketch is one step of the program, or two of which the second rotates.
+    """A hole of the sketch is one step of the program.
 
-    `which[h]` says which candidate of hole h the choices of its steps `positions[h]` mean.
+    `which[h]` says which candidate of hole h the choices of its step `position[h]` mean.
     """
 
     program: Program
     traced: Traced
     live: frozenset[int]
     candidates: Mapping[str, Candidates]
-    positions: Mapping[str, tuple[int, ...]]
+    position: Mapping[str, int]
     which: Mapping[str, Ints]
 
     def choices(self, fill: Mapping[int, int]) -> dict[str, int]:
         """A fill of the program as candidates of the sketch's holes."""
-        return {
-            name: int(self.which[name][tuple(fill.get(p, 0) for p in positions)])
-            for name, positions in self.positions.items()
-        }
+        return {n: int(self.which[n][fill.get(p, 0)]) for n, p in self.position.items()}
 
     def fill(self, choices: Mapping[str, int]) -> dict[int, int]:
         """Candidates of the sketch's holes as a fill of the program."""
-        result = {}
-        for name, positions in self.positions.items():
-            at = np.argwhere(self.which[name] == choices[name])[0]
-            result |= {p: int(c) for p, c in zip(positions, at, strict=True)}
-        return {hole: result[hole] for hole in self.program.holes}
+        at = {p: self.which[n].tolist().index(choices[n]) for n, p in self.position.items()}
+        return {hole: at[hole] for hole in self.program.holes}
 
 
 def lower(
@@ -95,7 +89,7 @@ def lower(
     lowering.run(prune(traced, live), ())
     lowering.finish()
     program = Program(traced.name, tuple(lowering.steps), (traced.goal,))
-    return Lowered(program, traced, live, candidates, lowering.positions, lowering.which)
+    return Lowered(program, traced, live, candidates, lowering.position, lowering.which)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +110,7 @@ class _Lowering:
     traced: Traced
     candidates: Mapping[str, Candidates]
     steps: list[Step] = field(default_factory=list)
-    positions: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    position: dict[str, int] = field(default_factory=dict)
     which: dict[str, Ints] = field(default_factory=dict)
     values: dict[str, Node] = field(default_factory=dict)
     arrays: dict[str, Node] = field(default_factory=dict)
@@ -211,7 +205,9 @@ class _Lowering:
         if names:
             value, axes = self._send(names, coordinates, value, axes)
             coordinates = tuple(_replace(e, names[0], Var(f"@{names[0]}")) for e in coordinates)
-        table = _scatter(self._flat(coordinates, shape, axes), self._offsets(value, axes), size(shape))
+        table = _scatter(
+            self._flat(coordinates, shape, axes), self._offsets(value, axes), size(shape)
+        )
         if own and (table == _TWICE).any():
             raise CheckError(f"a register of '{name}' is written twice by one statement")
         table[table == _TWICE] = UNDEFINED
@@ -234,8 +230,7 @@ class _Lowering:
         self.extents[sent] = hole.size
         whole = self._spread(hole.name, value, axes)
         out = self._ordered((set(axes) - {first}) | {sent})
-        found = self.candidates[hole.name]
-        values = found.values if found.factors is None else found.factors.values
+        values = self.candidates[hole.name].values
         at = _grid(axes, tuple(self.extents[a] for a in axes))
         target = self._placed(hole, values, axes)
         place: Ints = np.zeros([1] * (len(axes) + 1), np.int64)
@@ -246,10 +241,7 @@ class _Lowering:
         flat = np.broadcast_to(place, over).reshape(len(values), -1)
         tables = _scatter(flat, self._offsets(whole, axes), size(shape))
         tables[tables < 0] = UNDEFINED
-        node = self._open_step(hole.name, whole, out, shape, tables)
-        if found.factors is not None:
-            node = self._rotate(hole.name, node, sent, -1)
-        return node, out
+        return self._open_step(hole.name, whole, out, shape, tables), out
 
     def _flush(self, name: str) -> None:
         """Makes all pending stores one gather; a later store wins."""
@@ -297,8 +289,10 @@ class _Lowering:
                 sent = opened[hole] = f"@{hole}"
                 self.extents[sent] = self.traced.holes[hole].size
                 known[axis] = _replace(expr, hole, Var(sent))
-            elif not isinstance(expr, Var) or expr.name in axes or (
-                self.extents.get(expr.name) != length
+            elif (
+                not isinstance(expr, Var)
+                or expr.name in axes
+                or (self.extents.get(expr.name) != length)
             ):
                 known[axis] = expr
             else:
@@ -329,12 +323,10 @@ class _Lowering:
 
     def _pick(self, node: Node, axis: str, name: str) -> Node:
         """Where the hole reads along an axis, which gives way to the hole's variables."""
-        found, length = self.candidates[name], dict(zip(node.axes, node.shape, strict=True))[axis]
-        values = found.values
-        if found.factors is not None and length == found.hole.size:
-            node, values = self._rotate(name, node, axis, 1), found.factors.values
+        found, values = self.candidates[name], self.candidates[name].values
         axes = self._ordered((set(node.axes) - {axis}) | set(found.hole.variables))
         lengths = dict(zip(node.axes, node.shape, strict=True))
+        length = lengths[axis]
         shape = tuple(self.extents[a] if a in self.extents else lengths[a] for a in axes)
         at, stride = _grid(axes, shape), node.strides
         index = self._placed(found.hole, values, axes)
@@ -343,17 +335,7 @@ class _Lowering:
         if found.hole.size > length:
             place = np.where(index < length, place, UNDEFINED)
         tables = np.broadcast_to(place, (len(values), *shape)).reshape(len(values), -1)
-        return self._open_step(name, node, axes, shape, tables, length)
-
-    def _rotate(self, name: str, node: Node, axis: str, way: int) -> Node:
-        """The constant c of a swizzle as a step of its own: u reads u + c, or u − c (`way`)."""
-        at, stride = _grid(node.axes, node.shape), node.strides
-        length = dict(zip(node.axes, node.shape, strict=True))[axis]
-        shifts = np.arange(length, dtype=np.int32).reshape(-1, *([1] * len(node.axes)))
-        place = (at[axis] + way * shifts) % length * stride[axis]
-        place = place + sum((at[a] * stride[a] for a in node.axes if a != axis), start=np.int32(0))
-        tables = np.broadcast_to(place, (length, *node.shape)).reshape(length, -1)
-        return self._open_step(f"{name}.c", node, node.axes, node.shape, tables, length)
+        return self._open_step(name, node, axes, shape, tables, found.hole.size <= length)
 
     def _placed(self, hole: Hole, values: Values, axes: tuple[str, ...]) -> Ints:
         """What a hole gives: [choices, axes…], open along what it does not depend on."""
@@ -378,7 +360,7 @@ class _Lowering:
         tables = np.where(holds, own, np.int32(ZERO)).reshape(len(holds), -1)
         if hole is None:
             return self._step(name, [node], node.axes, node.shape, tables)
-        return self._open_step(hole, node, node.axes, node.shape, tables, 0)
+        return self._open_step(hole, node, node.axes, node.shape, tables)
 
     def _spread(self, name: str, node: Node, axes: Iterable[str]) -> Node:
         """The value with at least these axes."""
@@ -440,47 +422,24 @@ class _Lowering:
         axes: tuple[str, ...],
         shape: Shape,
         tables: Ints,
-        length: int = -1,
+        unequal: bool = False,
     ) -> Node:
-        """A gather that a hole decides; `length` ≥ its size says that no two tables are equal."""
-        hole, _, shift = name.partition(".")
-        found = self.candidates[hole]
+        """A gather that a hole decides; `unequal` says that no two tables are equal."""
+        found = self.candidates[name]
         tables = np.ascontiguousarray(tables, np.int32)
-        unequal = length >= found.hole.size
         kept = np.arange(len(tables)) if unequal else distinct(tables)[0]
-        self._remember(hole, kept, bool(shift))
         rows = tables if len(kept) == len(tables) else tables[kept]
-
-        def text(choice: int) -> str:
-            if shift:
-                return f"c = {choice}"
-            at = int(kept[choice])
-            return show(found.expression(at if found.factors is None else int(which[at, 0])))
-
-        which = self.which[hole].reshape(-1, 1) if found.factors is None else found.factors.which
         opened = GatherSet(
             function=found.hole.kind,
             options=(),
             arg_shapes=(node.shape,),
             out_shape=shape,
             tables=rows,
-            describe=text,
+            describe=lambda choice: show(found.expression(int(kept[choice]))),
             expression=lambda choice: table_expression(rows[choice], (node.shape,), shape),
         )
+        self.position[name], self.which[name] = len(self.steps), kept
         return self._apply(name, [node], axes, opened, None)
-
-    def _remember(self, hole: str, kept: Ints, shift: bool) -> None:
-        """Which candidates the choices of this step mean, together with the hole's other step."""
-        factors, here = self.candidates[hole].factors, len(self.steps)
-        before = self.positions.get(hole, ())
-        if factors is None:
-            self.positions[hole], self.which[hole] = (here,), kept
-        elif shift:
-            self.positions[hole] = (*before, here)
-            self.which.setdefault(hole, factors.which)
-        else:
-            self.positions[hole] = (here, *before)
-            self.which[hole] = factors.which[kept]
 
     def _apply(
         self,

@@ -18,7 +18,15 @@ from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecide
 from warploom.sketch.simt import fewest
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.lower import Lowered, lower
-from warploom.sketch.simt.space import SPACES, Candidates, Rows, candidates, lifted, natural, reduced
+from warploom.sketch.simt.space import (
+    SPACES,
+    Candidates,
+    Rows,
+    candidates,
+    lifted,
+    natural,
+    reduced,
+)
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.ir import Program
@@ -225,13 +233,19 @@ def filled(
         for each in fills
     )
     return Filled(
-        lowered.traced, space, lowered.live, exprs, verdict, (cost, len(used)), optimal, seconds, rows
+        lowered.traced,
+        space,
+        lowered.live,
+        exprs,
+        verdict,
+        (cost, len(used)),
+        optimal,
+        seconds,
+        rows,
     )
 
 
-def reinstantiate(
-    small: Filled, large: Traced, *, budget: Budget | None = None
-) -> Outcome[Filled]:
+def reinstantiate(small: Filled, large: Traced, *, budget: Budget | None = None) -> Outcome[Filled]:
     """The same fill at another size, proved there.
 
     A constant of a fill may mean itself or its distance to a size: every reading is offered to the
@@ -254,7 +268,9 @@ def reinstantiate(
             fills = best_fills(lowered, result)
         if fills:
             seconds = time.monotonic() - started
-            return Found(filled(lowered, fills, small.space, small.optimal, seconds), complete=False)
+            return Found(
+                filled(lowered, fills, small.space, small.optimal, seconds), complete=False
+            )
     return Undecided(Reason.COUNTERPART)
 
 
@@ -277,5 +293,3 @@ def _check_same(small: Traced, large: Traced) -> None:
             f"'{small.name}' and '{large.name}' are not one sketch at two sizes",
             advice="record both from one sketch function",
         )
-
-

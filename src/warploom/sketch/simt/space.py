@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,7 +32,6 @@ SPACES = (1, 2, 3)
 _OPERATORS: tuple[BinaryOp, ...] = ("<", ">=", ">", "<=", "==", "!=")
 _TRUE, _FALSE = 6, 7
 _MOST_BYTES = 1 << 30
-_FACTOR_FROM = 1 << 10  # candidates from which a set is worth taking apart
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,8 +41,6 @@ class Candidates:
     hole: Hole
     rows: Rows
     values: Values
-    # A large set of swizzles as a product: see `Factors`.
-    factors: Factors | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -51,14 +48,6 @@ class Candidates:
     def expression(self, choice: int) -> Expr:
         """The function over the hole's variables, as short as we can write it."""
         return expression(self.hole, self.rows[choice])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Factors:
-    """Every candidate is a base function, then a rotation by c: `which[base, c]` says which one."""
-
-    values: Values  # of the base functions
-    which: npt.NDArray[np.intp]
 
 
 def candidates(hole: Hole, space: int) -> Candidates:
@@ -71,25 +60,7 @@ def candidates(hole: Hole, space: int) -> Candidates:
         rows = _condition_rows(hole, constants=space > 1)
         if hole.kind == "partition":
             rows = _partition_rows(hole, rows)
-    found = reduced(hole, rows)
-    if hole.kind == "swizzle" and space < 3 and len(found) > _FACTOR_FROM:
-        return replace(found, factors=_factors(found))
-    return found
-
-
-def _factors(found: Candidates) -> Factors | None:
-    """Takes the constant c out of functions `(… + c) mod size`."""
-    base = np.flatnonzero(found.values[:, 0] == 0)
-    values = found.values[base]
-    if len(base) * found.hole.size != len(found):
-        return None
-    which = np.empty((len(base), found.hole.size), np.intp)
-    # Rows with the same cf and cr are one base function, rotated.
-    keys = found.rows[:, 3] * found.hole.size + found.rows[:, 4]
-    owner = np.empty(found.hole.size**2, np.intp)
-    owner[keys[base]] = np.arange(len(base))
-    which[owner[keys], found.rows[:, 6]] = np.arange(len(found))
-    return Factors(values, which)
+    return reduced(hole, rows)
 
 
 def reduced(hole: Hole, rows: Rows) -> Candidates:
@@ -164,7 +135,7 @@ def _swizzle_rows(hole: Hole, grouped: bool) -> Rows:
     size, second = hole.size, _second(hole)
     slow = [d for d in _divisors(second) if 1 < d < second] if grouped else []
     blocks = []
-    for group in (_divisors(size) if grouped else [size]):
+    for group in _divisors(size) if grouped else [size]:
         for dr in (second, *slow):
             factors = np.arange(group)
             rates = factors if second > 1 else factors[:1]
@@ -253,7 +224,9 @@ def _swizzle_lifts(small: Hole, row: Rows, large: Hole) -> Rows:
     for wide in {group, group * large.size // small.size}:
         if wide < 1 or large.size % wide:
             continue
-        for fan, rate, shift in itertools.product(*(_readings(v, group, wide) for v in (cf, cr, c))):
+        for fan, rate, shift in itertools.product(
+            *(_readings(v, group, wide) for v in (cf, cr, c))
+        ):
             new = fan % wide
             common = math.gcd(new, wide)
             fine = wide // common if df < group else wide

@@ -60,7 +60,9 @@ def goal_of(
     result = specification(*arrays, **sizes)
     parts = (result,) if len(outputs) == 1 else tuple(result)
     if len(parts) != len(outputs):
-        raise CheckError(f"the specification returns {len(parts)} arrays for {len(outputs)} outputs")
+        raise CheckError(
+            f"the specification returns {len(parts)} arrays for {len(outputs)} outputs"
+        )
     values = []
     for part, array in zip(parts, outputs, strict=True):
         shape, terms = terms_of(np.asarray(part, object))

@@ -134,7 +134,9 @@ class ArrayHandle:
         self.owner.write(self, _tuple(index), value)
 
     def __iter__(self) -> Iterator[Value]:
-        raise CheckError(f"'{self.array.name}' is read by index", advice="use k.loop and a subscript")
+        raise CheckError(
+            f"'{self.array.name}' is read by index", advice="use k.loop and a subscript"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -397,7 +399,9 @@ class Tracer:
         acc = handle.accumulator
         self._check_owner(handle.owner)
         if tuple(self._loops) != acc.loops:
-            raise CheckError(f"'{acc.name}' is finished in the loop it was made in, after the others")
+            raise CheckError(
+                f"'{acc.name}' is finished in the loop it was made in, after the others"
+            )
         if not any(isinstance(s, Accumulate) and s.accumulator == acc.name for s in self._all()):
             raise CheckError(f"nothing was added to '{acc.name}'")
         self._done.add(acc.name)
@@ -466,11 +470,11 @@ class Tracer:
 
     # -- the end -----------------------------------------------------------------------------------
 
-    def finish(
-        self, doc: str, sizes: dict[str, int], specification: Callable[..., Any]
-    ) -> Traced:
+    def finish(self, doc: str, sizes: dict[str, int], specification: Callable[..., Any]) -> Traced:
         if self._broken or len(self._open) != 1:
-            raise CheckError("a loop of the sketch was left early", advice="no break or return in it")
+            raise CheckError(
+                "a loop of the sketch was left early", advice="no break or return in it"
+            )
         self._closed = True
         outputs = [a for a in self._arrays.values() if a.space == "output"]
         if not outputs:
@@ -560,7 +564,9 @@ class Tracer:
     def _expr(self, index: Index | bool) -> Expr:
         """An index of this sketch: its variables are in scope, its holes not used before."""
         if not isinstance(index, (Expr, int, np.integer)):
-            raise CheckError(f"an index is an integer, a lane, a loop counter or a hole, not {_kind(index)}")
+            raise CheckError(
+                f"an index is an integer, a lane, a loop counter or a hole, not {_kind(index)}"
+            )
         expr = lift(index)
         for name in holes_in(expr):
             if name not in self._holes:
@@ -620,7 +626,9 @@ class _Tile:
         self.lanes = tracer._lanes
         axes = len(self.lanes)
         if len(shape) != axes:
-            raise CheckError(f"a warp of {axes} axes copies arrays of {axes} axes, not {len(shape)}")
+            raise CheckError(
+                f"a warp of {axes} axes copies arrays of {axes} axes, not {len(shape)}"
+            )
         self.rounds = _per_axis(rounds, axes)
         self.strides = _per_axis(stride, axes)
         self.offsets = _per_axis(offset, axes)
