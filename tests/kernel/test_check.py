@@ -241,3 +241,14 @@ def test_builder_misuse() -> None:
     v = start().register("v", i32)
     with pytest.raises(CheckError, match=r"1.5 is no i32"):
         v + 1.5
+
+
+def test_a_constant_index_that_leaves_its_array_late_in_a_loop_that_stays_a_loop() -> None:
+    k = Builder("late", block=32)
+    w, y = k.constant("w", f32, 3), k.array("y", f32, 32)
+    total = k.register("total", f32, 0)
+    with k.loop("i", 4, unroll=False) as i:
+        k.set(total, total + w[i])
+    y[k.thread] = total
+    with pytest.raises(CheckError, match=r"'w' has 3 elements"):
+        k.done()

@@ -133,15 +133,30 @@ def _count_step(walk_: _Walk) -> None:
 
 def _follow_loop(stmt: For, state: _State, ready: set[Place], walk_: _Walk) -> None:
     inner = state.unrolled | {stmt.var} if stmt.unroll else state.unrolled
-    # Registers are indexed by unrolled loops alone, and what one iteration sets stays set: unless
-    # memory of known size is indexed, all iterations of another loop break what the first does.
-    repeats = stmt.unroll or any(
-        each.array in walk_.sizes for each in walk(stmt.body) if isinstance(each, Load | Store)
-    )
-    for count in stmt.counts if repeats else stmt.counts[:1]:
+    for count in stmt.counts if stmt.unroll or _matters(stmt, walk_) else stmt.counts[:1]:
         _count_step(walk_)
         step = replace(state, counts={**state.counts, stmt.var: count}, unrolled=inner)
         _follow(stmt.body, step, ready, walk_)
+
+
+def _matters(stmt: For, walk_: _Walk) -> bool:
+    """Whether later iterations of a loop that stays a loop may break what the first does not.
+
+    Registers are indexed by unrolled loops alone, and what one iteration sets stays set; but an
+    index of shared memory or of a constant array may run out of bounds later.
+    """
+    inside = tuple(walk(stmt.body))
+    moving = {stmt.var} | {each.name for each in inside if isinstance(each, Let)}
+    if any(each.array in walk_.sizes for each in inside if isinstance(each, Load | Store)):
+        return True
+    reads = (part for each in inside for value in values_of(each) for part in walk_value(value))
+    return any(
+        each.name not in walk_.registers
+        and each.index is not None
+        and variables(each.index) & moving
+        for each in reads
+        if isinstance(each, Cell)
+    )
 
 
 def _follow_branches(stmt: If, state: _State, ready: set[Place], walk_: _Walk) -> None:

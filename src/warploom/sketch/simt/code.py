@@ -95,7 +95,7 @@ class _Emitter:
         fill = [f"{name} = {show(expr)}" for name, expr in self.filled.fill.items()]
         return "\n".join([self.traced.doc, *fill, f"verdict: {self.filled.verification}"])
 
-    # -- parameters and tiles ----------------------------------------------------------------------
+    # -- parameters and tiles
 
     def _parameters(self) -> None:
         outer = [a for a in self.traced.arrays.values() if a.space in ("input", "output")]
@@ -134,7 +134,7 @@ class _Emitter:
                     name, simplify(self.out.lane // rest % length, {"lane": (0, lanes - 1)})
                 )
 
-    # -- statements ----------------------------------------------------------------------------------
+    # -- statements
 
     def _body(self, body: tuple[Stmt, ...], loops: tuple[str, ...]) -> None:
         for acc in self.traced.accumulators.values():
@@ -221,7 +221,7 @@ class _Emitter:
             value = Operation(acc.inner, (value, item))  # type: ignore[arg-type]
         return Operation(acc.outer, (total, value))  # type: ignore[arg-type]
 
-    # -- places --------------------------------------------------------------------------------------
+    # -- places
 
     def _register(self, name: str) -> Cell:
         self.values[name] = self.out.register(name, self.dtype)

@@ -158,11 +158,11 @@ def _shapes(traced: Traced) -> dict[str, object]:
     return {item: shape(item) for item in sorted(items)}
 
 
-# -- one accumulator alone -----------------------------------------------------------------------------
+# -- one accumulator alone
 
 
 def parts_of(program: Program, traced: Traced) -> dict[str, Program]:
-    """For each accumulator that the last step reads directly: the program that computes it alone."""
+    """For each accumulator that the last step reads: the program that computes it alone."""
     last = program.steps[-1]
     if not isinstance(last, Apply) or last.fold is not None or last.gathers.is_hole:
         return {}

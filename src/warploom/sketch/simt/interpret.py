@@ -97,7 +97,7 @@ class _Machine:
 
     def _at(self, expr: Expr, lane: Lane, counters: Mapping[str, int]) -> int:
         names = (name for name, _ in self.traced.lanes)
-        env = dict(zip(names, lane, strict=True)) | counters
+        env = {**dict(zip(names, lane, strict=True)), **counters}
         return int(evaluate(substitute(expr, self.fill), env))
 
     def _cell(

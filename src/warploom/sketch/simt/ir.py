@@ -1,8 +1,8 @@
 """What a SIMT sketch is: one warp's work on one tile, as statements over named lane values.
 
 A traced sketch has arrays (global tiles, shared, constant, registers of each lane), statements that
-move values between them, accumulators, and holes. Where a statement says *where* it uses an index
-expression over lanes and loop counters; a hole stands in such an expression as the variable `?name`.
+move values between them, accumulators, and holes. A statement says *where* by index expressions
+over lanes and loop counters, in which a hole stands as the variable `?name`.
 `interpret.py` says what it means, `lower.py` turns it into the term language.
 """
 
@@ -50,8 +50,8 @@ class Accumulator:
 class Hole:
     """What is left out: an index (swizzle, partition) or a condition over some variables.
 
-    `variables` and their `extents` go together; for a swizzle the first is the index and the second,
-    if there is one, the secondary index. `size` is the number of values (2 for a condition), and
+    `variables` and `extents` go together; for a swizzle the first is the index and the second, if
+    there is one, the secondary index. `size` is the number of values (2 for a condition), and
     `constants` are the sizes that conditions may compare with.
     """
 

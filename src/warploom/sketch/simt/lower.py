@@ -1,4 +1,4 @@
-"""From a traced SIMT sketch to the term language: every value an array over lanes and loop counters.
+"""From a traced SIMT sketch to the term language: values become arrays over lanes and loops.
 
 A value computed in a loop becomes one array with an axis for the loop, so a hole in a loop is one
 gather on all iterations at once. `Lowered` keeps which step belongs to which hole of the sketch.
@@ -130,7 +130,7 @@ class _Lowering:
             self.arrays[array.name] = self._literal(array.name, array.shape, terms)
             start += count
 
-    # -- statements ------------------------------------------------------------------------------
+    # -- statements
 
     def run(self, body: tuple[Stmt, ...], loops: tuple[str, ...]) -> None:
         for stmt in body:
@@ -185,7 +185,7 @@ class _Lowering:
             result = self._fold(f"{acc.name}.final", [result, marked], scope, scope, "fold")
         return result
 
-    # -- arrays ----------------------------------------------------------------------------------
+    # -- arrays
 
     def _array(self, name: str) -> Node:
         if name in self.stores:
@@ -195,7 +195,7 @@ class _Lowering:
     def _write(
         self, name: str, index: tuple[Expr, ...], value: Node, loops: tuple[str, ...]
     ) -> None:
-        """`array[index] = value` in all lanes and iterations at once: a gather the other way round."""
+        """`array[index] = value` in all lanes and iterations: a gather the other way round."""
         array = self.traced.arrays[name]
         own = self.lanes if array.space == "register" else ()
         shape = tuple(self.extents[a] for a in own) + array.shape
@@ -218,7 +218,7 @@ class _Lowering:
     ) -> tuple[Node, tuple[str, ...]]:
         """The values laid out by where the hole sends them, on an axis that replaces its first one.
 
-        out[… h(i, k) …] = v[i, k]   →   t[u, k] = the v[i, k] with h(i, k) = u;  out[… u …] = t[u, k]
+        out[… h(i, k) …] = v[i, k]  →  t[u, k] = the v[i, k] with h(i, k) = u;  out[… u …] = t[u, k]
         """
         hole = self.traced.holes[names[0]]
         first, sent = hole.variables[0], f"@{hole.name}"
@@ -271,7 +271,7 @@ class _Lowering:
             node = nodes[0]
             self._step("out", [node], node.axes, node.shape, np.arange(size(node.shape)))
 
-    # -- gathers ---------------------------------------------------------------------------------
+    # -- gathers
 
     def _gather(self, name: str, node: Node, coordinates: Sequence[Expr]) -> Node:
         """The value at these coordinates: known ones in one step, then steps for each hole."""
@@ -393,7 +393,7 @@ class _Lowering:
         width = table.shape[1]
         return self._step(name, nodes, kept, (*shape, width), table, operator)
 
-    # -- steps -----------------------------------------------------------------------------------
+    # -- steps
 
     def _literal(self, name: str, shape: Shape, terms: tuple[Any, ...]) -> Node:
         self.steps.append(Literal(self._name(name), shape, terms))
@@ -461,7 +461,7 @@ class _Lowering:
         taken = {step.name for step in self.steps}
         return name if name not in taken else f"{name}.{len(self.steps)}"
 
-    # -- arithmetic ------------------------------------------------------------------------------
+    # -- arithmetic
 
     def _ordered(self, axes: Iterable[str]) -> tuple[str, ...]:
         """Lanes first, then loops from the outside in, then what is left of arrays."""

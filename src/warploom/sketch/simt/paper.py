@@ -15,7 +15,7 @@ from warploom.sketch.simt.spec import finalized
 from warploom.sketch.simt.trace import ArrayHandle, Tracer, Value, sketch
 from warploom.sketch.term.spec import product, total
 
-# -- stencils --------------------------------------------------------------------------------------
+# -- stencils
 
 
 def _tap(k: Tracer, r: ArrayHandle, lane: Expr, i: Expr, lanes: int) -> Value:
@@ -91,7 +91,7 @@ def _convolution_2d(x: Any, w: Any, rows: int, warp: int, taps: int) -> Any:
     return [[window(i, j) for j in range(warp)] for i in range(rows)]
 
 
-# -- polynomial multiplication ----------------------------------------------------------------------
+# -- polynomial multiplication
 
 
 def _product_of(a: Any, b: Any) -> Any:
@@ -193,12 +193,12 @@ for _each in (
     _each.specification(_multiplied)
 
 
-# -- arrays of structures ----------------------------------------------------------------------------
+# -- arrays of structures
 
 
 @sketch
 def aos_sum(k: Tracer, warp: int = 32, s: int = 3) -> None:
-    """The sum of each structure of s elements; a coalesced load, then a column and a row shuffle."""
+    """The sum of each structure of s elements: a coalesced load, a column and a row shuffle."""
     lane = k.warp(warp)
     x, y = k.input("x", warp * s), k.output("y", warp)
     r = k.load(x, rounds=s)

@@ -1,6 +1,6 @@
 """Fills a SIMT sketch: the paper's spaces in order, the fewest accumulate statements, a proof.
 
-`solve` searches at one size; `reinstantiate` takes what it found to another size and proves it there.
+`solve` searches at one size; `reinstantiate` takes what it found to another and proves it there.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import itertools
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-
 
 from warploom.errors import CheckError
 from warploom.index.ir import Expr, Select, constants, operations, walk
@@ -39,7 +38,7 @@ _KEPT = 64  # fills that are kept besides the best, for other sizes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Filled:
-    """A sketch with its holes filled: `fill` by name, `live` the accumulate statements that stay."""
+    """A sketch with its holes filled; `live` are the accumulate statements that stay."""
 
     traced: Traced
     space: int

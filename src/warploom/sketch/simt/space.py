@@ -1,7 +1,7 @@
 """What may fill a hole of a SIMT sketch, in the three spaces of the Swizzle Inventor paper.
 
-    swizzle    group·⌊i/group⌋ + (cf·j + (⌊j/df⌋ + cr·k + ⌊k/dr⌋ + c) [mod group/df if wrap]) mod group,
-               where j = i mod group. Spaces 1 and 2: no group, no wrap, ⌊j/df⌋ = ⌊k/dr⌋ = 0.
+    swizzle    g·⌊i/g⌋ + (cf·j + (⌊j/df⌋ + cr·k + ⌊k/dr⌋ + c) [mod g/df if wrap]) mod g, where
+               j = i mod g. Spaces 1 and 2: one group, no wrap, no ⌊j/df⌋, no ⌊k/dr⌋.
     condition  true, false, or x ⋈ c ± y. Space 1: c = 0; else also ±1 and ± the hole's constants.
     partition  part 0 if a condition holds, else part 1 if another does, …, else the last part
 
@@ -120,7 +120,7 @@ def reduced_rows(hole: Hole, rows: Rows) -> npt.NDArray[np.intp]:
     return distinct(_masks(hole, rows))[0]
 
 
-# -- swizzles: columns group, df, wrap, cf, cr, dr, c ------------------------------------------------
+# -- swizzles: columns group, df, wrap, cf, cr, dr, c
 
 
 def _second(hole: Hole) -> int:
@@ -162,7 +162,11 @@ def _swizzle_cost(rows: Rows, size: int, second: int) -> npt.NDArray[np.int64]:
     group, df, wrap, cf, cr, dr, c = rows.T
     near = np.minimum(rows[:, 3:5], group[:, None] - rows[:, 3:5])
     cost = 40 * ((group < size) + (df < group) + wrap + (dr < second))
-    cost = cost + 10 * ((cf != 0) * 1 + (cr != 0) + (c != 0)) + 10 * (near > 1).sum(axis=1)
+    cost = (
+        cost
+        + 10 * ((cf != 0).astype(np.int64) + (cr != 0) + (c != 0))
+        + 10 * (near > 1).sum(axis=1)
+    )
     return cost + near.sum(axis=1) + np.minimum(c, group - c)  # type: ignore[no-any-return]
 
 
@@ -199,14 +203,14 @@ def _swizzle_expression(hole: Hole, row: Rows) -> Expr:
     k: Expr = Var(hole.variables[1]) if len(hole.variables) > 1 else Const(0)
     inner = i % group if group < hole.extents[0] else i
     turns = group // df if wrap else group
-    turn = _near(cr, turns) * k + _near(c, turns)
+    turn = _plain(cr, turns) * k + _plain(c, turns)
     if dr < _second(hole):
         turn = turn + k // dr
     if df < group:
         turn = turn + inner // df
     if wrap:
         turn = turn % turns
-    body = (_near(cf, group) * inner + turn) % group
+    body = (_plain(cf, group) * inner + turn) % group
     return body if group >= hole.extents[0] else body + i // group * group
 
 
@@ -216,11 +220,16 @@ def _near(factor: int, modulus: int) -> int:
     return factor - modulus if 2 * factor > modulus else factor
 
 
+def _plain(factor: int, modulus: int) -> int:
+    """The residue that is cheapest to compute with: modulo a power of two a negative one is free."""
+    return _near(factor, modulus) if modulus & (modulus - 1) == 0 else factor % modulus
+
+
 def _swizzle_lifts(small: Hole, row: Rows, large: Hole) -> Rows:
     """Constants keep their distance from zero or from the group; groups their size or share."""
     group, df, wrap, cf, cr, dr, c = (int(n) for n in row)
     m, n = _second(small), _second(large)
-    rows = []
+    rows = set()
     for wide in {group, group * large.size // small.size}:
         if wide < 1 or large.size % wide:
             continue
@@ -232,8 +241,8 @@ def _swizzle_lifts(small: Hole, row: Rows, large: Hole) -> Rows:
             fine = wide // common if df < group else wide
             turns = wide // fine if wrap else wide
             for slow in {n} if dr == m else {d for d in (dr, dr * n // m) if 1 <= d < n}:
-                rows.append((wide, fine, wrap, new, rate % turns, slow, shift % turns))
-    return np.array(sorted(set(rows)), np.int64)
+                rows.add((wide, fine, wrap, new, rate % turns, slow, shift % turns))
+    return np.array(sorted(rows), np.int64)
 
 
 def _readings(value: int, group: int, wide: int) -> set[int]:
@@ -262,7 +271,7 @@ def natural(small: Hole, row: Rows, large: Hole, *, share: bool) -> Rows:
     return np.array([wide, fine, wrap, fan % wide, rate % turns, slow, shift % turns], np.int64)
 
 
-# -- conditions: columns operator, left, right, sign, constant ---------------------------------------
+# -- conditions: columns operator, left, right, sign, constant
 
 
 def _constants(hole: Hole) -> list[int]:

@@ -1,8 +1,8 @@
 """What a SIMT sketch must compute: a plain function of symbols comes in, a goal comes out.
 
 `total` of a specification stands for the outer operator of an accumulator and `product` for the
-inner one, whatever they are in the kernel: both are multisets. An accumulator that starts at another
-value than its neutral element, or is finalised, is told apart by `started` and `finalized`.
+inner one, whatever they are in the kernel: both are multisets. An accumulator that starts elsewhere
+than at its neutral element, or is finalised, is told apart by `started` and `finalized`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from warploom.errors import CheckError
 from warploom.sketch.simt.ir import Array
-from warploom.sketch.term.ir import Goal, Symbol, size
+from warploom.sketch.term.ir import Goal, Symbol, Term, size
 from warploom.sketch.term.limits import show_shape
 from warploom.sketch.term.spec import Sym, fold, symbols, terms_of, total
 
@@ -63,7 +63,7 @@ def goal_of(
         raise CheckError(
             f"the specification returns {len(parts)} arrays for {len(outputs)} outputs"
         )
-    values = []
+    values: list[Term] = []
     for part, array in zip(parts, outputs, strict=True):
         shape, terms = terms_of(np.asarray(part, object))
         if shape != array.shape:

@@ -24,12 +24,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from warploom.errors import CheckError
-from warploom.index.ir import Const, Expr, Var, lift, variables
+from warploom.index.ir import Expr, Var, lift, variables
 from warploom.sketch.simt.ir import (
     NEUTRAL,
     OPERATORS,
@@ -51,11 +51,9 @@ from warploom.sketch.simt.ir import (
     holes_in,
 )
 from warploom.sketch.simt.spec import goal_of
+from warploom.sketch.simt.tile import Index, LaneShuffle, Tile, as_tuple, per_axis
 from warploom.sketch.term.ir import Shape
 from warploom.sketch.term.limits import check_shape
-
-Index: TypeAlias = Expr | int
-LaneShuffle: TypeAlias = Callable[..., Index]
 
 
 def sketch(function: Callable[..., None]) -> SketchFunction:
@@ -128,10 +126,10 @@ class ArrayHandle:
         return self.array.shape
 
     def __getitem__(self, index: Index | tuple[Index, ...]) -> Value:
-        return self.owner.read(self, _tuple(index))
+        return self.owner.read(self, as_tuple(index))
 
     def __setitem__(self, index: Index | tuple[Index, ...], value: Value) -> None:
-        self.owner.write(self, _tuple(index), value)
+        self.owner.write(self, as_tuple(index), value)
 
     def __iter__(self) -> Iterator[Value]:
         raise CheckError(
@@ -168,11 +166,12 @@ class Tracer:
         self._open: list[list[Stmt]] = [[]]
         self._loops: list[str] = []
         self._written: set[str] = set()  # arrays written in the loop that is open
+        self._seen: set[str] = set()  # arrays read in it
         self._filled: set[str] = set()  # arrays with any contents
         self._values = 0
         self._closed = self._broken = False
 
-    # -- lanes, arrays, loops ----------------------------------------------------------------------
+    # -- lanes, arrays, loops
 
     def warp(self, *sizes: int) -> Any:
         """The lanes: one index for each axis of the warp, slowest first."""
@@ -230,8 +229,9 @@ class Tracer:
         self._open[-1].append(Loop(var, count, tuple(body)))
         if not self._loops:
             self._written.clear()
+            self._seen.clear()
 
-    # -- holes -------------------------------------------------------------------------------------
+    # -- holes
 
     def swizzle(
         self, index: Expr, size: int, second: Expr | None = None, name: str | None = None
@@ -284,7 +284,7 @@ class Tracer:
         self._holes[hole_name] = hole
         return hole.var
 
-    # -- moving values -------------------------------------------------------------------------------
+    # -- moving values
 
     def read(self, handle: ArrayHandle, index: tuple[Index, ...]) -> Value:
         array = self._array(handle)
@@ -298,6 +298,8 @@ class Tracer:
                 f"'{array.name}' is read in the loop that writes it",
                 advice="end the loop first, then read in another",
             )
+        if self._loops:
+            self._seen.add(array.name)
         target = self._value()
         self._add(Read(target.name, array.name, where))
         return target
@@ -317,6 +319,11 @@ class Tracer:
                 )
         if array.name in self._written and array.space != "output":
             raise CheckError(f"'{array.name}' is written twice in one loop")
+        if array.name in self._seen:
+            raise CheckError(
+                f"'{array.name}' is written in the loop that reads it",
+                advice="write to another array, and go on with that",
+            )
         if self._loops:
             self._written.add(array.name)
         self._filled.add(array.name)
@@ -325,7 +332,7 @@ class Tracer:
     def shuffle(self, value: Value, lane: Index | tuple[Index, ...]) -> Value:
         """What another lane holds in `value`."""
         self._check_value(value)
-        lanes = tuple(map(self._expr, _tuple(lane)))
+        lanes = tuple(map(self._expr, as_tuple(lane)))
         if len(lanes) != len(self._lanes):
             raise CheckError(f"a lane of this warp has {len(self._lanes)} coordinates")
         target = self._value()
@@ -344,7 +351,7 @@ class Tracer:
     def barrier(self) -> None:
         self._add(Sync())
 
-    # -- accumulators --------------------------------------------------------------------------------
+    # -- accumulators
 
     def accumulator(
         self,
@@ -409,7 +416,7 @@ class Tracer:
         self._add(Finish(target.name, acc.name))
         return target
 
-    # -- load and store utilities -----------------------------------------------------------------
+    # -- load and store utilities
 
     def load(
         self,
@@ -424,7 +431,7 @@ class Tracer:
         `shuffle(lane…, round…)` says which lane's elements a lane takes instead of its own. Along
         each axis, element `offset + (round·W + lane)·stride + s` goes to register round·stride + s.
         """
-        axes = _Tile(self, source.shape, rounds, stride, offset)
+        axes = self._tile(source.shape, rounds, stride, offset)
         result = self.registers(axes.register_shape)
         for place, register in axes.walk(shuffle):
             result[register] = source[place]
@@ -439,9 +446,9 @@ class Tracer:
         shuffle: LaneShuffle | None = None,
     ) -> None:
         """The warp copies registers to a tile; as in `load`."""
-        strides = _per_axis(stride, len(self._lanes))
+        strides = per_axis(stride, len(self._lanes))
         rounds = tuple(-(-n // s) for n, s in zip(registers.shape, strides, strict=True))
-        axes = _Tile(self, target.shape, rounds, stride, offset)
+        axes = self._tile(target.shape, rounds, stride, offset)
         for place, register in axes.walk(shuffle):
             target[place] = registers[register]
 
@@ -454,12 +461,12 @@ class Tracer:
         offset: int | Shape = 0,
         shuffle: LaneShuffle | None = None,
     ) -> None:
-        """Between global and shared memory: element `offset + e` of the source goes to e, or, if the
-        target is global, e of the source to `offset + e`; a barrier follows."""
+        """Between global and shared memory: element `offset + e` of the source goes to e, or, if
+        the target is global, e of the source to `offset + e`; a barrier follows."""
         outwards = target.array.space == "output"
         shape = source.shape if outwards else target.shape
-        axes = _Tile(self, shape, rounds, stride, 0)
-        shift = _per_axis(offset, len(self._lanes))
+        axes = self._tile(shape, rounds, stride, 0)
+        shift = per_axis(offset, len(self._lanes))
         for place, _ in axes.walk(shuffle):
             moved = tuple(p + o if o else p for p, o in zip(place, shift, strict=True))
             if outwards:
@@ -468,7 +475,14 @@ class Tracer:
                 target[place] = source[moved]
         self.barrier()
 
-    # -- the end -----------------------------------------------------------------------------------
+    def _tile(
+        self, shape: Shape, rounds: int | Shape, stride: int | Shape, offset: int | Shape
+    ) -> Tile:
+        self._check_open()
+        self._require_warp()
+        return Tile(self._lanes, self.loop, shape, rounds, stride, offset)
+
+    # -- the end
 
     def finish(self, doc: str, sizes: dict[str, int], specification: Callable[..., Any]) -> Traced:
         if self._broken or len(self._open) != 1:
@@ -499,7 +513,7 @@ class Tracer:
             goal,
         )
 
-    # -- inside ------------------------------------------------------------------------------------
+    # -- inside
 
     def _scope(self) -> set[str]:
         return {*dict(self._lanes), *self._loops}
@@ -542,7 +556,7 @@ class Tracer:
             raise CheckError(f"the shape of '{name}' is made of constants, not {sizes!r:.60}")
         sizes = tuple(map(int, sizes))
         check_shape(sizes)
-        steps = sizes if step is None else _per_axis(step, len(sizes))
+        steps = sizes if step is None else per_axis(step, len(sizes))
         if len(steps) != len(sizes):
             raise CheckError(f"'{name}' needs a step for each of its {len(sizes)} axes")
         array = Array(name, space, sizes, steps if space in ("input", "output") else ())
@@ -607,110 +621,6 @@ class Tracer:
                 f"hole '{min(again)}' is used in two places", advice="make a hole for each"
             )
         self._used_holes |= from_here
-
-
-class _Tile:
-    """A box of an array, shared out over the lanes in rounds of `stride` elements, axis by axis."""
-
-    def __init__(
-        self,
-        tracer: Tracer,
-        shape: Shape,
-        rounds: int | Shape,
-        stride: int | Shape,
-        offset: int | Shape,
-    ) -> None:
-        tracer._check_open()
-        tracer._require_warp()
-        self.tracer = tracer
-        self.lanes = tracer._lanes
-        axes = len(self.lanes)
-        if len(shape) != axes:
-            raise CheckError(
-                f"a warp of {axes} axes copies arrays of {axes} axes, not {len(shape)}"
-            )
-        self.rounds = _per_axis(rounds, axes)
-        self.strides = _per_axis(stride, axes)
-        self.offsets = _per_axis(offset, axes)
-        for count, step, (_, lanes), length, start in zip(
-            self.rounds, self.strides, self.lanes, shape, self.offsets, strict=True
-        ):
-            if count < 1 or step < 1 or start < 0:
-                raise CheckError("rounds and strides are at least 1, offsets at least 0")
-            if start + (count - 1) * step * lanes >= length:
-                raise CheckError(
-                    f"{count} rounds of {lanes} lanes and stride {step} go beyond {length} elements",
-                    advice="the last round must begin inside the array",
-                )
-
-    @property
-    def register_shape(self) -> Shape:
-        return tuple(r * s for r, s in zip(self.rounds, self.strides, strict=True))
-
-    def walk(
-        self, shuffle: LaneShuffle | None
-    ) -> Iterator[tuple[tuple[Expr, ...], tuple[Expr, ...]]]:
-        """The loops over rounds and strides, with the place in memory and the register."""
-        yield from self._axis(shuffle, [], [])
-
-    def _axis(
-        self, shuffle: LaneShuffle | None, counters: list[Expr], within: list[Expr]
-    ) -> Iterator[tuple[tuple[Expr, ...], tuple[Expr, ...]]]:
-        axes, done = len(self.lanes), len(counters)
-        if done < axes:
-            for i in self._count(self.rounds[done], "j"):
-                yield from self._axis(shuffle, [*counters, i], within)
-        elif len(within) < axes:
-            for s in self._count(self.strides[len(within)], "s"):
-                yield from self._axis(shuffle, counters, [*within, s])
-        else:
-            yield self._place(shuffle, counters, within), self._register(counters, within)
-
-    def _count(self, count: int, name: str) -> Iterator[Expr]:
-        if count == 1:
-            yield Const(0)
-        else:
-            yield from self.tracer.loop(count, name)
-
-    def _place(
-        self, shuffle: LaneShuffle | None, counters: list[Expr], within: list[Expr]
-    ) -> tuple[Expr, ...]:
-        lanes: tuple[Index, ...] = tuple(Var(name) for name, _ in self.lanes)
-        if shuffle is not None:
-            lanes = _tuple(shuffle(*lanes, *counters))
-        parts = zip(self.offsets, counters, self.lanes, lanes, self.strides, within, strict=True)
-        return tuple(
-            _sum(start, _times(_sum(_times(count, size), lift(lane)), stride), s)
-            for start, count, (_, size), lane, stride, s in parts
-        )
-
-    def _register(self, counters: list[Expr], within: list[Expr]) -> tuple[Expr, ...]:
-        parts = zip(counters, self.strides, within, strict=True)
-        return tuple(_sum(_times(count, stride), s) for count, stride, s in parts)
-
-
-def _sum(*parts: Expr | int) -> Expr:
-    kept = [lift(part) for part in parts if lift(part) != Const(0)]
-    result = kept[0] if kept else Const(0)
-    for part in kept[1:]:
-        result = result + part
-    return result
-
-
-def _times(expr: Expr, factor: int) -> Expr:
-    return expr if factor == 1 or expr == Const(0) else expr * factor
-
-
-def _tuple(index: Any) -> tuple[Any, ...]:
-    return index if isinstance(index, tuple) else (index,)
-
-
-def _per_axis(value: int | Shape, axes: int) -> Shape:
-    if isinstance(value, (int, np.integer)):
-        return (int(value),) * axes
-    if len(value) != axes:
-        raise CheckError(f"{axes} numbers are wanted, one for each axis, not {len(value)}")
-    return tuple(map(int, value))
 
 
 def _kind(value: object) -> str:

@@ -214,10 +214,9 @@ class Demands:
     def _whole_values(self, position: int, cover: Cover) -> Bits:
         """Needed terms that only a slot holding exactly them can contain."""
         possible = np.bitwise_or.reduce(self.bounds.possible[position][cover.slots], axis=0)
-        values = np.flatnonzero(self.domain.unpack(possible))
-        holders = self.domain.unpack(self.domain.contains[values]).sum(axis=0)
-        single = self.domain.bits_of(np.flatnonzero(holders == 1))
-        return cover.need & possible & single
+        folds = np.flatnonzero(self.domain.unpack(possible & self.domain.fold_bits))
+        inside = self.domain.contains[folds] & ~self.domain.singletons(folds.astype(np.int32))
+        return cover.need & possible & ~np.bitwise_or.reduce(inside, axis=0)
 
     # -- hits ----------------------------------------------------------------------------------
 
