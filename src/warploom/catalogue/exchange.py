@@ -11,13 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from warploom.catalogue.fill import LANE, REGISTER, Fill, Step
 from warploom.index.evaluate import evaluate
-from warploom.index.ir import Binary, Const, Expr, Var, lift, substitute, variables, walk
+from warploom.index.ir import (
+    Binary,
+    Const,
+    Expr,
+    Var,
+    fold_up,
+    lift,
+    rebuild,
+    substitute,
+    variables,
+    walk,
+)
 from warploom.index.laws import simplify
 from warploom.kernel.build import Builder
 from warploom.kernel.dtype import DType
@@ -58,12 +69,11 @@ class Tiles:
 class _Row(Row):
     """Registers of a larger array that are a row by themselves."""
 
-    tiles: Tiles | None = field(default=None, kw_only=False)
-    tile: Expr = Const(0)
-    word: Expr = Const(0)
+    tiles: Tiles
+    tile: Expr
+    word: Expr
 
     def __getitem__(self, index: Expr | int) -> Cell:
-        assert self.tiles is not None
         return self.tiles.at(self.tile, index, self.word)
 
 
@@ -190,16 +200,7 @@ def _positive(amount: Expr, registers: int) -> Expr:
 
 def _replaced(index: Expr, part: Expr) -> Expr:
     """The index with one part taken for a variable."""
-    from_leaves: dict[Expr, Expr] = {}
-    for each in walk(index):
-        if each is part:
-            from_leaves[each] = _Z
-        elif isinstance(each, Binary):
-            left, right = from_leaves[each.left], from_leaves[each.right]
-            from_leaves[each] = Binary(each.op, left, right)
-        else:
-            from_leaves[each] = each
-    return from_leaves[index]
+    return fold_up(index, lambda node, parts: _Z if node is part else rebuild(node, parts))
 
 
 def _copied(source: Row, target: Row, index: Expr) -> Stmt:

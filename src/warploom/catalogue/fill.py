@@ -1,4 +1,4 @@
-"""Fills for kernels that move a tile between lanes and registers: sizes come in, arithmetic goes out.
+"""Fills for kernels that move a tile between lanes and registers: sizes in, arithmetic out.
 
 A tile has one register of every lane per column: lane i, register j. `transposing` finds the index
 expressions of three steps, which move within each thread (c) or across lanes (r), such that
@@ -15,7 +15,7 @@ verified at its own size, and remembered.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,8 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError, SearchError
-from warploom.index.ir import Expr, Var
+from warploom.index.ir import Binary, Const, Expr, Var, fold_up, rebuild
 from warploom.index.laws import simplify
+from warploom.index.ranges import Ranges
 from warploom.index.show import show
 from warploom.search.budget import Budget
 from warploom.search.outcome import Verdict
@@ -69,10 +70,27 @@ class Fill:
     verdict: Verdict
 
     @property
-    def lines(self) -> list[str]:
-        """One line for each step, for the header of a kernel."""
+    def doc(self) -> str:
+        """The steps and the verdict, for the header of a kernel."""
         words = {"c": "register", "r": "lane"}
-        return [f"{words[step.kind]} {show(step.source)}" for step in self.steps]
+        lines = [f"Fill for {self.lanes} lanes x0 and {self.registers} registers x1, in order:"]
+        lines += [f"  {words[step.kind]} {show(step.source)}" for step in self.steps]
+        return "\n".join([*lines, f"Verdict: {self.verdict.value}, on symbols, at this size."])
+
+    @property
+    def ways(self) -> tuple[Expr, Expr, tuple[Step, ...]]:
+        """For which lane a thread loads register j, for which it stores it, and what is between.
+
+        Steps across lanes at either end need no shuffle: the thread loads, or stores, for another.
+        """
+        steps = self.steps
+        load: Expr = LANE
+        store: Expr = LANE
+        if steps[0].kind == "r":
+            load, steps = steps[0].source, steps[1:]
+        if steps[-1].kind == "r" and steps[-1].back is not None:
+            store, steps = steps[-1].back, steps[:-1]
+        return load, store, steps
 
 
 def transposing(lanes: int, registers: int, order: str = "crc", *, back: bool = False) -> Fill:
@@ -203,7 +221,9 @@ def _step(gathers: GatherSet, choice: int) -> Step:
     kind = "c" if gathers.function.startswith("row") else "r"
     offset = gathers.expression(choice).offset
     own = offset % registers if kind == "c" else offset // registers
-    return Step(kind, simplify(own, {"x0": (0, lanes - 1), "x1": (0, registers - 1)}))
+    bounds = {LANE.name: (0, lanes - 1), REGISTER.name: (0, registers - 1)}
+    source = simplify(own, bounds)
+    return Step(kind, source if kind == "c" else without_negatives(source, bounds))
 
 
 def _with_way_back(step: Step, gathers: GatherSet, choice: int) -> Step:
@@ -217,3 +237,22 @@ def _with_way_back(step: Step, gathers: GatherSet, choice: int) -> Step:
     if not len(undoing):
         return step
     return Step(step.kind, step.source, _step(gathers, int(undoing[0])).source)
+
+
+def without_negatives(expr: Expr, bounds: Mapping[str, tuple[int, int]]) -> Expr:
+    """An equal expression in which no remainder is taken of a negative number: C has another one.
+
+    >>> show(without_negatives((REGISTER - LANE) % 6, {"x0": (0, 7), "x1": (0, 5)}))
+    '(x1 - x0 + 12) % 6'
+    """
+    ranges = Ranges(bounds)
+
+    def visit(part: Expr, parts: tuple[Expr, ...]) -> Expr:
+        match rebuild(part, parts):
+            case Binary("%", left, Const(size)) as rest if size & (size - 1):
+                low = ranges.of(left)[0]
+                return rest if low >= 0 else (left + -(low // size) * size) % size
+            case other:
+                return other
+
+    return fold_up(expr, visit)

@@ -1,5 +1,385 @@
-"""To come."""
+"""Arrays of structures and structures of arrays, and the sum of each structure, in registers.
 
-from warploom.catalogue.entry import Entry
+    aos_to_soa   y[f*n + i] = x[i*fields + f]
+    soa_to_aos   y[i*fields + f] = x[f*n + i]
+    aos_sum      y[i] = Σ_f x[i*fields + f]
 
-ENTRIES: tuple[Entry, ...] = ()
+A warp moves 32 lanes' shares at a time with coalesced accesses only; what each lane needs it gets
+from other lanes by the steps of a synthesised fill (crc), or by loading and storing for another
+lane (rcr), which takes no shuffle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warploom.catalogue.entry import Array, Arrays, Entry, Parameter, Values
+from warploom.catalogue.exchange import Tiles, count, exchange, placed
+from warploom.catalogue.fill import LANE, Fill, sketch, sum_sketch, summing, transposing
+from warploom.catalogue.layout import WARP, Layout, layout, widest
+from warploom.errors import CheckError
+from warploom.index.ir import Expr
+from warploom.index.laws import simplify
+from warploom.kernel.build import Array as Global
+from warploom.kernel.build import Builder, ceil_div
+from warploom.kernel.ir import Cell, Kernel
+from warploom.sketch.term.ir import Program
+
+
+class _Mover:
+    """Writes one kernel: accesses to both arrays, and the exchange between them."""
+
+    def __init__(self, name: str, what: str, plan: Layout, fill: Fill, streaming: bool) -> None:
+        self.plan = plan
+        self.fill = fill
+        self.streaming = streaming
+        self.k = Builder(name, block=plan.block, doc=f"{what}\n{fill.doc}")
+        self.n = self.k.scalar("n")
+
+    def grid(self) -> None:
+        k, plan = self.k, self.plan
+        k.grid(ceil_div(self.n, plan.structures_per_block))
+        warp = k.block_x * plan.warps + k.warp
+        self.first = k.let("first", warp * (plan.tiles * WARP))
+        whole = ((self.first + plan.tiles * WARP) * plan.pack).le(self.n)
+        if plan.pack > 1:
+            whole = whole.and_((self.n % plan.pack).eq(0))
+        self.whole = k.let("whole", simplify(whole))
+
+    def tiles(self, name: str) -> Tiles:
+        plan = self.plan
+        return Tiles(self.k, name, plan.dtype, plan.columns, plan.width, plan.tiles).declare()
+
+    def access(self, array: Global, tiles: Tiles, lane_of: Expr, *, load: bool, soa: bool) -> None:
+        """All of a warp's accesses; where some tile is cut off, each asks whether it is inside.
+
+        Packed structures are taken one by one there: their rows may start anywhere.
+        """
+        each = self._each_field if soa else self._each_word
+        with self.k.when(self.whole):
+            each(array, tiles, lane_of, _Way(load, wide=True, guarded=False))
+        with self.k.otherwise():
+            each(array, tiles, lane_of, _Way(load, wide=self.plan.pack == 1, guarded=True))
+
+    def _each_word(self, array: Global, tiles: Tiles, lane_of: Expr, way: _Way) -> None:
+        """A tile as it lies in an array of structures: lane by lane, then column by column."""
+        k, plan = self.k, self.plan
+        width = plan.width if way.wide else 1
+        with (
+            count(k, "tile", plan.tiles) as tile,
+            count(k, "j", plan.columns) as j,
+            count(k, "word", plan.width // width) as word,
+        ):
+            share = (self.first + tile * WARP) * plan.columns + j * WARP + self._lane(lane_of, j)
+            at = k.let("at", simplify(share * plan.width + word))
+            inside = at.lt(self.n * plan.fields) if way.guarded else None
+            self._one(array, at, tiles.at(tile, j, word), inside, width, way.load)
+
+    def _each_field(self, array: Global, tiles: Tiles, lane_of: Expr, way: _Way) -> None:
+        """A tile as it lies in a structure of arrays: one structure per lane, or a few."""
+        k, plan = self.k, self.plan
+        with (
+            count(k, "tile", plan.tiles) as tile,
+            count(k, "field", plan.fields) as field,
+            count(k, "beside", 1 if way.wide else plan.pack) as beside,
+        ):
+            share = self.first + tile * WARP + self._lane(lane_of, simplify(field // plan.width))
+            i = k.let("i", simplify(share * plan.pack + beside))
+            at, inside = field * self.n + i, i.lt(self.n) if way.guarded else None
+            if way.wide and plan.pack > 1:
+                self._packed(array, at, tiles, (tile, field), way.load)
+            else:
+                cell = tiles.at(tile, 0, beside * plan.fields + field)
+                self._one(array, at, cell, inside, 1, way.load)
+
+    def _lane(self, lane_of: Expr, column: Expr) -> Expr:
+        return simplify(placed(lane_of, self.k.lane, column))
+
+    def _packed(
+        self, array: Global, at: Expr, tiles: Tiles, place: tuple[Expr, Expr], load: bool
+    ) -> None:
+        """The same field of neighbouring structures, in one access."""
+        k, plan = self.k, self.plan
+        side = k.registers("side", plan.dtype, plan.pack)
+        if load:
+            self._one(array, at, side[0], None, plan.pack, load)
+        with k.loop("beside", plan.pack) as beside:
+            cell = tiles.at(place[0], 0, beside * plan.fields + place[1])
+            if load:
+                k.set(cell, side[beside])
+            else:
+                side[beside] = cell
+        if not load:
+            self._one(array, at, side[0], None, plan.pack, load)
+
+    def _one(
+        self, array: Global, at: Expr, cell: Cell, inside: Expr | None, width: int, load: bool
+    ) -> None:
+        if load:
+            self.k.set(cell, array.at(at, when=inside, width=width, streaming=self.streaming))
+        else:
+            array.put(at, cell, when=inside, width=width, streaming=self.streaming)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How to access: to load or store, with wide accesses, with a test of each."""
+
+    load: bool
+    wide: bool
+    guarded: bool
+
+
+def _move(name: str, what: str, plan: Layout, order: str, streaming: bool, back: bool) -> Kernel:
+    if order == "rcr" and plan.pack > 1:
+        raise CheckError("rcr moves one structure per lane", advice="use pack=1, or order=crc")
+    fill = transposing(WARP, plan.columns, order, back=back)
+    mover = _Mover(name, what, plan, fill, streaming)
+    k = mover.k
+    x = k.array("x", plan.dtype, mover.n * plan.fields, const=True)
+    y = k.array("y", plan.dtype, mover.n * plan.fields)
+    mover.grid()
+    tiles = mover.tiles("a")
+    load_lane, store_lane, steps = fill.ways
+    mover.access(x, tiles, load_lane, load=True, soa=back)
+    tiles = exchange(k, tiles, fill, steps)
+    mover.access(y, tiles, store_lane, load=False, soa=not back)
+    return k.done()
+
+
+def aos_to_soa(
+    fields: int,
+    order: str,
+    dtype: str,
+    block: int,
+    tiles: int,
+    pack: int,
+    width: int,
+    streaming: int,
+) -> Kernel:
+    plan = layout(fields, dtype, block, tiles, pack, width)
+    what = (
+        f"n structures of {fields} {dtype} become {fields} arrays: y[f*n + i] = x[i*{fields} + f]."
+    )
+    return _move(f"aos_to_soa_{fields}", what, plan, order, bool(streaming), back=False)
+
+
+def soa_to_aos(
+    fields: int,
+    order: str,
+    dtype: str,
+    block: int,
+    tiles: int,
+    pack: int,
+    width: int,
+    streaming: int,
+) -> Kernel:
+    plan = layout(fields, dtype, block, tiles, pack, width)
+    what = f"{fields} arrays of n {dtype} become n structures: y[i*{fields} + f] = x[f*n + i]."
+    return _move(f"soa_to_aos_{fields}", what, plan, order, bool(streaming), back=True)
+
+
+def aos_sum(fields: int, dtype: str, block: int, tiles: int, width: int, streaming: int) -> Kernel:
+    """The words of one access belong to one structure and are summed before any exchange."""
+    plan = layout(fields, dtype, block, tiles, 1, width)
+    fill = summing(WARP, plan.columns)
+    what = f"The sum of each of n structures of {fields} {dtype}: y[i] = x[i*{fields}] + …"
+    mover = _Mover(f"aos_sum_{fields}", what, plan, fill, bool(streaming))
+    k = mover.k
+    x = k.array("x", plan.dtype, mover.n * fields, const=True)
+    y = k.array("y", plan.dtype, mover.n)
+    mover.grid()
+    held = mover.tiles("a")
+    mover.access(x, held, LANE, load=True, soa=False)
+    parts = _partial_sums(k, held)
+    within, across = fill.steps
+    parts = exchange(k, parts, fill, (within,))
+    total, got = k.registers("total", plan.dtype, plan.tiles, 0), k.register("got", plan.dtype)
+    with count(k, "tile", plan.tiles) as tile:
+        with count(k, "j", plan.columns) as j:
+            if across.idle:
+                k.set(got, parts.at(tile, j))
+            else:
+                other = simplify(placed(across.source, k.lane, j))
+                k.set(got, k.shuffle(parts.at(tile, j), other))
+            total[tile] = total[tile] + got
+        i = k.let("i", simplify(mover.first + tile * WARP + k.lane))
+        y.put(i, total[tile], when=i.lt(mover.n), streaming=bool(streaming))
+    return k.done()
+
+
+def _partial_sums(k: Builder, tiles: Tiles) -> Tiles:
+    if tiles.width == 1:
+        return tiles
+    sums = Tiles(k, "b", tiles.dtype, tiles.columns, 1, tiles.count).declare()
+    with count(k, "tile", tiles.count) as tile, count(k, "j", tiles.columns) as j:
+        value: Any = tiles.at(tile, j, 0)
+        for word in range(1, tiles.width):
+            value = value + tiles.at(tile, j, word)
+        k.set(sums.at(tile, j), value)
+    return sums
+
+
+# -- what they must compute ----------------------------------------------------------------------
+
+
+def _some_structures(
+    size: dict[str, int], random: np.random.Generator, **parameters: Any
+) -> Values:
+    n = size["n"]
+    words = random.permutation(n * int(parameters["fields"]))
+    return {"n": n, "x": words.astype(str(parameters["dtype"]))}
+
+
+def _some_summands(size: dict[str, int], random: np.random.Generator, **parameters: Any) -> Values:
+    n = size["n"]
+    words = random.integers(0, 100, n * int(parameters["fields"]))
+    return {"n": n, "x": words.astype(str(parameters["dtype"]))}
+
+
+def _soa_of(values: Values, **parameters: Any) -> Arrays:
+    x = _array(values)
+    return {"y": x.reshape(-1, int(parameters["fields"])).T.copy()}
+
+
+def _aos_of(values: Values, **parameters: Any) -> Arrays:
+    x = _array(values)
+    return {"y": x.reshape(int(parameters["fields"]), -1).T.copy()}
+
+
+def _sums_of(values: Values, **parameters: Any) -> Arrays:
+    x = _array(values)
+    return {"y": x.reshape(-1, int(parameters["fields"])).sum(axis=1, dtype=x.dtype)}
+
+
+def _array(values: Values) -> Array:
+    x = values["x"]
+    assert isinstance(x, np.ndarray)
+    return x
+
+
+def _sizes(**parameters: Any) -> list[dict[str, int]]:
+    """Around warps, tiles and blocks, and some that nothing divides."""
+    plan = _plan_of(parameters)
+    block = plan.structures_per_block
+    tile = WARP * plan.pack
+    edges = [1, 2, 3, 4, 5, 31, 32, 33, 37, 64, 100, 127, 128, 129, 250]
+    edges += [tile * plan.tiles, tile * plan.tiles + 1, tile * plan.tiles - 1]
+    edges += [block - 1, block, block + 1, block + 2, block + 37, 2 * block + 64]
+    return [{"n": n} for n in sorted({n for n in edges if n > 0})]
+
+
+def _plan_of(parameters: dict[str, Any]) -> Layout:
+    names = ("fields", "dtype", "block", "tiles", "pack", "width")
+    return layout(**{name: parameters[name] for name in names if name in parameters})
+
+
+def _sketch_to(back: bool) -> Callable[..., Program]:
+    def make(**parameters: Any) -> Program:
+        return sketch(WARP, _plan_of(parameters).columns, str(parameters["order"]), back)
+
+    return make
+
+
+def _sketch_of_sum(**parameters: Any) -> Program:
+    return sum_sketch(WARP, _plan_of(parameters).columns)
+
+
+def tuned(fields: int, dtype: str = "float32") -> list[dict[str, Parameter]]:
+    """Settings worth measuring for structures of a size, a few dozen at most."""
+    settings: list[dict[str, Parameter]] = []
+    kind = layout(fields, dtype, 256, 1).dtype
+    for order, pack in (("crc", 1), ("rcr", 1), ("crc", 2), ("crc", 4)):
+        share = pack * fields
+        if pack * kind.bytes > 16 or share > 48:
+            continue
+        full = max(1, 16 // share)
+        for tiles in sorted({full, max(1, full // 2), min(2 * full, max(1, 32 // share))}):
+            for width in sorted({widest(share, kind), 1}):
+                settings += [
+                    {"fields": fields, "order": order, "dtype": dtype, "block": block,
+                     "tiles": tiles, "pack": pack, "width": width}
+                    for block in (128, 256)
+                ]  # fmt: skip
+    return settings
+
+
+_COMMON: dict[str, Parameter] = {
+    "fields": 3, "order": "crc", "dtype": "float32", "block": 256, "tiles": 0, "pack": 1,
+    "width": 0, "streaming": 1,
+}  # fmt: skip
+_SUM = {name: value for name, value in _COMMON.items() if name not in ("order", "pack")}
+_FIELDS: tuple[dict[str, Parameter], ...] = tuple(
+    {"fields": fields} for fields in (1, 2, 4, 5, 6, 7, 8, 12, 16)
+)
+_VARIANTS: tuple[dict[str, Parameter], ...] = (
+    {},
+    *_FIELDS,
+    *({"fields": fields, "order": "rcr"} for fields in (2, 3, 5, 6, 8, 16)),
+    {"fields": 6, "width": 1},
+    {"fields": 12, "order": "rcr", "width": 1},
+    {"fields": 3, "pack": 4},
+    {"fields": 6, "pack": 2, "block": 64},
+    {"fields": 5, "dtype": "int64", "pack": 2},
+    {"fields": 7, "dtype": "uint8", "tiles": 1},
+)
+_SUM_VARIANTS: tuple[dict[str, Parameter], ...] = (
+    {},
+    *_FIELDS,
+    {"fields": 6, "width": 1},
+    {"fields": 5, "dtype": "int32", "block": 64},
+    {"fields": 3, "dtype": "float64", "tiles": 1},
+)
+
+_MEASURED = (2, 3, 4, 5, 6, 7, 8, 12, 16)
+_TUNE = tuple(setting for fields in _MEASURED for setting in tuned(fields))
+_SUM_TUNE: tuple[dict[str, Parameter], ...] = tuple(
+    {"fields": fields, "block": block, "tiles": tiles}
+    for fields in _MEASURED
+    for block in (128, 256)
+    for tiles in sorted({max(1, words // fields) for words in (8, 16, 32)})
+)
+
+ENTRIES = (
+    Entry(
+        name="aos-to-soa",
+        doc="an array of structures becomes a structure of arrays",
+        parameters=_COMMON,
+        build=aos_to_soa,
+        inputs=_some_structures,
+        specification=_soa_of,
+        sizes=_sizes,
+        sketch=_sketch_to(back=False),
+        tune=_TUNE,
+        variants=_VARIANTS,
+    ),
+    Entry(
+        name="soa-to-aos",
+        doc="a structure of arrays becomes an array of structures",
+        parameters=_COMMON,
+        build=soa_to_aos,
+        inputs=_some_structures,
+        specification=_aos_of,
+        sizes=_sizes,
+        sketch=_sketch_to(back=True),
+        tune=_TUNE,
+        variants=_VARIANTS,
+    ),
+    Entry(
+        name="aos-sum",
+        doc="the sum of each structure of an array of structures",
+        parameters=_SUM,
+        build=aos_sum,
+        inputs=_some_summands,
+        specification=_sums_of,
+        sizes=_sizes,
+        sketch=_sketch_of_sum,
+        tune=_SUM_TUNE,
+        variants=_SUM_VARIANTS,
+        tolerance=1e-5,
+    ),
+)

@@ -223,7 +223,9 @@ def _branches(pick: Pick, steps: list[Step], scale: int) -> None:
 def _either(pick: Pick, steps: list[Step], scale: int) -> None:
     """Folds that the input holds already and that are also formed on the way: either will do."""
     base = [Symbol(number) for number in range(1 + pick(3 * scale))]
-    some = [fold_of([base[pick(len(base))] for _ in range(1 + pick(2))]) for _ in range(1 + pick(3))]
+    some = [
+        fold_of([base[pick(len(base))] for _ in range(1 + pick(2))]) for _ in range(1 + pick(3))
+    ]
     steps.append(Literal("base", (len(base) + len(some),), (*base, *some)))
     fold = 1 + pick(2)
     cells = fold * (1 + pick(3))
@@ -235,7 +237,12 @@ def _either(pick: Pick, steps: list[Step], scale: int) -> None:
     places = sum(size(steps[arg].shape) for arg in both)
     rows = [_row(pick, 0, places, 1 + cells // 2) for _ in range(_options(pick, steps, 12))]
     out = min(len(row) for row in rows)
-    _add(steps, both, distinct([row[:out] for row in rows]), fold if out % fold == 0 and pick(2) else None)
+    _add(
+        steps,
+        both,
+        distinct([row[:out] for row in rows]),
+        fold if out % fold == 0 and pick(2) else None,
+    )
 
 
 def _moved(pick: Pick, height: int, width: int, along: int) -> list[int]:

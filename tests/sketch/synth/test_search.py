@@ -5,11 +5,21 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from tests.sketch.synth.brute import all_fills
 from tests.sketch.synth.generate import Pick, seeded, sketch
+
 from warploom.search.outcome import Found, Impossible, Verdict
-from warploom.sketch.synth import bounds, choices, engine, expand, join, pairs, solve, viability
+from warploom.sketch.synth import (
+    bounds,
+    choices,
+    engine,
+    expand,
+    flow,
+    join,
+    pairs,
+    solve,
+    viability,
+)
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.ir import Program
 from warploom.sketch.term.verify import verify
@@ -34,7 +44,8 @@ SMALL_LIMITS = [
     (join, "CELLS_TO_TRY", 2),
     (join, "CELLS_TO_USE", 1),
     (solve, "BATCH_BYTES", 64),
-    (viability, "MARKS_AT_ONCE", 8),
+    (flow, "MARKS_AT_ONCE", 8),
+    (flow, "WORDS_AT_ONCE", 8),
     (viability, "WORDS_AT_ONCE", 8),
     (pairs, "STATES_AT_ONCE", 30),
 ]

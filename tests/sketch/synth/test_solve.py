@@ -11,7 +11,7 @@ from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Reason, Undecided, Verdict
 from warploom.sketch.build import Sketch
 from warploom.sketch.front import load_text
-from warploom.sketch.synth import solve
+from warploom.sketch.synth import choices
 from warploom.sketch.synth.cost import cost_of
 from warploom.sketch.synth.demand import Cover
 from warploom.sketch.synth.domain import domain_of
@@ -119,10 +119,34 @@ class Interrupt:
             raise KeyboardInterrupt
 
 
+def three_rotations() -> Program:
+    """Three that together do nothing: sixteen fills out of sixty-four."""
+    return load_text(
+        "x: [4,1] = range(0, 4)\n"
+        "a: [4,1] = ?col_rots_no_group(x)\n"
+        "b: [4,1] = ?col_rots_no_group(a)\n"
+        "c: [4,1] = ?col_rots_no_group(b)\n"
+        "goal: [4,1] id\n"
+    )
+
+
+def summed_rotations() -> Program:
+    """Fixed steps after the holes: every fill gives the same sum."""
+    return load_text(
+        "x: [4,1] = range(0, 4)\n"
+        "a: [4,1] = ?col_rots_no_group(x)\n"
+        "b: [4,1] = ?col_rots_no_group(a)\n"
+        "c: [1,4] = + reshape(b)\n"
+        "goal: [1] = fold [[0, 1, 2, 3]]\n"
+    )
+
+
 @pytest.mark.parametrize("engine", ENGINES)
-def test_ctrl_c_keeps_what_was_found(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solve, "BATCH_BYTES", 16)  # as if the states of one fill were a batch
-    program = rotations()
+@pytest.mark.parametrize("program", [three_rotations(), summed_rotations()])
+def test_ctrl_c_keeps_what_was_found(
+    engine: str, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choices, "EXPAND_AT_ONCE", 2)  # so that it can be pressed in between
     whole = synthesize(program, engine=engine).fills.choices.tolist()
     kept = []
     for after in range(40):
@@ -156,7 +180,9 @@ def test_a_goal_of_another_shape() -> None:
 
 def test_each_goal_has_its_own_fills() -> None:
     text = "x: [3,1] = range(0, 3)\ny: [3,1] = ?col_rots_no_group(x)\n"
-    program = load_text(text + "goal: [3,1] id\ngoal: [3,1] = [1, 2, 0]\ngoal: [3,1] = [1, 0, 2]\n")
+    program = load_text(
+        text + "goal: [3,1] id\ngoal: [3,1] = [[1], [2], [0]]\ngoal: [3,1] = [[1], [0], [2]]\n"
+    )
     counts = [synthesize(program, goal).fills.count for goal in range(3)]
     assert counts == [1, 1, 0]
 
@@ -184,8 +210,8 @@ def test_tree_and_space() -> None:
 def test_oracle_by_hand() -> None:
     """Fills 0-1-0, 0-2-1 and 2-1-1 of holes with 3, 4 and 2 choices.
 
-    The oracle looks at 3 choices first, at 4 after each of the prefixes 0 and 2, and at 2 after each
-    of 01, 02 and 21.
+    The oracle looks at 3 choices first, at 4 after each of the prefixes 0 and 2, and at 2 after
+    each of 01, 02 and 21.
     """
     fills = Fills((1, 2, 3), 3, np.array([[0, 1, 0], [0, 2, 1], [2, 1, 1]]))
     assert oracle_states(fills, [3, 4, 2]) == 3 + 2 * 4 + 3 * 2
@@ -233,4 +259,4 @@ def test_no_state_of_one_argument_means_no_source() -> None:
     move = problem.steps[2]
     assert isinstance(move, Move)
     values = {0: np.zeros((0, 2), np.int32), 1: np.zeros((1, 2), np.int32)}
-    assert source_rows(problem, move, values).shape == (0, 6)
+    assert source_rows(move, values).shape == (0, 6)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from warploom.machine.latency import Latency
 from warploom.ptx.symbolic.distance import Outcome, Shape, Verdict, decide, shape_of
-from warploom.ptx.symbolic.form import Form
 from warploom.ptx.symbolic.memory import Access, accesses, survivors
 from warploom.ptx.symbolic.operand import roots, width_of
 from warploom.ptx.symbolic.walk import Reading
@@ -126,14 +125,14 @@ class _Finder:
         self.limit = limit
         self.alive = survivors(reading, loads)
         self.shapes: list[Shape | None] = [shape_of(reading, load) for load in loads]
-        self.groups: dict[object, list[int]] = defaultdict(list)
+        self.groups: dict[object, list[int]] = defaultdict(list)  # by kind, shape and place
         self.moved: dict[object, list[tuple[int, int]]] = defaultdict(list)
         twisted: dict[object, list[int]] = defaultdict(list)
         for number, load in enumerate(loads):
             shape = self.shapes[number]
             if load.refusal or shape is None:
                 continue
-            self.groups[self._kind(load), shape.key].append(number)
+            self.groups[self._kind(load), shape.key, shape.place].append(number)
             if self._is_irregular(load, shape):
                 twisted[self._kind(load), _outline(reading, load)].append(number)
         for numbers in twisted.values():
@@ -185,15 +184,14 @@ class _Finder:
         """Other loads within the limit, nearest first; not yet proved, nor known to hold."""
         load, shape = self.loads[number], self.shapes[number]
         assert shape is not None
+        kind = self._kind(load)
         found: list[tuple[int, int]] = []
-        for other in self.groups[self._kind(load), shape.key]:
-            there = self.shapes[other]
-            assert there is not None
-            lanes = _distance(there, shape)
-            if other != number and lanes is not None and abs(lanes) <= self.limit:
-                found.append((abs(lanes), other))
-        key: tuple[object, Form | None] = (self._kind(load), load.address)
-        found += [(abs(lanes), other) for other, lanes in self.moved.get(key, ())]
+        for lanes in range(-self.limit, self.limit + 1) if shape.stride else (0,):
+            place = shape.place - lanes * shape.stride
+            found += [
+                (abs(lanes), other) for other in self.groups.get((kind, shape.key, place), ())
+            ]
+        found += [(abs(lanes), other) for other, lanes in self.moved.get((kind, load.address), ())]
         return [other for _, other in sorted(found) if other != number]
 
     def decide(self, source: int, target: int) -> Verdict:
@@ -225,12 +223,3 @@ def _outline(reading: Reading, load: Access) -> object:
         for monomial, coefficient in load.address.varying
     ]
     return (load.address.width, tuple(sorted(terms)))
-
-
-def _distance(source: Shape, target: Shape) -> int | None:
-    gap = target.place - source.place
-    if gap == 0:
-        return 0
-    if source.stride == 0 or gap % source.stride:
-        return None
-    return gap // source.stride

@@ -16,7 +16,7 @@ from warploom.ptx.symbolic.walk import Reading
 
 SPACES = ("global", "shared", "local", "const", "param")
 ORDERED = frozenset({"volatile", "relaxed", "acquire", "release", "mmio", "sc", "acq_rel"})
-MOST_PAIRS = 2_000_000  # of stores and loads
+MOST_PAIRS = 300_000  # of stores and loads
 FARTHEST = {"%tid.x": 1023, "%tid.y": 1023, "%tid.z": 63, "%laneid": 31}  # between two lanes
 
 

@@ -13,7 +13,7 @@ from warploom.ptx.symbolic.integer import PURE, values
 from warploom.ptx.symbolic.operand import Reader, Target, width_of, words
 
 DEEPEST = 30  # functions inside functions, before a value becomes opaque
-LONGEST = 200  # terms, likewise
+LONGEST = 48  # terms, likewise
 NO_TARGET = words(
     "st red bar barrier membar fence bra brx ret exit trap brkpt prefetch prefetchu nanosleep "
     "cp stmatrix discard applypriority pmevent setmaxnreg griddepcontrol st_async"

@@ -50,8 +50,8 @@ _SIZES = ("columns", "rows", "planes")
 def to_kernel(filled: Filled, dtype: DType = f32, warps: int = 4) -> Kernel:
     """The kernel of a filled sketch, `warps` tiles to a block.
 
-    Its parameters are the lengths of each global array (`x_size`, or `x_rows` and `x_columns`), then
-    the arrays in the order the sketch declares them.
+    Its parameters are the lengths of each global array (`x_size`, or `x_rows` and `x_columns`),
+    then the arrays in the order the sketch declares them.
     """
     return _Emitter(filled, dtype, warps).kernel()
 
@@ -150,8 +150,7 @@ class _Emitter:
                 case Read(target, array, index):
                     self._read(target, array, index)
                 case Exchange(target, value, lanes):
-                    cell = self._register(target)
-                    self.out.set(cell, self.out.shuffle(self.values[value], self._lane(lanes)))
+                    self._exchange(target, value, lanes)
                 case Write(array, index, value):
                     self._write(array, index, self.values[value])
                 case Accumulate():
@@ -165,6 +164,15 @@ class _Emitter:
                     self.out.barrier("warp")
                 case _:
                     assert_never(stmt)
+
+    def _exchange(self, target: str, value: str, lanes: tuple[Expr, ...]) -> None:
+        own = tuple(Var(name) for name, _ in self.traced.lanes)
+        if tuple(map(self._expr, lanes)) == own:  # every lane would receive what it has
+            self.values[target] = self.values[value]
+            return
+        lane = self._flat(tuple(n for _, n in self.traced.lanes), lanes)
+        offered = self.values[value]
+        self.out.set(self._register(target), self.out.shuffle(offered, lane))
 
     def _permutation(self, loop: Loop) -> bool:
         """`t[i] = r[f(i, lane)]` for every register at once, if the loop says that."""
@@ -237,9 +245,6 @@ class _Emitter:
         for expr, stride in zip(index, strides(shape), strict=True):
             total = total + self._expr(expr) * stride
         return simplify(total, self.ranges)
-
-    def _lane(self, lanes: tuple[Expr, ...]) -> Expr:
-        return self._flat(tuple(n for _, n in self.traced.lanes), lanes)
 
     def _shared(self, array: Array, index: tuple[Expr, ...]) -> Expr:
         """Every warp of a block has its own part."""

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from warploom.index.ir import Expr
+from warploom.sketch.simt.function import sketch
 from warploom.sketch.simt.spec import finalized
-from warploom.sketch.simt.trace import ArrayHandle, Tracer, Value, sketch
+from warploom.sketch.simt.trace import ArrayHandle, Tracer, Value
 from warploom.sketch.term.spec import product, total
 
 # -- stencils

@@ -172,10 +172,11 @@ def _swizzle_cost(rows: Rows, size: int, second: int) -> npt.NDArray[np.int64]:
 
 def _swizzle_values(hole: Hole, rows: Rows) -> Values:
     second = _second(hole)
-    i, k = (g.ravel() for g in np.indices((hole.extents[0], second)))
     bound = hole.size * (hole.size + second + 2)
-    kind = np.int16 if bound < 1 << 15 else np.int32
-    i, k = i.astype(kind), k.astype(kind)
+    kind: Any = np.int16 if bound < 1 << 15 else np.int32
+    grid = np.indices((hole.extents[0], second)).reshape(2, -1).astype(kind)
+    i: Values = grid[0]
+    k: Values = grid[1]
     out = np.empty((len(rows), len(i)), kind)
     shapes, which = np.unique(rows[:, [0, 1, 2, 5]], axis=0, return_inverse=True)
     for number, (group, df, wrap, dr) in enumerate(shapes.astype(kind)):
@@ -221,7 +222,7 @@ def _near(factor: int, modulus: int) -> int:
 
 
 def _plain(factor: int, modulus: int) -> int:
-    """The residue that is cheapest to compute with: modulo a power of two a negative one is free."""
+    """The residue that is cheapest to compute with: modulo 2ⁿ a negative one is free."""
     return _near(factor, modulus) if modulus & (modulus - 1) == 0 else factor % modulus
 
 

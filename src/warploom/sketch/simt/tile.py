@@ -36,14 +36,14 @@ class Tile:
         self.rounds = per_axis(rounds, axes)
         self.strides = per_axis(stride, axes)
         self.offsets = per_axis(offset, axes)
-        for count, step, (_, lanes), length, start in zip(
+        for count, step, (_, width), length, start in zip(
             self.rounds, self.strides, self.lanes, shape, self.offsets, strict=True
         ):
             if count < 1 or step < 1 or start < 0:
                 raise CheckError("rounds and strides are at least 1, offsets at least 0")
-            if start + (count - 1) * step * lanes >= length:
+            if start + (count - 1) * step * width >= length:
                 raise CheckError(
-                    f"{count} rounds of {lanes} lanes with stride {step} pass {length} elements",
+                    f"{count} rounds of {width} lanes with stride {step} pass {length} elements",
                     advice="the last round must begin inside the array",
                 )
 

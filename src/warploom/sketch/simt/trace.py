@@ -1,27 +1,10 @@
-"""SIMT sketches written in Python: a function over lanes runs once, on symbols, and is recorded.
+"""Records a SIMT sketch: what the function calls on `k`, and on what it gets back, as statements.
 
-    @sketch
-    def stencil(k, W=32, taps=3):
-        lane = k.warp(W)
-        x, y = k.input("x", W + taps - 1, step=W), k.output("y", W)
-        r = k.load(x, rounds=2)
-        total = k.accumulator("+")
-        for i in k.loop(taps):
-            part = k.partition(2, lane, i)
-            total.add(k.shuffle(r[part], k.swizzle(lane, W, i)), when=k.condition(lane, i))
-        y[lane] = total.value()
-
-    @stencil.specification
-    def _(x, W, taps):
-        return [spec.total(x[i : i + taps]) for i in range(W)]
-
-`stencil.at(W=4)` is the recorded sketch at that size. Everything but the holes is decided by the
-function; a hole in a loop is one hole, used in all iterations.
+Everything is checked when it is recorded, so that an error points at the line that causes it.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -54,47 +37,6 @@ from warploom.sketch.simt.spec import goal_of
 from warploom.sketch.simt.tile import Index, LaneShuffle, Tile, as_tuple, per_axis
 from warploom.sketch.term.ir import Shape
 from warploom.sketch.term.limits import check_shape
-
-
-def sketch(function: Callable[..., None]) -> SketchFunction:
-    """Makes a function `f(k, size=default, …)` a sketch."""
-    return SketchFunction(function)
-
-
-class SketchFunction:
-    """A sketch at all sizes: `at` records it at one, `specification` says what it must compute."""
-
-    def __init__(self, function: Callable[..., None]) -> None:
-        self.function = function
-        self.name = function.__name__
-        self.doc = inspect.getdoc(function) or ""
-        self._specification: Callable[..., Any] | None = None
-        _, *sizes = inspect.signature(function).parameters.values()
-        self.defaults = {p.name: p.default for p in sizes if p.default is not p.empty}
-        self._sizes = tuple(p.name for p in sizes)
-
-    def specification(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function of all inputs (and sizes, by name) that returns the outputs' cells."""
-        self._specification = function
-        return function
-
-    def at(self, **sizes: int) -> Traced:
-        """The sketch at these sizes."""
-        given = self.defaults | sizes
-        if set(given) != set(self._sizes):
-            wrong = ", ".join(sorted(set(given) ^ set(self._sizes)))
-            raise CheckError(
-                f"sketch '{self.name}': sizes do not fit: {wrong}",
-                advice=f"it takes {', '.join(self._sizes) or 'no sizes'}",
-            )
-        if self._specification is None:
-            raise CheckError(
-                f"sketch '{self.name}' has no specification",
-                advice=f"write one under @{self.name}.specification",
-            )
-        tracer = Tracer(self.name)
-        self.function(tracer, **given)
-        return tracer.finish(self.doc, given, self._specification)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,9 +1,9 @@
 """What each cell may hold: forward from the inputs, backward from the goal, until nothing changes.
 
-`possible[s]` over-approximates what the cells of step s hold in any fill; `allowed[s]` what they may
-hold in a *solution*. A choice that reads, for some cell, a place where nothing possible is allowed is
-in no solution and is dropped. Every set only ever loses values that no solution needs, so dropping is
-sound; see docs/search.md.
+`possible[s]` over-approximates what the cells of step s hold in any fill; `allowed[s]` what they
+may hold in a *solution*. A choice that reads, for some cell, a place where nothing possible is
+allowed is in no solution and is dropped. Every set only ever loses values that no solution needs,
+so dropping is sound; see docs/search.md.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_FOLD_WORDS = 16_000_000
 
 @dataclass(slots=True)
 class Bounds:
-    """`inner` sets are those of the cells before a step's fold. `feasible` False: no fill exists."""
+    """`inner` sets are those of the cells before a step's fold. Not `feasible`: no fill exists."""
 
     possible: dict[int, Bits] = field(default_factory=dict)
     allowed: dict[int, Bits] = field(default_factory=dict)
@@ -205,7 +205,9 @@ def _backward(problem: Problem, bounds: Bounds, move: Move) -> None:
     position = move.position
     if position not in bounds.inner_possible:
         return
-    bounds.allowed[position] &= bounds.possible[position] | _undefined_if_free(problem, bounds, move)
+    bounds.allowed[position] &= bounds.possible[position] | _undefined_if_free(
+        problem, bounds, move
+    )
     inner = _fold_backward(problem.domain, move, bounds)
     bounds.inner_allowed[position] &= inner
     demand = _demand_on_source(problem, bounds, move)

@@ -1,8 +1,8 @@
 """The choices of a hole, or of two holes one after the other, and a trie over what they read.
 
-Two adjacent holes are composed only where a cell is asked for, never as a whole table. The trie sorts
-choices by the places they read for a few cells, so that for one state only the choices that read
-allowed values are ever reached.
+Two adjacent holes are composed only where a cell is asked for, never as a whole table. The trie
+sorts choices by the places they read for a few cells, so that for one state only the choices that
+read allowed values are ever reached.
 """
 
 from __future__ import annotations
@@ -31,18 +31,22 @@ class Choices:
 
     @property
     def count(self) -> int:
-        return self.second.shape[1] * (1 if self.first is None else self.first.shape[1])
+        return int(self.second.shape[1] * (1 if self.first is None else self.first.shape[1]))
 
     def places(self, cell: int, choice: Index) -> Ids:
         """Where the given choices read for one cell."""
+        read: Ids
         if self.first is None:
-            return self.second[cell][choice]
-        i, j = np.divmod(choice, self.second.shape[1])
-        return self.first[self.second[cell][j], i]
+            read = self.second[cell][choice]
+        else:
+            i, j = np.divmod(choice, self.second.shape[1])
+            read = self.first[self.second[cell][j], i]
+        return read
 
     def all_places(self, cell: int) -> Ids:
         if self.first is None:
-            return self.second[cell]
+            read: Ids = self.second[cell]
+            return read
         return np.ascontiguousarray(self.first[self.second[cell]].T).ravel()
 
     def tables(self, choice: Index) -> Ids:
@@ -62,11 +66,9 @@ class Trie:
     children: tuple[Index, ...]  # by level: first child of each node, and the end
     runs: Index  # first choice of each leaf, and the end
 
-    def pairs(
-        self, sources: Ids, flags: Flags
-    ) -> Iterator[tuple[Index, Index, int]]:
-        """(row, choice) pairs that read allowed values for all cells of the trie, in chunks, and how
-        many nodes were looked at to find them. `flags[level]` says what is allowed there."""
+    def pairs(self, sources: Ids, flags: Flags) -> Iterator[tuple[Index, Index, int]]:
+        """(row, choice) pairs that read allowed values for all cells of the trie, in chunks, and
+        how many nodes were looked at to find them. `flags[level]` says what is allowed there."""
         width = max(1, int(self.children[0][1])) if self.children else 1
         step = max(1, EXPAND_AT_ONCE // width)
         for start in range(0, len(sources), step):
@@ -124,7 +126,7 @@ def _spread(row: Index, node: Index, bounds: Index) -> tuple[Index, Index]:
 
 
 def build_trie(choices: Choices, cells: Index, source_size: int) -> Trie:
-    """A trie over the first few of `cells`: as many as fit a 62-bit key and still tell choices apart."""
+    """A trie over the first few of `cells`: those that fit a 62-bit key and tell choices apart."""
     bits = max(1, int(source_size - 1).bit_length())
     key = np.zeros(choices.count, dtype=np.int64)
     columns: list[Ids] = []

@@ -1,4 +1,4 @@
-"""Which fill is best: fewest operations in the index expressions, then fewest distinct constants."""
+"""Which fill is best: fewest operations in the index expressions, then fewest constants."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
 """What a value must hold so that the steps after it can still reach the goal.
 
 Three kinds of demand, all necessary for a solution (docs/search.md has the argument):
-*cover*  some slot of a group must contain each of these terms: they reach a goal cell from nowhere else;
-*hit*    some slot of a group must hold one of these values: a later cell can be filled from nowhere else;
+*cover*  some slot of a group must contain each of these terms: they reach a goal cell from
+         nowhere else;
+*hit*    some slot of a group must hold one of these values: a later cell can be filled from
+         nowhere else;
 *count*  a term must be copied often enough, but not too often.
 """
 
@@ -162,7 +164,7 @@ class Demands:
 
     def _asked_here(self, position: int) -> Bits:
         """Terms that this value may contain and that no later step can form."""
-        here = np.bitwise_or.reduce(self.held(position), axis=0)
+        here: Bits = np.bitwise_or.reduce(self.held(position), axis=0)
         never = self.domain.bits_of([ZERO_ID, UNDEFINED_ID]) | self._built_later(position)
         return here & ~never
 
@@ -213,10 +215,11 @@ class Demands:
 
     def _whole_values(self, position: int, cover: Cover) -> Bits:
         """Needed terms that only a slot holding exactly them can contain."""
-        possible = np.bitwise_or.reduce(self.bounds.possible[position][cover.slots], axis=0)
+        possible: Bits = np.bitwise_or.reduce(self.bounds.possible[position][cover.slots], axis=0)
         folds = np.flatnonzero(self.domain.unpack(possible & self.domain.fold_bits))
         inside = self.domain.contains[folds] & ~self.domain.singletons(folds.astype(np.int32))
-        return cover.need & possible & ~np.bitwise_or.reduce(inside, axis=0)
+        parts: Bits = np.bitwise_or.reduce(inside, axis=0)
+        return cover.need & possible & ~parts
 
     # -- hits ----------------------------------------------------------------------------------
 
@@ -320,7 +323,7 @@ class Demands:
         n = move.source_size
         alive = self.bounds.alive[move.position]
         if len(alive) == 1:
-            total = np.bincount(move.tables[alive[0]], weights=inner, minlength=n)
+            total: Amounts = np.bincount(move.tables[alive[0]], inner, n).astype(np.float64)
             return total, total
         least, most = np.full(n, np.inf), np.zeros(n)
         if move.permutes:

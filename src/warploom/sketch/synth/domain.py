@@ -49,7 +49,7 @@ class Domain:
 
     @property
     def words(self) -> int:
-        return self.contains.shape[1]
+        return int(self.contains.shape[1])
 
     def id_of(self, term: Term) -> int:
         return self.ids.get(term, UNDEFINED_ID)
@@ -82,7 +82,7 @@ class Domain:
         return self.bits_of(np.flatnonzero(self.item_count >= 0))
 
     def fold(self, sums: Words) -> Ids:
-        """The value whose fingerprint is given: zero for an empty fold, undefined for an unknown one."""
+        """The values with these fingerprints: zero if empty, undefined if unknown."""
         at = np.minimum(np.searchsorted(self._prints, sums), len(self._prints) - 1)
         return np.where(self._prints[at] == sums, self._print_ids[at], UNDEFINED_ID)
 
@@ -177,7 +177,10 @@ def _fingerprints(items: Ids, item_count: Ids) -> tuple[Words, Words, Ids]:
 
 def popcount(bits: Bits) -> npt.NDArray[np.int64]:
     """How many bits are set in each row of words."""
+    total: npt.NDArray[np.int64]
     if hasattr(np, "bitwise_count"):
-        return np.bitwise_count(bits).sum(axis=-1, dtype=np.int64)
-    octets = np.ascontiguousarray(bits).view(np.uint8)
-    return np.unpackbits(octets, axis=-1).sum(axis=-1, dtype=np.int64)
+        total = np.bitwise_count(bits).sum(axis=-1, dtype=np.int64)
+    else:
+        octets = np.ascontiguousarray(bits).view(np.uint8)
+        total = np.unpackbits(octets, axis=-1).sum(axis=-1, dtype=np.int64)
+    return total

@@ -1,8 +1,8 @@
 """The default engine: sets of states pushed through the program, joined where arguments meet.
 
-Each value of the program is a stream of batches of states. A step that reads one open value tries its
-choices on each batch; a step that reads several joins them first. Nothing is enumerated that the bounds
-and demands of the steps after it rule out. docs/search.md explains why no fill is lost.
+Each value of the program is a stream of batches of states. A step that reads one open value tries
+its choices on each batch; a step that reads several joins them first. Nothing is enumerated that
+the bounds and demands of the steps after it rule out. docs/search.md explains why no fill is lost.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warploom.search.budget import Budget
+from warploom.search.budget import Budget, BudgetSpentError
 from warploom.sketch.synth.bounds import Bounds, solve_bounds
+from warploom.sketch.synth.choices import EXPAND_AT_ONCE
 from warploom.sketch.synth.demand import Demand, Demands
 from warploom.sketch.synth.domain import Ids
-from warploom.sketch.synth.choices import EXPAND_AT_ONCE
 from warploom.sketch.synth.expand import Expander, Tally, prepare
 from warploom.sketch.synth.join import cover_conditions, fold_conditions, pairs
 from warploom.sketch.synth.problem import Given, Move, Problem, pack, source_rows
@@ -39,6 +39,7 @@ class Engine:
     shared: dict[int, Rows] = field(default_factory=dict)
     _expanders: dict[int, Expander] = field(default_factory=dict)
     _constants: dict[int, Ids] = field(default_factory=dict)
+    _stopping: bool = False
 
     def prepare(self) -> bool:
         """Computes bounds and demands. False: they already show that there is no fill."""
@@ -133,7 +134,7 @@ class Engine:
                 value = step.values[None, :]
             else:
                 args = {arg: self._constant(arg) for arg in step.args}
-                source = source_rows(self.problem, step, args)
+                source = source_rows(step, args)
                 value = pack(self.problem.domain, step, source[:, step.tables[0]])
             self._constants[position] = value
         return self._constants[position]
@@ -158,8 +159,8 @@ class Engine:
             pending = Pending((rows.origin,))
             values = {args[0]: rows.values} if args else {}
             at = (np.arange(len(rows)),)
-            yield from self._try(first, move, values, rows.keys, at, pending, limit)
-            yield from _rest(pending)
+            tried = self._try(first, move, values, rows.keys, at, pending, limit)
+            yield from self._finished(move, pending, tried)
 
     def _from_many(self, first: Move, move: Move, args: list[int], limit: int) -> Iterator[Rows]:
         others = [self._collect(self.states(arg, 1 << 62), arg) for arg in args[1:]]
@@ -168,13 +169,43 @@ class Engine:
         for rows in self.states(args[0], limit):
             sides = (rows, *others)
             pending = Pending(tuple(side.origin for side in sides))
-            for at in self._combinations(first, args, sides):
-                values = {a: r.values[i] for a, r, i in zip(args, sides, at, strict=True)}
-                keys: dict[int, Index] = {}
-                for side, i in zip(sides, at, strict=True):
-                    keys |= {key: column[i] for key, column in side.keys.items()}
-                yield from self._try(first, move, values, keys, at, pending, limit)
-            yield from _rest(pending)
+            tried = self._try_joined(first, move, args, sides, pending, limit)
+            yield from self._finished(move, pending, tried)
+
+    def _try_joined(
+        self,
+        first: Move,
+        move: Move,
+        args: list[int],
+        sides: tuple[Rows, ...],
+        pending: Pending,
+        limit: int,
+    ) -> Iterator[Rows]:
+        for at in self._combinations(first, args, sides):
+            values = {a: r.values[i] for a, r, i in zip(args, sides, at, strict=True)}
+            keys: dict[int, Index] = {}
+            for side, i in zip(sides, at, strict=True):
+                keys |= {key: column[i] for key, column in side.keys.items()}
+            yield from self._try(first, move, values, keys, at, pending, limit)
+
+    def _finished(self, move: Move, pending: Pending, tried: Iterator[Rows]) -> Iterator[Rows]:
+        """The batches, then the rest. Where only fixed steps follow, a spent budget or Ctrl-C
+        still lets what was found so far through to the goal."""
+        try:
+            yield from tried
+        except (BudgetSpentError, KeyboardInterrupt):
+            if not self._holes_after(move.position):
+                self._stopping = True
+                yield from _rest(pending)
+            raise
+        yield from _rest(pending)
+
+    def _holes_after(self, position: int) -> bool:
+        steps = (self.problem.steps[user] for user in self.problem.users[position])
+        return any(
+            isinstance(step, Move) and (step.is_hole or self._holes_after(step.position))
+            for step in steps
+        )
 
     def _try(
         self,
@@ -188,7 +219,7 @@ class Engine:
     ) -> Iterator[Rows]:
         """Runs the step on joined states; yields whenever enough survivors have come together."""
         constants = {a: self._constant(a) for a in first.args if a not in values}
-        sources = source_rows(self.problem, first, values | constants)
+        sources = source_rows(first, values | constants)
         for found, row, choices in self._expanders[move.position].run(sources, self._pause):
             pending.add(
                 found,
@@ -200,6 +231,8 @@ class Engine:
                 yield from _rest(pending)
 
     def _pause(self, position: int) -> None:
+        if self._stopping:
+            return
         self.budget.check()
         if self.on_progress is not None:
             self.on_progress(position, sum(t.visited for t in self.tallies.values()))
@@ -245,7 +278,10 @@ class Engine:
         with the constant arguments behind it."""
         left, right = sides[0].values, sides[1].values
         constants = [a for a in dict.fromkeys(move.args) if a not in args]
-        rest = [np.broadcast_to(self._constant(a), (len(right), self._constant(a).shape[1])) for a in constants]
+        rest = [
+            np.broadcast_to(self._constant(a), (len(right), self._constant(a).shape[1]))
+            for a in constants
+        ]
         start: dict[int, int] = {}
         end = 0
         for arg in (*args, *constants):

@@ -1,9 +1,9 @@
 """Tries all choices of one step on a whole batch of states at once.
 
-A candidate is a pair (state, choice). Its cells are evaluated one after another and candidates leave
-as soon as one cell is wrong, so most cost a cell or two. The first cell, the pivot, is not even
-evaluated: choices are kept by the place they read for it, so only those that read an allowed value are
-ever looked at.
+A candidate is a pair (state, choice). Its cells are evaluated one after another and candidates
+leave as soon as one cell is wrong, so most cost a cell or two. The first few cells are not even
+evaluated: choices are kept by the places they read for them, so only those that read allowed values
+are ever looked at.
 """
 
 from __future__ import annotations
@@ -136,10 +136,10 @@ class Expander:
     ) -> Iterator[tuple[Ids, Index, dict[int, Index]]]:
         values = sources[row[:, None], self.choices.tables(choice)]
         values = pack(self.domain, self.move, values)
-        keep = np.ones(len(values), dtype=np.bool_)
+        keep: Flags = np.ones(len(values), dtype=np.bool_)
         if self.out_flags is not None:
             at = np.arange(values.shape[1])
-            keep = self.out_flags[at, values].all(axis=1)
+            keep = np.asarray(self.out_flags[at, values].all(axis=1))
             self.tally.prune("fold", len(keep) - int(keep.sum()))
         values, row, choice = values[keep], row[keep], choice[keep]
         keep = passes(self.domain, self.demand, values, self.tally, hits=self.move.folded)
@@ -239,8 +239,7 @@ def passes(
 
 def _meets(domain: Domain, test: Hit | Cover, values: Ids) -> Flags:
     if isinstance(test, Hit):
-        good: Flags = test.allowed[values].any(axis=1)
-        return good
+        return np.asarray(test.allowed[values].any(axis=1))
     return _covers(domain, test, values)
 
 

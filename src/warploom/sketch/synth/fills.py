@@ -88,8 +88,10 @@ def _list(
         which = which[again]
         columns = {hole: choice[again] for hole, choice in columns.items()} | more
     columns = _fill_free(problem, columns, len(which), room)
-    return np.stack([columns[hole] for hole in problem.program.holes], axis=1) if columns else (
-        np.zeros((len(which), 0), np.int64)
+    return (
+        np.stack([columns[hole] for hole in problem.program.holes], axis=1)
+        if columns
+        else (np.zeros((len(which), 0), np.int64))
     )
 
 
@@ -110,4 +112,3 @@ def oracle_states(fills: Fills, options: Sequence[int]) -> int:
         prefixes = np.unique(fills.choices[:, :depth], axis=0) if depth else fills.choices[:1, :0]
         total += size * max(1 if depth == 0 else 0, len(prefixes))
     return total
-

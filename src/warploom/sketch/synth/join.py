@@ -1,8 +1,8 @@
 """Joins two sets of states on what they must have in common, instead of trying every pair.
 
 A condition gives each row of either side a small code and says which codes go together. Rows are
-grouped by the codes of one condition after another; only groups that go together are refined further,
-and only the rows of the groups that remain are paired.
+grouped by the codes of one condition after another; only groups that go together are refined
+further, and only the rows of the groups that remain are paired.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ def _cross_runs(a0: Index, b0: Index, width: Index, sizes: Index) -> tuple[Index
     """For each pair of runs starting at a0 and b0 all pairs of their members."""
     pair = np.repeat(np.arange(len(sizes)), sizes)
     nth = np.arange(len(pair)) - (np.cumsum(sizes) - sizes)[pair]
-    return a0[pair] + nth // width[pair], b0[pair] + nth % width[pair]
+    one, two = np.divmod(nth, width[pair])
+    return a0[pair] + one, b0[pair] + two
 
 
 def _expand(

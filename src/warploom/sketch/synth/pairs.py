@@ -17,14 +17,11 @@ from warploom.errors import SearchError
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.sketch.synth.domain import Bits, Ids
 from warploom.sketch.synth.expand import Tally
-from warploom.sketch.synth.problem import Given, Move, Problem, pack, source_rows
-from warploom.sketch.synth.rows import Origin, Rows
-from warploom.sketch.synth.viability import (
+from warploom.sketch.synth.flow import (
     Amounts,
     Flags,
     Index,
     Segment,
-    Viability,
     copies_before,
     join,
     pairs_at_goal,
@@ -35,6 +32,9 @@ from warploom.sketch.synth.viability import (
     split,
     universe,
 )
+from warploom.sketch.synth.problem import Given, Move, Problem, pack, source_rows
+from warploom.sketch.synth.rows import Origin, Rows
+from warploom.sketch.synth.viability import Viability
 
 DEFAULT_MEGABYTES = 2048
 MAX_HOLES = 200
@@ -198,7 +198,7 @@ class PairsEngine:
         """The states after the segment for each of the given choices."""
         problem, hole = self.problem, segment.hole
         values = split(problem, segment.before, state)
-        source = source_rows(problem, hole, values)
+        source = source_rows(hole, values)
         values[hole.position] = pack(problem.domain, hole, source[0, tables])
         run_fixed(problem, segment.fixed, values)
         return join(segment.after, values, len(tables))

@@ -148,8 +148,8 @@ def _lower_step(program: Program, position: int, domain: Domain) -> Given | Move
     return Move(position, step.args, places, inputs + 2, step.fold or 1, folded)
 
 
-def source_rows(problem: Problem, move: Move, values: dict[int, Ids]) -> Ids:
-    """The sources for a batch: `values[arg]` is [rows, cells] or, if the same for all, [1, cells]."""
+def source_rows(move: Move, values: dict[int, Ids]) -> Ids:
+    """The sources of a batch: `values[arg]` is [rows, cells] or, if all agree, [1, cells]."""
     (rows,) = np.broadcast_shapes(*((len(values[arg]),) for arg in move.args), (1,))
     parts = [np.broadcast_to(values[a], (rows, values[a].shape[1])) for a in move.args]
     constants = np.empty((rows, 2), dtype=np.int32)

@@ -1,4 +1,4 @@
-"""What a synthesis run gives back: the outcome, the fills, how they were verified, and statistics."""
+"""What a synthesis run gives back: the outcome, the fills, their verification, and statistics."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class HoleStats:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """`states` counts candidates of which any cell was evaluated; `oracle` what a search would visit
-    that knows which prefixes can be completed (None if not all fills are known)."""
+    """`states` counts candidates of which any cell was evaluated; `oracle` what a search would
+    visit that knows which prefixes can be completed (None if not all fills are known)."""
 
     states: int
     holes: tuple[HoleStats, ...]

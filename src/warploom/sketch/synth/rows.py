@@ -1,7 +1,7 @@
 """Sets of states with the fills that lead to them.
 
-Equal states are kept once, whatever fills lead to them; `Origin` remembers all of these, so that the
-fills of the few states that solve the problem can be counted and listed at the end.
+Equal states are kept once, whatever fills lead to them; `Origin` remembers all of these, so that
+the fills of the few states that solve the problem can be counted and listed at the end.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _spread(starts: Index, rows: Index) -> tuple[Index, Index]:
 
 @dataclass(slots=True, eq=False)
 class Rows:
-    """States of one value: `values[r]` its cells, `keys[s][r]` the row of a shared step s it uses."""
+    """States of one value: `values[r]` its cells, `keys[s][r]` the row of shared step s it uses."""
 
     values: Ids
     keys: dict[int, Index]

@@ -91,7 +91,7 @@ def synthesize(
         fills = cheapest(program, fills) if mode == "best" else fills.only(0)
     clock.lap("choose")
     searched = time.monotonic() - started
-    verdicts = _verify(program, goal, fills, limits)
+    verdicts = _verify(program, goal, fills)
     clock.lap("verify")
     stats = _stats(problem, searcher.tallies, oracle, clock, set_seconds + searched)
     outcome = _outcome(fills, stopped, exhausted and mode == "all")
@@ -104,9 +104,7 @@ def _by_name(program: Program, report: Progress | None) -> Callable[[int, int], 
     return lambda position, states: report(program.steps[position].name, states)
 
 
-def _run(
-    searcher: SearchEngine, clock: Clock, mode: str
-) -> tuple[list[Rows], Reason | None, bool]:
+def _run(searcher: SearchEngine, clock: Clock, mode: str) -> tuple[list[Rows], Reason | None, bool]:
     """(final states, why it stopped early, whether the whole space was searched)."""
     finals: list[Rows] = []
     try:
@@ -133,15 +131,9 @@ def _outcome(
     return Undecided(stopped) if stopped is not None else Impossible()
 
 
-def _verify(
-    program: Program, goal: int, fills: Fills, budget: Budget
-) -> tuple[Verification, ...]:
+def _verify(program: Program, goal: int, fills: Fills) -> tuple[Verification, ...]:
     verifier = Verifier(program, program.goals[goal])
-    checked = []
-    for number in range(len(fills)):
-        checked.append(verifier.verify(fills.as_dict(number)))
-    del budget
-    return tuple(checked)
+    return tuple(verifier.verify(fills.as_dict(number)) for number in range(len(fills)))
 
 
 def _options(program: Program) -> list[int]:

@@ -1,0 +1,146 @@
+"""What the search is worth: the paper's two ablations, under a budget.
+
+`naive` replaces the swizzle template by a plain grammar of index arithmetic; `by_numbers` does
+without canonical multisets: a fill can then only be judged when it is complete, by running it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.index.ir import Binary, BinaryOp, Const, Expr, Var
+from warploom.search.budget import Budget, BudgetSpentError
+from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
+from warploom.sketch.holes.common import distinct
+from warploom.sketch.simt.ir import Hole, Traced
+from warploom.sketch.simt.lower import Lowered, lower
+from warploom.sketch.simt.space import Candidates, candidates
+from warploom.sketch.synth.solve import synthesize
+from warploom.sketch.term.ir import Apply
+from warploom.sketch.term.numeric import assign, evaluate_numbers, goal_numbers
+
+_MOST_BYTES = 1 << 29
+_OPERATIONS: dict[BinaryOp, Callable[..., Any]] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "//": np.floor_divide,
+    "%": np.remainder,
+}
+Fill = dict[str, Expr]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NaiveCandidates(Candidates):
+    """Functions with an expression of their own instead of parameters."""
+
+    expressions: tuple[Expr, ...] = ()
+
+    def expression(self, choice: int) -> Expr:
+        return self.expressions[choice]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Level:
+    values: npt.NDArray[np.int32]
+    expressions: tuple[Expr, ...]
+
+
+def naive_candidates(hole: Hole, depth: int, budget: Budget) -> NaiveCandidates:
+    """`e mod size` for the expressions e of a depth: constants, variables, e ± e, e ⋈ constant."""
+    level = _leaves(hole)
+    for _ in range(depth):
+        budget.check()
+        level = _deeper(hole, level, budget)
+    values = level.values % hole.size
+    first = distinct(values)[0]
+    expressions = tuple(level.expressions[n] % hole.size for n in first.tolist())
+    rows = np.zeros((len(first), 0), np.int64)
+    return NaiveCandidates(hole, rows, values[first].astype(np.uint16), expressions)
+
+
+def _leaves(hole: Hole) -> _Level:
+    grid = np.indices(hole.extents).reshape(len(hole.extents), -1)
+    numbers = np.arange(max(hole.size, *hole.extents) + 1)
+    constant = np.broadcast_to(numbers[:, None], (len(numbers), grid.shape[1]))
+    names = tuple(Var(name) for name in hole.variables)
+    values = np.concatenate([grid, constant]).astype(np.int32)
+    return _Level(values, (*names, *(Const(n) for n in numbers.tolist())))
+
+
+def _deeper(hole: Hole, level: _Level, budget: Budget) -> _Level:
+    values, cells = level.values, level.values.shape[1]
+    count = 2 * len(values) ** 2 + 3 * len(values) * (hole.size + 1)
+    if count * cells * 4 > _MOST_BYTES:
+        raise BudgetSpentError(Reason.MEMORY)
+    blocks: list[npt.NDArray[np.int32]] = [values]
+    made: list[Iterator[Expr]] = [iter(level.expressions)]
+    numbers = np.arange(1, hole.size + 1, dtype=np.int32)
+    constants = tuple(Const(n) for n in numbers.tolist())
+    for op, function in _OPERATIONS.items():
+        linear = op in ("+", "-")
+        right = values if linear else numbers[:, None]
+        blocks.append(function(values[:, None], right[None]).reshape(-1, cells))
+        made.append(_pairs(op, level.expressions, level.expressions if linear else constants))
+        budget.check()
+    whole = np.concatenate(blocks)
+    kept = distinct(whole)[0]
+    wanted = set(kept.tolist())
+    every = itertools.chain(*made)
+    expressions = tuple(expr for number, expr in enumerate(every) if number in wanted)
+    return _Level(whole[kept], expressions)
+
+
+def _pairs(op: BinaryOp, left: tuple[Expr, ...], right: tuple[Expr, ...]) -> Iterator[Expr]:
+    return (Binary(op, a, b) for a, b in itertools.product(left, right))
+
+
+def solve_naive(traced: Traced, depth: int, budget: Budget) -> Outcome[Fill]:
+    """The first fill with naive swizzles; conditions as in Space 1."""
+    try:
+        offered: dict[str, Candidates] = {
+            hole.name: naive_candidates(hole, depth, budget)
+            if hole.kind == "swizzle"
+            else candidates(hole, 1)
+            for hole in traced.holes.values()
+        }
+        lowered = lower(traced, offered)
+    except BudgetSpentError as spent:
+        return Undecided(spent.reason)
+    result = synthesize(lowered.program, mode="first", budget=budget)
+    match result.outcome:
+        case Found():
+            return Found(_expressions(lowered, result.fills.as_dict(0)), complete=False)
+        case Impossible() | Undecided() as other:
+            return other
+
+
+def by_numbers(traced: Traced, space: int, budget: Budget) -> Outcome[Fill]:
+    """The first fill that is right on random numbers; every fill is tried, one after the other."""
+    lowered = lower(traced, {h.name: candidates(h, space) for h in traced.holes.values()})
+    program, goal = lowered.program, lowered.program.goals[0]
+    assignment = assign(program, goal)
+    wanted = goal_numbers(goal, assignment)
+    steps = [program.steps[hole] for hole in program.holes]
+    ranges = [range(len(step.gathers)) for step in steps if isinstance(step, Apply)]
+    try:
+        for choice in itertools.product(*ranges):
+            budget.check()
+            got = evaluate_numbers(program, choice, assignment)[-1]
+            if not got.differs(wanted).any():
+                fill = dict(zip(program.holes, choice, strict=True))
+                return Found(_expressions(lowered, fill), complete=False)
+    except BudgetSpentError as spent:
+        return Undecided(spent.reason)
+    return Impossible()
+
+
+def _expressions(lowered: Lowered, fill: dict[int, int]) -> Fill:
+    choices = lowered.choices(fill)
+    return {name: lowered.candidates[name].expression(choice) for name, choice in choices.items()}

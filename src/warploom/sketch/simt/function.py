@@ -1,0 +1,99 @@
+"""SIMT sketches written in Python: a function over lanes runs once, on symbols, and is recorded.
+
+    @sketch
+    def stencil(k, W=32, taps=3):
+        lane = k.warp(W)
+        x, y = k.input("x", W + taps - 1, step=W), k.output("y", W)
+        r = k.load(x, rounds=2)
+        total = k.accumulator("+")
+        for i in k.loop(taps):
+            part = k.partition(2, lane, i)
+            total.add(k.shuffle(r[part], k.swizzle(lane, W, i)), when=k.condition(lane, i))
+        y[lane] = total.value()
+
+    @stencil.specification
+    def _(x, W, taps):
+        return [spec.total(x[i : i + taps]) for i in range(W)]
+
+`stencil.at(W=4)` is the recorded sketch at that size. Everything but the holes is decided by the
+function; a hole in a loop is one hole, used in all iterations.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from warploom.errors import CheckError, Source, Span, WarploomError
+from warploom.sketch.simt.ir import Traced
+from warploom.sketch.simt.trace import Tracer
+
+
+def sketch(function: Callable[..., None]) -> SketchFunction:
+    """Makes a function `f(k, size=default, …)` a sketch."""
+    return SketchFunction(function)
+
+
+class SketchFunction:
+    """A sketch at all sizes: `at` records it at one, `specification` says what it must compute."""
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        self.function = function
+        self.name = function.__name__
+        self.doc = inspect.getdoc(function) or ""
+        self._specification: Callable[..., Any] | None = None
+        _, *sizes = inspect.signature(function).parameters.values()
+        self.defaults = {p.name: p.default for p in sizes if p.default is not p.empty}
+        self._sizes = tuple(p.name for p in sizes)
+
+    def specification(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function of all inputs (and sizes, by name) that returns the outputs' cells."""
+        self._specification = function
+        return function
+
+    def at(self, **sizes: int) -> Traced:
+        """The sketch at these sizes."""
+        given = self.defaults | sizes
+        if set(given) != set(self._sizes):
+            wrong = ", ".join(sorted(set(given) ^ set(self._sizes)))
+            raise CheckError(
+                f"sketch '{self.name}': sizes do not fit: {wrong}",
+                advice=f"it takes {', '.join(self._sizes) or 'no sizes'}",
+            )
+        if self._specification is None:
+            raise CheckError(
+                f"sketch '{self.name}' has no specification",
+                advice=f"write one under @{self.name}.specification",
+            )
+        for name, value in given.items():
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise CheckError(f"sketch '{self.name}': {name} is a size, not {value!r:.60}")
+        tracer = Tracer(self.name)
+        try:
+            self.function(tracer, **given)
+            return tracer.finish(self.doc, given, self._specification)
+        except WarploomError as error:
+            if error.span is not None:
+                raise
+            raise type(error)(error.message, self._place(error), error.advice) from error
+        except TypeError as error:  # such as `if lane < 3`, which has no meaning while recording
+            advice = "compare lanes and counters with lane.lt(3), and use it as a condition"
+            raise CheckError(
+                f"sketch '{self.name}': {error}", self._place(error), advice
+            ) from error
+
+    def _place(self, error: Exception) -> Span | None:
+        """The line of the sketch function that was being run."""
+        code = self.function.__code__
+        frames = traceback.walk_tb(error.__traceback__)
+        lines = [line for frame, line in frames if frame.f_code is code]
+        if not lines:
+            return None
+        text = "".join(linecache.getlines(code.co_filename))
+        shown = linecache.getline(code.co_filename, lines[-1])
+        start = len(shown) - len(shown.lstrip())
+        source = Source(code.co_filename, text)
+        return Span(source, lines[-1], start + 1, max(1, len(shown.strip())))
