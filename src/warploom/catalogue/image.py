@@ -56,9 +56,7 @@ class Strip:
                 advice="use 1 to 1024 rows and steps of 1 to 8",
             )
         if self.exchange not in ("shuffle", "load"):
-            raise CheckError(
-                f"an exchange by '{self.exchange[:40]}'", advice="use shuffle or load"
-            )
+            raise CheckError(f"an exchange by '{self.exchange[:40]}'", advice="use shuffle or load")
 
     @property
     def half(self) -> int:
@@ -235,9 +233,7 @@ class _Walk:
 
     # -- one row out
 
-    def _accumulate(
-        self, window: RegisterArray, sums: RegisterArray, done: RegisterArray
-    ) -> None:
+    def _accumulate(self, window: RegisterArray, sums: RegisterArray, done: RegisterArray) -> None:
         """Adds the window to every waiting row; sums[0 …] are those of the oldest."""
         k, taps, width = self.k, self.strip.taps, self.strip.width
         with k.loop("e", width) as e:

@@ -25,7 +25,7 @@ import numpy as np
 from warploom.catalogue.entry import Arrays, Entry, Size, Values
 from warploom.catalogue.window import WARP, check_block
 from warploom.errors import CheckError
-from warploom.index.ir import Expr, Var
+from warploom.index.ir import Expr, Var, select
 from warploom.kernel.build import Array, Builder, RegisterArray, ceil_div, choose
 from warploom.kernel.dtype import u32
 from warploom.kernel.ir import Cell, Kernel, Number
@@ -93,7 +93,10 @@ def product_shared(degree: int = 32, block: int = 128) -> Kernel:
         got_a, got_b = k.registers("got_a", u32, parts), k.registers("got_b", u32, parts)
         with k.loop("p", parts) as p:
             got_a[p] = tile_a[k.warp * degree + p * WARP + i]
-            got_b[p] = tile_b[k.warp * degree + (k.lane + p * WARP - i) % degree]
+        turned = select(k.lane.lt(i), k.lane - i + degree, k.lane - i)  # (lane - i) mod degree
+        got_b[0] = tile_b[k.warp * degree + turned]
+        with k.loop("p", 1, parts) as p:
+            got_b[p] = tile_b[k.warp * degree + k.lane + p * WARP - i]
         _add_products(k, sums, got_a, got_b, k.lane.ge(i))
     _store_lanes(k, c, sums, q, degree, batch)
     return k.done()
@@ -225,9 +228,7 @@ class _Pieces:
         with self.k.loop("v", 0, self.piece, self.width) as v:
             self.c.put(at + v, sums[v], when=where, width=self.width)
 
-    def _multiply(
-        self, i: Var, a: RegisterArray, b: RegisterArray, sums: RegisterArray
-    ) -> None:
+    def _multiply(self, i: Var, a: RegisterArray, b: RegisterArray, sums: RegisterArray) -> None:
         k = self.k
         part = k.registers("now_a", u32, self.piece)
         if self.by_load:
@@ -238,9 +239,7 @@ class _Pieces:
         with k.loop("x", self.piece) as x, k.loop("y", self.piece) as y:
             sums[x + y] = sums[x + y] ^ (part[x] & b[y])
 
-    def _pass_on(
-        self, i: Var, sums: RegisterArray, finished: RegisterArray, more: Cell
-    ) -> None:
+    def _pass_on(self, i: Var, sums: RegisterArray, finished: RegisterArray, more: Cell) -> None:
         """The lower half goes to the lane before, the upper half becomes the lower one."""
         k, mine = self.k, Var("mine")
         if not self.keep:

@@ -53,9 +53,7 @@ def _sketch(taps: int, width: int, rows: int, dtype: str, **_: Any) -> Program |
     return sketch_of(Tile(taps, width, rows, from_numpy(dtype)), weighted=False)
 
 
-def _inputs(
-    size: Size, random: np.random.Generator, taps: int, dtype: str, **_: Any
-) -> Values:
+def _inputs(size: Size, random: np.random.Generator, taps: int, dtype: str, **_: Any) -> Values:
     return {"n": size["n"], "x": numbers(random, size["n"] + taps - 1, dtype)}
 
 

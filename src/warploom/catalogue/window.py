@@ -107,9 +107,7 @@ def write_windows(
 
 def _load_vectors(k: Builder, x: Array, cells: RegisterArray, tile: Tile, first: Var) -> None:
     with k.loop("r", tile.rows) as r:
-        cells[r * tile.width] = x.at(
-            first + (r * WARP + k.lane) * tile.width, width=tile.width
-        )
+        cells[r * tile.width] = x.at(first + (r * WARP + k.lane) * tile.width, width=tile.width)
     for extra in range(tile.halo):
         r = tile.rows + extra
         cells[r * tile.width] = x.at(

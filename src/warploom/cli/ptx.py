@@ -12,10 +12,11 @@ import typer
 
 from warploom.cli.guard import Status, run
 from warploom.cli.ptx_arguments import parse_argument, parse_shape
-from warploom.errors import ParseError
+from warploom.errors import ParseError, UnsupportedError
 from warploom.ptx import load
 from warploom.ptx.emulate.launch import Report
-from warploom.ptx.shuffle import KernelReport, Rewrite, check, rewrite
+from warploom.ptx.shuffle import KernelReport, Rewrite, check, confirm, rewrite
+from warploom.ptx.symbolic.distance import Outcome
 
 SHUFFLE = """Replace loads by warp shuffles where that is proved right, and by default where it pays.
 
@@ -86,7 +87,7 @@ def shuffle(
         _write_result(source, output, done)
         checked = _check(text, done) if check_it else None
         if json_file is not None:
-            records = [_record(kernel, checked) for kernel in done.kernels]
+            records = [{**kernel.as_record(), "checked": checked} for kernel in done.kernels]
             _write(json_file, json.dumps(records, indent=1) + "\n")
         return Status.IMPOSSIBLE if checked is False else Status.FOUND
 
@@ -106,7 +107,8 @@ def _say(kernel: KernelReport, why: bool) -> None:
     )
     for one in kernel.candidates if why else ():
         mark = "+" if one.taken else "-"
-        typer.echo(f"  {mark} line {one.line}: {one.load}: {one.why}", err=True)
+        proof = f" [{one.proof}]" if one.proof else ""
+        typer.echo(f"  {mark} line {one.line}: {one.load}: {one.why}{proof}", err=True)
 
 
 def _write_result(source: str, output: Path | None, done: Rewrite) -> None:
@@ -126,41 +128,32 @@ def _write(path: Path, text: str) -> None:
 
 
 def _check(text: str, done: Rewrite) -> bool | None:
-    """True: agrees, False: differs, None: nothing could be run."""
+    """True: agrees, False: differs, None: nothing could be run. Z3 is asked where it is there."""
     report = check(text, done.text)
     if report.mismatch is not None:
         typer.echo(f"check: DIFFERENT: {report.mismatch}", err=True)
         return False
     ran = report.launches - report.skipped
-    if not report.agrees:
+    if report.agrees:
+        typer.echo(f"check: {ran} launches agree byte for byte", err=True)
+    else:
         typer.echo("check: no launch of the original ran through; nothing is shown", err=True)
-        return None
-    typer.echo(f"check: {ran} launches agree byte for byte", err=True)
-    return True
+    refuted = _judge(done)
+    if refuted:
+        return False
+    return True if report.agrees else None
 
 
-def _record(kernel: KernelReport, checked: bool | None) -> dict[str, Any]:
-    return {
-        "name": kernel.name,
-        "loads": kernel.loads,
-        "shuffles": kernel.shuffles,
-        "deltas": {str(lanes): count for lanes, count in kernel.deltas.items()},
-        "seconds": kernel.seconds,
-        "refusal": kernel.refusal,
-        "checked": checked,
-        "candidates": [
-            {
-                "line": c.line,
-                "load": c.load,
-                "taken": c.taken,
-                "why": c.why,
-                "lanes": c.lanes,
-                "source_line": c.source_line,
-                "gain": c.gain,
-            }
-            for c in kernel.candidates
-        ],
-    }
+def _judge(done: Rewrite) -> bool:
+    """Whether Z3 refutes a shuffle."""
+    try:
+        outcomes = [outcome for each in confirm(done).values() for outcome in each]
+    except UnsupportedError as error:
+        typer.echo(f"check: Z3 was not asked: {error.message}", err=True)
+        return False
+    proved = sum(outcome is Outcome.PROVED for outcome in outcomes)
+    typer.echo(f"check: Z3 proves {proved} of {len(outcomes)} shuffles", err=True)
+    return any(outcome is Outcome.REFUTED for outcome in outcomes)
 
 
 def run_kernel(
@@ -200,10 +193,18 @@ def run_kernel(
 
 
 def _run_record(report: Report) -> dict[str, Any]:
-    counters = report.counters
+    seen = report.counters
     return {
         "thread_instructions": report.thread_instructions,
-        "seconds": report.seconds,
+        "seconds": round(report.seconds, 6),
+        "global_load_requests": seen.global_loads.requests,
+        "global_load_sectors": seen.global_loads.sectors,
+        "global_store_requests": seen.global_stores.requests,
+        "global_store_sectors": seen.global_stores.sectors,
+        "bank_conflicts": seen.shared.conflicts,
+        "shuffles": seen.shuffles,
+        "divergent_branches": seen.divergent_branches,
+        "barriers": seen.barriers,
+        "atomics": seen.atomics,
         "mix": dict(sorted(report.mix.items(), key=lambda item: -item[1])),
-        "counters": str(counters),
     }

@@ -48,6 +48,7 @@ inputs the worst counts. Ctrl-C keeps what was found."""
 class EngineName(StrEnum):
     default = "default"
     pairs = "pairs"
+    smt = "smt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,9 @@ def synth(
     all_: bool = typer.Option(False, "--all", help="Every fill (the default)."),
     first: bool = typer.Option(False, "--first", help="The first fill found."),
     best: bool = typer.Option(False, "--best", help="The fill with the fewest index operations."),
-    engine: EngineName = typer.Option(EngineName.default, help="pairs is the published pruner."),
+    engine: EngineName = typer.Option(
+        EngineName.default, help="pairs: the published pruner; smt: Z3."
+    ),
     seconds: float = typer.Option(None, min=0, help="Wall time for each sketch."),
     memory: float = typer.Option(None, min=1, help="Megabytes of memory."),
     goal: int = typer.Option(None, min=1, help="Only the Nth goal of each sketch."),

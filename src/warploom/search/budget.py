@@ -26,6 +26,11 @@ class Budget:
     megabytes: float | None = None
     _start: float = field(default_factory=time.monotonic)
 
+    @property
+    def seconds_left(self) -> float | None:
+        """For solvers that keep the time themselves; None is unlimited."""
+        return None if self.seconds is None else self._start + self.seconds - time.monotonic()
+
     def check(self) -> None:
         if self.seconds is not None and time.monotonic() - self._start > self.seconds:
             raise BudgetSpentError(Reason.SECONDS)

@@ -18,11 +18,12 @@ from warploom.sketch.synth.pairs import PairsEngine
 from warploom.sketch.synth.problem import Problem, lower
 from warploom.sketch.synth.result import HoleStats, Result, Stats, raw_space, search_tree
 from warploom.sketch.synth.rows import Rows
+from warploom.sketch.synth.smt import SmtEngine
 from warploom.sketch.term.ir import Apply, Program
 from warploom.sketch.term.verify import Verification, Verifier
 
 MODES = ("all", "first", "best")
-ENGINES = ("default", "pairs")
+ENGINES = ("default", "pairs", "smt")
 
 Progress = Callable[[str, int], None]
 
@@ -79,6 +80,8 @@ def synthesize(
     searcher: SearchEngine
     if engine == "pairs":
         searcher = PairsEngine(problem, limits, _by_name(program, on_progress), fuel, single)
+    elif engine == "smt":
+        searcher = SmtEngine(problem, limits, _by_name(program, on_progress))
     else:
         batch = FIRST_BATCH_BYTES if mode == "first" else BATCH_BYTES
         searcher = Engine(problem, limits, batch, _by_name(program, on_progress))

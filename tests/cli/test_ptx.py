@@ -1,0 +1,119 @@
+"""`warploom ptx`: contract of statuses, files and records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from warploom.cli.app import app
+
+KERNELGEN = Path(__file__).parents[1] / "ptx" / "kernelgen" / "kernelgen.ptx"
+
+SAXPY = """.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry saxpy(.param .u64 x, .param .u64 y, .param .f32 a, .param .u32 n)
+{
+  .reg .pred %p; .reg .b32 %r<6>; .reg .f32 %f<4>; .reg .b64 %rd<6>;
+  ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; ld.param.f32 %f1, [a]; ld.param.u32 %r1, [n];
+  mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;
+  mad.lo.s32 %r5, %r2, %r3, %r4;
+  setp.ge.u32 %p, %r5, %r1;
+  @%p ret;
+  mul.wide.u32 %rd3, %r5, 4; add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;
+  ld.global.f32 %f2, [%rd4]; ld.global.f32 %f3, [%rd5];
+  fma.rn.f32 %f3, %f1, %f2, %f3;
+  st.global.f32 [%rd5], %f3;
+  ret;
+}
+"""
+
+
+def call(*words: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["ptx", *words])
+    return result.exit_code, result.output
+
+
+@pytest.fixture
+def saxpy(tmp_path: Path) -> Path:
+    path = tmp_path / "saxpy.ptx"
+    path.write_text(SAXPY)
+    return path
+
+
+def test_run_writes_arrays_and_a_record(saxpy: Path, tmp_path: Path) -> None:
+    arrays, record = tmp_path / "out.npz", tmp_path / "run.json"
+    status, text = call(
+        "run", str(saxpy), "--grid", "4", "--block", "256", "--arg", "f32[1000]=range",
+        "--arg", "f32[1000]=ones", "--arg", "f32=2", "--arg", "u32=1000", "--races",
+        "--save", str(arrays), "--json", str(record),
+    )  # fmt: skip
+    assert status == 0, text
+    np.testing.assert_array_equal(np.load(arrays)["arg1"], 2 * np.arange(1000) + 1)
+    (entry,) = json.loads(record.read_text())
+    assert entry["global_store_sectors"] == 125
+    assert entry["mix"]["fma"] == 1000
+
+
+def test_a_fault_of_the_kernel_is_one_located_error(saxpy: Path) -> None:
+    status, text = call(
+        "run", str(saxpy), "--block", "64", "--arg", "f32[10]=range", "--arg", "f32[10]=ones",
+        "--arg", "f32=2", "--arg", "u32=64",
+    )  # fmt: skip
+    assert status == 2
+    assert "saxpy.ptx:13:" in text
+    assert "thread" in text
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize(
+    "bad", ["f32[0]=ones", "f99=1", "f32[4]=what", "i8=1000", "x", "f32[4]=@no"]
+)
+def test_bad_arguments(saxpy: Path, bad: str) -> None:
+    status, text = call("run", str(saxpy), "--arg", bad)
+    assert status == 2
+    assert "Traceback" not in text
+
+
+def test_shuffle_counts_checks_and_keeps_its_input(tmp_path: Path) -> None:
+    before = KERNELGEN.read_bytes()
+    out, record = tmp_path / "out.ptx", tmp_path / "shuffle.json"
+    status, text = call(
+        "shuffle", str(KERNELGEN), "-o", str(out), "--select", "all", "--json", str(record)
+    )
+    assert status == 0, text
+    rows = {row["name"]: row for row in json.loads(record.read_text())}
+    assert (rows["jacobi"]["shuffles"], rows["jacobi"]["loads"]) == (6, 9)
+    assert rows["jacobi"]["deltas"] == {"-1": 3, "1": 3}
+    assert KERNELGEN.read_bytes() == before
+    assert out.read_text() != before.decode()
+
+
+def test_what_does_not_pay_stays_byte_for_byte(saxpy: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.ptx"
+    status, text = call("shuffle", str(saxpy), "-o", str(out), "--why", "--check")
+    assert status == 0, text
+    assert "no gain, kept" in text
+    assert out.read_bytes() == saxpy.read_bytes()
+
+
+def test_the_input_is_never_overwritten(saxpy: Path) -> None:
+    status, text = call("shuffle", str(saxpy), "-o", str(saxpy))
+    assert status == 2
+    assert "not overwritten" in text
+    assert saxpy.read_text() == SAXPY
+
+
+@pytest.mark.parametrize(
+    "junk", [b"", b"\x00\xff\x13junk", b"{" * 100_000, b".version 7.0\n.target"]
+)
+def test_junk_is_one_located_error(tmp_path: Path, junk: bytes) -> None:
+    path = tmp_path / "junk.ptx"
+    path.write_bytes(junk)
+    status, text = call("shuffle", str(path))
+    assert status in (0, 2)  # an empty file has no kernel, which is no error
+    assert "Traceback" not in text

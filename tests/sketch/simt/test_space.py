@@ -1,0 +1,113 @@
+"""What may fill a hole: values, expressions and the paper's formula agree."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from warploom.errors import CheckError
+from warploom.index.evaluate import evaluate
+from warploom.sketch.simt.ir import Hole
+from warploom.sketch.simt.space import candidates, lifted, natural, reduced
+
+
+@st.composite
+def holes(draw: st.DrawFn) -> Hole:
+    kind = draw(st.sampled_from(("swizzle", "partition", "condition")))
+    extents = tuple(draw(st.lists(st.integers(1, 6), min_size=1, max_size=2)))
+    names = ("lane", "i")[: len(extents)]
+    size = 2 if kind == "condition" else draw(st.integers(1, 3))
+    if kind == "swizzle":
+        size = draw(st.integers(extents[0], 8))
+    return Hole("h", kind, size, names, extents, (extents[0],))
+
+
+@settings(deadline=None, max_examples=60)
+@given(holes(), st.integers(1, 3), st.data())
+def test_expressions_have_the_listed_values(hole: Hole, space: int, data: st.DataObject) -> None:
+    found = candidates(hole, space)
+    choice = data.draw(st.integers(0, len(found) - 1))
+    grid = np.indices(hole.extents).reshape(len(hole.extents), -1)
+    env = dict(zip(hole.variables, grid, strict=True))
+    value = np.broadcast_to(np.asarray(evaluate(found.expression(choice), env)), grid.shape[1])
+    assert value.tolist() == found.values[choice].tolist()
+    assert len(np.unique(found.values, axis=0)) == len(found)
+    assert found.values.max() < hole.size
+
+
+@settings(deadline=None, max_examples=30)
+@given(holes())
+def test_each_space_contains_the_one_before(hole: Hole) -> None:
+    sets = [{tuple(v) for v in candidates(hole, s).values.tolist()} for s in (1, 2, 3)]
+    assert sets[0] <= sets[1] <= sets[2]
+
+
+def published(i: int, k: int, group: int, cf: int, c: int, cr: int, dr: int, wrap: bool) -> int:
+    """Equations 2 to 7 of the paper, word for word."""
+    common = math.gcd(cf, group)
+
+    def rotate(size: int, x: int) -> int:
+        return (x + k * cr + k // dr + c) % size
+
+    def fan(x: int) -> int:
+        return (x * cf + x // (group // common)) % group
+
+    inner = fan(i % group)
+    if wrap:
+        inner = inner // common * common + rotate(common, inner % common)
+    else:
+        inner = rotate(group, inner)
+    return i // group * group + inner
+
+
+@pytest.mark.parametrize(("size", "second"), [(6, 4), (8, 2), (4, 4)])
+def test_space_3_holds_every_function_of_the_papers_template(size: int, second: int) -> None:
+    hole = Hole("h", "swizzle", size, ("lane", "i"), (size, second))
+    known = {tuple(v) for v in candidates(hole, 3).values.tolist()}
+    cells = [(i, k) for i in range(size) for k in range(second)]
+    for group in (g for g in range(1, size + 1) if size % g == 0):
+        for dr in (d for d in range(1, second + 1) if second % d == 0):
+            for cf in range(1, group):
+                for cr, c, wrap in ((0, 0, False), (1, 1, False), (group - 1, 0, True), (1, 1, True)):
+                    values = [published(i, k, group, cf, c, cr, dr, wrap) for i, k in cells]
+                    # ⌊k/dr⌋ with dr = m is 0 in range.
+                    assert tuple(values) in known, (group, dr, cf, cr, c, wrap)
+
+
+def test_space_1_has_only_permutations_and_broadcasts_of_the_index() -> None:
+    hole = Hole("h", "swizzle", 8, ("lane", "i"), (8, 3))
+    for values in candidates(hole, 1).values.reshape(-1, 8, 3):
+        for k in range(3):
+            assert len(set(values[:, k].tolist())) in (1, 8)
+
+
+@settings(deadline=None, max_examples=60)
+@given(holes(), st.data())
+def test_a_choice_lifted_to_its_own_size_is_itself(hole: Hole, data: st.DataObject) -> None:
+    found = candidates(hole, 3)
+    choice = data.draw(st.integers(0, len(found) - 1))
+    offered = lifted(hole, found.rows[choice], hole)
+    assert found.values[choice].tolist() in offered.values.tolist()
+    alone = reduced(hole, natural(hole, found.rows[choice], hole, share=False)[None])
+    assert alone.values.tolist() == [found.values[choice].tolist()]
+
+
+def test_the_last_lane_stays_the_last_lane() -> None:
+    small = Hole("h", "swizzle", 4, ("lane",), (4,))
+    large = Hole("h", "swizzle", 32, ("lane",), (32,))
+    found = candidates(small, 1)
+    backwards = [v.tolist() for v in found.values].index([3, 2, 1, 0])
+    assert list(range(31, -1, -1)) in lifted(small, found.rows[backwards], large).values.tolist()
+
+
+def test_wrong_spaces_and_too_many_choices_are_refused() -> None:
+    with pytest.raises(CheckError, match="no space 4"):
+        candidates(Hole("h", "condition", 2, ("lane",), (4,), (4,)), 4)
+    with pytest.raises(CheckError, match="too many"):
+        candidates(Hole("h", "swizzle", 256, ("lane", "i"), (256, 256)), 1)
+    with pytest.raises(CheckError, match="too many"):
+        candidates(Hole("h", "partition", 6, ("lane", "i"), (32, 32), (32,)), 2)
