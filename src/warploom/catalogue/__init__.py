@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import difflib
 
-from warploom.catalogue import structures, transposition
+from warploom.catalogue import (
+    convolution,
+    image,
+    polynomial,
+    stencil,
+    structures,
+    transposition,
+)
 from warploom.catalogue.entry import Case, Entry
 from warploom.errors import ParseError
 
 # A file of the catalogue has a tuple ENTRIES; a new file is named here.
-FILES = (structures, transposition)
+FILES = (stencil, convolution, image, polynomial, structures, transposition)
 
 
 def entries() -> dict[str, Entry]:

@@ -171,12 +171,12 @@ class _Walk:
             for u in range(strip.step):
                 row = self.top + t + (strip.step + u - strip.half)
                 self._load_row(ahead, u, row, f"start{u}")
-        with k.loop("u", strip.step) as u:
+        with k.loop("u", strip.step) as row_of_step:
             window = k.registers("window", strip.dtype, strip.width + strip.taps - 1)
-            self._fill_window(now, window, u)
+            self._fill_window(now, window, row_of_step)
             done = k.registers("done", strip.dtype, strip.width)
             self._accumulate(window, sums, done)
-            self._store(done, t + u)
+            self._store(done, t + row_of_step)
 
     # -- one row in
 

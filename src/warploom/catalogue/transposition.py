@@ -130,7 +130,7 @@ def _transposed(values: Values, **given: Any) -> Arrays:
 def _sizes(**given: Any) -> list[dict[str, int]]:
     plan = _plan_of(given)
     block = plan.matrices_per_block
-    edges = [*range(1, 18), plan.beside * plan.tiles, plan.beside * plan.tiles + 1]
+    edges = [*range(1, 21), plan.beside * plan.tiles, plan.beside * plan.tiles + 1]
     edges += [block - 1, block, block + 1, block + 7, 2 * block + 3]
     return [{"count": count} for count in sorted({edge for edge in edges if edge > 0})]
 

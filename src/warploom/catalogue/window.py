@@ -109,9 +109,9 @@ def _load_vectors(k: Builder, x: Array, cells: RegisterArray, tile: Tile, first:
     with k.loop("r", tile.rows) as r:
         cells[r * tile.width] = x.at(first + (r * WARP + k.lane) * tile.width, width=tile.width)
     for extra in range(tile.halo):
-        r = tile.rows + extra
-        cells[r * tile.width] = x.at(
-            first + (k.lane + r * WARP) * tile.width,
+        beyond = tile.rows + extra
+        cells[beyond * tile.width] = x.at(
+            first + (k.lane + beyond * WARP) * tile.width,
             when=k.lane.lt(tile.reach - WARP * extra),
             width=tile.width,
         )

@@ -18,7 +18,7 @@ from warploom.ptx.emulate.launch import Report
 from warploom.ptx.shuffle import KernelReport, Rewrite, check, confirm, rewrite
 from warploom.ptx.symbolic.distance import Outcome
 
-SHUFFLE = """Replace loads by warp shuffles where that is proved right, and by default where it pays.
+SHUFFLE = """Replace loads by warp shuffles where proved right and, by default, where it pays.
 
 Every other byte of the file stays as it is; the input is never overwritten. `warploom-ptxas` does
 the same inside a build: it takes ptxas's arguments and calls the real one.

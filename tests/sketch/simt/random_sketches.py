@@ -22,7 +22,10 @@ def traced_sketches(draw: st.DrawFn) -> Traced:
 def _one_axis(draw: st.DrawFn) -> SketchFunction:
     warp, registers = draw(st.integers(2, 5)), draw(st.integers(1, 3))
     moves = draw(st.lists(st.sampled_from(("permute", "exchange", "shared", "rotate")), max_size=3))
-    load_open, end = draw(st.booleans()), draw(st.sampled_from(("store", "sum", "products", "late")))
+    load_open, end = (
+        draw(st.booleans()),
+        draw(st.sampled_from(("store", "sum", "products", "late"))),
+    )
     offset, stride = draw(st.integers(0, 2)), draw(st.sampled_from((1, 2)))
 
     @sketch

@@ -24,7 +24,9 @@ Floats = npt.NDArray[np.float32]
 
 @cache
 def filled(made: SketchFunction, optimum: bool = False, /, **sizes: int) -> Filled:
-    small = {name: min(size, 4) if name in ("warp", "rows") else size for name, size in sizes.items()}
+    small = {
+        name: min(size, 4) if name in ("warp", "rows") else size for name, size in sizes.items()
+    }
     outcome = solve(made.at(**(small if made in SMALL else sizes)), optimum=optimum)
     assert isinstance(outcome, Found)
     if made not in SMALL:

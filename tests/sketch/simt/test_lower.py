@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
+from tests.sketch.simt import random_sketches
 
 from warploom.sketch.simt import paper
 from warploom.sketch.simt.interpret import interpret

@@ -25,9 +25,7 @@ def cases() -> list[object]:
     rows = inventor.rows()
     assert len(rows) == 23
     return [
-        pytest.param(
-            row, marks=[pytest.mark.slow] if row.name.endswith(SLOW) else [], id=row.name
-        )
+        pytest.param(row, marks=[pytest.mark.slow] if row.name.endswith(SLOW) else [], id=row.name)
         for row in rows
     ]
 
