@@ -84,7 +84,7 @@ def _specification(values: Values, taps: int, dtype: str, **_: Any) -> Arrays:
 
 ENTRIES: tuple[Entry, ...] = (
     Entry(
-        name="convolution_1d",
+        name="convolution-1d",
         doc="weighted sums of `taps` neighbours along a line",
         parameters={
             "taps": 3, "width": 4, "rows": 4, "block": 128, "weights": "value", "dtype": "float32"

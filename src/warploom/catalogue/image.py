@@ -305,7 +305,7 @@ def _sizes(**_: Any) -> list[dict[str, int]]:
 
 ENTRIES: tuple[Entry, ...] = (
     Entry(
-        name="convolution_2d",
+        name="convolution-2d",
         doc="taps × taps convolution of an image, borders replicated",
         parameters={
             "taps": 3, "width": 4, "rows": 64, "step": 1, "block": 128, "exchange": "shuffle",

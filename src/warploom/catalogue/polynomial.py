@@ -67,7 +67,7 @@ def _sizes(**_: Any) -> list[dict[str, int]]:
 
 def _lane_entry(form: str, build: Any, doc: str) -> Entry:
     return Entry(
-        name=f"product_{form}",
+        name=f"product-{form}",
         doc=doc,
         parameters={"degree": 32, "block": 128},
         build=build,
@@ -99,7 +99,7 @@ ENTRIES: tuple[Entry, ...] = (
         "shared", product_shared, "polynomial product over GF(2), operands in shared memory"
     ),
     Entry(
-        name="product_pieces",
+        name="product-pieces",
         doc="polynomial product over GF(2), 32 to 384 coefficients, a piece in each lane",
         parameters={
             "degree": 64, "piece": 0, "operand": "load", "finish": "store", "block": 128

@@ -45,7 +45,7 @@ def stencil_1d(
 def _float(dtype: str) -> DType:
     kind = from_numpy(dtype)
     if not kind.is_float:
-        raise CheckError(f"a mean of {dtype}", advice="use float32 or float64, or convolution_1d")
+        raise CheckError(f"a mean of {dtype}", advice="use float32 or float64, or convolution-1d")
     return kind
 
 
@@ -65,7 +65,7 @@ def _specification(values: Values, taps: int, dtype: str, **_: Any) -> Arrays:
 
 ENTRIES: tuple[Entry, ...] = (
     Entry(
-        name="stencil_1d",
+        name="stencil-1d",
         doc="the mean of `taps` neighbours along a line",
         parameters={"taps": 3, "width": 4, "rows": 4, "block": 128, "dtype": "float32"},
         build=stencil_1d,

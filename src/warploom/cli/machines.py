@@ -22,7 +22,8 @@ def machines(
     json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
 ) -> None:
     def action() -> Status:
-        typer.echo(f"{'machine':10}{'shuffle':>9}{'shared':>9}{'L1':>9}{'corner':>9}{'L2':>9}  from")
+        names = ("shuffle", "shared", "L1", "corner", "L2")
+        typer.echo(f"{'machine':10}" + "".join(f"{name:>9}" for name in names) + "  from")
         for entry in LATENCIES.values():
             l2 = f"{entry.l2:9g}" if entry.l2 is not None else f"{'-':>9}"
             typer.echo(

@@ -81,11 +81,11 @@ class Result:
 
     @property
     def verdict(self) -> Verdict:
-        """Proved if every listed fill was, refuted if one was, unknown if there is none."""
-        if not self.verdicts:
-            return Verdict.UNKNOWN
-        refuted = any(v.verdict is Verdict.REFUTED for v in self.verdicts)
-        return Verdict.REFUTED if refuted else Verdict.PROVED
+        """Proved if every listed fill was, refuted if one was, unknown otherwise."""
+        if any(v.verdict is Verdict.REFUTED for v in self.verdicts):
+            return Verdict.REFUTED
+        whole = len(self.verdicts) == len(self.fills) > 0
+        return Verdict.PROVED if whole else Verdict.UNKNOWN
 
     def described(self, number: int) -> dict[str, str]:
         """Fill `number` as text, by the name of the hole."""
