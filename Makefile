@@ -28,6 +28,8 @@ test: $(STAMP)
 
 accept: $(STAMP)
 	$(BIN)/pytest -m "not device" --durations=15
+	$(BIN)/warploom bench synth --limits --ablation --json bench/results/synth.json
+	$(BIN)/python bench/ptx_speed.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -218,10 +218,23 @@ def _one(job: Job, module: ptx.LoadedModule, path: Path, dry: bool) -> dict[str,
     return {"status": "not compared"} if dry else compare(job, here, run_device(path, job))
 
 
+def _machine() -> str:
+    import cupy
+
+    return str(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
+
+
 def _save(path: Path, done: dict[str, Any], arch: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     equal = sum(1 for record in done.values() if record["status"] == "equal")
-    text = {"arch": arch, "equal": equal, "kernels": done}
+    text = {
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": _machine(),
+        "command": "python bench/ptx_device.py",
+        "arch": arch,
+        "equal": equal,
+        "kernels": done,
+    }
     part = path.with_suffix(".part")
     part.write_text(json.dumps(text, indent=1, sort_keys=True) + "\n")
     part.replace(path)

@@ -273,6 +273,8 @@ def run(
     device = cp.cuda.Device()
     arch = f"sm_{device.compute_capability}"
     properties = cp.cuda.runtime.getDeviceProperties(device.id)
+    record["date"] = time.strftime("%Y-%m-%d")
+    record["command"] = "python bench/ptx_shuffle_device.py"
     record["device"] = {"name": properties["name"].decode(), "arch": arch, "block": BLOCK}
     if "latencies" not in record or options.again:
         record["latencies"] = measure_latencies(cp)

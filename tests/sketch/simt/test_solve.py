@@ -6,6 +6,7 @@ import pytest
 
 from warploom.bench import inventor
 from warploom.errors import CheckError
+from warploom.index.ir import Const, Expr
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Undecided, Verdict
 from warploom.sketch.simt import paper
@@ -42,10 +43,8 @@ def test_every_row_of_table_1_is_found_and_proved_at_both_sizes(row: inventor.Ro
         assert large.statements == filled.statements
 
 
-def _closed(filled: Filled) -> dict[str, object]:
+def _closed(filled: Filled) -> dict[str, Expr]:
     """The fill with `false` for the predicates of dropped statements and 0 for what they used."""
-    from warploom.index.ir import Const
-
     return {name: filled.fill.get(name, Const(0)) for name in filled.traced.holes}
 
 

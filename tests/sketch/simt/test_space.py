@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -72,14 +73,8 @@ def test_space_3_holds_every_function_of_the_papers_template(size: int, second: 
     for group in (g for g in range(1, size + 1) if size % g == 0):
         for dr in (d for d in range(1, second + 1) if second % d == 0):
             for cf in range(1, group):
-                for cr, c, wrap in (
-                    (0, 0, False),
-                    (1, 1, False),
-                    (group - 1, 0, True),
-                    (1, 1, True),
-                ):
+                for cr, c, wrap in itertools.product((0, 1, group - 1), (0, 1), (False, True)):
                     values = [published(i, k, group, cf, c, cr, dr, wrap) for i, k in cells]
-                    # ⌊k/dr⌋ with dr = m is 0 in range.
                     assert tuple(values) in known, (group, dr, cf, cr, c, wrap)
 
 

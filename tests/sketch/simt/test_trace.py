@@ -53,7 +53,7 @@ def value_leaves_loop(k: Tracer) -> None:
 def counter_leaves_loop(k: Tracer) -> None:
     lane, x, y = started(k)
     for i in k.loop(2):
-        pass
+        x[i]
     y[lane] = x[i]
 
 
@@ -147,7 +147,7 @@ def read_while_written(k: Tracer) -> None:
 
 
 def written_while_read(k: Tracer) -> None:
-    lane, x, _ = started(k)
+    x = started(k)[1]
     r = k.load(x, 2)
     for i in k.loop(2):
         r[i] = r[1]

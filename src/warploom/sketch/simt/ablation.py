@@ -7,13 +7,14 @@ without canonical multisets: a fill can then only be judged when it is complete,
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import InternalError
 from warploom.index.ir import Binary, BinaryOp, Const, Expr, Var
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
@@ -80,25 +81,32 @@ def _deeper(hole: Hole, level: _Level, budget: Budget) -> _Level:
     if count * cells * 4 > _MOST_BYTES:
         raise BudgetSpentError(Reason.MEMORY)
     blocks: list[npt.NDArray[np.int32]] = [values]
-    made: list[Iterator[Expr]] = [iter(level.expressions)]
+    made: list[tuple[BinaryOp, tuple[Expr, ...]]] = []
     numbers = np.arange(1, hole.size + 1, dtype=np.int32)
     constants = tuple(Const(n) for n in numbers.tolist())
     for op, function in _OPERATIONS.items():
         linear = op in ("+", "-")
         right = values if linear else numbers[:, None]
         blocks.append(function(values[:, None], right[None]).reshape(-1, cells))
-        made.append(_pairs(op, level.expressions, level.expressions if linear else constants))
+        made.append((op, level.expressions if linear else constants))
         budget.check()
     whole = np.concatenate(blocks)
     kept = distinct(whole)[0]
-    wanted = set(kept.tolist())
-    every = itertools.chain(*made)
-    expressions = tuple(expr for number, expr in enumerate(every) if number in wanted)
-    return _Level(whole[kept], expressions)
+    return _Level(whole[kept], tuple(_nth(level.expressions, made, n) for n in kept.tolist()))
 
 
-def _pairs(op: BinaryOp, left: tuple[Expr, ...], right: tuple[Expr, ...]) -> Iterator[Expr]:
-    return (Binary(op, a, b) for a, b in itertools.product(left, right))
+def _nth(
+    left: tuple[Expr, ...], made: list[tuple[BinaryOp, tuple[Expr, ...]]], number: int
+) -> Expr:
+    """The expression behind a row: one of the level before, or of a block of pairs."""
+    if number < len(left):
+        return left[number]
+    number -= len(left)
+    for op, right in made:
+        if number < len(left) * len(right):
+            return Binary(op, left[number // len(right)], right[number % len(right)])
+        number -= len(left) * len(right)
+    raise InternalError("a row of no expression")
 
 
 def solve_naive(traced: Traced, depth: int, budget: Budget) -> Outcome[Fill]:

@@ -72,16 +72,20 @@ def reduced(hole: Hole, rows: Rows) -> Candidates:
 
 def values_of(hole: Hole, rows: Rows) -> Values:
     """What each row gives over the grid of the hole's variables."""
-    if len(rows) * math.prod(hole.extents) * 8 > _MOST_BYTES:
-        raise CheckError(
-            f"hole '{hole.name}' has {len(rows)} choices, too many for its size",
-            advice="sketch a smaller warp and transfer the fill, or search a smaller space",
-        )
+    _afford(hole, len(rows))
     if hole.kind == "swizzle":
         return _swizzle_values(hole, rows)
     if hole.kind == "condition":
         return _masks(hole, rows).astype(np.uint8)
     return _part_values(hole, rows)
+
+
+def _afford(hole: Hole, choices: int) -> None:
+    if choices * (math.prod(hole.extents) + 16) * 8 > _MOST_BYTES:
+        raise CheckError(
+            f"hole '{hole.name}' has {choices} choices, too many for its size",
+            advice="sketch a smaller warp and re-instantiate the fill, or search a smaller space",
+        )
 
 
 def expression(hole: Hole, row: Rows) -> Expr:
@@ -112,7 +116,8 @@ def lifted(small: Hole, row: Rows, large: Hole) -> Candidates:
         options.append(rows[((masks == mask) | ~reached).all(axis=1)])
         reached &= ~mask
     kept = [each[reduced_rows(large, each)] for each in options]
-    return reduced(large, np.array([np.concatenate(each) for each in itertools.product(*kept)]))
+    joined = [np.concatenate([*each, row[:0]]) for each in itertools.product(*kept)]
+    return reduced(large, np.array(joined))
 
 
 def reduced_rows(hole: Hole, rows: Rows) -> npt.NDArray[np.intp]:
@@ -133,6 +138,8 @@ def _divisors(number: int) -> list[int]:
 
 def _swizzle_rows(hole: Hole, grouped: bool) -> Rows:
     size, second = hole.size, _second(hole)
+    coprime = sum(math.gcd(n, size) == 1 for n in range(size))
+    _afford(hole, (coprime + 1) * size * (size if second > 1 else 1))
     slow = [d for d in _divisors(second) if 1 < d < second] if grouped else []
     blocks = []
     for group in _divisors(size) if grouped else [size]:

@@ -9,8 +9,7 @@ bit vectors instead. What it finds is put into the program as an ordinary step a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from warploom.sketch.holes.common import coordinates, read
 from warploom.sketch.holes.expressions import coordinate, quotient, replaced, total
 from warploom.sketch.synth.bounds import Bounds, edges_of, solve_bounds
 from warploom.sketch.synth.problem import Move, Problem, lower
-from warploom.sketch.synth.smt import Control, Encoding, Model, Reads, encode, load_z3
+from warploom.sketch.synth.smt import Encoding, Model, Reads, encode, load_z3
 from warploom.sketch.term.ir import Apply, GatherSet, Program, Shape, Table
 from warploom.sketch.term.verify import Verification, verify
 
@@ -88,12 +87,12 @@ def fill_free(
     forms = {_find(program, name): _form(program, name, s) for name, s in swizzles.items()}
     opened = _with_gathers(program, {p: form.any_coordinate() for p, form in forms.items()})
     problem = lower(opened, program.goals[goal])
-    live = {p: form for p, form in forms.items() if p in problem.steps}
+    z3 = load_z3()
+    unknowns = {p: Unknowns(z3, form) for p, form in forms.items()}
     try:
-        encoding, controls = encode(
-            problem, _forward(problem), limits, {p: form.reads for p, form in live.items()}
-        )
-        encoding.solver.add(*(clause for form in live.values() for clause in form.clauses()))
+        own = {p: unknown.reads for p, unknown in unknowns.items()}
+        encoding, controls = encode(problem, _forward(problem), limits, own)
+        encoding.solver.add(*(clause for u in unknowns.values() for clause in u.clauses()))
         model = encoding.model()
         if model is None:
             return Impossible()
@@ -101,34 +100,23 @@ def fill_free(
         return Undecided(spent.reason)
     except KeyboardInterrupt:
         return Undecided(Reason.INTERRUPTED)
-    model = _simplest(encoding, list(live.values()), model)
-    found = {p: form.constants(model if p in live else None) for p, form in forms.items()}
-    return Found(_instance(program, goal, forms, found, controls, model), complete=False)
-
-
-def _instance(
-    program: Program,
-    goal: int,
-    forms: Mapping[int, Form],
-    found: Mapping[int, Constants],
-    controls: Mapping[int, Control],
-    model: Model,
-) -> FreeFill:
-    """The program with the constants in place, proved."""
-    filled = _with_gathers(program, {p: form.gather(found[p]) for p, form in forms.items()})
+    model = _simplest(encoding, list(unknowns.values()), model)
+    gathers = {p: u.form.gather(u.constants(model)) for p, u in unknowns.items()}
+    filled = _with_gathers(program, gathers)
     choices = {h: controls[h].choice(model) if h in controls else 0 for h in filled.holes}
     proof = verify(filled, filled.goals[goal], choices)
-    return FreeFill(filled, choices, {program.steps[p].name: found[p] for p in forms}, proof)
+    constants = {u.form.name: u.constants(model) for u in unknowns.values()}
+    return Found(FreeFill(filled, choices, constants, proof), complete=False)
 
 
-def _simplest(encoding: Encoding, forms: list[Form], model: Model) -> Model:
+def _simplest(encoding: Encoding, unknowns: list[Unknowns], model: Model) -> Model:
     """Tries 0 and 1 for one constant after another, as long as the budget lasts."""
     try:
         for name in ("df", "dr", "c", "cr", "cf"):
-            for form in forms:
+            for unknown in unknowns:
                 for value in (0, 1):
                     encoding.solver.push()
-                    encoding.solver.add(form.equals(name, value))
+                    encoding.solver.add(unknown.equals(name, value))
                     better = encoding.model()
                     if better is not None:
                         model = better
@@ -156,9 +144,9 @@ def _forward(problem: Problem) -> Bounds:
 # -- one swizzle -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Form:
-    """A free swizzle on given shapes: its formula for numbers, for the solver and for people."""
+    """A free swizzle on given shapes: its formula on numbers and as text."""
 
     name: str
     gathers: GatherSet  # what the step had before: its shapes
@@ -217,17 +205,104 @@ class Form:
         source[self.axes[2]] = values
         return read(self.in_shape, source, self.out_shape)
 
-    # -- for the solver ------------------------------------------------------------------------
 
-    def __post_init__(self) -> None:
-        z3 = load_z3()
-        longest = max(len(r) for r in self.ranges.values())
-        # Products of two numbers below these, and a few more below the modulus, must fit.
-        width = ((longest + 4) * self.modulus).bit_length()
-        bits = {k: z3.BitVec(f"{self.name}.{k}", width) for k in self.ranges}
-        main, second = (range(self.out_shape[axis]) for axis in self.axes[:2])
-        cells: dict[tuple[int, int], Any] = {}
-        object.__setattr__(self, "_solver", (z3, bits, cells))
-        fans = [self._remainder([("cf", i)], ("df", i)) for i in main]
-        turns = [self._remainder([("cr", k), ("c", 1)], ("dr", k)) for k in second]
-        object.__setattr__(self, "_parts", (fans, turns))
+class Unknowns:
+    """The constants of one swizzle as bit vectors: each counts the steps into its range."""
+
+    def __init__(self, z3: Any, form: Form) -> None:
+        self._z3 = z3
+        self.form = form
+        longest = max(len(r) for r in form.ranges.values())
+        # Two products of a count and a remainder, a quotient and a start must fit.
+        self._width = (2 * (longest + 1) * form.modulus).bit_length()
+        self._counts = {k: z3.BitVec(f"{form.name}.{k}", self._width) for k in form.ranges}
+        lengths = [form.out_shape[axis] for axis in form.axes[:2]]
+        self._fans = [self._residue([("cf", i)], ("df", i)) for i in range(lengths[0])]
+        self._turns = [self._residue([("cr", k), ("c", 1)], ("dr", k)) for k in range(lengths[1])]
+        self._tables = form.any_coordinate().tables
+        self._at = np.indices(form.out_shape).reshape(len(form.out_shape), -1)
+        self._coordinates: dict[tuple[int, int], list[Any]] = {}
+
+    def clauses(self) -> list[Any]:
+        return [self._z3.ULT(self._counts[k], len(r)) for k, r in self.form.ranges.items()]
+
+    def equals(self, name: str, value: int) -> Any:
+        values = self.form.ranges[name]
+        if value not in values:
+            return self._z3.BoolVal(False)
+        return self._counts[name] == values.index(value)
+
+    def constants(self, model: Model) -> Constants:
+        counts = {k: model.eval(v, True).as_long() for k, v in self._counts.items()}
+        return Constants(**{k: self.form.ranges[k][count] for k, count in counts.items()})
+
+    def reads(self, cell: int) -> Reads:
+        """Every coordinate along `out`, with the literal that the formula gives it."""
+        i, k = (int(self._at[axis, cell]) for axis in self.form.axes[:2])
+        if (i, k) not in self._coordinates:
+            n, z3 = self.form.modulus, self._z3
+            both = self._fans[i] + self._turns[k]
+            new = z3.If(z3.UGE(both, n), both - n, both)
+            self._coordinates[i, k] = [new == j for j in range(n)]
+        return list(zip(self._tables[:, cell].tolist(), self._coordinates[i, k], strict=True))
+
+    def _residue(self, factors: list[tuple[str, int]], divided: tuple[str, int]) -> Any:
+        """The sum of constants times known factors, and of a quotient, modulo n."""
+        n, z3 = self.form.modulus, self._z3
+        start, terms = 0, []
+        for name, factor in factors:
+            values = self.form.ranges[name]
+            start += values.start * factor
+            terms.append(self._counts[name] * (values.step * factor % n))
+        name, number = divided
+        quotient_of = z3.BitVecVal(0, self._width)
+        for at, step in enumerate(self.form.ranges[name]):
+            result = number // step % n if step else 0
+            if result:
+                quotient_of = z3.If(self._counts[name] == at, result, quotient_of)
+        return z3.URem(sum(terms, quotient_of) + start % n, n)
+
+
+# -- names and shapes --------------------------------------------------------------------------
+
+
+def _find(program: Program, name: str) -> int:
+    for position, step in enumerate(program.steps):
+        if step.name == name and isinstance(step, Apply):
+            return position
+    raise CheckError(f"the sketch has no step '{name[:80]}'", advice="name a step, not an input")
+
+
+def _form(program: Program, name: str, swizzle: FreeSwizzle) -> Form:
+    """The swizzle on the shapes of its step, checked."""
+    step = program.steps[_find(program, name)]
+    assert isinstance(step, Apply)
+    axes = (swizzle.main, swizzle.second, swizzle.out)
+    arguments, out = step.gathers.arg_shapes, step.gathers.out_shape
+    if len(arguments) != 1 or len(arguments[0]) != len(out):
+        raise CheckError(f"'{name}' must read one argument with as many axes as its result")
+    if not all(0 <= axis < len(out) for axis in axes):
+        raise CheckError(f"'{name}' has the axes 0 to {len(out) - 1}, not {axes}")
+    if any(a != b for n, (a, b) in enumerate(zip(arguments[0], out, strict=True)) if n != axes[2]):
+        raise CheckError(f"'{name}' and its argument must agree but for axis {axes[2]}")
+    length = arguments[0][axes[2]]
+    n = length if swizzle.modulus is None else swizzle.modulus
+    if not 1 <= n <= min(length, LARGEST_MODULUS):
+        raise CheckError(f"'{name}': the modulus is 1 to {min(length, LARGEST_MODULUS)}, not {n}")
+    asked = {k: getattr(swizzle, k) for k in Constants._fields}
+    ranges = {k: range(n) if r is None else r for k, r in asked.items()}
+    for constant, values in ranges.items():
+        if not 1 <= len(values) <= LONGEST_RANGE:
+            raise CheckError(f"'{name}': {constant} needs 1 to {LONGEST_RANGE} values")
+    if min(*swizzle.df, *swizzle.dr, 0) < 0:
+        raise CheckError(f"'{name}': the steps df and dr are 0 or more")
+    return Form(name, step.gathers, axes, n, ranges)
+
+
+def _with_gathers(program: Program, gathers: Mapping[int, GatherSet]) -> Program:
+    steps = list(program.steps)
+    for position, made in gathers.items():
+        step = steps[position]
+        assert isinstance(step, Apply)
+        steps[position] = replace(step, gathers=made)
+    return replace(program, steps=tuple(steps))
