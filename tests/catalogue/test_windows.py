@@ -76,14 +76,15 @@ def test_a_window_of_one_needs_no_sketch() -> None:
 
 @pytest.mark.parametrize(("taps", "width", "rows"), [(3, 4, 4), (17, 4, 2), (9, 1, 3)])
 def test_one_shuffle_for_each_element_of_another_lane(taps: int, width: int, rows: int) -> None:
-    warps = 8
-    n = 32 * width * rows * warps
+    warps = 9
+    n = 32 * width * rows * (warps - 1) + 32  # the last warp has little to do
     variant = {"taps": taps, "width": width, "rows": rows, "block": 32}
     report, _ = counted(CONVOLUTION, {"n": n}, **variant)
     assert report.shuffles == warps * rows * (taps - 1)
-    assert report.store_efficiency == 1.0
+    assert report.store_efficiency > 0.95
     useful = (n + taps - 1) * 4
-    assert report.loads["x"].sectors * 32 < 1.2 * useful + warps * 64
+    halo = (warps - 1) * 32 * (taps // 8 + 1)
+    assert report.loads["x"].sectors * 32 <= useful + halo + 32 * 32 * width
 
 
 def test_random_lengths_and_taps() -> None:

@@ -120,7 +120,7 @@ def test_standard_input_with_and_without_a_dash(cli) -> None:
 
 
 def test_engines_and_modes(cli) -> None:
-    for engine in ("default", "pairs"):
+    for engine in ("default", "pairs", "smt"):
         assert "2 fills (all there are)" in cli("synth", "trove-8x3", "--engine", engine).out
     assert "1 fill (asked for one)" in cli("synth", "trove-8x3", "--first").out
     best = cli("synth", "trove-8x3", "--best").out

@@ -118,7 +118,7 @@ def poisoned(like: Array) -> Array:
 def same(given: Array, wanted: Array, tolerance: float) -> bool:
     """Equal bits, or a small difference relative to the largest number wanted."""
     flat = given.reshape(wanted.shape)
-    if tolerance == 0.0:
+    if tolerance == 0.0 or wanted.dtype.kind != "f":  # integers have no rounding to forgive
         return bool(np.array_equal(flat, wanted))
     scale = float(np.max(np.abs(wanted), initial=0.0)) or 1.0
     return bool(np.all(np.abs(flat.astype(np.float64) - wanted) <= tolerance * scale))

@@ -30,6 +30,7 @@ from warploom.index.ir import (
     walk,
 )
 from warploom.index.laws import simplify
+from warploom.index.ranges import range_of
 from warploom.kernel.build import Builder
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Assign, Cell, For, Registers, Stmt
@@ -126,7 +127,9 @@ def _across_lanes(
         count(k, "j", source.columns) as j,
         count(k, "word", source.width) as word,
     ):
-        other = simplify(first + placed(step.source, lane, j))
+        # Not simplified: that would make remainders of negative numbers again.
+        other = placed(step.source, lane, j)
+        other = other if first is Const(0) else first + other
         k.set(target.at(tile, j, word), k.shuffle(source.at(tile, j, word), other))
 
 
@@ -150,8 +153,15 @@ def permuted(source: Row, target: Row, index: Expr, lanes: int, lane: Expr) -> t
         stmts.append(_copied(source, middle, substitute(turn.outer, {_Z.name: j})))
         source = middle
     amount = substitute(turn.amount, {LANE.name: lane})
-    fixed = turn.fixed
-    stmts += rotate(source, target, amount, "j", lambda i: substitute_one(fixed, REGISTER.name, i))
+    fixed, most = turn.fixed, range_of(turn.amount, {LANE.name: (0, lanes - 1)})
+    stmts += rotate(
+        source,
+        target,
+        amount,
+        "j",
+        lambda i: substitute_one(fixed, REGISTER.name, i),
+        most[1] if most[0] >= 0 else None,
+    )
     return tuple(stmts)
 
 

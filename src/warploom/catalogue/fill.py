@@ -222,6 +222,8 @@ def _step(gathers: GatherSet, choice: int) -> Step:
     offset = gathers.expression(choice).offset
     own = offset % registers if kind == "c" else offset // registers
     bounds = {LANE.name: (0, lanes - 1), REGISTER.name: (0, registers - 1)}
+    if (registers if kind == "c" else lanes) == 1:
+        return Step(kind, REGISTER if kind == "c" else LANE)  # there is nowhere to go
     source = simplify(own, bounds)
     return Step(kind, source if kind == "c" else without_negatives(source, bounds))
 

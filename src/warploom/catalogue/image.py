@@ -155,28 +155,25 @@ class _Walk:
         for u in range(strip.step):
             self._load_row(ahead, u, self.top + (u - strip.half), f"first{u}")
         sums = k.registers("sums", strip.dtype, (strip.taps - 1) * strip.width, 0)
-        with (
-            k.loop("r", 0, strip.walk, strip.step, unroll=False) as t,
-            k.when((self.top + t - (strip.taps - 1)).lt(self.height)),
-        ):
-            self._take_step(ahead, sums, t)
+        with k.loop("r", 0, strip.walk, strip.step, unroll=False) as r:
+            self._take_step(ahead, sums, r)
 
-    def _take_step(self, ahead: RegisterArray, sums: RegisterArray, t: Var) -> None:
+    def _take_step(self, ahead: RegisterArray, sums: RegisterArray, r: Var) -> None:
         """The rows loaded before are used while those of the next step are on their way."""
         k, strip = self.k, self.strip
         now = k.registers("now", strip.dtype, len(ahead))
         with k.loop("i", len(ahead)) as i:
             now[i] = ahead[i]
-        with k.when((t + strip.step).lt(strip.walk)):
+        with k.when((r + strip.step).lt(strip.walk)):
             for u in range(strip.step):
-                row = self.top + t + (strip.step + u - strip.half)
+                row = self.top + r + (strip.step + u - strip.half)
                 self._load_row(ahead, u, row, f"start{u}")
         with k.loop("u", strip.step) as row_of_step:
             window = k.registers("window", strip.dtype, strip.width + strip.taps - 1)
             self._fill_window(now, window, row_of_step)
             done = k.registers("done", strip.dtype, strip.width)
             self._accumulate(window, sums, done)
-            self._store(done, t + row_of_step)
+            self._store(done, r + row_of_step)
 
     # -- one row in
 
@@ -254,10 +251,10 @@ class _Walk:
         with k.loop("x", 1, taps) as x, k.loop("e", width) as e:
             sums[e + newest] = fma(self.weights[x], window[x + e], sums[e + newest])
 
-    def _store(self, done: RegisterArray, t: Expr) -> None:
+    def _store(self, done: RegisterArray, r: Expr) -> None:
         k, strip = self.k, self.strip
-        row = self.top + t - (strip.taps - 1)
-        wanted = t.ge(strip.taps - 1).and_(t.lt(strip.taps - 1 + strip.rows))
+        row = self.top + r - (strip.taps - 1)
+        wanted = r.ge(strip.taps - 1).and_(r.lt(strip.taps - 1 + strip.rows))
         with k.when(wanted.and_(row.lt(self.height))):
             at = k.let("at", row * self.columns + Var("column"))
             with k.when(Var("inside").ne(0)):

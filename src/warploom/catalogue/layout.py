@@ -15,6 +15,7 @@ WARP = 32
 MOST_FIELDS = 64
 MOST_WORDS = 128  # per thread; what does not fit into registers is slower than no exchange at all
 ACCESS_BYTES = 16
+MOST_WORDS_UNASKED = 48
 WIDTHS = (4, 2, 1)
 WORDS_IN_FLIGHT = 16
 
@@ -40,6 +41,13 @@ class Layout:
     @property
     def warps(self) -> int:
         return self.block // WARP
+
+    @property
+    def least_blocks(self) -> int:
+        """Blocks per multiprocessor to ask for: 0 leaves it to the assembler, which would rather
+        spill a large share than run fewer threads."""
+        words = self.tiles * self.share * max(1, self.dtype.bytes // 4)
+        return 0 if words <= MOST_WORDS_UNASKED else max(1, 512 // self.block)
 
     @property
     def structures_per_block(self) -> int:

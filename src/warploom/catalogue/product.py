@@ -134,7 +134,8 @@ def _parameters(
     name: str, degree: int, block: int, doc: str
 ) -> tuple[Builder, Var, Array, Array, Array]:
     check_block(block)
-    k = Builder(name, block=block, doc=doc)
+    # Asked for one block at least, the assembler takes a few registers more instead of spilling.
+    k = Builder(name, block=block, doc=doc, min_blocks=1)
     batch = k.scalar("batch")
     a, b = (k.array(each, u32, batch * degree, const=True) for each in "ab")
     return k, batch, a, b, k.array("c", u32, batch * (2 * degree))

@@ -20,7 +20,15 @@ import numpy as np
 from warploom.catalogue.entry import Array, Arrays, Entry, Parameter, Values
 from warploom.catalogue.exchange import Tiles, count, exchange, placed
 from warploom.catalogue.fill import LANE, Fill, sketch, sum_sketch, summing, transposing
-from warploom.catalogue.layout import WARP, Layout, layout, widest
+from warploom.catalogue.layout import (
+    ACCESS_BYTES,
+    MOST_WORDS,
+    WARP,
+    WORDS_IN_FLIGHT,
+    Layout,
+    layout,
+    widest,
+)
 from warploom.errors import CheckError
 from warploom.index.ir import Expr
 from warploom.index.laws import simplify
@@ -37,7 +45,8 @@ class _Mover:
         self.plan = plan
         self.fill = fill
         self.streaming = streaming
-        self.k = Builder(name, block=plan.block, doc=f"{what}\n{fill.doc}")
+        doc = f"{what}\n{fill.doc}"
+        self.k = Builder(name, block=plan.block, doc=doc, min_blocks=plan.least_blocks)
         self.n = self.k.scalar("n")
 
     def grid(self) -> None:
@@ -290,21 +299,23 @@ def _sketch_of_sum(**parameters: Any) -> Program:
 
 
 def tuned(fields: int, dtype: str = "float32") -> list[dict[str, Parameter]]:
-    """Settings worth measuring for structures of a size, a few dozen at most."""
-    settings: list[dict[str, Parameter]] = []
+    """Settings worth measuring for structures of a size: the likely best, then around it."""
     kind = layout(fields, dtype, 256, 1).dtype
+    settings: list[dict[str, Parameter]] = []
     for order, pack in (("crc", 1), ("rcr", 1), ("crc", 2), ("crc", 4)):
         share = pack * fields
-        if pack * kind.bytes > 16 or share > 48:
+        if pack * kind.bytes > ACCESS_BYTES or share > MOST_WORDS // 2:
             continue
-        full = max(1, 16 // share)
-        for tiles in sorted({full, max(1, full // 2), min(2 * full, max(1, 32 // share))}):
-            for width in sorted({widest(share, kind), 1}):
-                settings += [
-                    {"fields": fields, "order": order, "dtype": dtype, "block": block,
-                     "tiles": tiles, "pack": pack, "width": width}
-                    for block in (128, 256)
-                ]  # fmt: skip
+        full, wide = max(1, WORDS_IN_FLIGHT // share), widest(share, kind)
+        fewer, more = max(1, full // 2), max(1, min(2 * full, 2 * WORDS_IN_FLIGHT // share))
+        ways = [(full, wide, 256, 1), (more, wide, 256, 1), (fewer, wide, 256, 1)]
+        if pack == 1:
+            ways += [(full, wide, 128, 1), (full, wide, 256, 0), (full, 1, 256, 1)]
+        settings += [
+            {"fields": fields, "order": order, "dtype": dtype, "pack": pack, "tiles": tiles,
+             "width": width, "block": block, "streaming": streaming}
+            for tiles, width, block, streaming in dict.fromkeys(ways)
+        ]  # fmt: skip
     return settings
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import typer
 
 from warploom import __version__
-from warploom.cli import bench, machines, ptx, synth
+from warploom.cli import bench, kernel, machines, ptx, synth
 
-COMMANDS = (synth, ptx, bench, machines)
+COMMANDS = (synth, kernel, ptx, bench, machines)
 
 app = typer.Typer(
     name="warploom",

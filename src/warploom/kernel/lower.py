@@ -57,15 +57,20 @@ def rotate(
     amount: Expr,
     counter: str = "i",
     fixed: Callable[[Expr], Expr] = lambda i: i,
+    most: int | None = None,
 ) -> tuple[Stmt, ...]:
-    """`target[i] = source[(fixed(i) + amount) mod n]` in ⌈log₂ n⌉ conditional steps."""
+    """`target[i] = source[(fixed(i) + amount) mod n]` in ⌈log₂ n⌉ conditional steps.
+
+    Where the amount is known to lie between 0 and `most`, it may take fewer.
+    """
     _check_rows(source, target)
     i, size = Var(counter), source.size
     if size == 1 or isinstance(simplify(amount), Const):
         return (_copy(source, target, (fixed(i) + simplify(amount)) % size, counter),)
     by = Var(f"{target.name}_by")
-    stmts: list[Stmt] = [Let(by.name, simplify(amount % size))]
-    steps = (size - 1).bit_length()
+    small = most is not None and most < size
+    stmts: list[Stmt] = [Let(by.name, simplify(amount if small else amount % size))]
+    steps = (min(most, size - 1) if most is not None else size - 1).bit_length()
     row = source
     for step in range(steps):
         last = step == steps - 1

@@ -24,7 +24,7 @@ def _one_axis(draw: st.DrawFn) -> SketchFunction:
     moves = draw(st.lists(st.sampled_from(("permute", "exchange", "shared", "rotate")), max_size=3))
     load_open, end = (
         draw(st.booleans()),
-        draw(st.sampled_from(("store", "sum", "products", "late"))),
+        draw(st.sampled_from(("store", "sum", "products", "late", "clash"))),
     )
     offset, stride = draw(st.integers(0, 2)), draw(st.sampled_from((1, 2)))
 
@@ -63,7 +63,7 @@ def _moved(k: Tracer, r: ArrayHandle, lane: Expr, warp: int, move: str) -> Array
         return result
     result = k.registers(count)
     for i in k.loop(count):
-        result[i] = k.shuffle(r[k.partition(count, lane, i)], k.swizzle(lane, warp, i))
+        result[i] = k.shuffle(r[k.partition(min(count, 3), lane, i)], k.swizzle(lane, warp, i))
     return result
 
 
@@ -78,6 +78,9 @@ def _ended(k: Tracer, r: ArrayHandle, w: ArrayHandle, lane: Expr, warp: int, end
         for i in k.loop(count):
             total.add(r[i], when=k.condition(lane, i))
         y[lane] = total.value()
+    elif end == "clash":  # lanes that write one cell, cells nobody writes, places outside
+        y = k.output("y", warp)
+        y[lane // 2 * 3 - 1] = r[0]
     elif end == "products":
         y = k.output("y", (2, warp))
         first, second = k.accumulator("^", "&"), k.accumulator("+", "*", init=5)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sketch.simt import random_sketches
 
 from warploom.sketch.simt import paper
+from warploom.sketch.simt.function import sketch
 from warploom.sketch.simt.interpret import interpret
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.lower import lower
 from warploom.sketch.simt.space import candidates
+from warploom.sketch.simt.trace import Tracer
 from warploom.sketch.term.evaluate import evaluate
-from warploom.sketch.term.ir import Program
+from warploom.sketch.term.ir import Program, Undefined
 
 
 def agree(traced: Traced, space: int, draw: st.DataObject) -> Program:
@@ -72,3 +75,16 @@ def test_dropped_statements_take_their_holes_along() -> None:
     assert set(lowered.position) == {
         "part_a0", "from_a0", "part_b0", "from_b0", "to0_00", "to1_00",
     }  # fmt: skip
+
+
+def test_a_cell_that_several_lanes_write_holds_nothing() -> None:
+    @sketch
+    def clash(k: Tracer) -> None:
+        lane = k.warp(4)
+        x, y = k.input("x", 4), k.output("y", 4)
+        y[lane // 2 * 3 - 1] = x[lane]  # lanes 0 and 1 outside, 2 and 3 both at 2
+
+    clash.specification(lambda x: np.zeros(4, int))
+    traced = clash.at()
+    cells = evaluate(lower(traced, {}).program)[-1]
+    assert cells == interpret(traced, {}) == (Undefined(),) * 4

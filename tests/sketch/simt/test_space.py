@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
-from warploom.sketch.simt.ir import Hole
+from warploom.sketch.simt.ir import Hole, HoleKind
 from warploom.sketch.simt.space import candidates, lifted, natural, reduced
 
 
 @st.composite
 def holes(draw: st.DrawFn) -> Hole:
-    kind = draw(st.sampled_from(("swizzle", "partition", "condition")))
+    kinds: tuple[HoleKind, ...] = ("swizzle", "partition", "condition")
+    kind = draw(st.sampled_from(kinds))
     extents = tuple(draw(st.lists(st.integers(1, 6), min_size=1, max_size=2)))
     names = ("lane", "i")[: len(extents)]
     size = 2 if kind == "condition" else draw(st.integers(1, 3))
@@ -92,7 +93,9 @@ def test_a_choice_lifted_to_its_own_size_is_itself(hole: Hole, data: st.DataObje
     choice = data.draw(st.integers(0, len(found) - 1))
     offered = lifted(hole, found.rows[choice], hole)
     assert found.values[choice].tolist() in offered.values.tolist()
-    alone = reduced(hole, natural(hole, found.rows[choice], hole, share=False)[None])
+    row = natural(hole, found.rows[choice], hole, share=False)
+    assert row is not None
+    alone = reduced(hole, row[None])
     assert alone.values.tolist() == [found.values[choice].tolist()]
 
 

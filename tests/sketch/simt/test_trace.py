@@ -270,9 +270,11 @@ def test_a_sketch_is_over_when_its_function_returns() -> None:
         kept.append(k)
 
     recorded(body)
-    for misuse in (lambda k: k.loop(3), lambda k: k.registers(2), lambda k: k.condition()):
+    for misuse in (kept[0].registers, kept[0].loop):
         with pytest.raises(CheckError, match="after its function has ended"):
-            misuse(kept[0])
+            misuse(2)
+    with pytest.raises(CheckError, match="after its function has ended"):
+        kept[0].condition()
 
 
 def test_sizes_and_specifications_are_checked() -> None:

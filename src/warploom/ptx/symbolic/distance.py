@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from enum import Enum
 
 from warploom.ptx.ir import Register
-from warploom.ptx.symbolic.form import Atom, Form, Pool, add, constant, make, without_constant
+from warploom.ptx.symbolic.form import (
+    Atom,
+    Form,
+    Pool,
+    add,
+    atoms_of,
+    constant,
+    make,
+    without_constant,
+)
 from warploom.ptx.symbolic.memory import Access
 from warploom.ptx.symbolic.walk import Reading
 
@@ -127,14 +136,14 @@ def _prove(reading: Reading, source: Access, target: Access, lanes: int, gap: in
     if there == b:
         return Verdict(Outcome.PROVED, lanes)
     if _split(pool, there) == _split(pool, b):
-        margins = _margins(reading, source, [there, b])
+        margins = _margins(reading, source, there, b)
         if margins is not None:
             return Verdict(Outcome.PROVED, lanes, margins)
     # The own address may be compared at run time; then only the way to the other lane is open.
     straight = add(a, constant(a.width, gap))
     if _split(pool, there) != _split(pool, straight):
         return Verdict(Outcome.UNKNOWN, lanes, reason="an index inside the address may wrap")
-    margins = () if there == straight else _margins(reading, source, [there, straight])
+    margins = () if there == straight else _margins(reading, source, there, straight)
     if margins is None:
         return Verdict(Outcome.UNKNOWN, lanes, reason="no register holds the index that may wrap")
     if source.base is None or target.base is None:
@@ -174,20 +183,22 @@ def _narrow(atom: Atom) -> Form | None:
     return None
 
 
-def _margins(reading: Reading, source: Access, forms: list[Form]) -> tuple[Margin, ...] | None:
-    """What keeps every index of these forms from wrapping, seen from registers at hand."""
+def _margins(reading: Reading, source: Access, a: Form, b: Form) -> tuple[Margin, ...] | None:
+    """What keeps every index in which the forms differ from wrapping, by registers at hand."""
+    pool = reading.pool
     classes: dict[tuple[str, Form], set[int]] = {}
-    for form in forms:
-        for index in {index for monomial, _ in form.terms for index in monomial}:
-            atom = reading.pool.atoms[index]
-            inner = _narrow(atom)
-            if inner is not None:
-                offset = inner.signed(inner.constant)
-                classes.setdefault((atom.op, without_constant(inner)), set()).add(offset)
+    for index in atoms_of(add(a, b, -1)):  # the others wrap in both or in neither
+        atom = pool.atoms[index]
+        inner = _narrow(atom)
+        if inner is not None:
+            bare = without_constant(inner)
+            # An index that cannot wrap without its constant may stand on the other side as a sum.
+            opened = pool.single(pool.extend(bare, atom.width, atom.op == "sext"))
+            plain = {0} if opened is None or opened.op != atom.op else set()
+            offsets = classes.setdefault((atom.op, bare), plain)
+            offsets.add(inner.signed(inner.constant))
     found = []
     for (op, bare), offsets in sorted(classes.items(), key=repr):
-        if len(offsets) == 1:
-            continue  # the same index on both sides: it wraps on both or on neither
         margin = _margin(reading, source, op, bare, offsets)
         if margin is None:
             return None

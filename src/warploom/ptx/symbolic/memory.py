@@ -116,6 +116,8 @@ def _refusal(
         return "the destination is not plain registers of 16, 32 or 64 bits"
     if any(width_of(r.type) not in (16, 32, 64) for r in into):
         return "the destination is not plain registers of 16, 32 or 64 bits"
+    if len({r.key for r in into}) != len(into):
+        return "one register is loaded twice"
     return ""
 
 

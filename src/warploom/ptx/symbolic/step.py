@@ -28,9 +28,10 @@ ARITHMETIC = PURE | words("fma rcp sqrt rsqrt sin cos ex2 lg2 tanh copysign test
 
 def targets(step: Instruction) -> list[Target]:
     """The registers an instruction may write; for one we do not know, all it names."""
-    if step.opcode in NO_TARGET or not step.operands:
+    votes = step.opcode in ("bar", "barrier") and "red" in step.modifiers
+    if (step.opcode in NO_TARGET and not votes) or not step.operands:
         return []
-    if step.opcode in PURE or step.opcode in ONE_TARGET:
+    if votes or step.opcode in PURE or step.opcode in ONE_TARGET:
         return _registers(step.operands[0])
     return [r for operand in step.operands for r in _registers(operand)]
 

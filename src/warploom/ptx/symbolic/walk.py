@@ -8,6 +8,7 @@ lanes and all iterations, and unknown otherwise; that is guessed, then checked b
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -88,13 +89,16 @@ class _Walker:
         self.refused: set[tuple[int, str]] = set()
         module, function = reading.module, reading.function
         local = [s for s in function.flat() if isinstance(s, Variable)]
-        named = [v for v in (*module.variables, *local) if v.space in ONE_ADDRESS]
+        names = Counter([*{v.name for v in module.variables}, *(v.name for v in local)])
+        # A name that stands for two variables says nothing.
+        named = [v for v in (*module.variables, *local) if names[v.name] == 1]
         self.reader = Reader(
             self.pool,
             self.value_of,
-            frozenset(p.name for p in function.parameters) if function.kind == "entry" else
-            frozenset(),
-            frozenset(variable.name for variable in named),
+            frozenset(p.name for p in function.parameters if not names[p.name])
+            if function.kind == "entry"
+            else frozenset(),
+            frozenset(v.name for v in named if v.space in ONE_ADDRESS),
         )  # fmt: skip
         self.reset()
 
@@ -316,8 +320,10 @@ class _Walker:
             return
         for operand in step.operands[1:3]:
             if isinstance(operand, Register) and width_of(operand.type) == width < wide:
-                atom = self.pool.single(self.pool.extend(self.value_of(operand), wide, signed))
-                if atom is not None and atom.op in ("sext", "zext"):
+                narrow = self.value_of(operand)
+                atom = self.pool.single(self.pool.extend(narrow, wide, signed))
+                # What was widened before is in range here, and its own index in no register.
+                if atom is not None and atom.op in ("sext", "zext") and atom.args[0] == narrow:
                     self.reading.origins.setdefault(atom.index, []).append((self.at, operand))
 
     def leave(self, block: int) -> None:
@@ -336,17 +342,19 @@ class _Walker:
 
     def learn(self) -> bool:
         """Compares guesses with what the pass found; True where another pass is needed."""
-        changed = False
-        for header, loop in self.flow.loops.items():
-            if header not in self.reading.reached:
-                continue
+        changed = self.learn_written()
+        loops = [loop for h, loop in self.flow.loops.items() if h in self.reading.reached]
+        for loop in loops:
             sources = [e.source for e in loop.latches if self.is_taken(e)]
-            for key in self.carried[header]:
-                if (header, key) not in self.refused:
-                    changed |= self.learn_step(header, loop.body, key, sources)
-            changed |= self.learn_parting(header)
-            changed |= self.learn_steady(header)
-        return self.learn_written() or changed
+            for key in self.carried[loop.header]:
+                if (loop.header, key) not in self.refused:
+                    changed |= self.learn_step(loop.header, loop.body, key, sources)
+        if changed:  # a branch on a register that a loop carries is judged once its step is known
+            return True
+        for loop in loops:
+            changed |= self.learn_parting(loop.header)
+            changed |= self.learn_steady(loop.header)
+        return changed
 
     def learn_step(
         self, header: int, body: frozenset[int], key: str, sources: Iterable[int]

@@ -21,12 +21,18 @@ from warploom.sketch.term.spec import product, total
 
 def _tap(k: Tracer, r: ArrayHandle, lane: Expr, i: Expr, lanes: int) -> Value:
     """What a lane receives in iteration i: another lane's choice among its registers."""
-    part = k.partition(r.shape[0], lane, i, name="part")
+    borders = _borders(lanes, r.shape[0])
+    part = k.partition(r.shape[0], lane, i, constants=borders, name="part")
     return k.shuffle(r[part], k.swizzle(lane, lanes, i, name="source"))
 
 
 def _rounds(cells: int, lanes: int) -> int:
     return -(-cells // lanes)
+
+
+def _borders(lanes: int, parts: int) -> tuple[int, ...]:
+    """Where the parts of a tile begin, counted in lanes; the last needs no border of its own."""
+    return tuple(lanes * part for part in range(1, max(2, parts - 1)))
 
 
 @sketch
@@ -72,12 +78,13 @@ def convolution_2d(k: Tracer, rows: int = 4, warp: int = 4, taps: int = 7) -> No
     x = k.input("x", (rows + taps - 1, warp + taps - 1), step=(rows, warp))
     y = k.output("y", (rows, warp))
     w = k.constant("w", (taps, taps))
-    r = k.load(x, rounds=(_rounds(rows + taps - 1, rows), _rounds(warp + taps - 1, warp)))
+    deep, wide = _rounds(rows + taps - 1, rows), _rounds(warp + taps - 1, warp)
+    r = k.load(x, rounds=(deep, wide))
     dot = k.accumulator("+", "*")
     for ky in k.loop(taps, "ky"):
         for kx in k.loop(taps, "kx"):
-            i = k.partition(r.shape[0], row, ky, name="part_y")
-            j = k.partition(r.shape[1], column, kx, name="part_x")
+            i = k.partition(deep, row, ky, constants=_borders(rows, deep), name="part_y")
+            j = k.partition(wide, column, kx, constants=_borders(warp, wide), name="part_x")
             lane = k.swizzle(row, rows, ky, name="row"), k.swizzle(column, warp, kx, name="column")
             dot.add(k.shuffle(r[i, j], lane), w[ky, kx])
     y[row, column] = dot.value()

@@ -35,6 +35,17 @@ _GLANCE = 0.15  # seconds for asking whether an accumulator can be right on its 
 _QUICK = 0.5  # seconds for the first fill, up to which all fills are listed to choose from
 _KEPT = 64  # fills that are kept besides the best, for other sizes
 
+Times = tuple[float, float]  # wall seconds, CPU seconds
+
+
+def _now() -> Times:
+    return time.monotonic(), time.process_time()
+
+
+def _since(start: Times) -> Times:
+    wall, cpu = _now()
+    return wall - start[0], cpu - start[1]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Filled:
@@ -47,7 +58,9 @@ class Filled:
     verification: Verification
     cost: tuple[int, int]
     optimal: bool  # no fill of any space has fewer accumulate statements
-    seconds: float  # until the first fill with these properties was known
+    # Until the first fill with these properties was known.
+    seconds: float
+    cpu_seconds: float
     # Parameters by hole: of this fill, then of others that are as good at this size.
     rows: tuple[Mapping[str, Rows], ...] = field(repr=False)
 
@@ -84,7 +97,7 @@ class _Search:
         if not spaces or not set(spaces) <= set(SPACES):
             raise CheckError(f"spaces are among {SPACES}")
         self.traced, self.budget, self.spaces = traced, budget, spaces
-        self.started = time.monotonic()
+        self.started = _now()
         self.statements = fewest.statements_of(traced)
         self.droppable = frozenset(itertools.chain(*self.statements.by_accumulator.values()))
         self._made: dict[int, dict[str, Candidates]] = {}
@@ -185,12 +198,12 @@ class _Search:
 
     def _filled(self, lowered: Lowered, first: Result, space: int, optimal: bool) -> Filled:
         """The cheapest of all fills, if listing them cannot take long, else the first."""
-        seconds = time.monotonic() - self.started
+        spent = _since(self.started)
         listed = first
         if first.stats.seconds < _QUICK:
             listed = self._run(lowered.program, "all", 10 * _QUICK)
         fills = best_fills(lowered, listed) or best_fills(lowered, first)
-        return filled(lowered, fills, space, optimal, seconds)
+        return filled(lowered, fills, space, optimal, spent)
 
 
 def best_fills(lowered: Lowered, result: Result) -> list[dict[str, int]]:
@@ -218,7 +231,7 @@ def filled(
     fills: list[dict[str, int]],
     space: int,
     optimal: bool,
-    seconds: float,
+    spent: Times,
 ) -> Filled:
     """The first of these fills as a result, verified; the others go along."""
     best = fills[0]
@@ -239,7 +252,7 @@ def filled(
         verdict,
         (cost, len(used)),
         optimal,
-        seconds,
+        *spent,
         rows,
     )
 
@@ -251,7 +264,7 @@ def reinstantiate(small: Filled, large: Traced, *, budget: Budget | None = None)
     search at the new size, for one fill of the small size after the other.
     """
     _check_same(small.traced, large)
-    started, limits = time.monotonic(), budget or Budget()
+    started, limits = _now(), budget or Budget()
     for offered in _readings(small, large):
         if not all(map(len, offered.values())):
             continue
@@ -266,10 +279,8 @@ def reinstantiate(small: Filled, large: Traced, *, budget: Budget | None = None)
                 return Undecided(result.outcome.reason)
             fills = best_fills(lowered, result)
         if fills:
-            seconds = time.monotonic() - started
-            return Found(
-                filled(lowered, fills, small.space, small.optimal, seconds), complete=False
-            )
+            spent = _since(started)
+            return Found(filled(lowered, fills, small.space, small.optimal, spent), complete=False)
     return Undecided(Reason.COUNTERPART)
 
 
@@ -279,7 +290,9 @@ def _readings(small: Filled, large: Traced) -> Iterator[dict[str, Candidates]]:
     for share in (False, True):
         for rows in small.rows:
             read = {n: natural(a, rows[n], b, share=share) for n, (a, b) in pairs.items()}
-            yield {n: reduced(pairs[n][1], row[None]) for n, row in read.items()}
+            known = {n: row for n, row in read.items() if row is not None}
+            if len(known) == len(read):
+                yield {n: reduced(pairs[n][1], row[None]) for n, row in known.items()}
     for rows in small.rows:
         yield {n: lifted(a, rows[n], b) for n, (a, b) in pairs.items()}
 

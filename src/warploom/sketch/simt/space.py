@@ -107,6 +107,9 @@ def lifted(small: Hole, row: Rows, large: Hole) -> Candidates:
     if small.kind == "swizzle":
         return reduced(large, _swizzle_lifts(small, row, large))
     rows = _condition_rows(small, constants=True)
+    rows = rows[rows[:, 4] < len(_constants(large))]
+    if large.size > small.size:
+        return Candidates(large, rows[:0], np.zeros((0, math.prod(large.extents)), np.uint8))
     masks = _masks(small, rows)
     reached = np.ones(masks.shape[1], bool)
     options = []
@@ -258,14 +261,17 @@ def _readings(value: int, group: int, wide: int) -> set[int]:
     return {value, value - group + wide, value * wide // group}
 
 
-def natural(small: Hole, row: Rows, large: Hole, *, share: bool) -> Rows:
-    """The likeliest reading of a choice at another size.
+def natural(small: Hole, row: Rows, large: Hole, *, share: bool) -> Rows | None:
+    """The likeliest reading of a choice at another size, if it can be read there at all.
 
     Conditions name sizes by position, so they stay as they are; so do small constants of a swizzle,
     below or above zero. With `share`, larger ones keep their share of the size.
     """
     if small.kind != "swizzle":
-        return row[: 5 * (large.size - 1)]
+        wanted = 5 * (large.size - 1)
+        kept = row[:wanted]
+        named = kept[4::5].max(initial=0) < len(_constants(large))
+        return kept if named and len(kept) == wanted else None
     group, df, wrap, cf, cr, dr, c = (int(n) for n in row)
     scale = large.size / small.size
     wide = large.size if group == small.size else group
@@ -283,7 +289,7 @@ def natural(small: Hole, row: Rows, large: Hole, *, share: bool) -> Rows:
 
 
 def _constants(hole: Hole) -> list[int]:
-    return [0, 1, -1, *hole.constants, *(-c for c in hole.constants)]
+    return [0, 1, -1, *(sign * c for c in hole.constants for sign in (1, -1))]
 
 
 def _condition_rows(hole: Hole, constants: bool) -> Rows:

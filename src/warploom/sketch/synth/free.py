@@ -23,13 +23,14 @@ from warploom.sketch.holes.common import coordinates, read
 from warploom.sketch.holes.expressions import coordinate, quotient, replaced, total
 from warploom.sketch.synth.bounds import Bounds, edges_of, solve_bounds
 from warploom.sketch.synth.problem import Move, Problem, lower
-from warploom.sketch.synth.smt import Encoding, Model, Reads, encode, load_z3
-from warploom.sketch.term.ir import Apply, GatherSet, Program, Shape, Table
+from warploom.sketch.synth.smt import Clauses, Encoding, Model, Reads, Solver, load_z3
+from warploom.sketch.term.ir import Apply, GatherSet, Program, Shape, Table, size
 from warploom.sketch.term.verify import Verification, verify
 
 NONE = range(1)
 LARGEST_MODULUS = 4096
-LONGEST_RANGE = 1 << 20
+LONGEST_RANGE = 1 << 12
+MOST_READS = 1 << 22  # cells times what each may read
 
 
 class Constants(NamedTuple):
@@ -83,47 +84,57 @@ def fill_free(
     What the step does in `program` (`identity`, say) is forgotten, other holes are filled as usual.
     Constants are taken as simple as easily found: without a step, then 0, then 1.
     """
+    load_z3()  # if it is missing, say so before any work
     limits = budget or Budget()
     forms = {_find(program, name): _form(program, name, s) for name, s in swizzles.items()}
     opened = _with_gathers(program, {p: form.any_coordinate() for p, form in forms.items()})
     problem = lower(opened, program.goals[goal])
-    z3 = load_z3()
-    unknowns = {p: Unknowns(z3, form) for p, form in forms.items()}
+    encoding = Encoding(problem, _forward(problem), limits)
+    unknowns = {p: Unknowns(encoding.clauses, p, form) for p, form in forms.items()}
+    encoding.reads |= {p: unknown.reads for p, unknown in unknowns.items()}
     try:
-        own = {p: unknown.reads for p, unknown in unknowns.items()}
-        encoding, controls = encode(problem, _forward(problem), limits, own)
-        encoding.solver.add(*(clause for u in unknowns.values() for clause in u.clauses()))
-        model = encoding.model()
-        if model is None:
-            return Impossible()
+        encoding.build()
+        solver = Solver(encoding.clauses, limits)
+        model = solver.model()
     except BudgetSpentError as spent:
         return Undecided(spent.reason)
     except KeyboardInterrupt:
         return Undecided(Reason.INTERRUPTED)
-    model = _simplest(encoding, list(unknowns.values()), model)
-    gathers = {p: u.form.gather(u.constants(model)) for p, u in unknowns.items()}
-    filled = _with_gathers(program, gathers)
-    choices = {h: controls[h].choice(model) if h in controls else 0 for h in filled.holes}
+    if model is None:
+        return Impossible()
+    model = _simplest(solver, list(unknowns.values()), model)
+    found = {p: unknown.constants(solver, model) for p, unknown in unknowns.items()}
+    filled = _with_gathers(program, {p: forms[p].gather(found[p]) for p in forms})
+    choices = dict.fromkeys(filled.holes, 0) | solver.choices(model, encoding.controls)
     proof = verify(filled, filled.goals[goal], choices)
-    constants = {u.form.name: u.constants(model) for u in unknowns.values()}
+    constants = {program.steps[p].name: found[p] for p in forms}
     return Found(FreeFill(filled, choices, constants, proof), complete=False)
 
 
-def _simplest(encoding: Encoding, unknowns: list[Unknowns], model: Model) -> Model:
+def _simplest(solver: Solver, unknowns: list[Unknowns], model: Model) -> Model:
     """Tries 0 and 1 for one constant after another, as long as the budget lasts."""
+    asked = [
+        (constant, unknown, value)
+        for constant in ("df", "dr", "c", "cr", "cf")
+        for unknown in unknowns
+        for value in (0, 1)
+        if value in unknown.form.ranges[constant]
+    ]
+    settled: set[tuple[str, Unknowns]] = set()
     try:
-        for name in ("df", "dr", "c", "cr", "cf"):
-            for unknown in unknowns:
-                for value in (0, 1):
-                    encoding.solver.push()
-                    encoding.solver.add(unknown.equals(name, value))
-                    better = encoding.model()
-                    if better is not None:
-                        model = better
-                        break
-                    encoding.solver.pop()
+        for constant, unknown, value in asked:
+            if (constant, unknown) in settled:
+                continue
+            solver.core.push()
+            unknown.assume(solver, constant, value)
+            better = solver.model()
+            if better is None:
+                solver.core.pop()
+            else:
+                model = better
+                settled.add((constant, unknown))
     except (BudgetSpentError, KeyboardInterrupt):
-        pass  # what was found is still right
+        pass  # what was found before is as right
     return model
 
 
@@ -173,7 +184,11 @@ class Form:
         text = ",".join(f"{k}={v}" for k, v in constants._asdict().items() if v)
         values = self.values(constants)
         made = custom(
-            self.name, self.gathers.arg_shapes, self.out_shape, [f"free[{text}]"], self._table(values)
+            self.name,
+            self.gathers.arg_shapes,
+            self.out_shape,
+            [f"free[{text}]"],
+            self._table(values),
         )
         value = self._expression(constants)
         shown = replaced(self.in_shape, self.out_shape, self.axes[2], value, beyond=False)
@@ -209,58 +224,76 @@ class Form:
 class Unknowns:
     """The constants of one swizzle as bit vectors: each counts the steps into its range."""
 
-    def __init__(self, z3: Any, form: Form) -> None:
-        self._z3 = z3
+    def __init__(self, clauses: Clauses, position: int, form: Form) -> None:
         self.form = form
+        self._clauses = clauses
+        self._prefix = f"free.{position}"
         longest = max(len(r) for r in form.ranges.values())
         # Two products of a count and a remainder, a quotient and a start must fit.
-        self._width = (2 * (longest + 1) * form.modulus).bit_length()
-        self._counts = {k: z3.BitVec(f"{form.name}.{k}", self._width) for k in form.ranges}
-        lengths = [form.out_shape[axis] for axis in form.axes[:2]]
-        self._fans = [self._residue([("cf", i)], ("df", i)) for i in range(lengths[0])]
-        self._turns = [self._residue([("cr", k), ("c", 1)], ("dr", k)) for k in range(lengths[1])]
+        self.width = (2 * (longest + 1) * form.modulus).bit_length()
+        self.names = {k: f"{self._prefix}.{k}" for k in form.ranges}
+        for constant, name in self.names.items():
+            clauses.declare(name, self._kind)
+            clauses.require(f"(bvult {name} {self._number(len(form.ranges[constant]))})")
+        main, second = (form.out_shape[axis] for axis in form.axes[:2])
+        self._fans = [self._residue(f"fan.{i}", {"cf": i}, ("df", i)) for i in range(main)]
+        self._turns = [
+            self._residue(f"turn.{k}", {"cr": k, "c": 1}, ("dr", k)) for k in range(second)
+        ]
         self._tables = form.any_coordinate().tables
         self._at = np.indices(form.out_shape).reshape(len(form.out_shape), -1)
-        self._coordinates: dict[tuple[int, int], list[Any]] = {}
-
-    def clauses(self) -> list[Any]:
-        return [self._z3.ULT(self._counts[k], len(r)) for k, r in self.form.ranges.items()]
-
-    def equals(self, name: str, value: int) -> Any:
-        values = self.form.ranges[name]
-        if value not in values:
-            return self._z3.BoolVal(False)
-        return self._counts[name] == values.index(value)
-
-    def constants(self, model: Model) -> Constants:
-        counts = {k: model.eval(v, True).as_long() for k, v in self._counts.items()}
-        return Constants(**{k: self.form.ranges[k][count] for k, count in counts.items()})
+        self._coordinates: dict[tuple[int, int], str] = {}
 
     def reads(self, cell: int) -> Reads:
         """Every coordinate along `out`, with the literal that the formula gives it."""
         i, k = (int(self._at[axis, cell]) for axis in self.form.axes[:2])
         if (i, k) not in self._coordinates:
-            n, z3 = self.form.modulus, self._z3
-            both = self._fans[i] + self._turns[k]
-            new = z3.If(z3.UGE(both, n), both - n, both)
-            self._coordinates[i, k] = [new == j for j in range(n)]
-        return list(zip(self._tables[:, cell].tolist(), self._coordinates[i, k], strict=True))
+            both = self._define(f"both.{i}.{k}", f"(bvadd {self._fans[i]} {self._turns[k]})")
+            n = self._number(self.form.modulus)
+            wrapped = f"(ite (bvuge {both} {n}) (bvsub {both} {n}) {both})"
+            self._coordinates[i, k] = self._define(f"new.{i}.{k}", wrapped)
+        new = self._coordinates[i, k]
+        places = self._tables[:, cell].tolist()
+        return [(place, f"(= {new} {self._number(j)})") for j, place in enumerate(places)]
 
-    def _residue(self, factors: list[tuple[str, int]], divided: tuple[str, int]) -> Any:
+    def _residue(self, name: str, factors: dict[str, int], divided: tuple[str, int]) -> str:
         """The sum of constants times known factors, and of a quotient, modulo n."""
-        n, z3 = self.form.modulus, self._z3
-        start, terms = 0, []
-        for name, factor in factors:
-            values = self.form.ranges[name]
-            start += values.start * factor
-            terms.append(self._counts[name] * (values.step * factor % n))
-        name, number = divided
-        quotient_of = z3.BitVecVal(0, self._width)
-        for at, step in enumerate(self.form.ranges[name]):
-            result = number // step % n if step else 0
-            if result:
-                quotient_of = z3.If(self._counts[name] == at, result, quotient_of)
-        return z3.URem(sum(terms, quotient_of) + start % n, n)
+        n, ranges = self.form.modulus, self.form.ranges
+        start = sum(ranges[k].start * factor for k, factor in factors.items())
+        terms = [self._number(start % n)]
+        for k, factor in factors.items():
+            terms.append(f"(bvmul {self.names[k]} {self._number(ranges[k].step * factor % n)})")
+        step_name, number = divided
+        quotient_of = self._number(0)
+        for at, step in enumerate(ranges[step_name]):
+            if step and number // step % n:
+                taken = f"(= {self.names[step_name]} {self._number(at)})"
+                quotient_of = f"(ite {taken} {self._number(number // step % n)} {quotient_of})"
+        body = f"(bvadd {' '.join([*terms, quotient_of])})"
+        return self._define(name, f"(bvurem {body} {self._number(n)})")
+
+    @property
+    def _kind(self) -> str:
+        return f"(_ BitVec {self.width})"
+
+    def _number(self, value: int) -> str:
+        return f"(_ bv{value} {self.width})"
+
+    def _define(self, name: str, body: str) -> str:
+        return self._clauses.define(f"{self._prefix}.{name}", body, self._kind)
+
+    # -- models --------------------------------------------------------------------------------
+
+    def constants(self, solver: Solver, model: Model) -> Constants:
+        counts = {k: model.eval(self._bits(solver, k), True).as_long() for k in self.names}
+        return Constants(**{k: self.form.ranges[k][count] for k, count in counts.items()})
+
+    def assume(self, solver: Solver, constant: str, value: int) -> None:
+        at = self.form.ranges[constant].index(value)
+        solver.core.add(self._bits(solver, constant) == at)
+
+    def _bits(self, solver: Solver, constant: str) -> Any:
+        return solver.z3.BitVec(self.names[constant], self.width)
 
 
 # -- names and shapes --------------------------------------------------------------------------
@@ -289,12 +322,14 @@ def _form(program: Program, name: str, swizzle: FreeSwizzle) -> Form:
     n = length if swizzle.modulus is None else swizzle.modulus
     if not 1 <= n <= min(length, LARGEST_MODULUS):
         raise CheckError(f"'{name}': the modulus is 1 to {min(length, LARGEST_MODULUS)}, not {n}")
+    if n * size(out) > MOST_READS:
+        raise CheckError(f"'{name}': {size(out)} cells that may each read {n} places are too many")
     asked = {k: getattr(swizzle, k) for k in Constants._fields}
     ranges = {k: range(n) if r is None else r for k, r in asked.items()}
     for constant, values in ranges.items():
         if not 1 <= len(values) <= LONGEST_RANGE:
             raise CheckError(f"'{name}': {constant} needs 1 to {LONGEST_RANGE} values")
-    if min(*swizzle.df, *swizzle.dr, 0) < 0:
+    if any(min(r[0], r[-1]) < 0 for r in (swizzle.df, swizzle.dr)):
         raise CheckError(f"'{name}': the steps df and dr are 0 or more")
     return Form(name, step.gathers, axes, n, ranges)
 

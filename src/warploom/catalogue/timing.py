@@ -1,0 +1,98 @@
+"""How fast a kernel of the catalogue is on this machine's GPU, beside a copy of as many bytes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warploom.catalogue.entry import Case, Entry, Parameter, Size
+from warploom.errors import CheckError, DeviceError
+from warploom.kernel.ir import ArrayParam, Kernel
+from warploom.runtime.callable import load
+from warploom.runtime.measure import clock, copy_ceiling, gpu_library, measure, rotation
+
+TIMED_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Seconds per launch, the bytes it must move, and the bandwidth of a copy of as many."""
+
+    size: dict[str, int]
+    seconds: float
+    spread: float
+    bytes: int
+    ceiling: float
+
+    @property
+    def fraction(self) -> float:
+        """Of the copy's bandwidth."""
+        return self.bytes / self.seconds / self.ceiling
+
+
+def time_on_gpu(
+    entry: Entry, settings: dict[str, Parameter], size: Size | None = None, samples: int = 25
+) -> Timed:
+    """Runs on random inputs, checks the result, then measures; an error where there is no GPU."""
+    library, module = gpu_library()
+    kernel = entry.kernel(**settings)
+    chosen = _named(entry, settings, size) if size else timed_size(entry, settings, kernel)
+    case = entry.case(kernel, chosen, 0, **settings)
+    function = load(kernel, "cuda")
+    moved = bytes_of(case)
+    first = _on_gpu(kernel, case, library, module)
+    function(*first)
+    if not entry.agrees(kernel, case, _on_host(first)):
+        raise DeviceError(f"'{kernel.name}' computes a wrong result on this GPU")
+    sets = [first] + [
+        _on_gpu(kernel, case, library, module) for _ in range(min(16, rotation(moved)) - 1)
+    ]
+    timing = measure([function.prepare(*each) for each in sets], samples=samples, timer=clock())
+    ceiling, _ = copy_ceiling(moved, samples=samples)
+    return Timed(chosen, timing.median, timing.spread, moved, ceiling)
+
+
+def timed_size(entry: Entry, settings: dict[str, Parameter], kernel: Kernel) -> dict[str, int]:
+    """The largest of the entry's sizes, grown in all directions to a few hundred megabytes."""
+    largest = max(entry.sizes(**entry.settings(settings)), key=lambda s: math.prod(s.values()))
+    small = bytes_of(entry.case(kernel, largest, 0, **settings))
+    growth = max(1.0, TIMED_BYTES / small) ** (1 / len(largest))
+    return {name: int(value * growth) // 32 * 32 or value for name, value in largest.items()}
+
+
+def _named(entry: Entry, settings: dict[str, Parameter], size: Size) -> dict[str, int]:
+    """A size by exactly the names that the entry's own sizes have."""
+    names = set(entry.sizes(**entry.settings(settings))[0])
+    if set(size) != names:
+        raise CheckError(
+            f"'{entry.name}' is not sized by {', '.join(size)}",
+            advice="give " + ", ".join(f"{name}=…" for name in sorted(names)),
+        )
+    return dict(size)
+
+
+def bytes_of(case: Case) -> int:
+    return sum(each.nbytes for each in case.arguments if isinstance(each, np.ndarray))
+
+
+def _on_gpu(kernel: Kernel, case: Case, library: str, module: Any) -> list[Any]:
+    moved: list[Any] = []
+    for param, each in zip(kernel.params, case.fresh(), strict=True):
+        passed_by_value = isinstance(param, ArrayParam) and param.space == "constant"
+        if not isinstance(each, np.ndarray) or passed_by_value:
+            moved.append(each)
+        elif library == "torch":
+            moved.append(module.from_numpy(each).cuda())
+        else:
+            moved.append(module.asarray(each))
+    return moved
+
+
+def _on_host(arguments: list[Any]) -> list[Any]:
+    return [
+        each.cpu().numpy() if hasattr(each, "cpu") else each.get() if hasattr(each, "get") else each
+        for each in arguments
+    ]

@@ -1,0 +1,199 @@
+"""`warploom kernel`: the kernels of the catalogue, as text, checked, timed or mutated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from warploom import emit
+from warploom.catalogue import Entry, entries, find
+from warploom.catalogue.entry import Parameter
+from warploom.catalogue.timing import time_on_gpu
+from warploom.catalogue.verify import mutation, verify
+from warploom.cli.guard import Status, run, worst
+from warploom.cli.inputs import parse_sizes
+from warploom.errors import ParseError, UnsupportedError, WarploomError
+from warploom.kernel.ir import Kernel
+from warploom.runtime.callable import Device
+from warploom.runtime.compile import can_compile, usage
+from warploom.runtime.measure import gpu_library
+
+HELP = """Write, check, time and mutate the kernels of the catalogue.
+
+Without NAME, the catalogue. With NAME alone, the kernel as CUDA C++: its index arithmetic comes
+from a sketch that is filled and verified when the kernel is built.
+
+\b
+--check   specification = simulator = C = OpenCL = compiled PTX on the emulator, on all its sizes
+--time    on this machine's GPU, beside a copy of as many bytes
+--mutate  change index expressions, one at a time; the check must catch all that matter
+
+\b
+Examples:
+  $ warploom kernel
+  $ warploom kernel aos-to-soa --set fields=5 --check
+  $ warploom kernel transposition --set m=12 --set n=8 --emit opencl
+  $ warploom kernel aos-sum --time --size n=10000000
+
+Exit status: 0 right, 1 something is wrong (a refuted kernel, a surviving mutant), 2 bad input."""
+
+DEVICES: tuple[Device, ...] = ("simulator", "c", "opencl", "ptx")
+
+
+class Text(StrEnum):
+    cuda = "cuda"
+    opencl = "opencl"
+    c = "c"
+
+
+def add(app: typer.Typer) -> None:
+    app.command("kernel", help=HELP)(kernel)
+
+
+def kernel(
+    name: str = typer.Argument(None, metavar="[NAME]", show_default=False),
+    setting: list[str] = typer.Option([], "--set", metavar="K=V", help="Set a parameter."),
+    text: Text = typer.Option(None, "--emit", help="Print the kernel in this language."),
+    check: bool = typer.Option(False, "--check", help="Compare with the specification."),
+    time: bool = typer.Option(False, "--time", help="Measure on a GPU."),
+    size: list[str] = typer.Option([], metavar="K=V", help="Size to measure."),
+    mutate: bool = typer.Option(False, "--mutate", help="Are wrong kernels noticed?"),
+    most: int = typer.Option(None, min=1, help="At most so many mutants, drawn at random."),
+    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
+) -> None:
+    def action() -> Status:
+        if name is None:
+            records = list(_list())
+            _write(json_file, records)
+            return Status.FOUND
+        entry = find(name)
+        if time:
+            gpu_library()  # without one nothing else needs to be done first
+        given = parse_settings(entry, setting)
+        built = entry.kernel(**given)
+        record: dict[str, Any] = {"name": name, "settings": entry.settings(given)}
+        if text is not None or not (check or time or mutate):
+            typer.echo(emit.emit(built, (text or Text.cuda).value), nl=False)
+        record["doc"] = built.doc
+        statuses = []
+        if check:
+            statuses.append(_check(entry, given, built, record))
+        if mutate:
+            statuses.append(_mutate(entry, given, most, record))
+        if time:
+            _time(entry, given, parse_sizes(size), record)
+        _write(json_file, [record])
+        return worst(statuses)
+
+    run(action)
+
+
+def parse_settings(entry: Entry, texts: list[str]) -> dict[str, Parameter]:
+    """`fields=5` by the kind of the parameter's default."""
+    found: dict[str, Parameter] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise ParseError(f"--set '{text[:80]}' is not of the form K=V")
+        if isinstance(entry.parameters.get(key), int):
+            try:
+                found[key] = int(value)
+            except ValueError:
+                raise ParseError(f"'{key}' is a whole number, not '{value[:80]}'") from None
+        else:
+            found[key] = value
+    entry.settings(found)
+    return found
+
+
+def _list() -> Iterator[dict[str, Any]]:
+    known = entries()
+    width = max(map(len, known))
+    for name, entry in known.items():
+        typer.echo(f"{name:<{width}}  {entry.doc}")
+        parameters = " ".join(f"{key}={value}" for key, value in entry.parameters.items())
+        typer.echo(f"{'':<{width}}  {parameters}")
+        yield {"name": name, "doc": entry.doc, "parameters": dict(entry.parameters)}
+
+
+def _check(
+    entry: Entry, given: dict[str, Parameter], built: Kernel, record: dict[str, Any]
+) -> Status:
+    status = Status.FOUND
+    record["check"] = {}
+    for device in DEVICES:
+        try:
+            outcomes = verify(entry, given, device, kernel=built)
+        except UnsupportedError as error:
+            typer.echo(f"{device:<10} left out: {error.message}")
+            record["check"][device] = {"left_out": error.message}
+            continue
+        wrong = [each for each in outcomes if each.wrong]
+        word = "wrong" if wrong else "agrees"
+        typer.echo(f"{device:<10} {word} on {len(outcomes)} sizes")
+        for each in wrong[:3]:
+            typer.echo(f"  {dict(each.size)}: {each.wrong}")
+        record["check"][device] = {"sizes": len(outcomes), "wrong": len(wrong)}
+        status = Status.IMPOSSIBLE if wrong else status
+    _check_registers(built, record)
+    return status
+
+
+def _check_registers(built: Kernel, record: dict[str, Any]) -> None:
+    if not can_compile():
+        return
+    try:
+        used = usage(emit.cuda(built))[built.name]
+    except (WarploomError, KeyError):  # a compiler without the assembler's report
+        return
+    typer.echo(f"registers  {used.registers}, {used.spill_stores + used.stack_bytes} bytes spilled")
+    record["registers"] = used.registers
+    record["spilled_bytes"] = used.spill_stores + used.stack_bytes
+
+
+def _mutate(
+    entry: Entry, given: dict[str, Parameter], most: int | None, record: dict[str, Any]
+) -> Status:
+    report = mutation(entry, given, most=most)
+    found = report.as_dict()
+    record["mutation"] = found
+    typer.echo(
+        f"{found['mutants']} mutants, {found['function_changing']} compute something else:"
+        f" {found['caught']} caught, {len(report.survivors)} not"
+    )
+    for each in report.survivors:
+        typer.echo(f"  not caught: {each.mutant} ({each.reason})")
+    return Status.IMPOSSIBLE if report.survivors else Status.FOUND
+
+
+def _time(
+    entry: Entry, given: dict[str, Parameter], size: dict[str, int], record: dict[str, Any]
+) -> None:
+    timed = time_on_gpu(entry, given, size or None)
+    typer.echo(
+        f"{timed.seconds * 1e6:.1f} µs (± {timed.spread:.1%}) for"
+        f" {', '.join(f'{key}={value}' for key, value in timed.size.items())}:"
+        f" {timed.bytes / timed.seconds / 1e12:.2f} TB/s,"
+        f" {timed.fraction:.2f} of a copy ({timed.ceiling / 1e12:.2f} TB/s)"
+    )
+    record["time"] = {
+        "size": timed.size,
+        "seconds": timed.seconds,
+        "bytes": timed.bytes,
+        "copy_bytes_per_second": timed.ceiling,
+        "fraction_of_copy": timed.fraction,
+    }
+
+
+def _write(file: Path | None, records: list[dict[str, Any]]) -> None:
+    if file is None:
+        return
+    try:
+        file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise ParseError(f"cannot write '{file}': {error.strerror or error}") from None

@@ -1,0 +1,105 @@
+"""`warploom kernel`: the catalogue on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Cli
+
+from warploom.catalogue import entries
+from warploom.errors import WarploomError
+from warploom.runtime.measure import gpu_library
+
+
+def has_gpu() -> bool:
+    try:
+        gpu_library()
+    except WarploomError:
+        return False
+    return True
+
+
+def test_alone_it_lists_the_catalogue(cli: Cli, tmp_path: Path) -> None:
+    ran = cli("kernel", "--json", str(tmp_path / "all.json"))
+    assert ran.status == 0
+    records = json.loads((tmp_path / "all.json").read_text())
+    assert [each["name"] for each in records] == list(entries())
+    assert all(name in ran.out for name in entries())
+
+
+@pytest.mark.parametrize(
+    ("language", "mark"), [("cuda", "__global__"), ("opencl", "__kernel"), ("c", "void ")]
+)
+def test_emits_text(cli: Cli, language: str, mark: str) -> None:
+    ran = cli("kernel", "aos-to-soa", "--set", "fields=5", "--emit", language)
+    assert ran.status == 0
+    assert mark in ran.out
+    assert "Verdict: proved" in ran.out
+
+
+def test_cuda_is_the_default(cli: Cli) -> None:
+    assert "__global__" in cli("kernel", "transposition", "--set", "m=4", "--set", "n=3").out
+
+
+def test_checks_on_every_device_there_is(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warploom.cli.kernel.DEVICES", ("simulator", "c", "ptx"))
+    out = tmp_path / "check.json"
+    ran = cli("kernel", "aos-sum", "--set", "fields=2", "--check", "--json", str(out))
+    assert ran.status == 0
+    assert "simulator  agrees on" in ran.out
+    (record,) = json.loads(out.read_text())
+    assert record["settings"]["fields"] == 2
+    assert record["check"]["simulator"]["wrong"] == 0
+
+
+def test_a_wrong_kernel_is_refuted(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warploom.cli.kernel.DEVICES", ("simulator",))
+    monkeypatch.setattr("warploom.catalogue.entry.same", lambda *_: False)
+    ran = cli("kernel", "aos-sum", "--check")
+    assert ran.status == 1
+    assert "wrong result" in ran.out
+
+
+def test_mutates(cli: Cli) -> None:
+    ran = cli(
+        "kernel", "aos-sum", "--mutate", "--most", "10", "--set", "block=32", "--set", "tiles=1"
+    )
+    assert ran.status == 0
+    assert "10 mutants" in ran.out
+    assert ", 0 not" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no-such"], "no kernel 'no-such'"),
+        (["aos-to-so"], "did you mean aos-to-soa?"),
+        (["aos-to-soa", "--set", "fields=x"], "whole number"),
+        (["aos-to-soa", "--set", "fields"], "K=V"),
+        (["aos-to-soa", "--set", "=3"], "K=V"),
+        (["aos-to-soa", "--set", "feilds=3"], "did you mean fields?"),
+        (["aos-to-soa", "--set", "fields=99"], "99 fields"),
+        (["aos-to-soa", "--set", "order=" + "c" * 10_000], "unknown order"),
+        (["aos-to-soa", "--json", "/no/such/folder/x.json"], "cannot write"),
+    ],
+)
+def test_bad_input_is_one_error(cli: Cli, arguments: list[str], message: str) -> None:
+    ran = cli("kernel", *arguments)
+    assert ran.status == 2
+    assert message in ran.err
+    assert "Traceback" not in ran.err
+    assert len(ran.err) < 1000
+
+
+@pytest.mark.skipif(has_gpu(), reason="there is a GPU")
+def test_timing_without_a_gpu_is_one_error(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "time.json"
+    ran = cli("kernel", "aos-to-soa", "--time", "--check", "--json", str(out))
+    assert ran.status == 2
+    assert "measuring needs" in ran.err or "no GPU" in ran.err
+    assert ran.out == ""
+    assert not out.exists()
