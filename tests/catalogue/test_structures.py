@@ -13,6 +13,8 @@ from warploom.catalogue import Entry, find
 from warploom.catalogue.structures import tuned
 from warploom.errors import CheckError
 from warploom.kernel.ir import Shuffle, walk
+from warploom.search.outcome import Verdict
+from warploom.sketch.synth.solve import synthesize
 
 NAMES = ("aos-to-soa", "soa-to-aos", "aos-sum")
 MEASURED = (2, 3, 4, 5, 6, 7, 8, 12, 16)
@@ -122,6 +124,13 @@ def test_the_header_states_the_fill_and_its_verdict() -> None:
     doc = find("aos-to-soa").kernel(fields=5).doc
     assert "Verdict: proved" in doc
     assert "lane (x0 * 5 + x1) % 32" in doc
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_sketch_can_be_filled(name: str) -> None:
+    program = find(name).program(fields=5)
+    assert program is not None
+    assert synthesize(program, mode="first").verdict is Verdict.PROVED
 
 
 @pytest.mark.parametrize(

@@ -99,10 +99,10 @@ def parse_or_error(text: str) -> Expr | ParseError:
 
 @pytest.mark.parametrize("text", ["(" * 100_000, "-" * 100_000, "not " * 50_000, "x+" * 100_000])
 def test_hostile_depth_is_refused_quickly(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ParseError):
         parse(text)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_depth_is_no_limit() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError
-from warploom.kernel.ir import ArrayParam, Kernel
+from warploom.kernel.ir import Kernel
 from warploom.sketch.term.ir import Program
 
 Parameter: TypeAlias = int | str
@@ -100,12 +100,10 @@ class Entry:
 
     def agrees(self, kernel: Kernel, case: Case, arguments: list[Array | int | float]) -> bool:
         """Whether the arguments, after a run, hold what the specification says."""
+        held = dict(zip((param.name for param in kernel.params), arguments, strict=True))
         return all(
-            same(given, case.expected[param.name], self.tolerance)
-            for param, given in zip(kernel.params, arguments, strict=True)
-            if isinstance(param, ArrayParam)
-            and param.name in case.expected
-            and isinstance(given, np.ndarray)
+            isinstance(given := held[name], np.ndarray) and same(given, wanted, self.tolerance)
+            for name, wanted in case.expected.items()
         )
 
 

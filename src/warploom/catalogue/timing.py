@@ -43,12 +43,12 @@ def time_on_gpu(
     case = entry.case(kernel, chosen, 0, **settings)
     function = load(kernel, "cuda")
     moved = bytes_of(case)
-    first = _on_gpu(kernel, case, library, module)
+    first = on_gpu(kernel, case, library, module)
     function(*first)
-    if not entry.agrees(kernel, case, _on_host(first)):
+    if not entry.agrees(kernel, case, on_host(first)):
         raise DeviceError(f"'{kernel.name}' computes a wrong result on this GPU")
     sets = [first] + [
-        _on_gpu(kernel, case, library, module) for _ in range(min(16, rotation(moved)) - 1)
+        on_gpu(kernel, case, library, module) for _ in range(min(16, rotation(moved)) - 1)
     ]
     timing = measure([function.prepare(*each) for each in sets], samples=samples, timer=clock())
     ceiling, _ = copy_ceiling(moved, samples=samples)
@@ -78,7 +78,8 @@ def bytes_of(case: Case) -> int:
     return sum(each.nbytes for each in case.arguments if isinstance(each, np.ndarray))
 
 
-def _on_gpu(kernel: Kernel, case: Case, library: str, module: Any) -> list[Any]:
+def on_gpu(kernel: Kernel, case: Case, library: str, module: Any) -> list[Any]:
+    """Fresh arguments as arrays of PyTorch or CuPy; what is passed by value stays here."""
     moved: list[Any] = []
     for param, each in zip(kernel.params, case.fresh(), strict=True):
         passed_by_value = isinstance(param, ArrayParam) and param.space == "constant"
@@ -91,7 +92,8 @@ def _on_gpu(kernel: Kernel, case: Case, library: str, module: Any) -> list[Any]:
     return moved
 
 
-def _on_host(arguments: list[Any]) -> list[Any]:
+def on_host(arguments: list[Any]) -> list[Any]:
+    """The same arguments as NumPy arrays."""
     return [
         each.cpu().numpy() if hasattr(each, "cpu") else each.get() if hasattr(each, "get") else each
         for each in arguments

@@ -127,9 +127,9 @@ def test_fast(
     sound: Callable[..., None],
 ) -> None:
     def once() -> float:
-        start = time.perf_counter()
+        start = time.process_time()
         build(name, options, (in_shape,), out_shape)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     assert min(once() for _ in range(3)) < seconds
     sound(build(name, options, (in_shape,), out_shape), most=40)

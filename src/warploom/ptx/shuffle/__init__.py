@@ -24,6 +24,7 @@ from warploom.ptx.symbolic.walk import read
 SELECTIONS = ("pays", "all")
 FARTHEST = 31
 OLDEST = (6, 2)  # the first PTX with activemask
+FERMI = ("sm_10", "sm_11", "sm_12", "sm_13", "sm_20", "sm_21")
 
 __all__ = [
     "Candidate", "CheckReport", "KernelReport", "Launch", "Rewrite", "Shuffle", "check", "confirm",
@@ -116,14 +117,20 @@ def _checked(select: str, variant: str, limit: int, machine: str) -> Latency:
     return latency_of(machine)
 
 
+def _refusal(module: Module) -> str:
+    if module.version < OLDEST:
+        return "PTX before 6.2 has no activemask"
+    old = [word for word in module.target if word in FERMI]
+    return f"{old[0]} has no shuffles" if old else ""
+
+
 def _kernel(
     module: Module, function: Function, latency: Latency, select: str, limit: int
 ) -> KernelReport:
     start = time.perf_counter()
-    if module.version < OLDEST:
-        return KernelReport(
-            function.name, 0, 0, {}, 0.0, refusal="PTX before 6.2 has no activemask"
-        )
+    refusal = _refusal(module)
+    if refusal:
+        return KernelReport(function.name, 0, 0, {}, 0.0, refusal=refusal)
     try:
         found = plan(read(module, function), latency, pays_only=select == "pays", limit=limit)
     except UnsupportedError as error:

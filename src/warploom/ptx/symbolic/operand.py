@@ -108,7 +108,17 @@ class Reader:
 
 
 def roots(pool: Pool, address: Form) -> frozenset[int]:
-    """The pointers an address starts from: atoms of the full width, taken once."""
-    return frozenset(
-        m[0] for m, c in address.terms if c == 1 and len(m) == 1 and pool.atoms[m[0]].bounds is None
-    )
+    """The pointers an address starts from: atoms of the full width, taken once.
+
+    Where a pointer is chosen from two, both count.
+    """
+    found: set[int] = set()
+    for monomial, coefficient in address.terms:
+        atom = pool.atoms[monomial[0]] if coefficient == 1 and len(monomial) == 1 else None
+        if atom is None or atom.bounds is not None:
+            continue
+        if atom.op == "ite":
+            found |= {root for form in atom.forms[1:] for root in roots(pool, form)}
+        else:
+            found.add(atom.index)
+    return frozenset(found)
