@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 
 import typer
 
+from warploom.bench import inventor, transpositions
 from warploom.bench import synth as table
 from warploom.bench.families import published
 from warploom.bench.measure import Request, apart
@@ -26,6 +27,11 @@ synth   the sketches of section 5 of the Swizzleflow paper. 'pub.' is what its t
         faster we are. Each sketch runs in a process of its own, gather sets included.
 
 \b
+inventor        Tables 1 and 2 of the Swizzle Inventor paper: SIMT sketches, found at a small
+                warp and proved at 32 lanes; --ablation adds Table 2.
+transpositions  a fill for every m x n up to 64 x 64, each verified; --json keeps and resumes.
+
+\b
 Examples:
   $ warploom bench synth --quick
   $ warploom bench synth --match 'l3/trove-crc' --json table.json
@@ -34,6 +40,8 @@ Examples:
 
 class Table(StrEnum):
     synth = "synth"
+    inventor = "inventor"
+    transpositions = "transpositions"
 
 
 def add(app: typer.Typer) -> None:
@@ -41,7 +49,7 @@ def add(app: typer.Typer) -> None:
 
 
 def bench(
-    name: Table = typer.Argument(Table.synth, metavar="[TABLE]", help="synth"),
+    name: Table = typer.Argument(Table.synth, metavar="[TABLE]", help=", ".join(Table)),
     match: str = typer.Option("", metavar="RE", help="Only sketches whose name matches."),
     quick: bool = typer.Option(False, "--quick", help="One sketch of each kind."),
     limits: bool = typer.Option(False, "--limits", help="Also beyond the published limits."),
@@ -49,13 +57,15 @@ def bench(
     seconds: float = typer.Option(20.0, min=0.1, help="Budget of each ablation run."),
     json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
 ) -> None:
-    del name  # there is one table so far
-
     def action() -> Status:
         try:
             re.compile(match)
         except re.error as error:
             raise ParseError(f"--match '{match}': {error}") from None
+        if name is Table.inventor:
+            return _inventor(match, ablation, seconds, json_file)
+        if name is Table.transpositions:
+            return _transpositions(json_file)
         records = _table(table.rows(match, quick))
         if limits:
             typer.echo("\nbeyond the published limits (full grammar, all fills)")
@@ -100,6 +110,38 @@ def _ablation(match: str, seconds: float) -> list[Record]:
     for line in table.laid_out(lines):
         typer.echo(line)
     return records
+
+
+def _inventor(match: str, ablation: bool, seconds: float, json_file: Path | None) -> Status:
+    records = []
+    for row in inventor.rows(match):
+        _say(row.name)
+        records.append(inventor.measure(row))
+    _say("")
+    for line in inventor.table(records):
+        typer.echo(line)
+    if ablation:
+        weaker = [inventor.measure_ablation(a, seconds) for a in inventor.ablations(match)]
+        typer.echo("")
+        for line in inventor.ablation_table(weaker):
+            typer.echo(line)
+        records += weaker
+    if json_file is not None:
+        json_file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+    return Status.FOUND
+
+
+def _transpositions(json_file: Path | None) -> Status:
+    def all_cases(done: Collection[transpositions.Key] = ()) -> Iterator[transpositions.Case]:
+        for case in transpositions.run(done=done):
+            _say(f"{case.m} x {case.n}")
+            yield case
+
+    cases = list(all_cases()) if json_file is None else transpositions.update(json_file, all_cases)
+    _say("")
+    for line in transpositions.summary(cases):
+        typer.echo(line)
+    return Status.FOUND
 
 
 def _say(text: str) -> None:

@@ -20,9 +20,11 @@ PURE = words(
 
 def values(reader: Reader, step: Instruction) -> list[Form | None] | None:
     """One form per destination where we can say; None where nothing is known."""
+    if not width_of(_kind(step)):
+        return None
     handler = HANDLERS.get(step.opcode)
     if handler is not None:
-        return handler(reader, step)
+        return handler(reader, step) if len(step.operands) in OPERANDS[step.opcode] else None
     if step.opcode in PURE:
         return [_pure(reader, step)]
     return None
@@ -329,4 +331,9 @@ HANDLERS: dict[str, Handler] = {
     "mov": _mov, "cvta": _cvta, "add": _sum, "sub": _sum, "mul": _product, "mad": _product,
     "neg": _neg, "not": _not, "shl": _shl, "shr": _shr, "and": _logic, "or": _logic,
     "xor": _logic, "cvt": _cvt, "selp": _selp, "setp": _setp, "ld": _load,
+}  # fmt: skip
+# How many operands each takes, the destination included; with another number nothing is known.
+OPERANDS = dict.fromkeys(HANDLERS, (3,)) | {
+    "mov": (2,), "cvta": (2,), "neg": (2,), "not": (2,), "cvt": (2,), "ld": (2, 3), "mad": (4,),
+    "selp": (4,), "setp": (3, 4),
 }  # fmt: skip

@@ -276,7 +276,8 @@ class _Walker:
         results = evaluate(self.reader, step, self.at, self.block)
         if step.opcode in ("ld", "st", "atom", "red", "ldu"):
             place = 0 if step.opcode in ("st", "red") else 1
-            self.reading.addresses[self.at] = self.reader.address(step.operands[place])
+            found = step.operands[place : place + 1]
+            self.reading.addresses[self.at] = self.reader.address(found[0]) if found else None
         elif step.opcode in ("cvt", "mul", "mad"):
             self.note_extensions(step)
         condition = self.predicate(step)
@@ -311,6 +312,8 @@ class _Walker:
     def note_extensions(self, step: Instruction) -> None:
         """Where a narrow index is widened, a later guard can still see it in a register."""
         kinds = [m for m in step.modifiers if width_of(m)]
+        if not kinds:
+            return
         if step.opcode == "cvt":
             signed, width, wide = kinds[-1][0] == "s", width_of(kinds[-1]), width_of(kinds[0])
         elif "wide" in step.modifiers:
