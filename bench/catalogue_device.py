@@ -17,31 +17,29 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
 from warploom.catalogue import entries  # noqa: E402 - the checkout is used without being installed
-from warploom.catalogue.entry import Entry, Parameter  # noqa: E402
+from warploom.catalogue.entry import Case, Entry, Parameter  # noqa: E402
+from warploom.catalogue.timing import on_gpu, on_host  # noqa: E402
 from warploom.emit import emit  # noqa: E402
 from warploom.errors import WarploomError  # noqa: E402
 from warploom.kernel.ir import Kernel  # noqa: E402
 from warploom.runtime.callable import load  # noqa: E402
 from warploom.runtime.compile import usage  # noqa: E402
+from warploom.runtime.measure import gpu_library  # noqa: E402
 
 
-def run_case(function: Any, arguments: list[Any], dry: bool) -> list[Any]:
+def run_case(function: Any, kernel: Kernel, case: Case, dry: bool) -> list[Any]:
     """The arguments after a run, back on the host."""
     if dry:
+        arguments = case.fresh()
         function(*arguments)
         return arguments
-    import cupy as cp
-
-    there = [cp.asarray(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    there = on_gpu(kernel, case, *gpu_library())
     function(*there)
-    cp.cuda.Device().synchronize()
-    return [cp.asnumpy(a) if isinstance(a, cp.ndarray) else a for a in there]
+    return on_host(there)
 
 
 def check(entry: Entry, variant: dict[str, Parameter], dry: bool) -> dict[str, Any]:
@@ -52,7 +50,7 @@ def check(entry: Entry, variant: dict[str, Parameter], dry: bool) -> dict[str, A
     for seed, size in enumerate(sizes):
         case = entry.case(kernel, size, seed, **variant)
         try:
-            after = run_case(function, case.fresh(), dry)
+            after = run_case(function, kernel, case, dry)
             if not entry.agrees(kernel, case, after):
                 wrong.append({"size": dict(size), "why": "a wrong result"})
         except WarploomError as error:

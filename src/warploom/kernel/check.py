@@ -59,7 +59,7 @@ RESERVED = BUILT_IN | frozenset(
         float for global goto half if inline int kernel local long main max min private register
         restrict return short signed sizeof static struct switch typedef uint union unsigned void
         volatile while class delete new operator template this throw try using virtual fma t
-        floor_div floor_mod shift_left exchange threadIdx blockIdx blockDim gridDim""",
+        floor_div floor_mod shift_left exchange part threadIdx blockIdx blockDim gridDim""",
     )
 )
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
