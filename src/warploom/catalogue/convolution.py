@@ -22,7 +22,7 @@ from warploom.sketch.term.ir import Program
 def convolution_1d(
     taps: int = 3,
     width: int = 4,
-    rows: int = 4,
+    rows: int = 1,
     block: int = 128,
     weights: str = "value",
     dtype: str = "float32",
@@ -87,7 +87,7 @@ ENTRIES: tuple[Entry, ...] = (
         name="convolution-1d",
         doc="weighted sums of `taps` neighbours along a line",
         parameters={
-            "taps": 3, "width": 4, "rows": 4, "block": 128, "weights": "value", "dtype": "float32"
+            "taps": 3, "width": 4, "rows": 1, "block": 128, "weights": "value", "dtype": "float32"
         },
         build=convolution_1d,
         inputs=_inputs,

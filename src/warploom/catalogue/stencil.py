@@ -16,7 +16,7 @@ from warploom.sketch.term.ir import Program
 
 
 def stencil_1d(
-    taps: int = 3, width: int = 4, rows: int = 4, block: int = 128, dtype: str = "float32"
+    taps: int = 3, width: int = 4, rows: int = 1, block: int = 128, dtype: str = "float32"
 ) -> Kernel:
     """y[i] = (x[i] + … + x[i + taps - 1]) / taps."""
     kind = _float(dtype)
@@ -67,7 +67,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="stencil-1d",
         doc="the mean of `taps` neighbours along a line",
-        parameters={"taps": 3, "width": 4, "rows": 4, "block": 128, "dtype": "float32"},
+        parameters={"taps": 3, "width": 4, "rows": 1, "block": 128, "dtype": "float32"},
         build=stencil_1d,
         inputs=_inputs,
         specification=_specification,

@@ -9,7 +9,9 @@ replaced.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from warploom.machine.latency import Latency
 from warploom.ptx.symbolic.distance import Outcome, Shape, Verdict, decide, shape_of
@@ -70,14 +72,14 @@ class Plan:
 def plan(reading: Reading, latency: Latency, *, pays_only: bool, limit: int) -> Plan:
     loads = [load for load in accesses(reading) if load.space in ("global", "shared", "generic")]
     finder = _Finder(reading, loads[:MOST_LOADS], limit)
-    chosen: dict[int, Shuffle] = {}
+    chosen: list[Shuffle] = []
     candidates = []
     counted = 0
     for number, load in enumerate(finder.loads):
         if load.address is not None and reading.pool.uniform(load.address):
             continue
         counted += 1
-        shuffle, why = finder.best(number, chosen)
+        shuffle, why = finder.best(number)
         gain = None
         taken = shuffle is not None
         if shuffle is not None:
@@ -85,9 +87,10 @@ def plan(reading: Reading, latency: Latency, *, pays_only: bool, limit: int) -> 
             taken = gain > 0 or not pays_only
             why = _why(latency, gain, taken)
         if shuffle is not None and taken:
-            chosen[number] = shuffle
+            chosen.append(shuffle)
+            finder.shuffled |= 1 << number
         candidates.append(_candidate(reading, load, shuffle, taken, why, gain))
-    return Plan(reading, counted, tuple(chosen.values()), tuple(candidates))
+    return Plan(reading, counted, tuple(chosen), tuple(candidates))
 
 
 def gain_of(latency: Latency, shuffle: Shuffle) -> float:
@@ -125,14 +128,15 @@ class _Finder:
         self.limit = limit
         self.alive = survivors(reading, loads)
         self.shapes: list[Shape | None] = [shape_of(reading, load) for load in loads]
-        self.groups: dict[object, list[int]] = defaultdict(list)  # by kind, shape and place
+        self.shuffled = 0  # loads that are replaced, as bits
+        self.groups: dict[object, int] = defaultdict(int)  # loads by kind, shape and place, as bits
         self.moved: dict[object, list[tuple[int, int]]] = defaultdict(list)
         twisted: dict[object, list[int]] = defaultdict(list)
         for number, load in enumerate(loads):
             shape = self.shapes[number]
             if load.refusal or shape is None:
                 continue
-            self.groups[self._kind(load), shape.key, shape.place].append(number)
+            self.groups[self._kind(load), shape.key, shape.place] |= 1 << number
             if self._is_irregular(load, shape):
                 twisted[self._kind(load), _outline(reading, load)].append(number)
         for numbers in twisted.values():
@@ -156,7 +160,7 @@ class _Finder:
                     form = self.reading.pool.moved(load.address, lanes)
                     self.moved[self._kind(load), form].append((number, lanes))
 
-    def best(self, number: int, chosen: dict[int, Shuffle]) -> tuple[Shuffle | None, str]:
+    def best(self, number: int) -> tuple[Shuffle | None, str]:
         """The proved source with the smallest distance, or why there is none."""
         load = self.loads[number]
         if load.refusal:
@@ -166,14 +170,14 @@ class _Finder:
         near = self.near(number)
         if not near:
             return None, f"no other load lies a constant {self.limit} lanes away or less"
-        held = [n for n in near if self.alive[number] >> n & 1]
-        if not held:
+        held = [bits & self.alive[number] for bits in near]
+        if not any(held):
             return None, "a source may be overwritten, or did not run on every path"
-        free = [n for n in held if n not in chosen]
-        if not free:
+        free = [bits & ~self.shuffled for bits in held]
+        if not any(free):
             return None, "its sources are shuffled themselves"
         reason = ""
-        for other in free[:MOST_TRIES]:
+        for other in islice(_each(free), MOST_TRIES):
             verdict = self.decide(other, number)
             if verdict.outcome is Outcome.PROVED:
                 return Shuffle(load, self.loads[other], verdict), ""
@@ -181,18 +185,18 @@ class _Finder:
         return None, reason
 
     def near(self, number: int) -> list[int]:
-        """Other loads within the limit, nearest first; not yet proved, nor known to hold."""
+        """Other loads within the limit as bits, nearest first; not proved, nor known to hold."""
         load, shape = self.loads[number], self.shapes[number]
         assert shape is not None
         kind = self._kind(load)
-        found: list[tuple[int, int]] = []
+        found: dict[int, int] = defaultdict(int)
         for lanes in range(-self.limit, self.limit + 1) if shape.stride else (0,):
             place = shape.place - lanes * shape.stride
-            found += [
-                (abs(lanes), other) for other in self.groups.get((kind, shape.key, place), ())
-            ]
-        found += [(abs(lanes), other) for other, lanes in self.moved.get((kind, load.address), ())]
-        return [other for _, other in sorted(found) if other != number]
+            found[abs(lanes)] |= self.groups.get((kind, shape.key, place), 0)
+        for other, lanes in self.moved.get((kind, load.address), ()):
+            found[abs(lanes)] |= 1 << other
+        own = ~(1 << number)
+        return [found[distance] & own for distance in sorted(found) if found[distance] & own]
 
     def decide(self, source: int, target: int) -> Verdict:
         verdict = decide(self.reading, self.loads[source], self.loads[target], self.limit)
@@ -212,6 +216,15 @@ class _Finder:
         assert load.address is not None
         found = roots(pool, load.address)
         return bool(found) and all(pool.atoms[index].op == "param.64" for index in found)
+
+
+def _each(masks: Iterable[int]) -> Iterator[int]:
+    """The numbers of the bits that are set, lowest first, mask after mask."""
+    for mask in masks:
+        bits = mask
+        while bits:
+            yield (bits & -bits).bit_length() - 1
+            bits &= bits - 1
 
 
 def _outline(reading: Reading, load: Access) -> object:

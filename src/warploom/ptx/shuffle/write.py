@@ -57,6 +57,10 @@ class _Writer:
         self.patches: dict[int, _Patch] = {}
         self.made: dict[tuple[object, ...], str] = {}
         self.prologue: list[str] = []
+        self.rooms: dict[tuple[int, str], int] = {}  # the widest margin asked of each register
+        for margin in (m for shuffle in plan.shuffles for m in shuffle.verdict.margins):
+            place = margin.at, margin.register.key
+            self.rooms[place] = max(margin.room, self.rooms.get(place, 0))
 
     def register(self, kind: str) -> str:
         number = self.counts[kind]
@@ -201,12 +205,7 @@ class _Writer:
 
     def near_wrap(self, margin: Margin) -> str:
         """A predicate set where the index is widened: it is too near to where it wraps."""
-        room = max(
-            other.room
-            for shuffle in self.plan.shuffles
-            for other in shuffle.verdict.margins
-            if (other.at, other.register.key) == (margin.at, margin.register.key)
-        )
+        room = self.rooms[margin.at, margin.register.key]
         key = ("wrap", margin.at, margin.register.key, margin.signed)
         if key not in self.made:
             width = width_of(margin.register.type)

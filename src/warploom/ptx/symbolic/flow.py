@@ -12,6 +12,8 @@ from warploom.errors import UnsupportedError
 from warploom.ptx.ir import Directive, Function, Instruction, Label, Module, Register, Symbol
 
 MOST_BLOCKS = 20_000
+MOST_NESTED = 500_000  # blocks of all loops together, each counted in every loop around it
+DEEPEST_LOOP = 64
 LEAVES = frozenset({"ret", "exit", "trap"})
 SPLITS = frozenset({"bra", "brx", "call", *LEAVES})  # lanes may part after one of these
 
@@ -230,14 +232,20 @@ def _find_loops(flow: Flow, module: Module, function: Function) -> None:
             if not flow.dominates(edge.target, number):
                 raise UnsupportedError("a loop with two entries", module.text.span(function.start))
             latches.setdefault(edge.target, []).append(edge)
+    total = 0
     for header in flow.order:
         if header in latches:
             body = _body(flow, header, latches[header])
             flow.loops[header] = Loop(header, body, tuple(latches[header]))
+            total += len(body)
+            if total > MOST_NESTED:
+                break
     around: dict[int, list[int]] = {number: [] for number in flow.order}
     for header, loop in flow.loops.items():  # outer headers come first in the order
         for number in loop.body:
             around[number].append(header)
+    if total > MOST_NESTED or max(map(len, around.values())) > DEEPEST_LOOP:
+        raise UnsupportedError("too many loops in loops", module.text.span(function.start))
     flow.around.update({number: tuple(headers) for number, headers in around.items()})
 
 

@@ -239,14 +239,11 @@ def _quiet(reading: Reading, loads: list[Access], here: dict[int, list[tuple[int
     Once lanes part, some run ahead on another path; what they write there may be seen by a load
     in a later block, though no path from its source to it writes anything.
     """
-    kept = {block: _all_kept(steps) for block, steps in here.items()}
+    after = _after(reading, {block: _all_kept(steps) for block, steps in here.items()})
+    mine = _by_block(loads, {block: block for block in reading.flow.order})
     quiet = 0
-    for block, mine in _by_block(loads, {b: b for b in reading.flow.order}).items():
-        after = _after(reading, block)
-        left = mine
-        for other in after:
-            left &= kept[other]
-        quiet |= left
+    for block, bits in mine.items():
+        quiet |= bits & after[block]
     return quiet
 
 
@@ -257,16 +254,22 @@ def _all_kept(steps: list[tuple[int, int]]) -> int:
     return left
 
 
-def _after(reading: Reading, block: int) -> set[int]:
-    """Blocks that can be reached from the end of a block."""
-    seen: set[int] = set()
-    stack = [block]
-    while stack:
-        for edge in reading.flow.blocks[stack.pop()].out:
-            if (edge.source, edge.target) in reading.taken and edge.target not in seen:
-                seen.add(edge.target)
-                stack.append(edge.target)
-    return seen
+def _after(reading: Reading, kept: dict[int, int]) -> dict[int, int]:
+    """By block: what all blocks that can be reached from its end leave alone, as bits."""
+    flow = reading.flow
+    left = dict.fromkeys(flow.order, -1)
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(flow.order):
+            bits = left[block]
+            for edge in flow.blocks[block].out:
+                if (edge.source, edge.target) in reading.taken:
+                    bits &= kept[edge.target] & left[edge.target]
+            if bits != left[block]:
+                left[block] = bits
+                changed = True
+    return left
 
 
 def _inside(reading: Reading, loads: list[Access]) -> dict[int, int]:
