@@ -27,7 +27,8 @@ TOKEN = re.compile(
     r"|(?P<end>\Z))"
 )
 
-_BRACE = re.compile(r'[{}]|"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/')
+# What never ends is matched as well: a search that failed would start again at the next quote.
+_BRACE = re.compile(r'[{}]|"(?:[^"\\\n]|\\.)*+"?|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?')
 
 _NUMBER = re.compile(
     r"(?P<single>0[fF][0-9a-fA-F]{8})|(?P<double>0[dD][0-9a-fA-F]{16})"
@@ -64,9 +65,15 @@ def check_braces(text: Text) -> None:
             if not opened:
                 raise ParseError("this brace closes nothing", text.span(place))
             opened.pop()
+        elif character == "/" and _is_open_comment(match.group()):
+            raise ParseError("comment without an end", text.span(place, place + 2))
     if opened:
         place = opened[-1]
         raise ParseError("this brace is never closed", text.span(place), "add a '}'")
+
+
+def _is_open_comment(text: str) -> bool:
+    return text.startswith("/*") and (len(text) < 4 or not text.endswith("*/"))
 
 
 def next_token(text: Text, position: int, limit: int | None = None) -> Token:

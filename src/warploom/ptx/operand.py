@@ -22,6 +22,7 @@ from warploom.ptx.lex import IDENTIFIER, Token, negate, next_token, number
 from warploom.ptx.names import Names
 
 DEEPEST = 16  # nesting of brackets in operands; PTX needs three
+LONGEST_LIST = 4096  # elements of a vector, or arguments of a call
 
 _USUAL = re.compile(
     rf"(?:(?P<name>{IDENTIFIER}(?:\.[xyzw])?)|(?P<number>-?\d\w*)"
@@ -168,6 +169,8 @@ def _read_list(cursor: Cursor, names: Names, close: str, depth: int) -> tuple[Op
     while not cursor.at(close):
         if out:
             cursor.expect(",")
+        if len(out) == LONGEST_LIST:
+            raise cursor.error(f"more than {LONGEST_LIST} operands in a row")
         out.append(read_operand(cursor, names, depth + 1))
     cursor.take()
     return tuple(out)

@@ -133,9 +133,7 @@ def _float_to_integer(ins: Instruction, target: str, source: str, widen: Functio
 # -- float to float -----------------------------------------------------------------------------
 
 
-def _float_to_float(
-    ins: Instruction, target: str, source: str, widen: Function
-) -> Function:
+def _float_to_float(ins: Instruction, target: str, source: str, widen: Function) -> Function:
     name = next((m for m in ins.modifiers if m in _INTEGRAL), None)
     mode = rounding_of(ins)
     # NaNs keep their upper bits from f64 and from bf16 to f32; elsewhere there is only one NaN.

@@ -97,6 +97,7 @@ class Pool:
         self._moved: dict[tuple[Form, int], Form] = {}
         self._moved_atoms: dict[tuple[int, int], Form] = {}
         self._flat: dict[Form, Form] = {}
+        self._flat_atoms: dict[tuple[int, int], Form] = {}
 
     # -- atoms --------------------------------------------------------------------------------
 
@@ -237,18 +238,27 @@ class Pool:
 
     # -- other lanes --------------------------------------------------------------------------
 
-    def substitute(self, form: Form, change: Callable[[Atom], Form | None]) -> Form:
+    def substitute(
+        self, form: Form, change: Callable[[Atom], Form | None],
+        done: dict[tuple[int, int], Form] | None = None,
+    ) -> Form:  # fmt: skip
         """Each atom replaced by `change(atom)` where that is not None, arguments included."""
+        done = {} if done is None else done  # atoms share their parts: each is changed once
         total = constant(form.width, 0)
         for monomial, coefficient in form.terms:
             product = constant(form.width, coefficient)
             for index in monomial:
-                new = self._changed(self.atoms[index], form.width, change)
-                product = self.multiply(product, new)
+                key = (index, form.width)
+                if key not in done:
+                    done[key] = self._changed(self.atoms[index], form.width, change, done)
+                product = self.multiply(product, done[key])
             total = add(total, product)
         return total
 
-    def _changed(self, atom: Atom, width: int, change: Callable[[Atom], Form | None]) -> Form:
+    def _changed(
+        self, atom: Atom, width: int, change: Callable[[Atom], Form | None],
+        done: dict[tuple[int, int], Form],
+    ) -> Form:  # fmt: skip
         new = change(atom)
         if new is not None:
             return make(width, {m: new.signed(c) for m, c in new.terms})
@@ -256,7 +266,7 @@ class Pool:
         if not atom.forms:
             return same
         args = tuple(
-            self.substitute(arg, change) if isinstance(arg, Form) else arg for arg in atom.args
+            self.substitute(a, change, done) if isinstance(a, Form) else a for a in atom.args
         )
         if args == atom.args:
             return same
@@ -299,14 +309,14 @@ class Pool:
         Never a proof; it only says which distance is worth proving.
         """
         if form not in self._flat:
-            self._flat[form] = self.substitute(form, self._opened)
+            self._flat[form] = self.substitute(form, self._opened, self._flat_atoms)
         return self._flat[form]
 
     def _opened(self, atom: Atom) -> Form | None:
         if atom.op in ("sext", "zext") and isinstance(atom.args[0], Form):
             inner = atom.args[0]
             wide = make(atom.width, {m: inner.signed(c) for m, c in inner.terms})
-            return self.substitute(wide, self._opened)
+            return self.substitute(wide, self._opened, self._flat_atoms)
         return None
 
 

@@ -113,12 +113,17 @@ def roots(pool: Pool, address: Form) -> frozenset[int]:
     Where a pointer is chosen from two, both count.
     """
     found: set[int] = set()
-    for monomial, coefficient in address.terms:
-        atom = pool.atoms[monomial[0]] if coefficient == 1 and len(monomial) == 1 else None
-        if atom is None or atom.bounds is not None:
-            continue
-        if atom.op == "ite":
-            found |= {root for form in atom.forms[1:] for root in roots(pool, form)}
-        else:
-            found.add(atom.index)
+    seen = {address}
+    stack = [address]
+    while stack:
+        for monomial, coefficient in stack.pop().terms:
+            atom = pool.atoms[monomial[0]] if coefficient == 1 and len(monomial) == 1 else None
+            if atom is None or atom.bounds is not None:
+                continue
+            if atom.op == "ite":
+                arms = {form for form in atom.forms[1:] if form not in seen}
+                seen |= arms
+                stack += arms
+            else:
+                found.add(atom.index)
     return frozenset(found)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from warploom.sketch.synth.domain import UNDEFINED_ID, ZERO_ID, Bits, Domain, popcount
+from warploom.sketch.synth.domain import UNDEFINED_ID, ZERO_ID, Bits, Domain
 from warploom.sketch.synth.problem import Given, Move, Problem
 
 Places = npt.NDArray[np.int64]
@@ -35,8 +35,20 @@ class Bounds:
     alive: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
     edges: dict[int, tuple[Places, Places]] = field(default_factory=dict)
     unread: dict[int, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    # Steps whose sets may still change, in either direction.
+    forward: set[int] = field(default_factory=set)
+    backward: set[int] = field(default_factory=set)
     feasible: bool = True
     dropped: int = 0
+
+    def restrict(self, position: int, allowed: Bits) -> bool:
+        """Replaces what a step's cells may hold; whether that changed anything."""
+        if np.array_equal(self.allowed[position], allowed):
+            return False
+        self.allowed[position] = allowed
+        self.forward.add(position)
+        self.backward.add(position)
+        return True
 
 
 def or_rows(group: Places, rows: Bits, count: int) -> Bits:
@@ -74,26 +86,36 @@ def edges_of(move: Move, alive: npt.NDArray[np.int64]) -> tuple[Places, Places]:
 
 
 def solve_bounds(problem: Problem, start: Bounds | None = None) -> Bounds:
-    """Sweeps to a fixed point, or until some set is empty; `start` is tightened in place."""
+    """Sweeps to a fixed point, or until some set is empty; `start` is tightened in place.
+
+    A step is looked at again only if something it reads has changed.
+    """
     bounds = start or _initial(problem)
-    before = -1
     for _ in range(MAX_SWEEPS):
-        for step in problem.steps.values():
-            _forward(problem, bounds, step)
-        for step in reversed(problem.steps.values()):
-            if isinstance(step, Move):
-                _backward(problem, bounds, step)
-        if not bounds.feasible:
+        for position, step in problem.steps.items():
+            if position in bounds.forward and bounds.feasible:
+                bounds.forward.discard(position)
+                _forward(problem, bounds, step)
+        for position in reversed(problem.steps):
+            step = problem.steps[position]
+            if position in bounds.backward and bounds.feasible:
+                bounds.backward.discard(position)
+                if isinstance(step, Move):
+                    _backward(problem, bounds, step)
+        if not bounds.feasible or not bounds.forward | bounds.backward:
             break
-        measure = _measure(bounds)
-        if measure == before:
-            break
-        before = measure
     return bounds
 
 
 def _initial(problem: Problem) -> Bounds:
-    bounds = Bounds()
+    bounds = no_bounds(problem)
+    bounds.allowed[problem.last] = problem.domain.singletons(problem.goal)
+    return bounds
+
+
+def no_bounds(problem: Problem) -> Bounds:
+    """Every cell may hold anything and every choice is open: what is known before the goal is."""
+    bounds = Bounds(forward=set(problem.steps), backward=set(problem.steps))
     everything = problem.domain.all_bits()
     for position, step in problem.steps.items():
         bounds.allowed[position] = np.tile(everything, (problem.cells_of(position), 1))
@@ -101,14 +123,7 @@ def _initial(problem: Problem) -> Bounds:
             bounds.inner_allowed[position] = np.tile(everything, (step.cells, 1))
             bounds.alive[position] = np.arange(len(step.tables))
             bounds.edges[position] = edges_of(step, bounds.alive[position])
-    bounds.allowed[problem.last] = problem.domain.singletons(problem.goal)
     return bounds
-
-
-def _measure(bounds: Bounds) -> int:
-    sets = (*bounds.allowed.values(), *bounds.possible.values(), *bounds.inner_allowed.values())
-    bits = sum(int(popcount(s).sum()) for s in sets)
-    return bits + sum(len(alive) for alive in bounds.alive.values())
 
 
 def _empty(bits: Bits) -> bool:
@@ -132,10 +147,20 @@ def _forward(problem: Problem, bounds: Bounds, step: Given | Move) -> None:
             return
         cells, places = bounds.edges[position]
         inner = or_rows(cells, source[places], step.cells) & bounds.inner_allowed[position]
+        if not _same(bounds.inner_possible.get(position), inner):
+            bounds.backward.add(position)
         bounds.inner_possible[position] = inner
         reached = _fold_forward(problem.domain, step, inner, bounds.allowed[position])
-    bounds.possible[position] = reached & bounds.allowed[position]
-    bounds.feasible &= not _empty(bounds.possible[position])
+    reached = reached & bounds.allowed[position]
+    if not _same(bounds.possible.get(position), reached):
+        bounds.backward.add(position)
+        bounds.forward.update(problem.users[position])
+    bounds.possible[position] = reached
+    bounds.feasible &= not _empty(reached)
+
+
+def _same(before: Bits | None, now: Bits) -> bool:
+    return before is not None and np.array_equal(before, now)
 
 
 def _drop_choices(bounds: Bounds, move: Move, source: Bits) -> None:
@@ -157,6 +182,7 @@ def _drop_choices(bounds: Bounds, move: Move, source: Bits) -> None:
     bounds.alive[position] = alive
     bounds.edges[position] = edges_of(move, alive)
     bounds.unread.pop(position, None)
+    bounds.backward.add(position)
 
 
 def _fold_forward(domain: Domain, move: Move, inner: Bits, allowed: Bits) -> Bits:
@@ -205,14 +231,15 @@ def _backward(problem: Problem, bounds: Bounds, move: Move) -> None:
     position = move.position
     if position not in bounds.inner_possible:
         return
-    bounds.allowed[position] &= bounds.possible[position] | _undefined_if_free(
-        problem, bounds, move
-    )
-    inner = _fold_backward(problem.domain, move, bounds)
-    bounds.inner_allowed[position] &= inner
+    free = _undefined_if_free(problem, bounds, move)
+    bounds.allowed[position] = bounds.allowed[position] & (bounds.possible[position] | free)
+    inner = bounds.inner_allowed[position] & _fold_backward(problem.domain, move, bounds)
+    if not _same(bounds.inner_allowed[position], inner):
+        bounds.forward.add(position)
+    bounds.inner_allowed[position] = inner
     demand = _demand_on_source(problem, bounds, move)
     for arg, start, end in problem.layout(move):
-        bounds.allowed[arg] &= demand[start:end]
+        bounds.restrict(arg, bounds.allowed[arg] & demand[start:end])
 
 
 def _undefined_if_free(problem: Problem, bounds: Bounds, move: Move) -> Bits:

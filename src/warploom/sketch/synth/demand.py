@@ -74,6 +74,9 @@ class Demands:
         self._wanted = self.domain.copies[problem.goal].sum(axis=0)
         self._goal_contains = self.domain.contains[problem.goal]
         self._held: dict[int, Bits] = {}
+        self._avoiding: dict[int, Bits] = {}
+        self._asked: dict[int, Bits] = {}
+        self._covers: dict[int, list[Cover]] = {}
 
     def of(self, position: int) -> Demand:
         """The demand on the value of a step, without what its source already guarantees."""
@@ -122,6 +125,11 @@ class Demands:
 
     def _elsewhere(self, position: int) -> Bits:
         """For each goal cell the terms that may reach it without passing through the step."""
+        if position not in self._avoiding:
+            self._avoiding[position] = self._reaching_without(position)
+        return self._avoiding[position]
+
+    def _reaching_without(self, position: int) -> Bits:
         problem = self.problem
         if self._everything_passes(position):
             return np.zeros((len(problem.goal), self.domain.words), np.uint64)
@@ -164,6 +172,11 @@ class Demands:
 
     def _asked_here(self, position: int) -> Bits:
         """Terms that this value may contain and that no later step can form."""
+        if position not in self._asked:
+            self._asked[position] = self._contained_for_good(position)
+        return self._asked[position]
+
+    def _contained_for_good(self, position: int) -> Bits:
         here: Bits = np.bitwise_or.reduce(self.held(position), axis=0)
         never = self.domain.bits_of([ZERO_ID, UNDEFINED_ID]) | self._built_later(position)
         return here & ~never
@@ -171,6 +184,11 @@ class Demands:
     # -- covers --------------------------------------------------------------------------------
 
     def covers(self, position: int) -> list[Cover]:
+        if position not in self._covers:
+            self._covers[position] = self._find_covers(position)
+        return self._covers[position]
+
+    def _find_covers(self, position: int) -> list[Cover]:
         need = self._goal_contains & self._asked_here(position) & ~self._elsewhere(position)
         reach = self._reach[position]
         flags = np.unpackbits(
@@ -208,10 +226,9 @@ class Demands:
             self.bounds.feasible = False
         if count != len(cover.slots):
             return False
-        allowed = self.bounds.allowed[position]
-        before = allowed[cover.slots]
-        allowed[cover.slots] = before & exact
-        return not np.array_equal(before, allowed[cover.slots])
+        allowed = self.bounds.allowed[position].copy()
+        allowed[cover.slots] &= exact
+        return self.bounds.restrict(position, allowed)
 
     def _whole_values(self, position: int, cover: Cover) -> Bits:
         """Needed terms that only a slot holding exactly them can contain."""

@@ -45,12 +45,15 @@ class Engine:
         """Computes bounds and demands. False: they already show that there is no fill."""
         problem = self.problem
         self.bounds = solve_bounds(problem)
-        for _ in range(3):
+        demands: Demands | None = None
+        for _ in range(2):
             if not self.bounds.feasible:
                 break
-            if not Demands(problem, self.bounds).tighten():
+            demands = Demands(problem, self.bounds)
+            if not demands.tighten():
                 break
             self.bounds = solve_bounds(problem, self.bounds)
+            demands = None  # the bounds have changed under it
         for position, step in problem.steps.items():
             if isinstance(step, Move) and step.is_hole:
                 # Every choice was looked at once, on sets, when the bounds were computed.
@@ -59,11 +62,10 @@ class Engine:
                 alive = self.bounds.alive.get(position, np.arange(len(step.tables)))
                 tally.prune("bounds", len(step.tables) - len(alive))
         if self.bounds.feasible:
-            self._prepare_steps()
+            self._prepare_steps(demands or Demands(problem, self.bounds))
         return self.bounds.feasible
 
-    def _prepare_steps(self) -> None:
-        demands = Demands(self.problem, self.bounds)
+    def _prepare_steps(self, demands: Demands) -> None:
         for position, step in self.problem.steps.items():
             if isinstance(step, Move) and self.problem.open_holes[position]:
                 tested = step.is_hole or len(self._open_args(step)) > 1

@@ -21,8 +21,8 @@ from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.sketch.holes import custom
 from warploom.sketch.holes.common import coordinates, read
 from warploom.sketch.holes.expressions import coordinate, quotient, replaced, total
-from warploom.sketch.synth.bounds import Bounds, edges_of, solve_bounds
-from warploom.sketch.synth.problem import Move, Problem, lower
+from warploom.sketch.synth.bounds import Bounds, no_bounds, solve_bounds
+from warploom.sketch.synth.problem import Problem, lower
 from warploom.sketch.synth.smt import Clauses, Encoding, Model, Reads, Solver, load_z3
 from warploom.sketch.term.ir import Apply, GatherSet, Program, Shape, Table, size
 from warploom.sketch.term.verify import Verification, verify
@@ -141,15 +141,7 @@ def _simplest(solver: Solver, unknowns: list[Unknowns], model: Model) -> Model:
 def _forward(problem: Problem) -> Bounds:
     """What cells may hold in any fill. Cells choose what they read one by one, so the rule that
     drops a choice wherever one cell cannot use it would be wrong: nothing is asked of the goal."""
-    everything = problem.domain.all_bits()
-    start = Bounds()
-    for position, step in problem.steps.items():
-        start.allowed[position] = np.tile(everything, (problem.cells_of(position), 1))
-        if isinstance(step, Move):
-            start.inner_allowed[position] = np.tile(everything, (step.cells, 1))
-            start.alive[position] = np.arange(len(step.tables))
-            start.edges[position] = edges_of(step, start.alive[position])
-    return solve_bounds(problem, start)
+    return solve_bounds(problem, no_bounds(problem))
 
 
 # -- one swizzle -------------------------------------------------------------------------------
