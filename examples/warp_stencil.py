@@ -1,4 +1,4 @@
-"""A warp-level stencil with its swizzles left out: found on 4 lanes, proved on 32, written as CUDA."""
+"""A warp-level stencil without its swizzles: found on 4 lanes, proved on 32, written as CUDA."""
 
 import numpy as np
 
@@ -10,26 +10,26 @@ from warploom.sketch.simt import reinstantiate, sketch, solve, to_kernel
 
 
 @sketch
-def stencil(k, W=32, taps=3):
-    lane = k.warp(W)
-    x, y = k.input("x", W + taps - 1, step=W), k.output("y", W)
+def stencil(k, lanes=32, taps=3):
+    lane = k.warp(lanes)
+    x, y = k.input("x", lanes + taps - 1, step=lanes), k.output("y", lanes)
     r = k.load(x, rounds=2)  # two registers in each lane
     total = k.accumulator("+")
     for i in k.loop(taps):
         part = k.partition(2, lane, i)  # which register: a hole
-        source = k.swizzle(lane, W, i)  # from which lane: a hole
+        source = k.swizzle(lane, lanes, i)  # from which lane: a hole
         total.add(k.shuffle(r[part], source), when=k.condition(lane, i))  # and when: a hole
     y[lane] = total.value()
 
 
 @stencil.specification
-def _(x, W, taps):
-    return [spec.total(x[i : i + taps]) for i in range(W)]
+def _(x, lanes, taps):
+    return [spec.total(x[i : i + taps]) for i in range(lanes)]
 
 
-small = solve(stencil.at(W=4), optimum=True)
+small = solve(stencil.at(lanes=4), optimum=True)
 assert isinstance(small, Found)
-large = reinstantiate(small.answer, stencil.at(W=32))
+large = reinstantiate(small.answer, stencil.at(lanes=32))
 assert isinstance(large, Found)
 kernel = to_kernel(large.answer)
 print(emit(kernel, "cuda"))

@@ -52,7 +52,7 @@ class CheckError(WarploomError):
 
 
 class UnsupportedError(WarploomError):
-    """A construct, target or extra that is not there; the advice names the nearest thing that is."""
+    """A construct, target or extra that is not there; the advice names the nearest that is."""
 
 
 class SearchError(WarploomError):
