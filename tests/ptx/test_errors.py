@@ -213,3 +213,15 @@ def test_malformed_instructions_are_located(line: str) -> None:
     error = refused("  " + line, "k.ptx")
     assert error.span is not None
     assert line.split(" ")[0] in error.span.source.line(error.span.line)
+
+
+def test_more_memory_than_there_is() -> None:
+    body = "  .local .b8 own[999999999999]; mov.u64 %rd4, own;"
+    with pytest.raises(DeviceError, match="no room for"):
+        launch(body, np.zeros(64, np.uint32), block=1024)
+
+
+def test_two_shared_variables_of_one_name_are_not_mixed_up() -> None:
+    one = "{ .shared .b8 twice[64]; mov.u32 %r9, twice; }"
+    error = refused(f"  {one}\n  {one}", "two shared variables are called 'twice'")
+    assert isinstance(error, UnsupportedError)

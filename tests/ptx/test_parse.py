@@ -170,6 +170,7 @@ HOSTILE = {
     "modifiers": OPEN + "a" + ".b" * 10**6, "dots": "." * 10**6, "pipes": OPEN + "add.s32 %r1" + "|a" * 10**6 + ";}",
     "registers": OPEN + ".reg .b32 " + "a," * 10**6, "sizes": HEADER + ".global .b32 x" + "[9999999999]" * 1000 + ";",
     "predicate": OPEN + "@nobody ret;\n}", "huge count": OPEN + ".reg .b32 %r<99999999999999999999>;",
+    "comments": OPEN + "/* " * 10**6, "strings": OPEN + '"' + '\\"' * 10**6, "long vector": OPEN + "mov {" + "a," * 10**5 + "a};}",
     "attribute": HEADER + ".global .attribute(" + "(" * 10**5,
 }  # fmt: skip
 

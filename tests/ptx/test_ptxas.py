@@ -140,3 +140,37 @@ def test_no_ptxas_at_all_is_said(
     monkeypatch.delenv("WARPLOOM_PTXAS", raising=False)
     assert ptxas.main(["x.ptx"]) == ptxas.NOT_FOUND
     assert "no real ptxas" in capfd.readouterr().err
+
+
+def test_what_is_no_program_is_said_once(bench: Bench, capfd: pytest.CaptureFixture[str]) -> None:
+    bench.fake().write_text("no program")
+    assert ptxas.main(["-arch=sm_60", str(bench.input)]) == ptxas.NOT_RUNNABLE
+    assert capfd.readouterr().err.count("warploom-ptxas") == 1
+
+
+def test_a_signal_gives_the_status_of_a_shell(bench: Bench) -> None:
+    bench.fake(extra="kill -SEGV $$")
+    assert ptxas.main(["--version"]) == 128 + 11
+
+
+def test_without_a_folder_to_write_to_the_original_is_assembled(
+    bench: Bench, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.fake(status=4)
+
+    def refuse(prefix: str) -> None:
+        raise FileNotFoundError(f"no folder for {prefix}")
+
+    monkeypatch.setattr(ptxas.tempfile, "TemporaryDirectory", refuse)
+    assert ptxas.main(["-arch=sm_60", str(bench.input)]) == 4
+    assert bench.seen.read_text() == READ_ONLY
+    assert capfd.readouterr().err.count("warploom-ptxas") == 1
+
+
+def test_odd_names_of_inputs(bench: Bench) -> None:
+    bench.fake()
+    odd = bench.folder / "a b ü 'x' $y.ptx"
+    odd.write_text(READ_ONLY)
+    assert ptxas.main(["-arch=sm_60", "-fmad", "false", str(odd)]) == 0
+    assert "shfl" in bench.seen.read_text()
+    assert odd.read_text() == READ_ONLY

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from warploom.errors import ParseError
-from warploom.ptx.shuffle import Launch, check, rewrite
+from warploom.ptx.shuffle import Launch, check, confirm, rewrite
+from warploom.ptx.symbolic.distance import Outcome
 
 HEAD = """.version 8.0
 .target sm_80
 .address_size 64
 .extern .shared .align 16 .b8 pool[];
 .func helper() { ret; }
+.func (.param .b32 o) other(.reg .b32 i)
+{ .reg .b32 %t; xor.b32 %t, i, 1; st.param.b32 [o], %t; ret; }
 .visible .entry k(.param .u64 A, .param .u64 B, .param .u64 OUT, .param .u32 N)
 {
     .reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<32>; .reg .f32 %f<16>; .reg .b64 %rd<32>;
@@ -171,6 +175,38 @@ LOOP: add.s32 %r10, %r10, 1; add.s64 %rd10, %rd10, 256;
     ld.global.nc.u64 %rd11, [%rd1];""",
 }
 
+# More of them: each was changed once, and computed something else.
+LEFT_ALONE |= {
+    "an index that a barrier counts": """
+    mov.u32 %r10, 0; setp.lt.s32 %p1, %r2, 5; mul.wide.u32 %rd10, %r10, 4;
+    add.s64 %rd10, %rd10, %rd5; ld.global.nc.f32 %f1, [%rd10]; bar.red.popc.u32 %r10, 0, %p1;
+    mul.wide.u32 %rd11, %r10, 4; add.s64 %rd11, %rd11, %rd5; ld.global.nc.f32 %f2, [%rd11];""",
+    "a branch that a barrier decides": """
+    setp.ne.s32 %p2, %r2, %r2; setp.lt.s32 %p1, %r2, 5; bar.red.or.pred %p2, 0, %p1;
+    ld.global.f32 %f1, [%rd5]; add.f32 %f1, %f1, %f1; @!%p2 bra NO; st.global.f32 [%rd5], %f1;
+NO: ld.global.f32 %f2, [%rd5];""",
+    "one register loaded twice": """
+    shl.b64 %rd10, %rd4, 1; add.s64 %rd10, %rd10, %rd1;
+    ld.global.v2.f32 {%f1, %f1}, [%rd10]; ld.global.v2.f32 {%f2, %f3}, [%rd10];""",
+    "8 bits that wrap, widened twice": """
+    shl.b32 %r11, %r2, 3; cvt.s8.s32 %h1, %r11; cvt.s32.s16 %r10, %h1; add.s32 %r10, %r10, 128;
+    mul.wide.s32 %rd10, %r10, 4; add.s64 %rd10, %rd10, %rd1;
+    ld.global.nc.f32 %f1, [%rd10]; ld.global.nc.f32 %f2, [%rd10+32];""",
+    "two variables of one name": """
+    cvt.rn.f32.u32 %f4, %r2;
+    { .shared .align 4 .f32 buf[128]; mov.u32 %r11, buf; mad.lo.u32 %r11, %r2, 4, %r11; }
+    { .shared .align 4 .f32 buf[128]; mov.u32 %r12, buf; mad.lo.u32 %r12, %r2, 4, %r12;
+    ld.shared.f32 %f1, [%r11]; ld.shared.f32 %f2, [%r12]; }""",
+    "a parameter of a call with the name of one of the kernel": """
+    { .param .b32 N; mov.u32 %r20, %r2; call (N), other, (%r20); ld.param.b32 %r10, [N]; }
+    add.s32 %r10, %r10, %r2; mul.wide.s32 %rd10, %r10, 4; add.s64 %rd10, %rd10, %rd1;
+    ld.global.nc.f32 %f1, [%rd10]; ld.global.nc.f32 %f2, [%rd10+4];""",
+    "read-only memory written by a pointer that is chosen": """
+    add.s64 %rd10, %rd1, %rd4; ld.global.nc.f32 %f1, [%rd10]; setp.lt.s32 %p1, %r2, 9;
+    selp.b64 %rd11, %rd1, %rd2, %p1; add.s64 %rd11, %rd11, %rd4; st.global.f32 [%rd11], %f3;
+    ld.global.nc.f32 %f2, [%rd10];""",
+}
+
 # name: (body, shuffles by lane distance). These are right to change.
 CHANGED = {
     "next lane": (
@@ -251,6 +287,23 @@ CHANGED = {
         cvt.u16.u32 %h2, %r2; mul.lo.s16 %h3, %h2, 2044; cvt.u64.u16 %rd11, %h3;
         add.s64 %rd12, %rd1, %rd11;
         ld.global.nc.f32 %f1, [%rd12]; ld.global.nc.f32 %f2, [%rd12+2044];""",
+        {1: 1},
+    ),
+    "a sum of 16 bits that wraps beside one of 64 bits that does not": (
+        """mul.lo.s32 %r10, %r2, 4; cvt.u16.u32 %h1, %r10; add.u16 %h2, %h1, -20;
+        cvt.u64.u16 %rd10, %h2; add.s64 %rd10, %rd10, %rd1; cvt.u64.u16 %rd11, %h1;
+        add.s64 %rd11, %rd11, %rd1;
+        ld.global.nc.f32 %f1, [%rd11+48]; ld.global.nc.f32 %f2, [%rd10+64];""",
+        {-1: 1},
+    ),
+    "loops in a loop that all lanes run alike": (
+        """mov.u32 %r10, 0; mov.b64 %rd10, %rd5;
+        OUTER: mov.u32 %r11, 0; mov.b64 %rd11, %rd10;
+        INNER: ld.global.nc.f32 %f1, [%rd11]; ld.global.nc.f32 %f2, [%rd11+4];
+        add.f32 %f3, %f3, %f1; sub.f32 %f3, %f3, %f2; add.s64 %rd11, %rd11, 4;
+        add.s32 %r11, %r11, 1; setp.lt.s32 %p1, %r11, %r1; @%p1 bra INNER;
+        add.s64 %rd10, %rd10, 128; add.s32 %r10, %r10, 1; setp.lt.s32 %p1, %r10, 3;
+        @%p1 bra OUTER;""",
         {1: 1},
     ),
     "the lane number": (
@@ -391,3 +444,57 @@ def test_what_is_not_ptx_is_one_located_error(text: str) -> None:
     with pytest.raises(ParseError) as error:
         rewrite(text, "bad.ptx")
     assert error.value.span is not None
+
+
+def test_a_machine_without_shuffles_gets_none() -> None:
+    text = text_of(CHANGED["next lane"][0]).replace("sm_80", "sm_20")
+    result = rewrite(text, select="all")
+    assert result.text == text
+    assert "sm_20" in result.kernels[0].refusal
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_z3_agrees(name: str) -> None:
+    pytest.importorskip("z3")
+    result = rewrite(text_of(CHANGED[name][0]), select="all")
+    assert Outcome.REFUTED not in confirm(result)["k"]
+
+
+# Instructions with too few operands, too many, or no type: nothing is known of what they compute.
+@pytest.mark.parametrize(
+    "line",
+    [
+        "add.s32 %r10;", "and.b32 %r10, %r2;", "xor.b32 %r10, %r2, %r2, %r2;",
+        "cvta.global.u64 %rd10;",
+        "mul.wide.s32 %rd10, %r2;", "shl.b32 %r10, %r2;", "shr.u32 %r10;", "cvt %rd10, %r10;",
+        "cvt.u64.u32 %rd10;", "selp.b32 %r10, %r2;", "setp.lt.s32 %p1, %r2;", "ld.global.f32 %f1;",
+        "st.global.f32;", "atom.add.global.f32 %f1;", "shl %r10, %r2, 3;", "mov.b32 %r10;",
+        "mad.lo.s32 %r10, %r2, %r2;", "neg.s32 %r10;", "not.b32 %r10;",
+    ],
+)  # fmt: skip
+def test_wrong_operands_are_no_fault_of_ours(line: str) -> None:
+    assert rewrite(text_of(line), select="all").kernels[0].shuffles == 0
+
+
+LARGE = {
+    "products of sums": "".join(
+        "mul.lo.s32 %r2, %r2, %r2; add.s32 %r2, %r2, %r6;" for _ in range(200)
+    ) + "mul.wide.s32 %rd10, %r2, 4; add.s64 %rd10, %rd10, %rd1; ld.global.nc.f32 %f1, [%rd10];",
+    "choices of choices": "".join(
+        f"setp.lt.s32 %p2, %r2, {i}; and.pred %p1, %p1, %p2; or.pred %p3, %p3, %p1;"
+        f"@%p3 add.s64 %rd5, %rd5, {i};" for i in range(200)
+    ) + "ld.global.nc.f32 %f1, [%rd5]; ld.global.nc.f32 %f2, [%rd5+4];",
+    "loops in loops": "".join(f"L{i}: add.f32 %f1, %f1, %f1;" for i in range(2000))
+    + "".join(f"@%p1 bra L{i};" for i in range(1999, -1, -1)),
+    "blocks with a load": "".join(f"L{i}: ld.global.f32 %f1, [%rd5+{4 * i}];" for i in range(1500)),
+    "one load again and again": "".join(
+        f"@%p1 bra L{i}; ld.global.nc.f32 %f1, [%rd5]; L{i}:" for i in range(1000)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_kernels_take_no_more_than_their_share(name: str) -> None:
+    started = time.process_time()
+    rewrite(text_of(LARGE[name]), select="all")
+    assert time.process_time() - started < 5

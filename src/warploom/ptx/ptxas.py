@@ -21,14 +21,17 @@ from warploom.options import from_environment
 from warploom.ptx.shuffle import rewrite
 
 NOT_FOUND = 127  # what a shell answers for a command that is not there
+NOT_RUNNABLE = 126  # and for one that is no program
 # Options whose value is the next argument; a value is never taken for the input.
 _WITH_VALUE = (
     "-o --output-file -arch --gpu-name -m --machine -O --opt-level -e --entry -maxrregcount "
     "--maxrregcount -dlcm --def-load-cache -dscm --def-store-cache -optf --options-file -ias "
     "--input-as-string -rdc --relocatable-device-code -split-compile --split-compile -t "
-    "-ofc --override-directive-values -Ofc --Ofast-compile -jobserver --query-mode "
-    "-minnctapersm --minnctapersm -maxntid --maxntid -device-function-maxrregcount "
-    "--device-function-maxrregcount -Werror --pic"
+    "-Ofc --Ofast-compile -minnctapersm --minnctapersm -maxntid --maxntid -func-maxrregcount "
+    "--device-function-maxrregcount -pic --position-independent-code -fmad --fmad -sanitize "
+    "--sanitize -regUsageLevel --register-usage-level -flcm --force-load-cache -fscm "
+    "--force-store-cache -allow-expensive-optimizations --allow-expensive-optimizations "
+    "-device-stack-protector --device-stack-protector"
 )
 WITH_VALUE = frozenset(_WITH_VALUE.split())
 
@@ -40,17 +43,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     if real is None:
         _warn("no real ptxas on PATH; set WARPLOOM_PTXAS to its path")
         return NOT_FOUND
-    with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
-        changed = with_shuffles(arguments, Path(folder))
-        if changed is not None:
-            done = subprocess.run([real, *changed], capture_output=True, check=False)
-            if done.returncode == 0:
-                sys.stdout.buffer.write(done.stdout)
-                sys.stderr.buffer.write(done.stderr)
-                sys.stdout.flush()
-                return 0
-            _warn("ptxas did not accept the rewritten PTX; the original is assembled")
-        return subprocess.run([real, *arguments], check=False).returncode
+    try:
+        with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
+            changed = with_shuffles(arguments, Path(folder))
+            if changed is not None:
+                done = subprocess.run([real, *changed], capture_output=True, check=False)
+                if done.returncode == 0:
+                    sys.stdout.buffer.write(done.stdout)
+                    sys.stderr.buffer.write(done.stderr)
+                    sys.stdout.flush()
+                    return 0
+                _warn("ptxas did not accept the rewritten PTX; the original is assembled")
+    except OSError as error:
+        if error.filename != real:  # no folder to write to; what cannot be run is said below
+            _warn(f"the PTX is assembled as it is: {error}")
+    return _status(real, arguments)
+
+
+def _status(real: str, arguments: Sequence[str]) -> int:
+    """Runs the assembler; its exit status, or for a signal what a shell answers."""
+    try:
+        status = subprocess.run([real, *arguments], check=False).returncode
+    except OSError as error:
+        _warn(f"{real} cannot be run: {error.strerror}")
+        return NOT_RUNNABLE
+    return status if status >= 0 else 128 - status
 
 
 def with_shuffles(arguments: list[str], folder: Path) -> list[str] | None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import DeviceError, WarploomError
+from warploom.errors import DeviceError, Span, UnsupportedError, WarploomError
 from warploom.machine.counters import Counters
 from warploom.machine.memory import Memory, Region
 from warploom.machine.race import RaceDetector
@@ -62,7 +62,7 @@ class LoadedModule:
         addresses = dict(self.functions)
         defined = [v for v in globals_ if "extern" not in v.linkage]
         for variable in defined:
-            data = np.zeros(byte_size(variable), np.uint8)
+            data = _zeros(byte_size(variable), f"variable '{variable.name}'", module.span(variable))
             self.variables[variable.name] = data
             addresses[variable.name] = memory.add(variable.name, data).base
         for variable in defined:
@@ -133,6 +133,10 @@ class Kernel:
             if "extern" in variable.linkage or not byte_size(variable):
                 dynamic.append(variable)
                 continue
+            if variable.name in self._shared:
+                raise UnsupportedError(
+                    f"two shared variables are called '{variable.name}'", module.span(variable)
+                )
             align = alignment(variable)
             place = -(-place // align) * align
             self._shared[variable.name] = place
@@ -301,7 +305,7 @@ class _Launch:
     def _shared_region(self, blocks: int, threads: int, stride: int) -> Region:
         size = self.kernel.static_shared + self.shared_bytes
         origin = np.repeat(np.arange(blocks, dtype=np.int64) * stride, threads)
-        data = np.zeros(blocks * stride, np.uint8)
+        data = _zeros(blocks * stride, "shared memory")
         written: npt.NDArray[np.uint8] | None = None
         if self.check and size:
             marks = np.zeros((blocks, stride), np.uint8)
@@ -314,7 +318,14 @@ class _Launch:
 def _local_region(threads: int, size: int) -> Region:
     stride = -(-size // 16) * 16
     origin = np.arange(threads, dtype=np.int64) * stride
-    return Region("local memory", 0, stride, np.zeros(threads * stride, np.uint8), origin)
+    return Region("local memory", 0, stride, _zeros(threads * stride, "local memory"), origin)
+
+
+def _zeros(size: int, what: str, span: Span | None = None) -> npt.NDArray[np.uint8]:
+    try:
+        return np.zeros(size, np.uint8)
+    except (MemoryError, ValueError):  # more than there is, or more than an index can say
+        raise DeviceError(f"no room for {size} bytes of {what}", span) from None
 
 
 __all__ = ["Kernel", "LoadedModule", "Report", "WarploomError", "load"]
