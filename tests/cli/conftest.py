@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from warploom.cli.app import app
+from warploom.cli.app import COMMANDS, application
+
+app = application(*COMMANDS)
 
 
 class Ran(NamedTuple):

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from warploom.cli.app import app
+from warploom.cli.app import COMMANDS, application
+
+app = application(*COMMANDS)
 
 KERNELGEN = Path(__file__).parents[1] / "ptx" / "kernelgen" / "kernelgen.ptx"
 

@@ -1,25 +1,36 @@
-"""The application: a command is a module with `add(app)`; a new one is named in COMMANDS."""
+"""The application: a command is a module with `add(app)`; a new one is named in COMMANDS.
+
+Only the module of the command that is asked for is imported, so that one command does not wait for
+what the others need.
+"""
 
 from __future__ import annotations
+
+import sys
+from importlib import import_module
 
 import typer
 
 from warploom import __version__
-from warploom.cli import bench, kernel, machines, ptx, synth
 
-COMMANDS = (synth, kernel, ptx, bench, machines)
+COMMANDS = ("synth", "kernel", "ptx", "bench", "machines")
 
-app = typer.Typer(
-    name="warploom",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # the help is laid out by hand
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    help="Finds the index arithmetic of GPU and SIMD kernels by search, and proves it.",
-)
-for command in COMMANDS:
-    command.add(app)
+
+def application(*names: str) -> typer.Typer:
+    """The application with these commands."""
+    app = typer.Typer(
+        name="warploom",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # the help is laid out by hand
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        help="Finds the index arithmetic of GPU and SIMD kernels by search, and proves it.",
+    )
+    app.callback()(_root)
+    for name in names:
+        import_module(f"warploom.cli.{name}").add(app)
+    return app
 
 
 def _version(asked: bool) -> None:
@@ -28,7 +39,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Say which version this is."
@@ -38,4 +48,5 @@ def _root(
 
 
 def main() -> None:
-    app()
+    asked = sys.argv[1] if len(sys.argv) > 1 else ""
+    application(*([asked] if asked in COMMANDS else COMMANDS))()
