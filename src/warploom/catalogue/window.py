@@ -184,7 +184,8 @@ def numbers(random: np.random.Generator, size: int, dtype: str) -> NumpyArray:
 
 
 def line_sizes(**_: Any) -> list[dict[str, int]]:
-    """Lengths around every boundary of a tile, and some between."""
-    lengths = (1, 2, 3, 5, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 257, 500, 511, 513, 1000,
-               1023, 1025, 2048, 2300, 4097, 5003)  # fmt: skip
+    """Lengths around every boundary of a tile and of a vector, and some between."""
+    lengths = (1, 2, 3, 4, 5, 31, 32, 33, 34, 63, 64, 65, 127, 128, 129, 130, 131, 132, 255, 257,
+               259, 500, 511, 513, 515, 1000, 1023, 1025, 1027, 2048, 2051, 2300, 4097,
+               5003)  # fmt: skip
     return [{"n": n} for n in lengths]
