@@ -79,6 +79,8 @@ def on_gpu(run: Run) -> None:
         "machine",
         {
             "gpu": torch.cuda.get_device_name(),
+            "date": time.strftime("%Y-%m-%d"),
+            "command": "python bench/aos_device.py",
             "torch": torch.__version__,
             "copy_bytes_per_second": run.ceiling,
             "copy_spread": timing.spread,

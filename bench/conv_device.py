@@ -465,6 +465,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     gpu = Gpu()
     record["device"] = gpu.properties["name"].decode()
     record["date"] = time.strftime("%Y-%m-%d")
+    record["command"] = "python bench/conv_device.py"
     record["ceiling"] = ceiling = gpu.ceiling()
     for part, size in wanted:
         started = time.time()
