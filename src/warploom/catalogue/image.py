@@ -296,7 +296,7 @@ def _specification(values: Values, taps: int, dtype: str, **_: Any) -> Arrays:
 def _sizes(**_: Any) -> list[dict[str, int]]:
     shapes = ((1, 1), (1, 2), (2, 1), (3, 3), (5, 31), (7, 32), (4, 33), (31, 5), (8, 64), (9, 127),
               (6, 128), (3, 129), (16, 130), (17, 132), (10, 255), (5, 256), (12, 260), (33, 17),
-              (6, 384), (4, 500), (7, 512), (3, 513), (64, 8), (70, 140))  # fmt: skip
+              (3, 265), (6, 384), (4, 500), (7, 512), (3, 513), (64, 8), (70, 140))  # fmt: skip
     return [{"height": height, "columns": columns} for height, columns in shapes]
 
 
