@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -89,8 +90,10 @@ def can_compile() -> bool:
 def usage(text: str, arch: str = DEFAULT_ARCH, *, compiler: Compiler = "auto") -> dict[str, Usage]:
     """Registers, spills and local memory of every kernel in a CUDA C++ text."""
     verbose = ("--ptxas-options=-v",)
+    # NVRTC keeps what it compiled, and says nothing of a text it has seen before.
+    fresh = f"{text}\n// {time.time_ns()}\n"
     return parse_usage(
-        compile_cuda(text, arch, kind="cubin", compiler=compiler, options=verbose).log
+        compile_cuda(fresh, arch, kind="cubin", compiler=compiler, options=verbose).log
     )
 
 
