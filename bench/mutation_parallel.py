@@ -1,6 +1,6 @@
 """The mutation check of one kernel of the catalogue, on all cores of this machine.
 
-    python bench/mutation_parallel.py convolution-2d rows=4 block=32
+python bench/mutation_parallel.py convolution-2d rows=4 block=32
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from warploom.catalogue import find  # noqa: E402 - the checkout is used without being installed
-from warploom.catalogue.verify import _mixed, _trial, probe_sizes  # noqa: E402
-from warploom.errors import WarploomError  # noqa: E402
-from warploom.trust.mutation import mutants  # noqa: E402
+from warploom.catalogue import find
+from warploom.catalogue.verify import _mixed, _trial, probe_sizes
+from warploom.errors import WarploomError
+from warploom.trust.mutation import mutants
 
 WORDS = sys.argv[2:]
 SETTINGS = {k: int(v) if v.isdigit() else v for k, _, v in (w.partition("=") for w in WORDS)}
