@@ -17,7 +17,7 @@ setup: $(STAMP)
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[smt,nvrtc,opencl,dev]"
+	$(BIN)/pip install --quiet --disable-pip-version-check --prefer-binary --editable ".[smt,nvrtc,opencl,dev]"
 	touch $(STAMP)
 
 demo: $(STAMP)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import pytest
+from tests.tools import require
 
 from warploom import runtime
 from warploom.catalogue import Entry
@@ -13,21 +13,8 @@ from warploom.emit.cuda import cuda
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel
 from warploom.kernel.report import Report
-from warploom.runtime.compile import can_compile
-from warploom.runtime.host import c_compiler
 
 DEVICES = ("simulator", "c", "opencl", "ptx")
-
-
-def require(device: str) -> None:
-    if device == "c" and c_compiler() is None:
-        pytest.skip("no C compiler")
-    if device == "opencl":
-        cl = pytest.importorskip("pyopencl")
-        if not cl.get_platforms():
-            pytest.skip("no OpenCL platform")
-    if device == "ptx" and not can_compile():
-        pytest.skip("no CUDA compiler")
 
 
 def check_agreement(
@@ -46,8 +33,7 @@ def check_agreement(
 
 def check_registers(kernel: Kernel) -> None:
     """No local memory and no spills."""
-    if not can_compile():
-        pytest.skip("no CUDA compiler")
+    require("ptx")
     found = runtime.usage(cuda(kernel))[kernel.name]
     assert found.stays_in_registers, found
 

@@ -7,24 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kernel import kernels as samples
+from tests.tools import require
 
-from warploom import ptx, runtime
-from warploom.runtime.compile import can_compile
-from warploom.runtime.host import c_compiler
+from warploom import runtime
 
 HOST_DEVICES = ("simulator", "c", "opencl", "ptx")
 SIZES = (1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 500)
-
-
-def require(device: str) -> None:
-    if device == "c" and c_compiler() is None:
-        pytest.skip("no C compiler")
-    if device == "opencl":
-        cl = pytest.importorskip("pyopencl")
-        if not cl.get_platforms():
-            pytest.skip("no OpenCL platform")
-    if device == "ptx" and not (can_compile() and hasattr(ptx, "load")):
-        pytest.skip("no CUDA compiler")
 
 
 def random(size: int, dtype: Any = np.float32) -> Any:

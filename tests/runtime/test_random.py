@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.runtime.test_agreement import require
+from tests.tools import require
 
 from warploom import runtime
 from warploom.index.ir import Binary, Const, Expr, Unary, select

@@ -33,7 +33,8 @@ class OpenclFunction:
             device = next(each for one in cl.get_platforms() for each in one.get_devices())
         except (StopIteration, cl.Error):
             raise DeviceError(
-                "there is no OpenCL device", advice="pip install pocl-binary-distribution"
+                "there is no OpenCL device",
+                advice="pip install pocl-binary-distribution, or apt-get install pocl-opencl-icd",
             ) from None
         self.subgroups = has_subgroup_shuffles(device)
         self.text = opencl(kernel, subgroups=self.subgroups)

@@ -1,0 +1,26 @@
+"""What this machine can run a kernel on; tests ask for a device and are skipped without it."""
+
+from __future__ import annotations
+
+import pytest
+
+from warploom.runtime.compile import can_compile
+from warploom.runtime.host import c_compiler
+
+
+def require(device: str) -> None:
+    """Skips the test, naming what is missing, unless `device` can be used here."""
+    if device == "c" and c_compiler() is None:
+        pytest.skip("no C compiler")
+    if device == "opencl" and not _opencl_devices():
+        pytest.skip("no OpenCL device (apt-get install pocl-opencl-icd)")
+    if device == "ptx" and not can_compile():
+        pytest.skip("no CUDA compiler")
+
+
+def _opencl_devices() -> int:
+    cl = pytest.importorskip("pyopencl")
+    try:
+        return sum(len(platform.get_devices()) for platform in cl.get_platforms())
+    except cl.Error:  # the loader finds no platform at all
+        return 0
