@@ -1,0 +1,49 @@
+"""What a machine is: how many lanes, threads, bytes and registers it has, and what things cost.
+
+Every limit that a check, an evaluator or a search asks for is a field of a `Machine`; a number like
+32, 1024 or 48 KiB stands nowhere else. `CUDA` is what every CUDA device offers without being asked,
+and is what kernels are checked against unless another machine is named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.errors import UnsupportedError
+from warploom.machine.latency import LATENCIES, Latency
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Sizes are in bytes, sides in the order x, y, z; `latency` is None where nobody measured."""
+
+    name: str
+    lanes: int = 32
+    block_threads: int = 1024
+    block_sides: tuple[int, int, int] = (1024, 1024, 64)
+    grid_sides: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    shared_bytes: int = 48 << 10  # of a block, as declared
+    shared_bytes_most: int = 48 << 10  # of a block that asks for more at its launch
+    constant_bytes: int = 4 << 10  # of all arguments passed by value
+    thread_registers: int = 255  # of 32 bits
+    block_registers: int = 65536
+    access_bytes: int = 16  # of the widest access of one thread
+    sector_bytes: int = 32
+    banks: int = 32
+    bank_bytes: int = 4
+    latency: Latency | None = None
+
+
+CUDA = Machine("cuda")
+# Sizes of an H200 as its driver reports them; cycles as bench/ptx_shuffle_device.py measured them.
+H200 = Machine("h200", shared_bytes_most=227 << 10, latency=LATENCIES["h200"])
+
+MACHINES: dict[str, Machine] = {machine.name: machine for machine in (CUDA, H200)}
+
+
+def machine_named(name: str) -> Machine:
+    if name not in MACHINES:
+        raise UnsupportedError(
+            f"no machine called {name!r} is known", advice="known are " + ", ".join(MACHINES)
+        )
+    return MACHINES[name]
