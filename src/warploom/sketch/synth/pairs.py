@@ -199,7 +199,7 @@ class PairsEngine:
         problem, hole = self.problem, segment.hole
         values = split(problem, segment.before, state)
         source = source_rows(hole, values)
-        values[hole.position] = pack(problem.domain, hole, source[0, tables])
+        values[hole.position] = pack(hole, source[0, tables])
         run_fixed(problem, segment.fixed, values)
         return join(segment.after, values, len(tables))
 

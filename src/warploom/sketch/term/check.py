@@ -25,10 +25,11 @@ from warploom.sketch.term.ir import (
     Symbol,
     Term,
     Undefined,
+    constant,
     fold_of,
     size,
 )
-from warploom.sketch.term.limits import check_shape, show_shape
+from warploom.sketch.term.limits import check_run, check_shape, show_shape
 from warploom.sketch.term.parse import parse
 from warploom.sketch.term.surface import (
     Array,
@@ -37,6 +38,7 @@ from warploom.sketch.term.surface import (
     Call,
     Define,
     Entry,
+    Exact,
     File,
     Gather,
     GoalStatement,
@@ -200,7 +202,8 @@ def _literal(value: LiteralValue, declared: Type) -> tuple[Shape, tuple[Term, ..
         case Range(start, stop):
             shape, terms = _range(start, stop, value.span, declared)
         case Array(shape, leaves):
-            terms = [_term(leaf) for leaf in leaves]
+            with at(value.span):
+                terms = [_term(leaf) for leaf in leaves]
         case _:
             assert_never(value.body)
     outer = len(shape) - len(value.folds)
@@ -218,8 +221,10 @@ def _literal(value: LiteralValue, declared: Type) -> tuple[Shape, tuple[Term, ..
             else "",
         )
     for axis in reversed(range(outer, len(shape))):
-        length = shape[axis]
-        terms = [fold_of(terms[i : i + length]) for i in range(0, len(terms), length)]
+        length, operator = shape[axis], value.folds[axis - outer]
+        with at(value.span):
+            check_run(operator, length)
+        terms = [fold_of(terms[i : i + length], operator) for i in range(0, len(terms), length)]
     return shape[:outer], tuple(terms)
 
 
@@ -243,10 +248,13 @@ def _term(leaf: Leaf) -> Term:
     match leaf:
         case int():
             return Symbol(leaf)
-        case Pack(items):
-            return fold_of([_term(item) for item in items])
+        case Pack(operator, items):
+            check_run(operator, len(items))
+            return fold_of([_term(item) for item in items], operator)
         case Unknown():
             return Undefined()
+        case Exact(value):
+            return constant(value)
         case _:
             assert_never(leaf)
 
