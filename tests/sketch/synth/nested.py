@@ -1,7 +1,7 @@
 """Random small sketches in which folds nest, and every fill of a sketch up to the laws.
 
-The fills are found by trying them all in plain Python, with nothing shared with the search: a fold is
-("f", operator, items in order); items of the same operator are taken apart, one item is itself.
+The fills are found by trying them all in plain Python, with nothing shared with the search: a fold
+is ("f", operator, items in order); items of its operator are taken apart, one item is itself.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Which values a search keeps as bags of items, because a later fold takes them apart.
 
-Under the laws `+(+(a, b), c)` is `+(a, b, c)`, so what an inner fold makes is no subterm of the goal.
-Its items are carried along instead: the value of each cell takes several cells, in no order, filled
-up with zeros, and the later fold packs them all. Since a fold of one item is that item, a product
-between two sums may have to pass a bag on. docs/search.md says why no fill is lost.
+Under the laws `+(+(a, b), c)` is `+(a, b, c)`, so what an inner fold makes is no subterm of the
+goal. Its items are carried along instead: the value of each cell takes several cells, in no order,
+filled up with zeros, and the later fold packs them all. Since a fold of one item is that item, a
+product between two sums may have to pass a bag on. docs/search.md says why no fill is lost.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _holds(
         if step.fold is None:
             holds[position] = passed
         elif position in lawful:
-            holds[position] = {lawful[position]} | (passed if position in lone else NONE)
+            holds[position] = frozenset({lawful[position]}) | (passed if position in lone else NONE)
         else:
             holds[position] = NONE
     return holds

@@ -394,7 +394,7 @@ class Demands:
     # -- parts ---------------------------------------------------------------------------------
 
     def part(self, position: int) -> Part | None:
-        """Of every bag that a solution needs: is it part of a fold inside a goal cell it reaches?"""
+        """Every bag that a solution needs is part of a fold inside a goal cell that it reaches."""
         move = self.problem.steps[position]
         if isinstance(move, Given) or move.bag == 1 or move.forms is None:
             return None

@@ -151,7 +151,9 @@ class Engine:
         if source is None or source in self.shared or not self.problem.open_holes[source]:
             yield from self._at_once(position, limit)
             return
-        between = [key for key in self.problem.steps if self.problem.lies_between(source, key, position)]
+        between = [
+            key for key in self.problem.steps if self.problem.lies_between(source, key, position)
+        ]
         for rows in self._computed(source, limit):
             for part in _slices(rows, limit):
                 for key in between:
@@ -181,7 +183,9 @@ class Engine:
             tried = self._try(first, move, values, keys, at, pending, limit)
             yield from self._finished(move, pending, tried)
 
-    def _ended(self, move: Move, keys: dict[int, Index]) -> tuple[dict[int, Index], dict[int, Index]]:
+    def _ended(
+        self, move: Move, keys: dict[int, Index]
+    ) -> tuple[dict[int, Index], dict[int, Index]]:
         """The keys that nothing after this step can be joined on, and the others.
 
         A value that reaches the end only through this step meets nobody else, so its states need

@@ -294,5 +294,5 @@ def _parts(part: Part, values: Ids) -> Flags:
             if slot:
                 often = np.where(item == bags[:, :, slot - 1], often + 1, 0)
             left = left & part.holds[item, np.minimum(often, part.holds.shape[1] - 1)]
-        good[start : start + step] = left.any(axis=2).all(axis=1)
+        good[start : start + step] = np.all(left.any(axis=2), axis=1)
     return good

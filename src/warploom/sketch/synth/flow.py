@@ -328,8 +328,10 @@ def _may_hold(problem: Problem) -> dict[int, Bits]:
         for arg in step.args:
             held |= may[arg]
         if step.forms is not None and step.builds:
-            items = held | (_formed(domain, step.passed, held) if step.passed else held)
-            held = _formed(domain, step.forms, items) | (held if step.passed else 0)
+            alone = np.zeros_like(held)
+            if step.passed is not None:
+                alone, held = held, held | _formed(domain, step.passed, held)
+            held = alone | _formed(domain, step.forms, held)
         may[step.position] = held
     return may
 

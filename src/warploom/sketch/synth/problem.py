@@ -19,7 +19,6 @@ from warploom.sketch.term.ir import Apply, Goal, Literal, Program, size
 from warploom.sketch.term.laws import bag
 from warploom.sketch.term.read import live_steps, read
 
-
 MOST_PLACES = 1 << 27  # of one step's tables, where values have several cells
 
 

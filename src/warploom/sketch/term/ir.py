@@ -68,8 +68,8 @@ Term: TypeAlias = Zero | Undefined | Symbol | Constant | Fold
 
 
 def constant(value: float) -> Constant:
-    """The same number is the same constant, whether it was written 5 or 5.0."""
-    return Constant(int(value) if float(value).is_integer() else float(value))
+    """A number of double precision; the same one is the same constant, be it 5 or 5.0."""
+    return Constant(int(float(value)) if float(value).is_integer() else float(value))
 
 
 def fold_of(items: list[Term] | tuple[Term, ...], operator: str = WORD) -> Term:

@@ -5,8 +5,8 @@
              neutral element of the fold that consumes it, and 0 where none does
 
 The program is run with its operators and the goal with its own. Where there are only sums and
-products, numbers are residues modulo a prime, otherwise exact. A `fold` of which nobody says what it
-is adds in the outermost folds of the goal, multiplies in those inside, and so on by turns.
+products, numbers are residues modulo a prime, otherwise exact. A `fold` of which nobody says what
+it is adds in the outermost folds of the goal, multiplies in those inside, and so on by turns.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Numbers:
     def differs(self, other: Numbers) -> npt.NDArray[np.bool_]:
         """Which cells do not hold the same; undefined cells never do."""
         same = self.values == other.values
-        if self.values.dtype == object or other.values.dtype == object:
+        if "O" in (self.values.dtype.kind, other.values.dtype.kind):
             same = _same(self.values, other.values).astype(np.bool_)
         undefined = (self.state == UNDEFINED_STATE) | (other.state == UNDEFINED_STATE)
         return np.asarray(~same.all(axis=0) | undefined)
@@ -185,7 +185,7 @@ def _dtype(
     if all(isinstance(number, int) for number in numbers):
         if used - functions <= {"+", "*", WORD} and functions.isdisjoint(map(function, known)):
             return np.dtype(np.uint64)
-        largest = max(EXACT_BITS, *(number.bit_length() for number in numbers), 0)
+        largest = max(EXACT_BITS, *(int(number).bit_length() for number in numbers), 0)
         if not functions and _bits(program, largest) < 62:
             return np.dtype(np.int64)
     return np.dtype(object)
@@ -285,7 +285,7 @@ def _neutral(operator: str, dtype: np.dtype[Any]) -> Any:
     number = NEUTRAL[operator]
     if math.isinf(number) and dtype == np.int64:  # no number of the program is as large
         return np.iinfo(np.int64).max if number > 0 else np.iinfo(np.int64).min
-    return dtype.type(number) if dtype != object else np.array(number, object)
+    return np.array(number).astype(dtype)
 
 
 def _called(cells: Numbers, step: Apply, assignment: Assignment) -> Numbers:

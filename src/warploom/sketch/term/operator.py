@@ -1,8 +1,8 @@
 """What a fold may stand for: operators by their signs, and what is known of each.
 
 Every operator commutes and associates, so that a multiset of items says it all. The word `fold` is
-none yet: how a sketch and its goal are read together (`read.py`) says which. A name such as `mean()`
-is a function of one item of which nothing is known but its name.
+none yet: how a sketch and its goal are read together (`read.py`) says which. A name such as
+`mean()` is a function of one item of which nothing is known but its name.
 """
 
 from __future__ import annotations

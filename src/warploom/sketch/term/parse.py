@@ -5,7 +5,7 @@ binding    := name ':' type '=' (literal | block | call)
 type       := '[' number, … ']'
 literal    := fold* (nested array of leaves | 'range' '(' number ',' number ')')
 leaf       := number | [fold] '(' leaf, … ')' | '?' | '=' a number of any kind
-fold       := '+' | '*' | 'min' | 'max' | '&' | '|' | '^' | 'fold' | the name of a function in quotes
+fold       := '+' | '*' | 'min' | 'max' | '&' | '|' | '^' | 'fold' | a function's name in quotes
 block      := '{' statement* '}'
 call       := [fold ['(']] ['?'] name [options] ['(' name, … ')'] [')']
 goal       := 'goal' ':' type ('=' literal | name [options])
@@ -155,7 +155,7 @@ class _Parser:
         start = self.token
         folds = self.folds()
         if self.token.kind in (Kind.SQUARE_OPEN, Kind.RANGE):
-            return self.literal(tuple(name for name, _ in folds), self.source.span_of(start))
+            return self.literal(tuple(folds.values()), self.source.span_of(start))
         if self.token.kind is Kind.BRACE_OPEN:
             if folds:
                 raise self.unexpected(
@@ -165,26 +165,26 @@ class _Parser:
         if len(folds) > 1:
             raise ParseError(
                 "a call takes one fold only",
-                folds[1][1],
+                self.source.span_of(list(folds)[1]),
                 "write the second fold as its own statement",
             )
-        return self.call(folds[0][0] if folds else None)
+        return self.call(next(iter(folds.values()), None))
 
-    def folds(self) -> list[tuple[str, Span]]:
+    def folds(self) -> dict[Token, str]:
         """As many operators as stand here, the outermost first."""
-        found = []
+        found = {}
         while self.token.kind in (Kind.FOLD, Kind.STRING):
-            span = self.here()
-            found.append((self.operator(), span))
+            token = self.token
+            found[token] = self.operator()
         return found
 
     def operator(self) -> str:
         """One operator: a sign, a word, or the name of a function in quotes."""
         if self.token.kind is Kind.FOLD:
             return self.next().text
-        span, name = self.here(), self.string()
+        token, name = self.token, self.string()
         if not name:
-            raise ParseError("a function has a name", span)
+            raise ParseError("a function has a name", self.source.span_of(token))
         return function(name)
 
     def string(self) -> str:
@@ -249,7 +249,7 @@ class _Parser:
             return GoalStatement(declared, NamedGoal(self.name(), self.options()), span)
         self.expect(Kind.EQUALS, "a goal is an array behind '=', or the name of a built-in goal")
         start = self.here()
-        folds = tuple(name for name, _ in self.folds())
+        folds = tuple(self.folds().values())
         if self.token.kind not in (Kind.SQUARE_OPEN, Kind.RANGE):
             raise self.unexpected("'[' or 'range'")
         return GoalStatement(declared, self.literal(folds, start), span)

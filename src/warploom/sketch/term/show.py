@@ -47,7 +47,7 @@ def _cut(text: str, limit: int | None) -> str:
 
 
 class _Writer:
-    """Writes terms with items in a fixed order: symbols by number, then folds by their text."""
+    """Writes terms with items in a fixed order: symbols by number, constants, folds by text."""
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
@@ -62,7 +62,9 @@ class _Writer:
             case Symbol(number):
                 return str(number)
             case Constant(value):
-                return "=" + repr(value).replace("e+", "e")  # a + would be a word of its own
+                small = isinstance(value, int) and abs(value) < 1 << 53
+                text = str(value) if small else repr(float(value))
+                return "=" + text.replace("e+", "e")  # a + would be a word of its own
             case Fold():
                 return self._fold(term)[1]
             case _:
@@ -80,10 +82,12 @@ class _Writer:
             self._folds[term] = known
         return known
 
-    def _key(self, item: Term) -> tuple[bool, int, str]:
+    def _key(self, item: Term) -> tuple[int, int, str]:
         if isinstance(item, Fold):
-            return True, *self._fold(item)
-        return False, item.number if isinstance(item, Symbol) else 0, self.text(item)
+            return 2, *self._fold(item)
+        if isinstance(item, Symbol):
+            return 0, item.number, self.text(item)
+        return 1, 0, self.text(item)
 
 
 def _operator(operator: str) -> str:

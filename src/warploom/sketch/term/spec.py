@@ -4,12 +4,12 @@
     >>> total(x[i] for i in range(3))
     +(0, 1, 2)
 
-`a + b + c` is one fold of three terms and `a * b` one of two; a sum of products nests; so do `&`,
-`|`, `^`, `minimum`, `maximum`, and NumPy's of the same names. A reduction that started at its neutral
-element is a fold even of one term, just as a kernel's accumulator is: `0 + x`, hence `sum([x])`,
+`a + b + c` is one fold of three terms and `a * b` one of two; a sum of products nests. So it is
+with `&`, `|`, `^`, `minimum` and `maximum`. A reduction that started at its neutral element
+is a fold even of one term, just as a kernel's accumulator is: `0 + x`, hence `sum([x])`,
 `total([x])` and `acc = 0; acc += x`, is the fold `+(x,)`, not `x`; so is `1 * x`. NumPy's own
-`np.sum` and `@` start at the first element instead, so over one term they give that term: use
-`total` where a reduction may have length one and laws are off. A cell left at `0` is zero.
+`np.sum` and `@` start at the first element instead, so over one term they give that term: without
+laws, use `total` where a reduction may have length one. A cell left at `0` is zero.
 
 The same function runs on numbers when a fill is verified: everything here computes on numbers, too.
 """
@@ -26,11 +26,19 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError
-from warploom.sketch.term.ir import Constant, Shape, Specification, Symbol, Term, Zero, constant
-from warploom.sketch.term.ir import fold_of
+from warploom.sketch.term.ir import (
+    Shape,
+    Specification,
+    Symbol,
+    Term,
+    Zero,
+    constant,
+    fold_of,
+)
 from warploom.sketch.term.limits import MAX_NESTING, check_shape
 from warploom.sketch.term.numeric import apply, opaque
-from warploom.sketch.term.operator import NEUTRAL, WORD, function as function_operator
+from warploom.sketch.term.operator import NEUTRAL, WORD
+from warploom.sketch.term.operator import function as function_operator
 from warploom.sketch.term.show import show_term
 
 Function = Callable[[Any], Any]
@@ -89,17 +97,24 @@ class Sym:
 
     __bool__ = __lt__ = __le__ = __gt__ = __ge__ = _value
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return _by_numpy(ufunc, method, inputs, options)
+
     def __repr__(self) -> str:
         return show_term(self.term, 200)
 
 
-class Symbols(np.ndarray):  # type: ignore[type-arg]
+class Symbols(np.ndarray):
     """An array of scalars, of which NumPy's minimum and maximum fold like its sum."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        plain = [part.view(np.ndarray) if isinstance(part, np.ndarray) else part for part in inputs]
-        result = getattr(_FOLDING.get(ufunc, ufunc), method)(*plain, **options)
-        return result.view(Symbols) if isinstance(result, np.ndarray) else result
+        return _by_numpy(ufunc, method, inputs, options)
+
+
+def _by_numpy(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    plain = [np.asarray(part, object).view(np.ndarray) for part in inputs]
+    result = getattr(_FOLDING.get(ufunc, ufunc), method)(*plain, **options)
+    return result.view(Symbols) if isinstance(result, np.ndarray) else result
 
 
 def _combine(operator: str, left: Any, right: Any) -> Any:
@@ -116,8 +131,9 @@ def _combine(operator: str, left: Any, right: Any) -> Any:
 
 
 _FOLDING = {
-    np.minimum: np.frompyfunc(partial(_combine, "min"), 2, 1),
-    np.maximum: np.frompyfunc(partial(_combine, "max"), 2, 1),
+    # The identity says that the order does not matter.
+    np.minimum: np.frompyfunc(partial(_combine, "min"), 2, 1, identity=None),
+    np.maximum: np.frompyfunc(partial(_combine, "max"), 2, 1, identity=None),
 }
 
 

@@ -19,7 +19,7 @@ from warploom.search.outcome import Verdict
 from warploom.sketch.term import spec
 from warploom.sketch.term.evaluate import Fill, Ids, TermStore, choices, evaluate_step
 from warploom.sketch.term.ir import Apply, Constant, Goal, Literal, Program, Step
-from warploom.sketch.term.laws import REASSOCIATED, Use, uses
+from warploom.sketch.term.laws import REASSOCIATED, uses
 from warploom.sketch.term.limits import heights, show_shape
 from warploom.sketch.term.numeric import (
     EXACT_BITS,
@@ -122,9 +122,10 @@ class Verifier:
             trial = int(np.argmax(one != other))
             return self._refuted(wrong, f"{one[trial]} on numbers", f"{other[trial]}")
         used = self._goal_laws | self._store.used
+        computed = (f"finish '{name}'" for name in sorted(self._functions.known))
         return Verification(
             Verdict.PROVED,
-            covers=("symbols", self._ran, *(f"finish '{n}'" for n in sorted(self._functions.known))),
+            covers=("symbols", self._ran, *computed),
             laws=tuple(_law(*use) for use in sorted(used, reverse=True)),
             not_covered=tuple(self._not_covered()),
         )
@@ -167,7 +168,7 @@ def _goal_numbers(goal: Goal, assignment: Assignment, runs: bool) -> tuple[Numbe
         drawn = [{n: values[t] for n, values in assignment.symbols.items()} for t in trials]
         cells = [spec.run(goal.specification, numbers) for numbers in drawn]
         if any(len(row) != len(goal.values) for row in cells):
-            raise CheckError("it returns another shape")  # noqa: TRY301
+            raise CheckError("it returns another shape")
         return given_numbers(cells, assignment), "numbers, by the goal's function"
     except Exception as error:  # noqa: BLE001  # it is the user's code
         why = str(error).splitlines()[0][:80] if str(error) else type(error).__name__

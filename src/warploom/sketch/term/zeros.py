@@ -1,8 +1,8 @@
 """Refuses a zero that would have to be two numbers: what each fold that consumes it takes it for.
 
 A zero is the neutral element of the fold that consumes it, so a cell that a sum and a product may
-both read must not be zero; nor may a product of nothing but zeros, which is 1, be added up. Where no
-fold consumes a zero, it is 0. Followed is any choice of any hole. A step that is written `fold`
+both read must not be zero; nor may a product of nothing but zeros, which is 1, be added up. Where
+no fold consumes a zero, it is 0. Any choice of any hole is followed. A step that is written `fold`
 takes a zero for nothing at all, whatever its operator: that is how published sketches read it.
 """
 
