@@ -50,15 +50,21 @@ def nested_sketch(pick: Pick, operators: tuple[str, ...], laws: tuple[str, ...])
         if fold is not None:
             last = steps[-1]
             assert isinstance(last, Apply)
-            steps[-1] = replace(last, operator=operators[pick(len(operators))])
+            steps[-1] = replace(last, operator=_operator(pick, operators, fold))
     closed = Program("nested", tuple(steps), ())
     return replace(closed, goals=(_goal(pick, closed, laws),))
+
+
+def _operator(pick: Pick, operators: tuple[str, ...], items: int) -> str:
+    """One of them; functions, such as `mean()`, only for one item."""
+    fitting = [o for o in operators if items == 1 or not o.endswith("()")]
+    return fitting[pick(len(fitting))]
 
 
 def _input(pick: Pick, number: int, operators: tuple[str, ...]) -> Literal:
     values: list[Term] = [Symbol(8 * number + n) for n in range(1 + pick(5))]
     if pick(4) == 0:  # a fold that later ones may take apart
-        values[0] = fold_of([values[0], Symbol(pick(16))], operators[pick(len(operators))])
+        values[0] = fold_of([values[0], Symbol(pick(16))], _operator(pick, operators, 2))
     return Literal(f"x{number}", (len(values),), tuple(values))
 
 
@@ -101,7 +107,7 @@ def plain(term: Term, flatten: bool) -> Plain:
 def packed(items: list[Plain], operator: str, flatten: bool) -> Plain:
     if None in items:
         return None
-    kept = [item for item in items if item != 0]
+    kept = [item for item in items if item != 0 or operator.endswith("()")]
     if flatten and operator in LAWFUL:
         same = ("f", operator)
         kept = [part for item in kept for part in (item[2:] if item[:2] == same else (item,))]

@@ -85,7 +85,7 @@ def _live(problem: Problem, steps: list[Given | Move], done: int) -> Lanes:
     return Lanes(starts, slots)
 
 
-def run_fixed(problem: Problem, steps: tuple[Given | Move, ...], values: dict[int, Ids]) -> None:
+def run_fixed(steps: tuple[Given | Move, ...], values: dict[int, Ids]) -> None:
     """Adds the values of fixed steps: [rows, cells], one row where all states agree."""
     for step in steps:
         if isinstance(step, Given):

@@ -1,7 +1,7 @@
 """How deep folds may nest in the cells of each step, whatever fills the holes.
 
 For each cell a set of depths as bits: bit 0 is zero or undefined, bit d + 1 a term in which folds
-nest d deep. Where all cells of all arguments have one depth, no table is looked at.
+nest d deep. Tables are looked at only if some step is not of one depth throughout.
 """
 
 from __future__ import annotations
@@ -26,13 +26,26 @@ def depths_of(
     program: Program, live: frozenset[int], laws: tuple[str, ...]
 ) -> dict[int, frozenset[int]]:
     """For each live step the depths that its terms may have; a superset under laws."""
+    found = _depths(program, live, laws, by_table=False)
+    if all(len(depths) <= 1 for depths in found.values()):
+        return found
+    return _depths(program, live, laws, by_table=True)
+
+
+def _depths(
+    program: Program, live: frozenset[int], laws: tuple[str, ...], by_table: bool
+) -> dict[int, frozenset[int]]:
     cells: dict[int, Sets] = {}
     for position in sorted(live):
         step = program.steps[position]
         if isinstance(step, Literal):
             cells[position] = _of_terms(step.values)
-        else:
-            cells[position] = _of_step(step, [cells[arg] for arg in step.args], laws)
+            continue
+        source = np.concatenate([*(cells[arg] for arg in step.args), _TAIL])
+        inner = _gathered(source, step) if by_table else _anything(source, step)
+        cells[position] = inner
+        if step.fold is not None:
+            cells[position] = _folded(inner.reshape(-1, step.fold), step, laws)
     return {position: _listed(sets) for position, sets in cells.items()}
 
 
@@ -49,14 +62,9 @@ def _of_terms(values: tuple[Term, ...]) -> Sets:
     return np.array(bits, np.uint64)
 
 
-def _of_step(step: Apply, args: list[Sets], laws: tuple[str, ...]) -> Sets:
-    source = np.concatenate([*args, _TAIL])
-    together = int(np.bitwise_or.reduce(source)) | 1
-    if together.bit_count() <= 2:  # one depth, or nothing
-        inner = np.full(step.gathers.tables.shape[1], together, np.uint64)
-    else:
-        inner = _gathered(source, step)
-    return inner if step.fold is None else _folded(inner.reshape(-1, step.fold), step, laws)
+def _anything(source: Sets, step: Apply) -> Sets:
+    """As if every cell could read every place."""
+    return np.full(step.gathers.tables.shape[1], np.bitwise_or.reduce(source), np.uint64)
 
 
 def _gathered(source: Sets, step: Apply) -> Sets:

@@ -101,13 +101,17 @@ class Numbers:
     state: npt.NDArray[np.int8]
     depth: npt.NDArray[np.int8]
 
-    def differs(self, other: Numbers) -> npt.NDArray[np.bool_]:
-        """Which cells do not hold the same; undefined cells never do."""
+    def same(self, other: Numbers) -> npt.NDArray[np.bool_]:
+        """[trial, cell]: where both hold the same; undefined cells never do."""
         same = self.values == other.values
         if "O" in (self.values.dtype.kind, other.values.dtype.kind):
             same = _same(self.values, other.values).astype(np.bool_)
         undefined = (self.state == UNDEFINED_STATE) | (other.state == UNDEFINED_STATE)
-        return np.asarray(~same.all(axis=0) | undefined)
+        return np.asarray(same & ~undefined)
+
+    def differs(self, other: Numbers) -> npt.NDArray[np.bool_]:
+        """Which cells do not hold the same."""
+        return np.asarray(~self.same(other).all(axis=0))
 
 
 def _same_number(one: Any, other: Any) -> bool:
@@ -315,8 +319,8 @@ def _computed(name: str, compute: Callable[[Any], Any], number: Any) -> Any:
 
 
 def goal_numbers(goal: Goal, assignment: Assignment) -> Numbers:
-    """The numbers the goal asks for, by its terms."""
-    return term_numbers(goal.values, assignment)
+    """The numbers the goal asks for, by its terms: they may be longer than the program's."""
+    return term_numbers(goal.values, assignment, unbounded=not assignment.residues)
 
 
 def given_numbers(cells: list[list[Any]], assignment: Assignment) -> Numbers:
@@ -332,9 +336,10 @@ def given_numbers(cells: list[list[Any]], assignment: Assignment) -> Numbers:
     return Numbers(values, np.zeros(count, np.int8), np.zeros(count, np.int8))
 
 
-def term_numbers(terms: tuple[Term, ...], assignment: Assignment) -> Numbers:
+def term_numbers(terms: tuple[Term, ...], assignment: Assignment, unbounded: bool = False) -> Numbers:
     """Terms as numbers, one by one: shares nothing with how steps are run."""
-    values = np.zeros((assignment.trials, len(terms)), assignment.dtype)
+    kind = np.dtype(object) if unbounded else assignment.dtype
+    values = np.zeros((assignment.trials, len(terms)), kind)
     state = np.zeros(len(terms), np.int8)
     depth = np.zeros(len(terms), np.int8)
     memo: dict[Term, tuple[list[Any], int]] = {}

@@ -39,4 +39,6 @@ def neutral(operator: str) -> float:
 
 def says(operator: str) -> str:
     """What a fold with this operator does, in words."""
-    return f"{_VERBS[operator]} ({operator})" if operator in _VERBS else f"is '{operator}'"
+    if is_function(operator):
+        return f"computes '{operator.removesuffix('()')}'"
+    return f"{_VERBS[operator]} ({operator})" if operator in _VERBS else f"is written '{operator}'"

@@ -14,10 +14,10 @@ import numpy as np
 
 from warploom.errors import CheckError, Span
 from warploom.sketch.term.ir import Apply, Fold, Goal, Literal, Program, Step, Term, fold_of
-from warploom.sketch.term.laws import FLATTEN, normal_forms, obeys
+from warploom.sketch.term.laws import FLATTEN, laws_named, normal_forms, obeys
 from warploom.sketch.term.limits import heights
 from warploom.sketch.term.nesting import depths_of
-from warploom.sketch.term.operator import OPERATORS, WORD, says
+from warploom.sketch.term.operator import OPERATORS, WORD, is_function, says
 from warploom.sketch.term.zeros import check_zeros
 
 Depths = dict[int, frozenset[int]]
@@ -74,6 +74,12 @@ def as_published(program: Program) -> Program:
         for goal in program.goals
     ]
     return replace(program, steps=tuple(steps), goals=tuple(goals))
+
+
+def with_laws(program: Program, laws: str) -> Program:
+    """The program with goals that are to be met up to these laws: "flatten" or "none"."""
+    named = laws_named(laws)
+    return replace(program, goals=tuple(replace(goal, laws=named) for goal in program.goals))
 
 
 def _has_folds(program: Program, goal: Goal, live: frozenset[int]) -> bool:
@@ -205,10 +211,11 @@ def _check_operators(program: Program, goal: Goal, live: frozenset[int]) -> None
 def _mismatch(goal: Goal, cell: int, wanted: str, operator: str, step: Step) -> CheckError:
     place = ", ".join(str(int(i)) for i in np.unravel_index(cell, goal.shape))
     return CheckError(
-        f"'{step.name}' {says(operator)}, but the goal {says(wanted)} in cell ({place})"
-        f"{_place(goal.span)}",
+        f"'{step.name}' {says(operator)}, but the goal{_place(goal.span)} {says(wanted)} "
+        f"in cell ({place})",
         step.span,
-        "let both say the same; the word 'fold' reads any operator",
+        "let both say the same"
+        + ("" if is_function(operator) else "; the word 'fold' reads any operator"),
     )
 
 

@@ -32,7 +32,7 @@ from warploom.sketch.term.numeric import (
     goal_numbers,
 )
 from warploom.sketch.term.operator import WORD, is_function
-from warploom.sketch.term.read import Reading, read
+from warploom.sketch.term.read import Reading, live_steps, read
 from warploom.sketch.term.show import show_term
 
 T = TypeVar("T")
@@ -102,6 +102,7 @@ class Verifier:
         self._goal_numbers, self._ran = _goal_numbers(
             self.goal, self._assignment, self._functions.by_function
         )
+        self._not_covered = (*_exact_only(self.program), *self._functions.opened)
         self._ids = _Rerun[Ids](self.program)
         self._numbers = _Rerun[Numbers](self.program)
 
@@ -118,16 +119,16 @@ class Verifier:
         wrong = numbers.differs(self._goal_numbers)
         if wrong.any():
             first = int(np.argmax(wrong))
-            one, other = numbers.values[:, first], self._goal_numbers.values[:, first]
-            trial = int(np.argmax(one != other))
-            return self._refuted(wrong, f"{one[trial]} on numbers", f"{other[trial]}")
+            trial = int(np.argmin(numbers.same(self._goal_numbers)[:, first]))
+            holds = f"{numbers.values[trial, first]} on numbers"
+            return self._refuted(wrong, holds, f"{self._goal_numbers.values[trial, first]}")
         used = self._goal_laws | self._store.used
         computed = (f"finish '{name}'" for name in sorted(self._functions.known))
         return Verification(
             Verdict.PROVED,
             covers=("symbols", self._ran, *computed),
             laws=tuple(_law(*use) for use in sorted(used, reverse=True)),
-            not_covered=tuple(self._not_covered()),
+            not_covered=self._not_covered,
         )
 
     def _refuted(self, wrong: npt.NDArray[np.bool_], holds: str, should: str) -> Verification:
@@ -135,21 +136,26 @@ class Verifier:
         cell = tuple(int(i) for i in np.unravel_index(first, self.goal.shape))
         return Verification(Verdict.REFUTED, int(np.count_nonzero(wrong)), cell, holds, should)
 
-    def _not_covered(self) -> Iterator[str]:
-        folds = {s.operator for s in self.program.steps if isinstance(s, Apply) and s.fold}
-        if folds & {"+", "*", WORD}:
-            yield "rounding and overflow"
-        yield from self._functions.opened
-        literals = (s.values for s in self.program.steps if isinstance(s, Literal))
-        for value in {value for values in literals for value in values}:
-            if isinstance(value, Constant) and not isinstance(value.value, int):
-                yield f"how the element type holds {value.value}"
-
     def _run_ids(self, step: Step, arrays: list[Ids], choice: int) -> Ids:
         return evaluate_step(self._store, step, arrays, choice)
 
     def _run_numbers(self, step: Step, arrays: list[Numbers], choice: int) -> Numbers:
         return evaluate_numbers_step(step, arrays, choice, self._assignment)
+
+
+def _exact_only(program: Program) -> Iterator[str]:
+    """What a kernel may do differently because its numbers are not exact."""
+    steps = [program.steps[position] for position in sorted(live_steps(program))]
+    folds = {s.operator for s in steps if isinstance(s, Apply) and s.fold is not None}
+    if WORD in folds:
+        yield "what 'fold' computes"
+    if folds & {"+", "*", WORD}:
+        yield "rounding and overflow"
+    values = [value for step in steps if isinstance(step, Literal) for value in step.values]
+    numbers = {value.value for value in values if isinstance(value, Constant)}
+    for number in sorted(numbers):
+        if not isinstance(number, int):
+            yield f"how the element type holds {number}"
 
 
 def _law(what: str, operator: str) -> str:
