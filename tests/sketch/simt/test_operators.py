@@ -72,7 +72,7 @@ def test_an_accumulator_is_proved_against_its_own_operator_only(sign: str) -> No
         if other == sign:
             assert verified(traced).verdict is Verdict.PROVED
         else:
-            with pytest.raises(CheckError, match="'acc' .* but the goal .* in cell"):
+            with pytest.raises(CheckError, match=r"'acc' .* but the goal .* in cell"):
                 solve(traced)
 
 
@@ -96,7 +96,7 @@ def test_an_initial_value_is_an_item() -> None:
 
 
 def test_what_finishes_an_accumulator_is_named() -> None:
-    with pytest.raises(CheckError, match="computes 'plumless', but the goal .* 'buckeroo'"):
+    with pytest.raises(CheckError, match=r"computes 'plumless', but the goal .* 'buckeroo'"):
         solve(
             reducing(
                 "+",
@@ -217,3 +217,8 @@ def test_nested_accumulators_are_found_up_to_the_laws(made: SketchFunction, lane
     wanted = x.cumsum(axis=1) if made is scan else x.sum(axis=1, keepdims=True) + 0 * x
     np.testing.assert_array_equal(y, wanted)
     assert "reassociated: +" in to_kernel(filled, f32).doc
+
+
+def test_laws_can_be_left_out() -> None:
+    assert isinstance(solve(all_reduce.at(lanes=4)), Found)
+    assert isinstance(solve(all_reduce.at(lanes=4), laws="none"), Impossible)

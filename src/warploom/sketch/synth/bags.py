@@ -77,8 +77,12 @@ def _carried(steps: dict[int, Step], laws: tuple[str, ...]) -> dict[int, str]:
     """The operator of which each step holds folds that a fold of the same operator reads."""
     folds = {p: s for p, s in steps.items() if isinstance(s, Apply) and s.fold is not None}
     lawful = {p: s.operator for p, s in folds.items() if obeys(s.operator, laws)}
-    lone = may_be_lone(steps) if len(set(lawful.values())) > 1 else frozenset[int]()
+    # As if every fold could be of one item; where that makes no difference, nobody need look.
+    lone = frozenset(folds)
     holds, feeds = _holds(steps, lawful, lone, laws), _feeds(steps, lawful, lone)
+    if any(holds[position] & feeds[position] for position in steps):
+        lone = may_be_lone(steps) if len(set(lawful.values())) > 1 else frozenset()
+        holds, feeds = _holds(steps, lawful, lone, laws), _feeds(steps, lawful, lone)
     found: dict[int, str] = {}
     for position, step in steps.items():
         both = holds[position] & feeds[position]
@@ -123,8 +127,9 @@ def _feeds(steps: dict[int, Step], lawful: dict[int, str], lone: frozenset[int])
         step = steps[position]
         if isinstance(step, Literal):
             continue
-        into = feeds[position] if step.fold is None or position in lone else NONE
-        into |= {lawful[position]} if position in lawful else NONE
+        into = feeds[position] if step.fold is None else NONE
+        if position in lawful:
+            into = (feeds[position] if position in lone else NONE) | {lawful[position]}
         for arg in step.args:
             feeds[arg] |= into
     return feeds

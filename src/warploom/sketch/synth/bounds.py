@@ -222,16 +222,19 @@ def _fold_candidates(
     forms = move.forms
     assert forms is not None
     runs = inner.reshape(move.out_cells, move.fold, domain.words)
-    flags = domain.unpack(allowed)
-    flags[:, UNDEFINED_ID] = False
-    flags[:, forms.count < 0] = False
-    cell, fold = np.nonzero(flags)
-    if len(cell) * domain.words > MAX_FOLD_WORDS:
-        return None, None
     zero = domain.bits_of([ZERO_ID])
     members = forms.members
     together = np.bitwise_or.reduce(runs, axis=1)
     never_zero = (~(runs & zero).any(axis=2)).sum(axis=1)
+    flags = domain.unpack(allowed)
+    flags[:, UNDEFINED_ID] = False
+    flags[:, forms.count < 0] = False
+    if forms.lone.any():  # every value is one, so look first
+        alone = domain.unpack(together)[:, forms.lone] & (never_zero <= 1)[:, None]
+        flags[:, forms.lone] &= alone
+    cell, fold = np.nonzero(flags)
+    if len(cell) * domain.words > MAX_FOLD_WORDS:
+        return None, None
     count = forms.count[fold]
     keep = (count <= move.fold) & (never_zero[cell] <= count)
     keep &= ((together[cell] & members[fold]) == members[fold]).all(axis=1)

@@ -40,6 +40,7 @@ class Forms:
     count: Ids  # [values]
     items: Ids  # [values, longest], padded with zeros
     members: Bits  # [values]: the set of items
+    lone: npt.NDArray[np.bool_]  # [values]: those that are made of themselves
     weights: Words  # what each item adds to the fingerprint of a run
     _prints: Words  # fingerprints of all that can be made, sorted
     _print_ids: Ids
@@ -131,9 +132,11 @@ class Domain:
             weights = np.where(np.arange(len(self)) == ZERO_ID, _WEIGHT_OF_ZERO, weights)
         else:
             count[ZERO_ID] = 0
+        alone = np.zeros(len(self), np.bool_)
         if obeys(operator, self.laws):
-            lone = np.flatnonzero(count < 0)
-            lone = lone[lone != UNDEFINED_ID]
+            alone = count < 0
+            alone[UNDEFINED_ID] = False
+            lone = np.flatnonzero(alone)
             items, members, count = items.copy(), members.copy(), count.copy()
             items[lone], count[lone] = 0, 1
             items[lone, 0] = lone
@@ -147,7 +150,8 @@ class Domain:
             raise InternalError("no collision-free fingerprints for the folds of this goal")
         if not len(found):  # a function of nothing that the goal holds
             sums, found, order = np.zeros(1, np.uint64), np.array([UNDEFINED_ID]), np.zeros(1, int)
-        return Forms(count, items, members, weights, sums[order], found[order].astype(np.int32))
+        made_of = found[order].astype(np.int32)
+        return Forms(count, items, members, alone, weights, sums[order], made_of)
 
     @cached_property
     def fold_bits(self) -> Bits:

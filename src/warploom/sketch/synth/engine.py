@@ -145,22 +145,25 @@ class Engine:
         return [arg for arg in dict.fromkeys(move.args) if self.problem.open_holes[arg]]
 
     def _computed(self, position: int, limit: int) -> Iterator[Rows]:
-        """What a shared value feeds until all of it meets again in one step is computed for a
-        batch of its states at a time."""
-        source = self.problem.meeting.get(position)
-        if source is None or source in self.shared or not self.problem.open_holes[source]:
+        """Where all that a shared value feeds meets again, its states are taken a few at a time."""
+        source = self._met(position)
+        if source is None or source in self.shared:
             yield from self._at_once(position, limit)
             return
-        between = [
-            key for key in self.problem.steps if self.problem.lies_between(source, key, position)
-        ]
+        inside = self.problem.between(source, position)
         for rows in self._computed(source, limit):
             for part in _slices(rows, limit):
-                for key in between:
+                for key in inside:
                     self.shared.pop(key, None)
                 self.shared[source] = part
                 yield from self._at_once(position, limit)
         self.shared.pop(source, None)
+
+    def _met(self, position: int) -> int | None:
+        """The shared value, if there is one, that a step is the first to see the whole of."""
+        shared = (p for p in self.problem.steps if self._is_shared(p))
+        opened = (p for p in shared if self.problem.open_holes[p])
+        return next((p for p in opened if self.problem.gates.get(p) == position), None)
 
     def _at_once(self, position: int, limit: int) -> Iterator[Rows]:
         move = self.problem.steps[position]

@@ -101,7 +101,6 @@ class Problem:
     last: int
     free_holes: tuple[int, ...]  # dead holes: any choice will do
     packs: dict[int, int] = field(default_factory=dict)
-    _passes: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     @cached_property
     def users(self) -> dict[int, tuple[int, ...]]:
@@ -125,43 +124,37 @@ class Problem:
             cones[position] = cone
         return cones
 
+    @cached_property
+    def gates(self) -> dict[int, int]:
+        """For each step but the last the first one that every way to the last leads through."""
+        order = {position: number for number, position in enumerate(self.steps)}
+        gates: dict[int, int] = {}
+        for position in reversed(self.steps):
+            for number, user in enumerate(self.users[position]):
+                meet = gates[position] if number else user
+                while meet != user:
+                    if order[meet] < order[user]:
+                        meet = gates[meet]
+                    else:
+                        user = gates[user]
+                gates[position] = meet
+        return gates
+
     def passes(self, position: int, gate: int) -> bool:
         """Whether every way from a step to the last one leads through another one, `gate`."""
-        if (position, gate) not in self._passes:
-            seen, stack = {gate}, [position]
-            while stack:
-                here = stack.pop()
-                if here not in seen:
-                    seen.add(here)
-                    stack += self.users[here]
-            self._passes[position, gate] = self.last not in seen - {gate}
-        return self._passes[position, gate]
+        here: int | None = position
+        while here is not None and here != gate:
+            here = self.gates.get(here)
+        return here is not None
 
-    @cached_property
-    def meeting(self) -> dict[int, int]:
-        """For each step in which all that a shared value feeds meets again: that value."""
-        found: dict[int, int] = {}
-        for position in self.steps:
-            if len(self.users[position]) > 1:
-                later = (p for p in self.steps if p != position and self.passes(position, p))
-                meet = next((p for p in later if self._depends(p, position)), None)
-                if meet is not None:
-                    found.setdefault(meet, position)
-        return found
-
-    @cached_property
-    def _ancestors(self) -> dict[int, frozenset[int]]:
-        found: dict[int, frozenset[int]] = {}
-        for position, step in self.steps.items():
-            args = step.args if isinstance(step, Move) else ()
-            found[position] = frozenset(args).union(*(found[arg] for arg in args))
-        return found
-
-    def _depends(self, position: int, on: int) -> bool:
-        return on in self._ancestors[position]
-
-    def lies_between(self, first: int, position: int, last: int) -> bool:
-        return self._depends(position, first) and self._depends(last, position)
+    def between(self, position: int, gate: int) -> frozenset[int]:
+        """The steps on the ways from one step to another that all of them lead through."""
+        found, stack = set[int](), [position]
+        while stack:
+            later = [u for u in self.users[stack.pop()] if u != gate and u not in found]
+            found.update(later)
+            stack += later
+        return frozenset(found)
 
     def cells_of(self, position: int) -> int:
         step = self.steps[position]

@@ -184,7 +184,7 @@ class Goal:
     text: str = ""
     span: Span | None = None
     laws: tuple[str, ...] = ()
-    specification: Specification | None = None
+    specification: Specification | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -75,7 +75,9 @@ def apply(operator: str, numbers: Sequence[Any]) -> Any:
 
 
 def exact(number: Any) -> Any:
-    """A finite number of floating point as the fraction that it is."""
+    """A Python number; a finite one of floating point as the fraction that it is."""
+    if isinstance(number, np.integer):
+        return int(number)
     is_finite = isinstance(number, float) and math.isfinite(number)
     return Fraction(number) if is_finite else number
 
@@ -159,10 +161,25 @@ def assign(
     leaves = list(_leaves([value for values in (*literals, goal.values) for value in values]))
     dtype = _dtype(program, goal, leaves, known)
     most = PRIME if dtype == np.uint64 else 1 << EXACT_BITS
+    if goal.specification is not None:
+        most = min(most, 1 << _symbol_bits(goal))
     numbers = sorted({leaf.number for leaf in leaves if isinstance(leaf, Symbol)})
     drawn = np.random.default_rng(seed).integers(2, most, (len(numbers), trials), np.uint64)
     symbols = dict(zip(numbers, drawn.tolist(), strict=True))
     return Assignment(symbols, dtype, reading.words, height(goal.values), known, trials)
+
+
+def _symbol_bits(goal: Goal) -> int:
+    """How long symbols may be so that a goal's function does not overflow in NumPy's integers."""
+    for bits in range(30, 8, -1):
+        known: dict[Term, int] = {}
+        for fold in sorted(heights(goal.values).items(), key=lambda pair: pair[1]):
+            longest = [known.get(item, bits) for item in fold[0].items]
+            total = sum(longest) if fold[0].operator == "*" else max(longest)
+            known[fold[0]] = total + len(longest).bit_length()
+        if max(known.values(), default=0) < 62:
+            return bits
+    return 8
 
 
 def _leaves(terms: list[Term]) -> Iterator[Symbol | Constant]:
@@ -336,7 +353,9 @@ def given_numbers(cells: list[list[Any]], assignment: Assignment) -> Numbers:
     return Numbers(values, np.zeros(count, np.int8), np.zeros(count, np.int8))
 
 
-def term_numbers(terms: tuple[Term, ...], assignment: Assignment, unbounded: bool = False) -> Numbers:
+def term_numbers(
+    terms: tuple[Term, ...], assignment: Assignment, unbounded: bool = False
+) -> Numbers:
     """Terms as numbers, one by one: shares nothing with how steps are run."""
     kind = np.dtype(object) if unbounded else assignment.dtype
     values = np.zeros((assignment.trials, len(terms)), kind)

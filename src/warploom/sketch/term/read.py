@@ -38,17 +38,21 @@ class Reading:
 
 def read(program: Program, goal: Goal) -> Reading:
     """Refuses, with both places, what can be seen to be wrong before anything is evaluated."""
-    written, live = program, live_steps(program)
-    if _has_folds(program, goal, live):
+    live, written = live_steps(program), program
+    made, wanted = dict(_folds(program, live)), {f.operator for f in heights(goal.values)}
+    if not made and not wanted:
+        return Reading(program, goal, ())
+    words: tuple[str, ...] = ()
+    if WORD in made or WORD in wanted:
         depths = depths_of(program, live, goal.laws)
         words = _words(program, goal, depths)
         program = _resolved(program, depths, words, goal.laws)
-        values = normal_forms(_with_words(goal.values, words), goal.laws)
-        goal = replace(goal, values=values)
-        _check_operators(program, goal, live)
-        check_zeros(written, goal, live)
-        return Reading(program, goal, words)
-    return Reading(program, goal, ())
+        goal = replace(goal, values=_with_words(goal.values, words))
+    program = _normal_inputs(program, goal.laws)
+    goal = replace(goal, values=normal_forms(goal.values, goal.laws))
+    _check_operators(program, goal, live)
+    check_zeros(written, goal, live)
+    return Reading(program, goal, words)
 
 
 def live_steps(program: Program) -> frozenset[int]:
@@ -82,14 +86,14 @@ def with_laws(program: Program, laws: str) -> Program:
     return replace(program, goals=tuple(replace(goal, laws=named) for goal in program.goals))
 
 
-def _has_folds(program: Program, goal: Goal, live: frozenset[int]) -> bool:
-    steps = (program.steps[position] for position in live)
-    return any(isinstance(value, Fold) for value in goal.values) or any(
-        any(isinstance(value, Fold) for value in step.values)
-        if isinstance(step, Literal)
-        else step.fold is not None
-        for step in steps
-    )
+def _normal_inputs(program: Program, laws: tuple[str, ...]) -> Program:
+    if FLATTEN not in laws:
+        return program
+    steps = [
+        replace(step, values=normal_forms(step.values, laws)) if isinstance(step, Literal) else step
+        for step in program.steps
+    ]
+    return replace(program, steps=tuple(steps))
 
 
 # -- words ---------------------------------------------------------------------------------------
@@ -154,8 +158,7 @@ def _resolved(
     for position, found in depths.items():
         step = steps[position]
         if isinstance(step, Literal):
-            values = normal_forms(_with_words(step.values, words), laws)
-            steps[position] = replace(step, values=values)
+            steps[position] = replace(step, values=_with_words(step.values, words))
         elif step.fold is not None and step.operator == WORD:
             meant = {words[depth] for depth in found}
             if len(meant) > 1 and FLATTEN in laws:
@@ -197,15 +200,13 @@ def _check_operators(program: Program, goal: Goal, live: frozenset[int]) -> None
     for cell, value in enumerate(goal.values):
         if isinstance(value, Fold) and tops and {value.operator, WORD}.isdisjoint(tops):
             raise _mismatch(goal, cell, value.operator, *next(iter(tops.items())))
-    made = dict(_folds(program, live))
-    inside: dict[str, int] = {}
-    for cell, value in enumerate(goal.values):
-        for fold in heights((value,)):
-            inside.setdefault(fold.operator, cell)
-    foreign = [pair for pair in made.items() if pair[0] not in inside]
-    for operator, cell in inside.items():
-        if foreign and operator not in made and WORD not in made:
-            raise _mismatch(goal, cell, operator, *foreign[0])
+    made, wanted = dict(_folds(program, live)), {f.operator for f in heights(goal.values)}
+    foreign = [pair for pair in made.items() if pair[0] not in wanted]
+    missing = sorted(wanted - set(made))
+    if foreign and missing and WORD not in made:
+        inside = (heights((value,)) for value in goal.values)
+        cell = next(n for n, f in enumerate(inside) if missing[0] in {i.operator for i in f})
+        raise _mismatch(goal, cell, missing[0], *foreign[0])
 
 
 def _mismatch(goal: Goal, cell: int, wanted: str, operator: str, step: Step) -> CheckError:

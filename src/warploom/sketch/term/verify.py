@@ -7,7 +7,7 @@ goal is run on numbers as the function that it was given as, where there is one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Generic, TypeVar
 
@@ -19,7 +19,7 @@ from warploom.search.outcome import Verdict
 from warploom.sketch.term import spec
 from warploom.sketch.term.evaluate import Fill, Ids, TermStore, choices, evaluate_step
 from warploom.sketch.term.ir import Apply, Constant, Goal, Literal, Program, Step
-from warploom.sketch.term.laws import REASSOCIATED, uses
+from warploom.sketch.term.laws import REASSOCIATED, laws_named, uses
 from warploom.sketch.term.limits import heights, show_shape
 from warploom.sketch.term.numeric import (
     EXACT_BITS,
@@ -76,8 +76,14 @@ class Verification:
         return (*self.laws, *rest)
 
 
-def verify(program: Program, goal: Goal, fill: Fill = (), seed: int = 0) -> Verification:
-    """Runs the filled program on symbols and on random numbers and compares with the goal."""
+def verify(
+    program: Program, goal: Goal, fill: Fill = (), seed: int = 0, laws: str | None = None
+) -> Verification:
+    """Runs the filled program on symbols and on random numbers and compares with the goal.
+
+    `laws`, "flatten" or "none", is up to what they must be equal; by default the goal says.
+    """
+    goal = goal if laws is None else replace(goal, laws=laws_named(laws))
     return Verifier(program, goal, seed).verify(fill)
 
 

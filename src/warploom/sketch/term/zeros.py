@@ -35,7 +35,8 @@ def check_zeros(program: Program, goal: Goal, live: frozenset[int]) -> None:
     consumers = {_consumer(step) for step in steps.values()} - {""}
     if any(isinstance(value, Zero) for value in goal.values):
         consumers.add(NUMBER)
-    if any(_differ(*pair) for pair in combinations(consumers, 2)):
+    several = any(_differ(*pair) for pair in combinations(consumers, 2))
+    if several and _may_clash(steps, NUMBER in consumers):
         _follow(steps, goal)
 
 
@@ -53,6 +54,41 @@ def _differ(one: str, other: str) -> bool:
     if NUMBER in (one, other):
         return neutral(one) != neutral(other)
     return one != other
+
+
+def _may_clash(steps: Steps, number: bool) -> bool:
+    """A first look, step by step instead of cell by cell: tables are only searched for zeros."""
+    zero: dict[int, bool] = {}
+    for position, step in steps.items():
+        if isinstance(step, Literal):
+            zero[position] = any(isinstance(value, Zero) for value in step.values)
+        else:
+            zero[position] = any(zero[arg] for arg in step.args) or _makes_zeros(step)
+    taken = dict.fromkeys(steps, 0)
+    taken[max(steps)] = _bit(NUMBER) if number else 0
+    for position in reversed(steps):
+        step = steps[position]
+        if isinstance(step, Apply):
+            consumer = _consumer(step)
+            inner = taken[position] | (_bit(consumer) if consumer else 0)
+            for arg in step.args:
+                taken[arg] |= inner
+            if zero[position] and _clash(inner):
+                return True
+    return any(zero[position] and _clash(taken[position]) for position in steps)
+
+
+def _makes_zeros(step: Apply) -> bool:
+    tables = step.gathers.tables
+    rows = max(1, _AT_ONCE // tables.shape[1])
+    parts = (tables[start : start + rows] for start in range(0, len(tables), rows))
+    return any(bool((part == ZERO).any()) for part in parts)
+
+
+def _clash(consumers: int) -> tuple[str, str] | None:
+    """Two of these consumers that take a zero for different numbers."""
+    found = [name for n, name in enumerate(_CONSUMERS) if consumers >> n & 1]
+    return next((pair for pair in combinations(found, 2) if _differ(*pair)), None)
 
 
 # -- which cells may be zero ---------------------------------------------------------------------
@@ -143,10 +179,9 @@ def _of_source(step: Apply, inner: Sets, places: int) -> Sets:
 
 def _check(steps: Steps, position: int, consumed: Sets) -> None:
     for consumers in np.unique(consumed).tolist():
-        found = [name for n, name in enumerate(_CONSUMERS) if consumers >> n & 1]
-        for one, other in combinations(found, 2):
-            if _differ(one, other):
-                raise _refused(steps, position, one, other)
+        clash = _clash(consumers)
+        if clash is not None:
+            raise _refused(steps, position, *clash)
 
 
 def _refused(steps: Steps, position: int, one: str, other: str) -> CheckError:
