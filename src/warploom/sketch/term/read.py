@@ -7,7 +7,7 @@ of the program's. Where nobody says, `fold` is an operator of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,13 +68,13 @@ def live_steps(program: Program) -> frozenset[int]:
 def as_published(program: Program) -> Program:
     """The program with every operator read as the word `fold`; a Python goal keeps its own."""
     steps = [
-        replace(step, values=_renamed(step.values, WORD))
+        replace(step, values=_without_operators(step.values))
         if isinstance(step, Literal)
         else replace(step, operator=WORD if step.operator in OPERATORS else step.operator)
         for step in program.steps
     ]
     goals = [
-        goal if goal.specification else replace(goal, values=_renamed(goal.values, WORD))
+        goal if goal.specification else replace(goal, values=_without_operators(goal.values))
         for goal in program.goals
     ]
     return replace(program, steps=tuple(steps), goals=tuple(goals))
@@ -161,9 +161,9 @@ def _resolved(
             steps[position] = replace(step, values=_with_words(step.values, words))
         elif step.fold is not None and step.operator == WORD:
             meant = {words[depth] for depth in found}
-            if len(meant) > 1 and FLATTEN in laws:
+            if FLATTEN in laws and (len(meant) > 1 or WORD in meant):
                 raise CheckError(
-                    f"'{step.name}' is written 'fold', and may be {' or '.join(sorted(meant))}",
+                    f"'{step.name}' is written 'fold', and nothing says which operator it has",
                     step.span,
                     "under laws every fold needs its operator: write it",
                 )
@@ -173,21 +173,19 @@ def _resolved(
 
 
 def _with_words(values: tuple[Term, ...], words: tuple[str, ...]) -> tuple[Term, ...]:
-    known = heights(values)
-    if all(fold.operator != WORD for fold in known):
-        return values
-    made: dict[Term, Term] = {}
-    for fold, depth in sorted(known.items(), key=lambda pair: pair[1]):
-        operator = words[depth] if fold.operator == WORD else fold.operator
-        made[fold] = fold_of([made.get(item, item) for item in fold.items], operator)
-    return tuple(made.get(value, value) for value in values)
+    return _renamed(values, lambda said, depth: words[depth] if said == WORD else said)
 
 
-def _renamed(values: tuple[Term, ...], operator: str) -> tuple[Term, ...]:
+def _without_operators(values: tuple[Term, ...]) -> tuple[Term, ...]:
+    return _renamed(values, lambda said, _: WORD if said in OPERATORS else said)
+
+
+def _renamed(values: tuple[Term, ...], operator: Callable[[str, int], str]) -> tuple[Term, ...]:
+    """The terms with other operators, by what they say and how deep they are."""
     made: dict[Term, Term] = {}
-    for fold, _ in sorted(heights(values).items(), key=lambda pair: pair[1]):
-        new = operator if fold.operator in OPERATORS else fold.operator
-        made[fold] = fold_of([made.get(item, item) for item in fold.items], new)
+    for fold, depth in sorted(heights(values).items(), key=lambda pair: pair[1]):
+        items = [made.get(item, item) for item in fold.items]
+        made[fold] = fold_of(items, operator(fold.operator, depth))
     return tuple(made.get(value, value) for value in values)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Real
 from typing import Generic, TypeVar
 
@@ -91,26 +92,24 @@ class Verifier:
     """Prepared once, verifies many fills; choices shared with the fill before are not run again."""
 
     def __init__(self, program: Program, goal: Goal, seed: int = 0) -> None:
+        self._seed = seed
         last = program.steps[-1]
         if goal.shape != last.shape:
             raise CheckError(
                 f"the goal has shape {show_shape(goal.shape)}, "
                 f"the last step {show_shape(last.shape)}"
             )
-        reading = read(program, goal)
-        self.program = reading.program
-        self.goal = reading.goal
+        self._reading = reading = read(program, goal)
+        self.program, self.goal = reading.program, reading.goal
         self._goal_laws = uses(goal.values, goal.laws)
-        self._functions = _functions(reading)
-        self._assignment = assign(reading, seed, known=self._functions.known)
         self._store = TermStore(reading.words, goal.laws)
         self._goal_ids = self._store.numbers(self.goal.values)
-        self._goal_numbers, self._ran = _goal_numbers(
-            self.goal, self._assignment, self._functions.by_function
-        )
-        self._not_covered = (*_exact_only(self.program), *self._functions.opened)
         self._ids = _Rerun[Ids](self.program)
         self._numbers = _Rerun[Numbers](self.program)
+
+    @cached_property
+    def _on_numbers(self) -> _OnNumbers:
+        return _prepared(self._reading, self._seed)
 
     def verify(self, fill: Fill = ()) -> Verification:
         taken = choices(self.program, fill)
@@ -121,20 +120,19 @@ class Verifier:
             first = int(np.argmax(wrong))
             holds = show_term(self._store.term(int(ids[first])), _SHOWN)
             return self._refuted(wrong, holds, show_term(self.goal.values[first], _SHOWN))
-        numbers = self._numbers(taken, self._run_numbers)
-        wrong = numbers.differs(self._goal_numbers)
+        numbers, goal = self._numbers(taken, self._run_numbers), self._on_numbers.goal
+        wrong = numbers.differs(goal)
         if wrong.any():
             first = int(np.argmax(wrong))
-            trial = int(np.argmin(numbers.same(self._goal_numbers)[:, first]))
+            trial = int(np.argmin(numbers.same(goal)[:, first]))
             holds = f"{numbers.values[trial, first]} on numbers"
-            return self._refuted(wrong, holds, f"{self._goal_numbers.values[trial, first]}")
+            return self._refuted(wrong, holds, f"{goal.values[trial, first]}")
         used = self._goal_laws | self._store.used
-        computed = (f"finish '{name}'" for name in sorted(self._functions.known))
         return Verification(
             Verdict.PROVED,
-            covers=("symbols", self._ran, *computed),
+            covers=("symbols", *self._on_numbers.covers),
             laws=tuple(_law(*use) for use in sorted(used, reverse=True)),
-            not_covered=self._not_covered,
+            not_covered=self._on_numbers.not_covered,
         )
 
     def _refuted(self, wrong: npt.NDArray[np.bool_], holds: str, should: str) -> Verification:
@@ -146,7 +144,30 @@ class Verifier:
         return evaluate_step(self._store, step, arrays, choice)
 
     def _run_numbers(self, step: Step, arrays: list[Numbers], choice: int) -> Numbers:
-        return evaluate_numbers_step(step, arrays, choice, self._assignment)
+        return evaluate_numbers_step(step, arrays, choice, self._on_numbers.assignment)
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OnNumbers:
+    """What is wanted on numbers, and how far comparing with it goes."""
+
+    assignment: Assignment
+    goal: Numbers
+    covers: tuple[str, ...]
+    not_covered: tuple[str, ...]
+
+
+def _prepared(reading: Reading, seed: int) -> _OnNumbers:
+    functions = _functions(reading)
+    assignment = assign(reading, seed, known=functions.known)
+    goal, how = _goal_numbers(reading.goal, assignment, functions.by_function)
+    covers = (how, *(f"finish '{name}'" for name in sorted(functions.known)))
+    return _OnNumbers(
+        assignment, goal, covers, (*_exact_only(reading.program), *functions.opened)
+    )  # fmt: skip
 
 
 def _exact_only(program: Program) -> Iterator[str]:
