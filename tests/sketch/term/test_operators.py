@@ -377,3 +377,19 @@ def test_numbers_are_exact_where_they_must_be(load: Load, sign: str, long: bool)
     value = evaluate_numbers(reading.program, (), assignment)[-1].values[0, 0]
     a, b = (math.prod(assignment.symbols[i][0] for i in half) for half in halves)
     assert value == {"min": min(a, b), "max": max(a, b), "&": a & b, "|": a | b, "^": a ^ b}[sign]
+
+
+def test_a_goal_in_a_text_may_ask_for_laws(load: Load) -> None:
+    text = X + "p: [2] = + x{fold_len=2}\ny: [1] = + p{fold_len=2}\n"
+    goal = "goal: [1] = [+(0, 1, 2, 3)]"
+    assert verified(load(text + goal)).verdict is Verdict.REFUTED
+    assert verified(load(text + "@flatten " + goal)).laws[0].startswith("reassociated: +")
+    with pytest.raises(CheckError, match=r"t\.swflow:4:2: a goal has no '@flat'"):
+        load(text + "@flat " + goal)
+
+
+def test_under_laws_every_fold_needs_its_operator(load: Load) -> None:
+    text = X + "p: [2] = {} x{{fold_len=2}}\ny: [1] = {} p{{fold_len=2}}\n@flatten goal: [1] = {}"
+    assert verified(load(text.format("fold", "fold", "[+(*(0, 1), *(2, 3))]")))
+    for words in (("fold", "fold", "[+(0, 1, 2, 3)]"), ("fold", "fold", "[((0, 1), (2, 3))]")):
+        assert "nothing says which operator it has" in refused(load(text.format(*words)))

@@ -46,6 +46,7 @@ def assert_equal(one: Program, other: Program) -> None:
         ]
     assert [goal.values for goal in one.goals] == [goal.values for goal in other.goals]
     assert [goal.shape for goal in one.goals] == [goal.shape for goal in other.goals]
+    assert [goal.laws for goal in one.goals] == [goal.laws for goal in other.goals]
 
 
 def test_terms() -> None:
@@ -116,6 +117,8 @@ def test_the_printed_text(load: Load) -> None:
         b: [2] = { c: [2] = x } d: [2] = b.c(x) goal: [2] = [1, 0]""",
         r'define f([1]) -> [2] = { a\ = [0, -1], "q\"" = [-1, 0], "" = [0, 0] } x: [1] = [3]'
         " y: [2] = f(x) goal: [2] = [3, 3]",
+        "x: [4] = range(0, 4) @flatten goal: [4] = [+(0, +(1, 2)), *(0,), 2, 3] "
+        "@flatten goal: [4] id @prune goal: [4] id",
         "x: [4] = range(0, 4) goal: [4] poly_mult{w=2} goal: [4] weight_conv{k=2} "
         "goal: [4] conv{k=3} goal: [4] trove_sum{n=1} goal: [4] id",
         "x: [2, 2] = range(0, 4) goal: [2, 2] stencil_2d{k=2} goal: [2, 2] conv_dealg "

@@ -29,6 +29,7 @@ from warploom.sketch.term.ir import (
     fold_of,
     size,
 )
+from warploom.sketch.term.laws import FLATTEN
 from warploom.sketch.term.limits import check_run, check_shape, show_shape
 from warploom.sketch.term.parse import parse
 from warploom.sketch.term.surface import (
@@ -260,17 +261,27 @@ def _term(leaf: Leaf) -> Term:
 
 
 def _goal(statement: GoalStatement) -> Goal:
-    declared = statement.type
+    declared, laws = statement.type, _laws(statement.annotations)
     check_shape(declared.shape, declared.span)
     match statement.value:
         case LiteralValue():
             shape, terms = _literal(statement.value, declared)
-            return Goal(shape, terms, "", declared.span)
+            return Goal(shape, terms, "", declared.span, laws)
         case NamedGoal(name, options):
             goal = goals.built_in(name.text, _mapping(options), declared.shape, name.span)
-            return Goal(goal.shape, goal.values, goal.text, declared.span)
+            return Goal(goal.shape, goal.values, goal.text, declared.span, laws)
         case _:
             assert_never(statement.value)
+
+
+def _laws(annotations: tuple[Name, ...]) -> tuple[str, ...]:
+    """Up to what a goal is to be met; advice on pruning is read and ignored, as elsewhere."""
+    for name in annotations:
+        if name.text not in (FLATTEN, "prune", "noprune"):
+            raise CheckError(
+                f"a goal has no '@{name.text}'", name.span, "write @flatten, or nothing"
+            )
+    return (FLATTEN,) if any(name.text == FLATTEN for name in annotations) else ()
 
 
 def _mapping(options: tuple[Option, ...]) -> goals.Options:

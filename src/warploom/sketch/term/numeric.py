@@ -398,7 +398,11 @@ def _compute(term: Fold, depth: int, numbers: list[Any], assignment: Assignment)
     if not is_function(operator):
         return apply(operator, numbers)
     if operator == MEAN and "mean" in assignment.known:
-        (item,) = term.items
-        is_sum = isinstance(item, Fold) and item.operator == "+"
-        return Fraction(numbers[0], len(item.items) if is_sum else 1)  # type: ignore[union-attr]
+        return Fraction(numbers[0]) / _summands(term.items[0])
     return opaque(operator.removesuffix("()"), numbers[0])
+
+
+def _summands(term: Term) -> int:
+    """How many items a sum has, what it starts with aside."""
+    items = term.items if isinstance(term, Fold) and term.operator == "+" else (term,)
+    return max(1, sum(not isinstance(item, Constant) for item in items))

@@ -125,7 +125,7 @@ class _Parser:
         while self.accept(Kind.AT):
             annotations.append(self.name())
         if self.token.kind is Kind.GOAL:
-            return self.goal()
+            return self.goal(tuple(annotations))
         if self.accept(Kind.DEFINE):
             return self.definition()
         if self.token.kind is not Kind.NAME:
@@ -238,7 +238,7 @@ class _Parser:
             raise self.unexpected("a number or '['")
         return Option(name, self.number())
 
-    def goal(self) -> GoalStatement:
+    def goal(self, annotations: tuple[Name, ...]) -> GoalStatement:
         span = self.here()
         self.next()
         self.expect(
@@ -246,13 +246,15 @@ class _Parser:
         )
         declared = self.type()
         if self.token.kind is Kind.NAME:
-            return GoalStatement(declared, NamedGoal(self.name(), self.options()), span)
+            return GoalStatement(
+                declared, NamedGoal(self.name(), self.options()), annotations, span
+            )
         self.expect(Kind.EQUALS, "a goal is an array behind '=', or the name of a built-in goal")
         start = self.here()
         folds = tuple(self.folds().values())
         if self.token.kind not in (Kind.SQUARE_OPEN, Kind.RANGE):
             raise self.unexpected("'[' or 'range'")
-        return GoalStatement(declared, self.literal(folds, start), span)
+        return GoalStatement(declared, self.literal(folds, start), annotations, span)
 
     # -- literals --------------------------------------------------------------------------------
 

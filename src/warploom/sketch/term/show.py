@@ -220,9 +220,10 @@ def _table(row: list[int], ends: np.ndarray[tuple[int], np.dtype[np.int64]]) -> 
 
 def _goal(goal: Goal) -> str:
     text = goals.recognise(goal.shape, goal.values)
+    laws = "".join(f"@{law} " for law in goal.laws)
     if text is not None and goal.shape:
-        return f"goal: {show_shape(goal.shape)} {text}"
-    return f"goal: {_literal(goal.shape, goal.values)}"
+        return f"{laws}goal: {show_shape(goal.shape)} {text}"
+    return f"{laws}goal: {_literal(goal.shape, goal.values)}"
 
 
 def _literal(shape: Shape, values: tuple[Term, ...]) -> str:

@@ -119,8 +119,11 @@ class NamedGoal:
 
 @dataclass(frozen=True, slots=True)
 class GoalStatement:
+    """`@flatten goal: [4] = …`: the annotation names the laws up to which it is to be met."""
+
     type: Type
     value: LiteralValue | NamedGoal
+    annotations: tuple[Name, ...]
     span: Span
 
 
