@@ -1,4 +1,4 @@
-"""A reduction and a scan across lanes, in rounds: from whom each lane gets what it adds is left out.
+"""A reduction and a scan across lanes, in rounds; from whom a lane gets what it adds is left out.
 
 Sums of sums are one sum: that is a law, on by default for goals given as functions, and the verdict
 names it. The second half is the reduction as a warp-level sketch, filled and run on the simulator.
