@@ -393,3 +393,9 @@ def test_under_laws_every_fold_needs_its_operator(load: Load) -> None:
     assert verified(load(text.format("fold", "fold", "[+(*(0, 1), *(2, 3))]")))
     for words in (("fold", "fold", "[+(0, 1, 2, 3)]"), ("fold", "fold", "[((0, 1), (2, 3))]")):
         assert "nothing says which operator it has" in refused(load(text.format(*words)))
+
+
+def test_numbers_that_an_operator_cannot_take(load: Load) -> None:
+    program = load(X + "c: [1] = [=0.5]\ny: [1] = ^ reshape{fold_len=5}(x, c)\n"
+                   "goal: [1] = [^(0, 1, 2, 3, =0.5)]")  # fmt: skip
+    assert "of numbers that it does not take" in refused(program)

@@ -39,7 +39,7 @@ from warploom.sketch.term.ir import (
     Zero,
 )
 from warploom.sketch.term.limits import height, heights
-from warploom.sketch.term.operator import NEUTRAL, WORD, function, is_function
+from warploom.sketch.term.operator import NEUTRAL, WORD, function, is_function, says
 from warploom.sketch.term.read import Reading
 
 PRIME = (1 << 31) - 1  # products of two residues fit in 64 bits
@@ -71,7 +71,10 @@ def apply(operator: str, numbers: Sequence[Any]) -> Any:
     """The exact sum, product, … of some numbers."""
     if operator not in _PYTHON:
         raise CheckError(f"'{operator}' does not say how to compute", advice="write an operator")
-    return reduce(_PYTHON[operator], map(exact, numbers))
+    try:
+        return reduce(_PYTHON[operator], map(exact, numbers))
+    except TypeError:  # such as the exclusive or of fractions
+        raise CheckError(f"'{operator}' of numbers that it does not take") from None
 
 
 def exact(number: Any) -> Any:
@@ -171,13 +174,15 @@ def assign(
 
 def _symbol_bits(goal: Goal) -> int:
     """How long symbols may be so that a goal's function does not overflow in NumPy's integers."""
+    known = heights(goal.values)
+    folds = sorted(known, key=known.__getitem__)  # what is inside comes first
     for bits in range(30, 8, -1):
-        known: dict[Term, int] = {}
-        for fold in sorted(heights(goal.values).items(), key=lambda pair: pair[1]):
-            longest = [known.get(item, bits) for item in fold[0].items]
-            total = sum(longest) if fold[0].operator == "*" else max(longest)
-            known[fold[0]] = total + len(longest).bit_length()
-        if max(known.values(), default=0) < 62:
+        longest: dict[Term, int] = {}
+        for fold in folds:
+            items = [longest.get(item, bits) for item in fold.items]
+            together = sum(items) if fold.operator == "*" else max(items)
+            longest[fold] = together + len(items).bit_length()
+        if max(longest.values(), default=0) < 62:
             return bits
     return 8
 
@@ -265,9 +270,14 @@ def _folded(cells: Numbers, step: Apply, run: int, assignment: Assignment) -> Nu
     empty = missing.all(axis=1)
     depth = np.where(missing, 0, cells.depth.reshape(-1, run)).max(axis=1) + 1
     result = np.zeros(values.shape[:2], assignment.dtype)
-    for operator, runs in _operators(step, depth, assignment):
-        part = _reduced(operator, values[:, runs], missing[runs], assignment)
-        result[:, runs] = part
+    try:
+        for operator, runs in _operators(step, depth, assignment):
+            part = _reduced(operator, values[:, runs], missing[runs], assignment)
+            result[:, runs] = part
+    except TypeError:
+        raise CheckError(
+            f"'{step.name}' {says(step.operator)} of numbers that it does not take", step.span
+        ) from None
     depth[empty] = 0
     undefined = (state == UNDEFINED_STATE).any(axis=1)
     result[:, undefined | empty] = 0
