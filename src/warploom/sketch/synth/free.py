@@ -16,6 +16,7 @@ import numpy as np
 
 from warploom.errors import CheckError
 from warploom.index.ir import Expr
+from warploom.index.smt import load_z3
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.sketch.holes import custom
@@ -23,7 +24,7 @@ from warploom.sketch.holes.common import coordinates, read
 from warploom.sketch.holes.expressions import coordinate, quotient, replaced, total
 from warploom.sketch.synth.bounds import Bounds, no_bounds, solve_bounds
 from warploom.sketch.synth.problem import Problem, lower
-from warploom.sketch.synth.smt import Clauses, Encoding, Model, Reads, Solver, load_z3
+from warploom.sketch.synth.smt import Clauses, Encoding, Model, Reads, Solver
 from warploom.sketch.term.ir import Apply, GatherSet, Program, Shape, Table, size
 from warploom.sketch.term.verify import Verification, verify
 
