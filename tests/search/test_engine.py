@@ -155,6 +155,47 @@ def test_branch_and_bound_needs_a_cost(orders: SpaceProblem) -> None:
         minimise(orders)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_branch_and_bound_finds_the_cheapest(orders: SpaceProblem, seed: int) -> None:
+    """Every value has a price; a domain costs at least its cheapest value."""
+    prices = np.random.default_rng(seed).random((orders.propagator.choices, 5))
+
+    def least(candidates: Candidates) -> np.ndarray:
+        held = candidates.domains[:, :-1, None] >> np.arange(5, dtype=np.uint64) & np.uint64(1)
+        return np.where(held == 1, prices, np.inf).min(axis=2).sum(axis=1)
+
+    every = joined(enumerate_all(orders).outcome.answer)
+    problem = SpaceProblem(orders.propagator, bound=least, cost=least)
+    result = minimise(problem)
+    assert result.outcome.answer.cost == least(every).min()
+    assert result.outcome.complete
+    assert result.statistics.pruned["bound"] > 0
+    assert result.statistics.states < len(every)
+
+
+def test_what_cannot_be_had_is_still_found(orders: SpaceProblem) -> None:
+    """Infinite costs and bounds are no proof that there is nothing."""
+    endless = SpaceProblem(
+        orders.propagator,
+        bound=lambda found: np.full(len(found), np.inf),
+        cost=lambda found: np.full(len(found), np.inf),
+    )
+    outcome = minimise(endless).outcome
+    assert isinstance(outcome, Found)
+    assert outcome.answer.cost == np.inf
+
+
+@pytest.mark.parametrize("name", ["bound", "cost"])
+def test_costs_and_bounds_are_numbers(orders: SpaceProblem, name: str) -> None:
+    for wrong in (
+        lambda found: np.full(len(found), np.nan),
+        lambda found: np.zeros(1 + len(found)),
+    ):
+        measures = {"bound": None, "cost": lambda found: np.zeros(len(found)), name: wrong}
+        with pytest.raises(SearchError, match=f"{name} of a candidate"):
+            minimise(SpaceProblem(orders.propagator, **measures))
+
+
 # -- descents --------------------------------------------------------------------------------------
 
 
@@ -223,15 +264,15 @@ def test_the_order_of_branching_is_the_users() -> None:
     first, second = (space.boolean(name, things) for name in ("first", "second"))
     derived = space.boolean("derived", things, derived=True)
     propagator = Propagator(space)
-    offset = propagator.layout.choices.offset
     root = propagator.root()
-    assert in_order(propagator)(root)[0] == offset[first]
-    assert in_order(propagator, [second])(root)[0] == offset[second]
-    assert in_order(propagator, [derived])(root)[0] == offset[derived]
+    start = {choice: propagator.columns(choice).start for choice in (first, second, derived)}
+    assert in_order(propagator)(root)[0] == start[first]
+    assert in_order(propagator, [second])(root)[0] == start[second]
+    assert in_order(propagator, [derived])(root)[0] == start[derived]
     decided = propagator.root(
         [decision(c, (item,), "TRUE") for c in (first, second) for item in "ab"]
     )
-    assert in_order(propagator)(decided)[0] == offset[derived]
+    assert in_order(propagator)(decided)[0] == start[derived]
 
 
 # -- records ---------------------------------------------------------------------------------------

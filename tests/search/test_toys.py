@@ -174,10 +174,10 @@ def test_the_cheapest_allocation(registers: int, traffic: int) -> None:
     """The counter's lower end is a bound on the cost of every completion."""
     allocation = Allocation(registers, traffic)
     propagator = Propagator(allocation.space)
-    number = propagator.layout.counters.offset[allocation.spilled]
+    column = propagator.columns(allocation.spilled).start
 
     def least(candidates: Candidates) -> np.ndarray:
-        return candidates.low[:, number]
+        return candidates.low[:, column]
 
     result = minimise(SpaceProblem(propagator, bound=least, cost=least))
     blind = minimise(SpaceProblem(propagator, cost=least))

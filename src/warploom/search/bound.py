@@ -46,43 +46,47 @@ def improvements(problem: SpaceProblem, watch: Watch) -> Iterator[Best]:
     A candidate is dropped if its bound is not below the cost of the best solution. Children are
     bounded at least as their parents were, whatever `bound` says of them.
     """
-    cost = _cost(problem)
+    if problem.cost is None:
+        raise SearchError("branch and bound needs a cost", advice="give the problem a cost")
     root = start(problem, watch)
     stack = [_bounded(problem, root, np.full(len(root), -np.inf))]
-    size, branch, best = batch_size(root, LARGEST_BATCH), problem.brancher, np.inf
+    size, branch = batch_size(root, LARGEST_BATCH), problem.brancher
     while stack:
         watch.pause("branch and bound")
-        nodes = _cut(pop(stack, size), best, watch)
+        nodes = _cut(pop(stack, size), watch)
         position = branch(nodes.candidates)
         leaves = nodes.candidates.take(position < 0)
         if len(leaves):
-            costs = cost(leaves)
+            costs = _measured("cost", problem.cost, leaves)
             cheapest = int(np.argmin(costs))
             watch.found += len(leaves)
-            if costs[cheapest] < best:
-                best = watch.best = float(costs[cheapest])
-                yield Best(leaves.take(slice(cheapest, cheapest + 1)), best)
+            if watch.best is None or costs[cheapest] < watch.best:
+                watch.best = float(costs[cheapest])
+                yield Best(leaves.take(slice(cheapest, cheapest + 1)), watch.best)
         inner = position >= 0
-        expanded = _expanded(problem, nodes.take(inner), position[inner], watch)
-        expanded = _cut(expanded, best, watch)
+        expanded = _cut(_expanded(problem, nodes.take(inner), position[inner], watch), watch)
         if len(expanded):
             stack.append(expanded.take(np.argsort(-expanded.bounds, kind="stable")))
 
 
-def _cost(problem: SpaceProblem) -> Measure:
-    if problem.cost is None:
-        raise SearchError("branch and bound needs a cost", advice="give the problem a cost")
-    return problem.cost
+def _measured(name: str, measure: Measure, candidates: Candidates) -> Numbers:
+    """A number for each candidate: what is none would be dropped, or kept, by accident."""
+    found = np.asarray(measure(candidates), np.float64)
+    if found.shape != (len(candidates),) or np.isnan(found).any():
+        raise SearchError(f"the {name} of a candidate is not a number")
+    return found
 
 
 def _bounded(problem: SpaceProblem, made: Candidates, inherited: Numbers) -> _Open:
     if problem.bound is None or not len(made):
         return _Open(made, inherited)
-    return _Open(made, np.maximum(inherited, problem.bound(made)))
+    return _Open(made, np.maximum(inherited, _measured("bound", problem.bound, made)))
 
 
-def _cut(nodes: _Open, best: float, watch: Watch) -> _Open:
-    keep = nodes.bounds < best
+def _cut(nodes: _Open, watch: Watch) -> _Open:
+    if watch.best is None:
+        return nodes
+    keep = nodes.bounds < watch.best
     watch.tally("candidates").prune("bound", int(np.count_nonzero(~keep)))
     return nodes if keep.all() else nodes.take(keep)
 

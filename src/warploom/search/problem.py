@@ -30,8 +30,8 @@ def in_order(propagator: Propagator, choices: Sequence[Choice] | None = None) ->
     listed = list(choices or ())
     listed += [c for c in propagator.space.choices if c not in listed and not c.derived]
     listed += [c for c in propagator.space.choices if c not in listed]
-    offset = propagator.layout.choices.offset
-    parts = [offset[choice] + np.arange(len(choice.instances)) for choice in listed]
+    every = np.arange(propagator.choices)
+    parts = [every[propagator.columns(choice)] for choice in listed]
     sequence: Index = np.concatenate([np.zeros(0, np.int64), *parts])
 
     def first_open(candidates: Candidates) -> Index:

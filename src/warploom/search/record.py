@@ -78,8 +78,7 @@ def decisions_of(propagator: Propagator, candidates: Candidates, row: int) -> li
     found = []
     root = propagator.root()
     for choice in propagator.space.choices:
-        start = propagator.layout.choices.offset[choice]
-        for position, instance in enumerate(choice.instances, start):
+        for position, instance in enumerate(choice.instances, propagator.columns(choice).start):
             bits = int(candidates.domains[row, position])
             if bits != int(root.domains[0, position]):
                 domain = domain_of(choice, bits)

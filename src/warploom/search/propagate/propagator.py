@@ -91,6 +91,13 @@ class Propagator:
                 needed = fewer
         return tuple(needed)
 
+    def columns(self, declared: Choice | Counter) -> slice:
+        """Where the instances of a choice lie in `Candidates.domains`, in the order of its
+        `instances`; those of a counter in `low` and `high`."""
+        places = self.layout.choices if isinstance(declared, Choice) else self.layout.counters
+        start = places.offset[declared]
+        return slice(start, start + len(places.objects[declared]))
+
     # -- by name -----------------------------------------------------------------------------------
 
     def position(self, choice: Choice, objects: Objects) -> tuple[int, bool]:
