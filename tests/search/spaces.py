@@ -276,7 +276,7 @@ class Generator:
         body: Sentence = choice(inner).is_(*self.values(choice))
         if self.integers and self.usable(self.integers[0], [inner]) and pick.random() < 0.3:
             body = self.integers[0](inner) <= pick.randint(1, 4)
-        elif pick.random() < 0.1:
+        elif self.flag is None and pick.random() < 0.1:
             body = self.few(inner)
         if self.linked.rows and pick.random() < 0.5:
             body = body & self.linked(inner, pick.choice(variables))
