@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.search import brute
+from tests.search.nest import Dim, Inst
 
 from warploom.errors import CheckError
 from warploom.search.candidate import decision
@@ -279,6 +281,18 @@ def test_a_space_prints_like_the_listings() -> None:
         "require threads() <= 4  # constraint 2",
         "require some e in dims: size(e) == 2  # constraint 3",
     ]
+
+
+def test_the_declaration_in_the_docs_is_one() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "spaces.md").read_text()
+    code = text.split("```python\n")[1].split("```")[0]
+    dims = [Dim("d", (512,)), Dim("e", (2, 4)), Dim("f")]
+    names = {"dims": dims, "instructions": [Inst("i", ())], "Space": Space, "amount": amount}
+    exec(code, names)
+    propagator = Propagator(names["space"])
+    threads = [decision(names["kind"], (dim,), "THREAD") for dim in dims[:2]]
+    root = propagator.root([*threads, decision(names["order"], (dims[0], dims[1]), "OUTER")])
+    assert propagator.domain(root, 0, names["size"], dims[1]).values == (2,)
 
 
 # -- refusals -------------------------------------------------------------------------------------
