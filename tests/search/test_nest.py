@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from tests.search.nest import Dim, Inst, Nest, matmul, nest_space, order_space
+from tests.search.nest import Dim, Inst, Nest, matmul, order_space
 
 from warploom.search.candidate import Candidates, decision
 from warploom.search.descent import descents
@@ -84,7 +84,7 @@ def test_threads_fill_the_block() -> None:
     """Three nested THREAD dimensions of 4 and one of 512 outside one of them."""
     small = [Dim(f"t{n}", (4,)) for n in range(3)]
     large = Dim("large", (512,))
-    nest = nest_space([*small, large], [Inst("i", tuple(small))])
+    nest = Nest([*small, large], [Inst("i", tuple(small))])
     left = Fixed(
         nest,
         *((nest.kind, (dim,), "THREAD") for dim in small),
@@ -97,7 +97,7 @@ def test_threads_fill_the_block() -> None:
 @pytest.mark.parametrize("sizes", [(1024, 2), (2, 1024)])
 def test_a_full_block_has_no_room_for_another_thread_dimension(sizes: tuple[int, int]) -> None:
     first, second = (Dim(f"d{size}", (size,)) for size in sizes)
-    nest = nest_space([first, second], [Inst("i", (first, second))])
+    nest = Nest([first, second], [Inst("i", (first, second))])
     full, other = (first, second) if sizes[0] == 1024 else (second, first)
     left = Fixed(nest, (nest.kind, (full,), "THREAD"))
     assert "THREAD" not in left(nest.kind, other)
@@ -107,7 +107,7 @@ def test_three_block_dimensions_are_all() -> None:
     blocks = [Dim("b0"), Dim("b1", (4,)), Dim("b2", (4,))]
     fourth = Dim("d", (4,))
     inst = Inst("i", (*blocks, fourth))
-    nest = nest_space([*blocks, fourth], [inst])
+    nest = Nest([*blocks, fourth], [inst])
     left = Fixed(nest, *((nest.kind, (dim,), "BLOCK") for dim in blocks))
     assert all(left(nest.iterates, inst, dim) == {"TRUE"} for dim in (*blocks, fourth))
     assert left(nest.kind, fourth) == {"LOOP", "THREAD", "UNROLL"}
@@ -120,7 +120,7 @@ def test_two_nests() -> None:
     a, b = Dim("a", (4,)), Dim("b", (4,))
     move_a, move_b = Inst("move a", (a,)), Inst("move b", (b,))
     store = Inst("store", (a,), side_effects=True)
-    nest = nest_space([a, b], [move_a, store, move_b])
+    nest = Nest([a, b], [move_a, store, move_b])
     left = Fixed(nest)
     assert not left(nest.kind, a) & {"INNER_VECTOR", "OUTER_VECTOR"}
     assert not left(nest.kind, b) & {"INNER_VECTOR", "OUTER_VECTOR"}
@@ -131,18 +131,18 @@ def test_two_nests() -> None:
 def test_a_vector_holds_one_instruction() -> None:
     dim = Dim("d", (4,))
     load = Inst("load", (dim,), vector_dims=(dim,))
-    nest = nest_space([dim], [load])
+    nest = Nest([dim], [load])
     assert "INNER_VECTOR" in Fixed(nest)(nest.kind, dim)
     again = Inst("load again", (dim,), vector_dims=(dim,))
     for second in (again, Inst("multiply", (dim,))):
-        nest = nest_space([dim], [load, second])
+        nest = Nest([dim], [load, second])
         assert not Fixed(nest)(nest.kind, dim) & {"INNER_VECTOR", "OUTER_VECTOR"}
 
 
 @pytest.mark.parametrize(("sizes", "possible"), [((64,), True), ((4096,), False), ((), False)])
 def test_only_short_dimensions_are_unrolled(sizes: tuple[int, ...], possible: bool) -> None:
     dim = Dim("d", sizes)
-    nest = nest_space([dim], [Inst("i", (dim,))])
+    nest = Nest([dim], [Inst("i", (dim,))])
     assert ("UNROLL" in Fixed(nest)(nest.kind, dim)) == possible
 
 
@@ -150,7 +150,7 @@ def test_a_reduction_starts_after_its_initialisation() -> None:
     over, around, away = Dim("over", (4,)), Dim("around", (4,)), Dim("away", (4,))
     init = Inst("init", ())
     total = Inst("total", (over,), reduces=(over,), init="init")
-    nest = nest_space([over, around, away], [init, total])
+    nest = Nest([over, around, away], [init, total])
     left = Fixed(
         nest,
         (nest.order, (around, total), "OUTER"),
@@ -168,7 +168,7 @@ def test_vectors_are_shared_out() -> None:
     inner = [Dim("v2", (2,)), Dim("v4", (4,))]
     third, loop = Dim("third", (4,)), Dim("loop", (4,))
     dims = (*inner, third, loop)
-    nest = nest_space(list(dims), [Inst("i", dims, vector_dims=dims)])
+    nest = Nest(list(dims), [Inst("i", dims, vector_dims=dims)])
     left = Fixed(
         nest,
         *((nest.kind, (dim,), "INNER_VECTOR") for dim in inner),
@@ -182,7 +182,7 @@ def test_vectors_are_shared_out() -> None:
 
 def test_a_matmul_sized_space_is_descended_in_batches() -> None:
     """27 statements; a descent ends in a solution or, not too often, at a dead end."""
-    nest = nest_space(*matmul())
+    nest = Nest(*matmul())
     propagator = Propagator(nest.space)
     branch = in_order(propagator, [nest.size, nest.kind, nest.threads, nest.order])
     found = descents(SpaceProblem(propagator, branch=branch), 32, np.random.default_rng(0))
@@ -193,7 +193,7 @@ def test_a_matmul_sized_space_is_descended_in_batches() -> None:
 @pytest.mark.slow
 def test_a_descent_of_a_matmul_sized_space_takes_less_than_a_tenth_of_a_second() -> None:
     """On one core, in a batch of 64; measured: 15 ms on a busy Neoverse N1."""
-    nest = nest_space(*matmul())
+    nest = Nest(*matmul())
     propagator = Propagator(nest.space)
     branch = in_order(propagator, [nest.size, nest.kind, nest.threads, nest.order])
     started = time.process_time()
