@@ -53,6 +53,7 @@ class Model:
         self.space = space
         self.model = cp_model.CpModel()
         self.literals: dict[tuple[str, tuple, object], object] = {}
+        self.counted: dict[tuple[Counter, tuple], dict[object, object]] = {}
         self.true = self.model.new_constant(1)
         for choice in space.choices:
             for instance, start in zip(choice.instances, choice.start, strict=True):
@@ -171,6 +172,12 @@ class Model:
 
     def count(self, counter: Counter, objects: tuple) -> dict[object, object]:
         """Every value that the counter may have, with the literal that it has it."""
+        key = (counter, objects)
+        if key not in self.counted:
+            self.counted[key] = self.totals(counter, objects)
+        return self.counted[key]
+
+    def totals(self, counter: Counter, objects: tuple) -> dict[object, object]:
         outer = dict(zip(counter.per, objects, strict=True))
         totals = self.options(counter.base, outer)
         for amount in counter.amounts:
