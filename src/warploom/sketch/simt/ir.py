@@ -16,7 +16,7 @@ from warploom.index.ir import Expr, Var, variables
 from warploom.sketch.term.ir import Goal, Shape
 
 Space: TypeAlias = Literal["input", "output", "constant", "shared", "register"]
-HoleKind: TypeAlias = Literal["swizzle", "partition", "condition"]
+HoleKind: TypeAlias = Literal["swizzle", "partition", "condition", "bits"]
 
 # Operators an accumulator may have: they commute and associate, so a multiset says it all.
 NEUTRAL: dict[str, float] = {"+": 0, "*": 1, "^": 0, "|": 0}

@@ -1,0 +1,114 @@
+"""Functions of a few bounded integers, each a row of integers: what gathers and warp holes share.
+
+A gather of a term sketch replaces a coordinate by such a function of output coordinates; a hole of
+a warp sketch is one of lanes and loop counters. Either says where the function stands, the form of
+the function (`swizzle.py`, `condition.py`, `bits.py`, …) is written once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from warploom.errors import CheckError
+from warploom.index.ir import Expr
+from warploom.sketch.holes.call import Call
+from warploom.sketch.holes.common import Integers
+from warploom.sketch.term.gather import Reading, Row, Rows
+
+Sizes: TypeAlias = frozenset[tuple[int, int]]  # (length at the small size, at the large one)
+
+
+class Functions(ABC):
+    """One form of functions at one size; variable n is the nth coordinate, or variable, there is.
+
+    Each subclass holds `extents`: how many values each variable takes, from 0 on.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The names of a row's entries."""
+
+    @property
+    @abstractmethod
+    def depends(self) -> tuple[int, ...]:
+        """The variables the functions may depend on, ascending."""
+
+    @abstractmethod
+    def values(self, rows: Rows, at: Mapping[int, Integers]) -> Integers:
+        """[rows, points]: the value of each function where variable n is `at[n]`."""
+
+    @abstractmethod
+    def expression(self, row: Row, variables: Sequence[Expr]) -> Expr:
+        """The function as arithmetic on the variables, which may be any expressions."""
+
+    @abstractmethod
+    def counterparts(self, rows: Rows, large: Functions, reading: Reading) -> Rows:
+        """What rows that mean the same here may be at the size of `large`; not for FORM."""
+
+    @abstractmethod
+    def forms(self, rows: Rows) -> Rows:
+        """What of each row is no constant."""
+
+    def to_json(self, row: Row) -> dict[str, Any]:
+        return dict(zip(self.columns, map(int, row), strict=True))
+
+    def from_json(self, parameters: Mapping[str, Any]) -> Row:
+        """The row with these parameters, all of them and no others."""
+        check_names(parameters, self.columns)
+        return np.array([whole_number(name, parameters[name]) for name in self.columns], np.int64)
+
+
+class HasColumns(Protocol):
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+
+def none_of(functions: HasColumns) -> Rows:
+    """No row at all."""
+    return np.zeros((0, len(functions.columns)), np.int64)
+
+
+def images(number: int, sizes: Sizes) -> list[int]:
+    """What a number may mean: itself, or the same share of, or distance from the end of, a size."""
+    found = [number]
+    for small, large in sorted(sizes):
+        sign = -1 if number < 0 else 1
+        if number * large % small == 0:
+            found.append(number * large // small)
+        if 0 < abs(number) <= small:
+            found.append(sign * (abs(number) + large - small))
+    return list(dict.fromkeys(found))
+
+
+def sizes_of(small: Call, large: Call) -> Sizes:
+    """The lengths that differ between two sizes of one call."""
+    shapes = zip(
+        (*small.arg_shapes, small.out_shape), (*large.arg_shapes, large.out_shape), strict=True
+    )
+    pairs = [pair for a, b in shapes for pair in zip(a, b, strict=True)]
+    return frozenset(pair for pair in pairs if pair[0] != pair[1])
+
+
+def check_names(parameters: Mapping[str, Any], known: Sequence[str]) -> None:
+    for name in parameters:
+        if name not in known:
+            raise CheckError(
+                f"there is no parameter '{str(name)[:80]}'",
+                advice=f"the parameters are {', '.join(known) or 'none'}",
+            )
+    missing = [name for name in known if name not in parameters]
+    if missing:
+        raise CheckError(f"the parameter '{missing[0]}' is missing")
+
+
+def whole_number(name: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= 1 << 31:
+        raise CheckError(f"the parameter '{name}' is a 32-bit number, not {value!r:.80}")
+    return value
