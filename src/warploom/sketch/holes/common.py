@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ Integers: TypeAlias = npt.NDArray[Any]
 Positions: TypeAlias = npt.NDArray[np.intp]
 
 CHUNK_BYTES = 1 << 24
+_SEED = 20201105
 
 
 def distinct(rows: Integers) -> tuple[Positions, Positions]:
@@ -29,6 +31,37 @@ def distinct(rows: Integers) -> tuple[Positions, Positions]:
     return first, group
 
 
+def distinct_parts(
+    count: int, row_bytes: int, part: Callable[[slice], Integers]
+) -> tuple[Positions, Positions, Integers]:
+    """`distinct` of rows that are made in parts and never kept together, and the first rows."""
+    step = max(1, CHUNK_BYTES // max(1, row_bytes))
+    parts = [slice(start, min(start + step, count)) for start in range(0, count, step)]
+    for seed in itertools.count(_SEED):
+        keys = [_fingerprints(_words(part(some)), seed) for some in parts]
+        first, group = _group(np.concatenate(keys))
+        heads = _heads(parts, part, first, group)
+        if heads is not None:
+            return first, group, heads
+    raise AssertionError("seeds do not end")
+
+
+def _heads(
+    parts: list[slice], part: Callable[[slice], Integers], first: Positions, group: Positions
+) -> Integers | None:
+    """The first row of each group, if all rows of a group are equal."""
+    heads: Integers | None = None
+    for some in parts:
+        rows = part(some)
+        if heads is None:
+            heads = np.empty((len(first), rows.shape[1]), rows.dtype)
+        mine = slice(*np.searchsorted(first, (some.start, some.stop)).tolist())
+        heads[mine] = rows[first[mine] - some.start]
+        if not np.array_equal(rows, heads[group[some]]):
+            return None
+    return heads
+
+
 def _words(rows: Integers) -> npt.NDArray[np.uint64]:
     """Each row as whole 64-bit words, padded with zero bytes."""
     data = np.ascontiguousarray(rows).view(np.uint8)
@@ -38,9 +71,9 @@ def _words(rows: Integers) -> npt.NDArray[np.uint64]:
     return data.view(np.uint64)
 
 
-def _fingerprints(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _fingerprints(words: npt.NDArray[np.uint64], seed: int = _SEED) -> npt.NDArray[np.uint64]:
     width = words.shape[1]
-    random = np.random.default_rng(20201105)
+    random = np.random.default_rng(seed)
     weights = random.integers(0, 1 << 64, size=width, dtype=np.uint64) | np.uint64(1)
     result = np.empty(len(words), np.uint64)
     step = max(1, CHUNK_BYTES // (8 * width))

@@ -278,14 +278,15 @@ def points_of(at: Mapping[int, Integers]) -> int:
 
 
 def first_true(asked: Sequence[tuple[Masks, Positions]], shape: tuple[int, int]) -> Integers:
-    """The number of the first condition that holds, [rows, points].
+    """The number of the first condition that holds, [rows, points]: the least of those that hold.
 
     Condition n of row r is `masks[kind[r]]`, with the nth pair (masks, kind).
     """
     last = len(asked)
     values = np.full(shape, last, np.min_scalar_type(last + 1))
-    for part, (masks, kind) in reversed(list(enumerate(asked))):
-        values[masks[kind]] = part
+    for part, (masks, kind) in enumerate(asked):
+        numbers = np.where(masks, part, last).astype(values.dtype)
+        np.minimum(values, numbers[kind], out=values)
     return values
 
 

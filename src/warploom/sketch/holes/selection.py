@@ -15,7 +15,7 @@ import numpy as np
 
 from warploom.index.ir import Const, Expr
 from warploom.sketch.holes.call import Call
-from warploom.sketch.holes.common import Integers, Positions, distinct, grid
+from warploom.sketch.holes.common import Integers, Positions, distinct, distinct_parts, grid
 from warploom.sketch.holes.condition import (
     ALWAYS,
     COMPARISONS,
@@ -211,15 +211,20 @@ def general_select(call: Call, constants: bool) -> GatherSet:
     every = found.rows(len(found.constants))
     masks = found.masks(every, grid(call.out_shape, found.depends))
     first, kind = distinct(masks)
-    picks = _tuples(call, kind, masks.shape[1], needed)
-    cheapest = _cheapest_of_each(found.costs(every), kind)
-    family = Selections(call, Partitions(found, needed + 1), axis)
+    picks = _tuples(call, kind, needed)
+    shown = every[_cheapest_of_each(found.costs(every), kind)]
     smallest = np.min_scalar_type(-max(len(found.constants), rank, len(COMPARISONS)))
-    rows = every[cheapest].astype(smallest)[picks].reshape(len(picks), -1)
-    chosen = [(masks[first], picks[:, part]) for part in range(needed)]
-    values = first_true(chosen, (len(picks), masks.shape[1]))
-    reads = moves(shape, call.out_shape, axis, found.depends, values)
-    return gather_set(call, family, rows, reads)
+    rows = shown.astype(smallest)[picks].reshape(len(picks), -1)
+    kept, points = masks[first], masks.shape[1]
+
+    def values(some: slice) -> Integers:
+        chosen = [(kept, picks[some, part]) for part in range(needed)]
+        return first_true(chosen, (some.stop - some.start, points))
+
+    _, owner, heads = distinct_parts(len(picks), points, values)
+    family = Selections(call, Partitions(found, needed + 1), axis)
+    reads = moves(shape, call.out_shape, axis, found.depends, heads)
+    return gather_set(call, family, rows, reads, owner)
 
 
 def _conditions(call: Call, dims: Sequence[int], scale: int, constants: bool) -> Conditions:
@@ -251,7 +256,7 @@ def _cheapest_of_each(costs: Integers, kind: Positions) -> Positions:
     return cheapest
 
 
-def _tuples(call: Call, kind: Positions, points: int, needed: int) -> Positions:
+def _tuples(call: Call, kind: Positions, needed: int) -> Positions:
     """All ordered tuples of different conditions, as distinct masks, in enumeration order.
 
     The last condition varies slowest. Tuples with equal masks give equal gathers, so one per tuple
@@ -268,16 +273,32 @@ def _tuples(call: Call, kind: Positions, points: int, needed: int) -> Positions:
             f"{call.function} needs {needed} different conditions, only {total_count} exist",
             "name more dimensions with dims=[…] or more constants with consts=[…]",
         )
-    call.afford(kinds**needed, 2 * points + 32 * needed, _FEWER)
-    picks = np.indices([kinds] * needed).reshape(needed, -1)
-    occurrences = _occurrences(kind, kinds, needed)
-    numbers = np.stack(
-        [occurrences[pick, (picks[:i] == pick).sum(axis=0)] for i, pick in enumerate(picks)]
-    )
+    small = np.min_scalar_type(-total_count - 1)
+    each = needed * (2 * small.itemsize + WIDTH) + 40  # twice a tuple, its row, keys and orders
+    call.afford(kinds**needed, each, _FEWER)
+    picks = np.indices([kinds] * needed, small).reshape(needed, -1)
+    occurrences = _occurrences(kind, kinds, needed).astype(small)
+    numbers = np.empty_like(picks)
+    for i, pick in enumerate(picks):
+        before = np.zeros(len(pick), np.int8)
+        for other in picks[:i]:
+            before += other == pick
+        numbers[i] = occurrences[pick, before]
     valid = (numbers >= 0).all(axis=0)
-    picks, numbers = picks[:, valid], numbers[:, valid]
-    ordered = picks[:, np.lexsort(numbers[::-1])]
-    return np.ascontiguousarray(ordered[::-1].T)
+    if not valid.all():
+        picks, numbers = picks[:, valid], numbers[:, valid]
+    return np.ascontiguousarray(picks[::-1, _lexical(numbers, total_count)].T)
+
+
+def _lexical(numbers: Positions, limit: int) -> Positions:
+    """The order of columns of numbers below `limit`, the first row the most significant."""
+    if limit ** len(numbers) >= 1 << 62:
+        return np.lexsort(numbers[::-1])
+    key = np.zeros(numbers.shape[1], np.int64)
+    for row in numbers:
+        key *= limit
+        key += row
+    return np.argsort(key, kind="stable")  # nearly in order already, which this sort makes use of
 
 
 def _occurrences(kind: Positions, kinds: int, needed: int) -> Positions:
