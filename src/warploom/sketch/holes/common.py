@@ -109,6 +109,26 @@ def _all_equal(words: npt.NDArray[np.uint64], first: Positions, group: Positions
     return True
 
 
+def kinds_of(*columns: Integers) -> tuple[Positions, Positions]:
+    """The first row of each kind, and for each row which kind it is."""
+    code, most = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        low = int(column.min(initial=0))
+        spread = int(column.max(initial=0)) - low + 1
+        most *= spread
+        if most >= 1 << 62:  # too large for one number: count what there is so far
+            found, code = np.unique(code, return_inverse=True)
+            most = len(found) * spread
+        code = code * spread + (column - low)
+    _, first, kind = np.unique(code, return_index=True, return_inverse=True)
+    return first, kind
+
+
+def product(*columns: Any) -> Integers:
+    """Every combination, the last column the fastest."""
+    return np.stack([g.ravel() for g in np.meshgrid(*columns, indexing="ij")], axis=1)
+
+
 def coordinates(shape: Shape) -> list[Integers]:
     """One array per axis, each open along the others, so that they broadcast to `shape`."""
     return [

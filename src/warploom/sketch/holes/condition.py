@@ -18,10 +18,17 @@ import numpy.typing as npt
 
 from warploom.errors import CheckError
 from warploom.index.ir import Binary, BinaryOp, Const, Expr, select
-from warploom.sketch.holes.common import CHUNK_BYTES, Integers, Positions, distinct, grid
+from warploom.sketch.holes.common import (
+    CHUNK_BYTES,
+    Integers,
+    Positions,
+    distinct,
+    grid,
+    kinds_of,
+    product,
+)
 from warploom.sketch.holes.expressions import total
 from warploom.sketch.holes.function import Functions, check_names, none_of, whole_number
-from warploom.sketch.holes.swizzle import product
 from warploom.sketch.term.gather import Reading, Row, Rows
 
 Masks = npt.NDArray[np.bool_]
@@ -59,7 +66,8 @@ class Conditions(Functions):
         """All that compare with one of the first so many constants: constant, sign, left, right and
         comparison, the last the fastest."""
         every = product(range(constants), (1, -1), self.over, self.over, self.comparisons)
-        return every[:, [4, 2, 3, 1, 0]]
+        rows: Rows = every[:, [4, 2, 3, 1, 0]]
+        return rows
 
     def values(self, rows: Rows, at: Mapping[int, Integers]) -> Integers:
         return self.masks(rows, at).astype(np.uint8)
@@ -74,18 +82,28 @@ class Conditions(Functions):
 
     def _compare(self, rows: Rows, at: Mapping[int, Integers], out: Masks) -> None:
         comparison, left, right, sign, constant = rows.T.astype(np.int64)
-        numbers = self._numbers[constant]
-        difference = np.broadcast_to(-numbers[:, None], out.shape).copy()
-        for axis, x in at.items():
-            difference += x * ((left == axis) - sign * (right == axis))[:, None]
         asked = comparison < ALWAYS
-        out[~asked] = (comparison[~asked] == ALWAYS)[:, None]
-        # != is not ==, <= is not >, and >= is not <.
-        for pair, test in enumerate((np.equal, np.less, np.greater)):
-            yes = comparison == 2 * pair
-            out[yes] = test(difference[yes], 0)
-            no = comparison == (1, 5, 3)[pair]
-            out[no] = ~test(difference[no], 0)
+        if not asked.all():
+            out[~asked] = (comparison[~asked] == ALWAYS)[:, None]
+        if not at or not asked.any():
+            return
+        # Each difference serves six comparisons.
+        first, kind = kinds_of(left, right, sign, constant)
+        place = np.zeros(len(self.extents), np.intp)
+        place[list(at)] = np.arange(len(at))
+        furthest = 2 * max(self.extents) + max(map(abs, self.constants), default=0)
+        x = np.stack(list(at.values())).astype(np.min_scalar_type(-furthest))
+        limit = sign[first, None].astype(x.dtype) * x[place[right[first]]]
+        limit += self._numbers[constant[first], None].astype(x.dtype)
+        value = x[place[left[first]]]
+        answers = np.empty((ALWAYS, *limit.shape), np.bool_)
+        for yes, no, test in ((0, 1, np.equal), (2, 5, np.less), (4, 3, np.greater)):
+            test(value, limit, out=answers[yes])
+            np.logical_not(answers[yes], out=answers[no])
+        if asked.all():
+            out[:] = answers[comparison, kind]
+        else:
+            out[asked] = answers[comparison[asked], kind[asked]]
 
     def constancy(self, row: Row) -> bool | None:
         """Whether the condition always or never holds; None if that depends."""

@@ -117,8 +117,8 @@ class Keeping(Family):
         kept = self.conditions.masks(rows, at)
         for axis, value in self.restrict:
             kept |= at[axis] != value
-        zero = shape[0] + 1
-        values = np.where(kept, at[0], zero).astype(np.min_scalar_type(zero))
+        kind = np.min_scalar_type(shape[0] + 1)
+        values = np.where(kept, at[0].astype(kind), kind.type(shape[0] + 1))
         return moves(shape, shape, 0, self.axes, values)
 
     def text(self, row: Row) -> str:

@@ -16,12 +16,12 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from warploom.index.ir import Const, Expr
-from warploom.sketch.holes.common import CHUNK_BYTES, Integers, Positions
+from warploom.sketch.holes.common import Integers, kinds_of
 from warploom.sketch.holes.expressions import quotient, remainder, total
 from warploom.sketch.holes.function import Functions, none_of
 from warploom.sketch.term.gather import Reading, Row, Rows
@@ -29,6 +29,8 @@ from warploom.sketch.term.gather import Reading, Row, Rows
 COLUMNS = ("group", "modulus", "fan", "step", "rate", "slow", "shift", "wrap")
 GROUP, MODULUS, FAN, STEP, RATE, SLOW, SHIFT, WRAP = range(8)
 NO_WRAP, WRAP_TURN, WRAP_BOTH = range(3)
+
+_CACHED_BYTES = 1 << 17  # what is worked on at a time stays in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +101,6 @@ class Swizzles(Functions):
         return np.stack([rows[:, GROUP] == 0, whole, rows[:, WRAP]], axis=1)
 
 
-def product(*columns: Any) -> Rows:
-    """Every combination, the last column the fastest."""
-    return np.stack([g.ravel() for g in np.meshgrid(*columns, indexing="ij")], axis=1)
-
-
 def divisors(number: int) -> list[int]:
     """All divisors, the largest first."""
     small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
@@ -121,47 +118,38 @@ def _tabulated(rows: Rows, i: Integers, k: Integers) -> Integers:
     limit = np.where(wrap == NO_WRAP, modulus, modulus // step)
     largest = int(modulus.max(initial=1)), int(i.max(initial=0))
     kind = np.min_scalar_type(largest[0] + max(largest))
-    one, fan_of = _kinds(group, modulus, rows[:, FAN], step, both)
-    two, turn_of = _kinds(limit, rows[:, RATE], rows[:, SLOW], rows[:, SHIFT])
-    inner = i % group[one, None]
+    one, fan_of = kinds_of(group, modulus, rows[:, FAN], step, both)
+    two, turn_of = kinds_of(limit, rows[:, RATE], rows[:, SLOW], rows[:, SHIFT])
+    # Over the values of each coordinate alone; what comes of it is put where they occur.
+    x, y = np.arange(largest[1] + 1), np.arange(int(k.max(initial=0)) + 1)
+    inner = x % group[one, None]
     steps = inner // step[one, None]
     apart = ~both[one, None]
-    fans = ((rows[one, FAN, None] * inner + steps * apart) % modulus[one, None]).astype(kind)
-    joined = np.where(apart, 0, steps % limit[one, None]).astype(kind)
-    turns = rows[two, RATE, None] * k + k // rows[two, SLOW, None] + rows[two, SHIFT, None]
-    turns = (turns % limit[two, None]).astype(kind)
-    starts = (i - inner).astype(kind)
+    fans = (rows[one, FAN, None] * inner + steps * apart) % modulus[one, None]
+    fans = np.take(fans.astype(kind), i, axis=1)
+    joined = np.take(np.where(apart, 0, steps % limit[one, None]).astype(kind), i, axis=1)
+    starts = np.take((x - inner).astype(kind), i, axis=1)
+    turns = rows[two, RATE, None] * y + y // rows[two, SLOW, None] + rows[two, SHIFT, None]
+    turns = np.take((turns % limit[two, None]).astype(kind), k, axis=1)
     out = np.empty((len(rows), len(i)), kind)
-    size = max(1, CHUNK_BYTES // max(1, 4 * len(i) * kind.itemsize))
+    size = max(1, _CACHED_BYTES // max(1, len(i) * kind.itemsize))
     for start in range(0, len(rows), size):
         some = slice(start, start + size)
         block, fan = out[some], fan_of[some]
         np.take(turns, turn_of[some], axis=0, out=block, mode="clip")
         if both[some].any():
-            block += joined[fan]
+            block += np.take(joined, fan, axis=0)
             _wrap_once(block, limit[some])
-        block += fans[fan]
+        block += np.take(fans, fan, axis=0)
         _wrap_once(block, modulus[some])
         if largest[1] >= group[some].min():
-            block += starts[fan]
+            block += np.take(starts, fan, axis=0)
     return out
 
 
 def _wrap_once(block: Integers, modulus: Integers) -> None:
     """Takes the modulus off numbers below twice of it; below zero would wrap to a huge number."""
     np.minimum(block, block - modulus[:, None].astype(block.dtype), out=block)
-
-
-def _kinds(*columns: Integers) -> tuple[Positions, Positions]:
-    """The first row of each kind, and for each row which kind it is."""
-    code = np.zeros(len(columns[0]), np.int64)
-    first: Positions = np.zeros(1, np.intp)
-    for column in columns:
-        low = int(column.min(initial=0))
-        spread = int(column.max(initial=0)) - low + 1
-        code = code * spread + (column - low)
-        _, first, code = np.unique(code, return_index=True, return_inverse=True)
-    return first, code
 
 
 # -- as arithmetic -------------------------------------------------------------------------------

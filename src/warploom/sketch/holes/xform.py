@@ -22,15 +22,15 @@ from warploom.sketch.holes.swizzle import (
     COLUMNS,
     FAN,
     GROUP,
-    NO_WRAP,
+    MODULUS,
     RATE,
     SHIFT,
     SLOW,
     STEP,
     WRAP,
+    WRAP_TURN,
     Swizzles,
     divisors,
-    product,
 )
 from warploom.sketch.term.gather import Family, GatherSet, Reading, Row, Rows
 
@@ -80,10 +80,11 @@ class _Swizzling(Moving):
         return "" if group == self.functions.size else f"group={group},"
 
     def counterparts(self, rows: Rows, large: Family, reading: Reading) -> Rows:
-        if rows[:, GROUP].all():
-            return Moving.counterparts(self, rows, large, reading)
-        still: Rows = rows[rows[:, GROUP] == 0]
-        return still if isinstance(large, _Swizzling) and large.has_identity else still[:0]
+        """The identity stays the identity, where there is one."""
+        still = rows[:, GROUP] == 0
+        moved = Moving.counterparts(self, rows[~still], large, reading)
+        kept = rows[still][: isinstance(large, _Swizzling) and large.has_identity]
+        return np.concatenate([kept, moved])
 
     def afford(self, choices: int) -> None:
         cells, functions = self.field, self.functions
@@ -106,8 +107,9 @@ class Xforms(_Swizzling):
     def counterparts(self, rows: Rows, large: Family, reading: Reading) -> Rows:
         """The step goes with the fan."""
         found = super().counterparts(rows, large, reading)
-        if len(found) and found[0, GROUP]:
-            found[:, STEP] = found[:, GROUP] // np.gcd(found[:, GROUP], found[:, FAN])
+        moved = found[:, GROUP] > 0
+        step = found[moved, GROUP] // np.gcd(found[moved, GROUP], found[moved, FAN])
+        found[moved, STEP] = step
         return found
 
 
@@ -169,16 +171,20 @@ def _listed(identity: bool, blocks: list[Rows]) -> Rows:
 
 def _xform_rows(group: int, wraps: int, rates: list[int]) -> Rows:
     """All choices of one group size, in the published order."""
-    factors = [*range(group), -1]
-    wrap, slow, rate, fan = product(range(wraps), rates, factors, factors).T
-    rows = np.zeros((len(fan), len(COLUMNS)), np.int64)
-    step = group // np.gcd(group, np.abs(fan))
-    for column, numbers in enumerate((group, group, fan, step, rate, slow, 0, wrap)):
-        rows[:, column] = numbers
-    return rows
+    factors = np.array([*range(group), -1])
+    rows = np.zeros((wraps, len(rates), group + 1, group + 1, len(COLUMNS)), np.int64)
+    rows[..., GROUP] = rows[..., MODULUS] = group
+    rows[..., FAN], rows[..., RATE] = factors, factors[:, None]
+    rows[..., STEP] = group // np.gcd(group, np.abs(factors))
+    rows[..., SLOW] = np.array(rates)[:, None, None]
+    rows[1:, ..., WRAP] = WRAP_TURN
+    return rows.reshape(-1, len(COLUMNS))
 
 
 def _rotation_rows(group: int) -> Rows:
     """0 … g−1, then −g+1 … −1."""
-    shifts = [*range(group), *range(1 - group, 0)]
-    return product([group], [group], [1], [group], [0], [1], shifts, [NO_WRAP])
+    rows = np.zeros((2 * group - 1, len(COLUMNS)), np.int64)
+    rows[:, [GROUP, MODULUS, STEP]] = group
+    rows[:, [FAN, SLOW]] = 1
+    rows[:, SHIFT] = [*range(group), *range(1 - group, 0)]
+    return rows

@@ -23,7 +23,7 @@ from warploom.errors import CheckError
 from warploom.index.ir import Expr, Var
 from warploom.index.laws import simplify
 from warploom.sketch.holes.bits import BitForms
-from warploom.sketch.holes.common import distinct, grid
+from warploom.sketch.holes.common import distinct, grid, product
 from warploom.sketch.holes.condition import (
     ALWAYS,
     NEVER,
@@ -46,7 +46,6 @@ from warploom.sketch.holes.swizzle import (
     Swizzles,
     divisors,
     near,
-    product,
 )
 from warploom.sketch.simt.ir import Hole
 from warploom.sketch.term.gather import Reading, Row, Rows

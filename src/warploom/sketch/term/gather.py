@@ -150,11 +150,11 @@ class Moves:
         return tables.reshape(len(self), -1)
 
     def _offsets(self, values: npt.NDArray[Any], kept: Any) -> Table:
-        tables: Table = values * np.int32(self.pace) + kept
+        tables: Table = np.multiply(values, self.pace, dtype=np.int32) + kept
         if values.max(initial=0) >= self.length:
             tables[np.broadcast_to(values >= self.length, tables.shape)] = UNDEFINED
             tables[np.broadcast_to(values > self.length, tables.shape)] = ZERO
-        return tables.astype(np.int32, copy=False)
+        return tables
 
 
 def moves(
@@ -212,10 +212,13 @@ class GatherSet:
 
     def rows_of(self, choices: Sequence[int] | npt.NDArray[np.intp]) -> Table:
         """The tables of some choices, without writing out the others."""
-        some = self.reads[np.asarray(choices, np.intp)]
-        return some if isinstance(some, np.ndarray) else some.full()
+        some = np.asarray(choices, np.intp)
+        if isinstance(self.reads, np.ndarray) or "tables" in vars(self):
+            return self.tables[some]
+        return self.reads[some].full()
 
     def table(self, choice: int) -> Table:
+        """The table of one choice."""
         table: Table = self.rows_of([choice])[0]
         return table
 
