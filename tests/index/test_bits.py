@@ -55,7 +55,9 @@ def permutations(draw: st.DrawFn, bits: int) -> BitMap:
 
 def by_bits(each: BitMap, inputs: tuple[int, ...]) -> int:
     """Every bit of the result by a sum over every bit of the input."""
-    vector = [value >> b & 1 for value, w in zip(inputs, each.widths, strict=True) for b in range(w)]
+    vector = [
+        value >> b & 1 for value, w in zip(inputs, each.widths, strict=True) for b in range(w)
+    ]
     result = 0
     for row in range(each.bits):
         total = each.offset >> row & 1

@@ -119,13 +119,15 @@ class Conditions(Functions):
             return Const(int(comparison == ALWAYS))
         operator, constant = COMPARISONS[comparison], self.constants[position]
         if left == right and sign < 0:
+            if operator in ("==", "!=") and constant % 2:
+                return Const(int(operator == "!="))  # 2x is never odd
             # x < c − x says 2x < c: compare with half of c, rounded so that nothing changes.
             half = -(-constant // 2) if operator in ("<", ">=") else constant // 2
             return Binary(operator, variables[left], Const(half))
         return Binary(operator, variables[left], total([(sign, variables[right])], constant))
 
     def costs(self, rows: Rows) -> Rows:
-        """Operations and distinct constants of each expression, in an order that can be compared.
+        """A number that orders conditions by operations, then distinct constants, as written.
 
         The constant 0, which names the argument that is read, comes for free.
         """

@@ -51,8 +51,8 @@ class Hole:
     """What is left out: an index (swizzle, bits, partition) or a condition over some variables.
 
     `variables` and `extents` go together; for a swizzle or bits the first is the index and the
-    second, if there is one, the secondary index. `size` is the number of values (2 for a condition), and
-    `constants` are the sizes that conditions may compare with.
+    second, if there is one, the secondary index. `size` is the number of values (2 for a
+    condition), and `constants` are the sizes that conditions may compare with.
     """
 
     name: str

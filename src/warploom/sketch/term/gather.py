@@ -212,10 +212,9 @@ class GatherSet:
 
     def rows_of(self, choices: Sequence[int] | npt.NDArray[np.intp]) -> Table:
         """The tables of some choices, without writing out the others."""
-        some = np.asarray(choices, np.intp)
-        if isinstance(self.reads, np.ndarray) or "tables" in vars(self):
-            return self.tables[some]
-        return self.reads[some].full()
+        known = self.tables if "tables" in vars(self) else self.reads
+        some = known[np.asarray(choices, np.intp)]
+        return some if isinstance(some, np.ndarray) else some.full()
 
     def table(self, choice: int) -> Table:
         """The table of one choice."""
