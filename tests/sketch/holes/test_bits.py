@@ -12,7 +12,7 @@ from warploom.index.bits import from_expression
 from warploom.search.outcome import Verdict
 from warploom.sketch.build import Sketch
 from warploom.sketch.holes import build, known
-from warploom.sketch.holes.bits import NONE, SECOND, BitForms, Bits
+from warploom.sketch.holes.bits import SECOND, BitForms, Bits, Second
 from warploom.sketch.synth.show import show_fill
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.transfer import counterparts, transfer
@@ -100,7 +100,7 @@ def test_each_row_is_a_matrix_and_an_offset() -> None:
     assert isinstance(family, Bits)
     for choice in range(0, len(gathers), 17):
         row = gathers.row(choice)
-        assert row[SECOND] == NONE
+        assert row[SECOND] == Second.NONE
         expr = family.value(row)
         assert from_expression(expr, {"x0": 4}, 4) == family.functions.matrix(row)
 

@@ -12,11 +12,12 @@ said. A row is affine over F2 for every k.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
 from functools import lru_cache
 from itertools import product
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from warploom.index.ir import Const, Expr, lift
 from warploom.sketch.holes.axes import Axes, axes_of
 from warploom.sketch.holes.call import Call
 from warploom.sketch.holes.common import Integers, distinct
-from warploom.sketch.holes.function import Functions, check_names, none_of, whole_number
+from warploom.sketch.holes.function import Functions, OfTwo, check_names, none_of, whole_number
 from warploom.sketch.holes.moving import Moving, gather_set
 from warploom.sketch.holes.swizzle import near
 from warploom.sketch.term.gather import GatherSet, Reading, Row, Rows
@@ -34,33 +35,31 @@ from warploom.sketch.term.gather import GatherSet, Reading, Row, Rows
 COLUMNS = ("turn", "start", "count", "second", "factor", "offset")
 TURN, START, COUNT, SECOND, FACTOR, OFFSET = range(6)
 SECONDS = ("none", "k", "k+1", "f<<k", "h>>k", "(2<<k)-1")
-NONE, SAME, NEXT, UP, DOWN, ONES = range(6)
 
 
-@dataclass(frozen=True, slots=True)
-class BitForms(Functions):
-    """Bit operations on the variable `main`, below `size`, with the variable `second`."""
+class Second(IntEnum):
+    """What t(k) is, by its place in SECONDS."""
 
-    size: int
-    extents: tuple[int, ...]
-    main: int
-    second: int | None = None
+    NONE = 0
+    SAME = 1
+    NEXT = 2
+    UP = 3
+    DOWN = 4
+    ONES = 5
+
+
+class BitForms(OfTwo):
+    """Bit operations on one coordinate, of which there are `size`, with another."""
+
+    __slots__ = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
         return COLUMNS
 
     @property
-    def depends(self) -> tuple[int, ...]:
-        return tuple(sorted({self.main} if self.second is None else {self.main, self.second}))
-
-    @property
     def bits(self) -> int:
         return self.size.bit_length() - 1
-
-    @property
-    def turns(self) -> int:
-        return 1 if self.second is None else self.extents[self.second]
 
     @property
     def count(self) -> int:
@@ -83,28 +82,29 @@ class BitForms(Functions):
 
     def _seconds(self) -> Iterator[tuple[int, int]]:
         """What may be done with the second coordinate: the kind, and its factor."""
-        factors = range(2, ((self.size - 1) >> (self.turns - 1)) + 1) if self.turns > 1 else ()
-        for kind, factor in [*((kind, 1) for kind in range(len(SECONDS))), *product([UP], factors)]:
+        most = (self.size - 1) >> (self.turns - 1)
+        shifted = ((Second.UP, factor) for factor in range(2, most + 1))
+        for kind, factor in (*((kind, 1) for kind in Second), *shifted):
             if self.allows(kind, factor):
                 yield kind, factor
 
     def allows(self, kind: int, factor: int) -> bool:
         """Whether t(k) stays below the size for every k."""
         last = self.turns - 1
-        if kind == NONE or last == 0:
-            return kind == NONE
+        if kind == Second.NONE or last == 0:
+            return kind == Second.NONE
         most = (0, last, last + 1, factor << min(last, 62), 0, (2 << min(last, 61)) - 1)[kind]
-        return most < self.size and (kind != DOWN or last < self.bits)
+        return most < self.size and (kind != Second.DOWN or last < self.bits)
 
     def _matrices(self, kind: int, factor: int) -> list[tuple[int, int, int]]:
         """Turns and reversals (turn, start, count); a factor of its own goes with neither."""
         n = self.bits
-        if kind == UP and factor > 1:
+        if kind == Second.UP and factor > 1:
             return [(0, 0, 0)]
         parts = range(2, n)
         return [
             (0, 0, 0),
-            *((0, 0, n) for _ in range(min(1, n))),
+            (0, 0, n),
             *((turn, 0, 0) for turn in range(1, n)),
             *((0, 0, count) for count in parts),
             *((0, n - count, count) for count in parts),
@@ -118,10 +118,9 @@ class BitForms(Functions):
 
     def values(self, rows: Rows, at: Mapping[int, Integers]) -> Integers:
         kind = np.min_scalar_type(2 * self.size)
-        x = at[self.main]
+        x, k = self.both(at)
         if not len(rows):
             return np.zeros((0, len(x)), kind)
-        k = np.zeros_like(x) if self.second is None else at[self.second]
         matrices, matrix_of = distinct(np.ascontiguousarray(rows[:, :3]))
         seconds, second_of = distinct(np.ascontiguousarray(rows[:, SECOND : FACTOR + 1]))
         moved = np.stack([self.matrix(rows[n])(x) ^ rows[n, OFFSET] for n in matrices])
@@ -133,24 +132,29 @@ class BitForms(Functions):
 
     def _turned(self, row: Row, k: Any) -> Any:
         """t(k), of numbers or of an expression."""
-        factor = int(row[FACTOR])
-        forms: tuple[Callable[[], Any], ...] = (
-            lambda: 0 * k,
-            lambda: k,
-            lambda: k + 1,
-            lambda: factor << k,
-            lambda: (self.size // 2) >> k,
-            lambda: (2 << k) - 1,
-        )
-        return forms[row[SECOND]]()
+        kind = Second(row[SECOND])
+        match kind:
+            case Second.NONE:
+                return 0 * k
+            case Second.SAME:
+                return k
+            case Second.NEXT:
+                return k + 1
+            case Second.UP:
+                return int(row[FACTOR]) << k
+            case Second.DOWN:
+                return self.size // 2 >> k
+            case Second.ONES:
+                return (2 << k) - 1
+            case _:
+                assert_never(kind)
 
     def expression(self, row: Row, variables: Sequence[Expr]) -> Expr:
-        plain = row.copy()
         x = variables[self.main]
-        if row[SECOND] == NONE or self.second is None:
+        if row[SECOND] == Second.NONE or self.second is None:
             return self.matrix(row).expression(x)
-        plain[OFFSET] = 0
-        result = self.matrix(plain).expression(x) ^ lift(self._turned(row, variables[self.second]))
+        turned = self._turned(row, variables[self.second])
+        result = replace(self.matrix(row), offset=0).expression(x) ^ lift(turned)
         return result ^ Const(int(row[OFFSET])) if row[OFFSET] else result
 
     def counterparts(self, rows: Rows, large: Functions, reading: Reading) -> Rows:
@@ -165,7 +169,8 @@ class BitForms(Functions):
         small, wide = self.bits, large.bits
         added = wide - small
         offsets = [large.size - 1 if offset == self.size - 1 and small else offset]
-        parts = [(0, wide) if count == small else (start + (added if start else 0), count)]
+        whole = count > 0 and count == small
+        parts = [(0, wide) if whole else (start + (added if start else 0), count)]
         turns, factors = [near(turn, small) if small else 0], [factor]
         if reading is not Reading.NATURAL and added > 0:
             shared = [offset << added]
@@ -188,7 +193,7 @@ class BitForms(Functions):
         return np.stack([reversed_part, rows[:, TURN] > 0, rows[:, SECOND]], axis=1)
 
     def to_json(self, row: Row) -> dict[str, Any]:
-        return Functions.to_json(self, row) | {"second": SECONDS[row[SECOND]]}
+        return super().to_json(row) | {"second": SECONDS[row[SECOND]]}
 
     def from_json(self, parameters: Mapping[str, Any]) -> Row:
         check_names(parameters, COLUMNS)
@@ -200,8 +205,7 @@ class BitForms(Functions):
 
 @lru_cache(maxsize=4096)
 def _matrix(bits: int, turn: int, start: int, count: int, offset: int) -> BitMap:
-    turned = rotation(bits, turn) if bits else xor(0, 0)
-    return xor(bits, offset) @ turned @ reversal(bits, start, count)
+    return xor(bits, offset) @ rotation(bits, turn) @ reversal(bits, start, count)
 
 
 @dataclass(frozen=True, slots=True)

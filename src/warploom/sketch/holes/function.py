@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -63,6 +64,30 @@ class Functions(ABC):
         """The row with these parameters, all of them and no others."""
         check_names(parameters, self.columns)
         return np.array([whole_number(name, parameters[name]) for name in self.columns], np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class OfTwo(Functions):
+    """Functions of the variable `main`, which is meant below `size`, and of a second one."""
+
+    size: int
+    extents: tuple[int, ...]
+    main: int
+    second: int | None = None
+
+    @property
+    def depends(self) -> tuple[int, ...]:
+        return tuple(sorted({self.main} if self.second is None else {self.main, self.second}))
+
+    @property
+    def turns(self) -> int:
+        """How many values the second variable takes."""
+        return 1 if self.second is None else self.extents[self.second]
+
+    def both(self, at: Mapping[int, Integers]) -> tuple[Integers, Integers]:
+        """The two variables; the second is 0 where there is none."""
+        first = at[self.main]
+        return first, np.zeros_like(first) if self.second is None else at[self.second]
 
 
 class HasColumns(Protocol):

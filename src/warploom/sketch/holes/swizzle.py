@@ -23,7 +23,7 @@ import numpy as np
 from warploom.index.ir import Const, Expr
 from warploom.sketch.holes.common import Integers, kinds_of
 from warploom.sketch.holes.expressions import quotient, remainder, total
-from warploom.sketch.holes.function import Functions, none_of
+from warploom.sketch.holes.function import Functions, OfTwo, none_of
 from warploom.sketch.term.gather import Reading, Row, Rows
 
 COLUMNS = ("group", "modulus", "fan", "step", "rate", "slow", "shift", "wrap")
@@ -33,33 +33,17 @@ NO_WRAP, WRAP_TURN, WRAP_BOTH = range(3)
 _CACHED_BYTES = 1 << 17  # what is worked on at a time stays in the cache
 
 
-@dataclass(frozen=True, slots=True)
-class Swizzles(Functions):
-    """Swizzles of the coordinate `main`, whose groups divide `size`, by the coordinate `second`."""
+class Swizzles(OfTwo):
+    """Swizzles of one coordinate, whose groups divide `size`, by another."""
 
-    size: int
-    extents: tuple[int, ...]
-    main: int
-    second: int | None = None
+    __slots__ = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
         return COLUMNS
 
-    @property
-    def depends(self) -> tuple[int, ...]:
-        both = {self.main} if self.second is None else {self.main, self.second}
-        return tuple(sorted(both))
-
-    @property
-    def turns(self) -> int:
-        """How many values the second coordinate takes."""
-        return 1 if self.second is None else self.extents[self.second]
-
     def values(self, rows: Rows, at: Mapping[int, Integers]) -> Integers:
-        i = at[self.main]
-        k = np.zeros_like(i) if self.second is None else at[self.second]
-        return _tabulated(rows.astype(np.int64), i, k)
+        return _tabulated(rows.astype(np.int64), *self.both(at))
 
     def expression(self, row: Row, variables: Sequence[Expr]) -> Expr:
         """The formula at the top of this file, less what its ranges make idle."""
