@@ -82,7 +82,7 @@ class BitForms(OfTwo):
 
     def _seconds(self) -> Iterator[tuple[int, int]]:
         """What may be done with the second coordinate: the kind, and its factor."""
-        most = (self.size - 1) >> (self.turns - 1)
+        most = (self.size - 1) >> (self.turns - 1) if self.turns > 1 else 0
         shifted = ((Second.UP, factor) for factor in range(2, most + 1))
         for kind, factor in (*((kind, 1) for kind in Second), *shifted):
             if self.allows(kind, factor):
