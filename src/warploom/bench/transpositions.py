@@ -26,7 +26,7 @@ from warploom.sketch.holes import choices_of
 from warploom.sketch.holes.linear import Linear
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.transfer import offers
-from warploom.sketch.term.gather import Family, Reading, Row
+from warploom.sketch.term.gather import Family, Sense, Setting
 from warploom.sketch.term.ir import Apply, GatherSet, Program
 from warploom.sketch.term.verify import Verifier
 
@@ -34,7 +34,7 @@ ORDERS = ("crc", "rcr")
 LARGEST = 64
 SAVE_EVERY = 30.0  # seconds
 
-Recipe = tuple[tuple[Family, Row], ...]  # what each of the three steps does
+Recipe = tuple[tuple[Family, Setting], ...]  # what each of the three steps does
 Key = tuple[str, int, int]
 
 
@@ -69,14 +69,14 @@ class Recipes:
         """What they are for this program, the cheapest first."""
         sets = _gathers(program)
 
-        def read(position: int, choice: tuple[Family, Row], reading: Reading) -> int:
+        def read(position: int, choice: tuple[Family, Setting], reading: Sense) -> int:
             family, row = choice
             gathers = sets[position]
             found = family.counterparts(row[None], gathers.family, reading)
             return int(choices_of(gathers, found).max(initial=-1))
 
         recipes = [dict(zip(sets, recipe, strict=True)) for recipe in self.known]
-        offered = (fill for _, fill in offers(recipes, read, (Reading.NATURAL,)))
+        offered = (fill for _, fill in offers(recipes, read, (Sense.NATURAL,)))
         # Sets are ordered by cost.
         return sorted(
             (fill for fill in offered if min(fill.values()) >= 0),

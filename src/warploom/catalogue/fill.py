@@ -34,7 +34,7 @@ from warploom.sketch.holes.linear import Linear
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.transfer import transfer
-from warploom.sketch.term.gather import Moves, Reading
+from warploom.sketch.term.gather import Moves, Sense
 from warploom.sketch.term.ir import Apply, GatherSet, Program
 
 ORDERS = ("crc", "rcr")
@@ -149,7 +149,7 @@ def _filled(lanes: int, registers: int, make: Callable[[int, int], Program]) -> 
     program = make(lanes, registers)
     if lanes * registers > SEARCHED_CELLS:
         small = _search(make(*alike(lanes, registers)))
-        carried = transfer(small, program, readings=(Reading.NATURAL,))
+        carried = transfer(small, program, readings=(Sense.NATURAL,))
         if len(carried.fills):
             return _as_fill(carried)
     return _as_fill(_search(program))

@@ -16,7 +16,7 @@ from warploom.sketch.holes.bits import SECOND, BitForms, Bits, Second
 from warploom.sketch.synth.show import show_fill
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.transfer import counterparts, transfer
-from warploom.sketch.term.gather import Reading
+from warploom.sketch.term.gather import Sense
 from warploom.sketch.term.ir import GatherSet, Program, Shape
 
 Sound = Callable[..., None]
@@ -185,35 +185,35 @@ def test_bit_operations_carry_over(
     make: Callable[..., Program], small: tuple[int, ...], large: tuple[int, ...]
 ) -> None:
     found = synthesize(make(*small))
-    carried = transfer(found, make(*large), readings=(Reading.NATURAL,))
+    carried = transfer(found, make(*large), readings=(Sense.NATURAL,))
     assert carried.verdict is Verdict.PROVED
     assert carried.described(0) == found.described(0)
 
 
-def at(small: int, text: str, large: int, reading: Reading) -> set[str]:
+def at(small: int, text: str, large: int, reading: Sense) -> set[str]:
     one, two = (build("bits", {"main": 0}, ((n,),), (n,)) for n in (small, large))
     found = counterparts(one, dict(one.spellings())[text], two, reading)
     return {two.describe(choice) for choice in found}
 
 
 def test_what_bits_mean_at_another_size() -> None:
-    assert at(32, "bits[xor=3]", 64, Reading.NATURAL) == {"bits[xor=3]"}
-    assert at(32, "bits[xor=31]", 64, Reading.NATURAL) == {"bits[xor=63]"}
-    assert at(32, "bits[xor=16]", 64, Reading.SHARE) == {"bits[xor=32]"}
-    assert at(32, "bits[rotate=4]", 64, Reading.NATURAL) == {"bits[rotate=5]"}  # one to the left
-    assert at(32, "bits[reverse=high 2]", 64, Reading.NATURAL) == {"bits[reverse=high 2]"}
-    assert at(32, "bits[reverse=low 4]", 64, Reading.ANY) >= {
+    assert at(32, "bits[xor=3]", 64, Sense.NATURAL) == {"bits[xor=3]"}
+    assert at(32, "bits[xor=31]", 64, Sense.NATURAL) == {"bits[xor=63]"}
+    assert at(32, "bits[xor=16]", 64, Sense.SHARE) == {"bits[xor=32]"}
+    assert at(32, "bits[rotate=4]", 64, Sense.NATURAL) == {"bits[rotate=5]"}  # one to the left
+    assert at(32, "bits[reverse=high 2]", 64, Sense.NATURAL) == {"bits[reverse=high 2]"}
+    assert at(32, "bits[reverse=low 4]", 64, Sense.ANY) >= {
         "bits[reverse=low 4]", "bits[reverse=low 5]",
     }  # fmt: skip
-    assert at(64, "bits[reverse]", 32, Reading.NATURAL) == {"bits[reverse]"}
-    assert at(64, "bits[xor=40]", 32, Reading.NATURAL) == set()
-    assert len(at(8, "bits[xor=1]", 16, Reading.FORM)) == 16
+    assert at(64, "bits[reverse]", 32, Sense.NATURAL) == {"bits[reverse]"}
+    assert at(64, "bits[xor=40]", 32, Sense.NATURAL) == set()
+    assert len(at(8, "bits[xor=1]", 16, Sense.FORM)) == 16
 
 
 def test_every_choice_is_its_own_counterpart() -> None:
     gathers: GatherSet = build("col_bits", {}, ((8, 3),), (8, 3))
     for choice in range(len(gathers)):
-        for reading in Reading:
+        for reading in Sense:
             assert choice in counterparts(gathers, choice, gathers, reading)
 
 

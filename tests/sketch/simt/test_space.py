@@ -14,7 +14,7 @@ from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
 from warploom.sketch.simt.ir import Hole, HoleKind
 from warploom.sketch.simt.space import candidates, counterparts
-from warploom.sketch.term.gather import Reading
+from warploom.sketch.term.gather import Sense
 
 
 @st.composite
@@ -95,9 +95,9 @@ def test_a_choice_lifted_to_its_own_size_is_itself(hole: Hole, data: st.DataObje
     found = candidates(hole, 3)
     choice = data.draw(st.integers(0, len(found) - 1))
     row = found.rows[choice]
-    offered = counterparts(hole, row, hole, Reading.ANY)
+    offered = counterparts(hole, row, hole, Sense.ANY)
     assert found.values[choice].tolist() in offered.values.tolist()
-    for reading in (Reading.NATURAL, Reading.SHARE):
+    for reading in (Sense.NATURAL, Sense.SHARE):
         alone = counterparts(hole, row, hole, reading)
         assert alone.values.tolist() == [found.values[choice].tolist()]
 
@@ -107,7 +107,7 @@ def test_the_last_lane_stays_the_last_lane() -> None:
     large = Hole("h", "swizzle", 32, ("lane",), (32,))
     found = candidates(small, 1)
     backwards = [v.tolist() for v in found.values].index([3, 2, 1, 0])
-    for reading in (Reading.NATURAL, Reading.ANY):
+    for reading in (Sense.NATURAL, Sense.ANY):
         offered = counterparts(small, found.rows[backwards], large, reading)
         assert list(range(31, -1, -1)) in offered.values.tolist()
 
@@ -118,7 +118,7 @@ def test_no_counterpart_leaves_the_size() -> None:
     large = Hole("h", "swizzle", 9, ("lane",), (9,))
     found = candidates(small, 3)
     for row in found.rows:
-        for reading in (Reading.NATURAL, Reading.SHARE, Reading.ANY):
+        for reading in (Sense.NATURAL, Sense.SHARE, Sense.ANY):
             offered = counterparts(small, row, large, reading)
             assert offered.values.max(initial=0) < 9
 

@@ -27,10 +27,10 @@ from warploom.index.ir import Const, Expr, lift
 from warploom.sketch.holes.axes import Axes, axes_of
 from warploom.sketch.holes.call import Call
 from warploom.sketch.holes.common import Integers, distinct
-from warploom.sketch.holes.function import Functions, OfTwo, check_names, none_of, whole_number
+from warploom.sketch.holes.function import IndexFunctions, OfTwo, check_names, none_of, whole_number
 from warploom.sketch.holes.moving import Moving, gather_set
 from warploom.sketch.holes.swizzle import near
-from warploom.sketch.term.gather import GatherSet, Reading, Row, Rows
+from warploom.sketch.term.gather import GatherSet, Sense, Setting, Settings
 
 COLUMNS = ("turn", "start", "count", "second", "factor", "offset")
 TURN, START, COUNT, SECOND, FACTOR, OFFSET = range(6)
@@ -68,7 +68,7 @@ class BitForms(OfTwo):
             len(self._matrices(kind, factor)) for kind, factor in self._seconds()
         )
 
-    def rows(self) -> Rows:
+    def rows(self) -> Settings:
         """All of them: the simplest matrices and turns first, offsets the fastest."""
         blocks = []
         for kind, factor in self._seconds():
@@ -111,12 +111,12 @@ class BitForms(OfTwo):
             *((turn, 0, n) for turn in range(1, n)),
         ]
 
-    def matrix(self, row: Row) -> BitMap:
+    def matrix(self, row: Setting) -> BitMap:
         """The map of x alone: the matrix, and the offset."""
         turn, start, count = (int(n) for n in row[:3])
         return _matrix(self.bits, turn, start, count, int(row[OFFSET]))
 
-    def values(self, rows: Rows, at: Mapping[int, Integers]) -> Integers:
+    def values(self, rows: Settings, at: Mapping[int, Integers]) -> Integers:
         kind = np.min_scalar_type(2 * self.size)
         x, k = self.both(at)
         if not len(rows):
@@ -130,7 +130,7 @@ class BitForms(OfTwo):
         values ^= rows[:, OFFSET, None].astype(kind)
         return values
 
-    def _turned(self, row: Row, k: Any) -> Any:
+    def _turned(self, row: Setting, k: Any) -> Any:
         """t(k), of numbers or of an expression."""
         kind = Second(row[SECOND])
         match kind:
@@ -149,7 +149,7 @@ class BitForms(OfTwo):
             case _:
                 assert_never(kind)
 
-    def expression(self, row: Row, variables: Sequence[Expr]) -> Expr:
+    def expression(self, row: Setting, variables: Sequence[Expr]) -> Expr:
         x = variables[self.main]
         if row[SECOND] == Second.NONE or self.second is None:
             return self.matrix(row).expression(x)
@@ -157,13 +157,13 @@ class BitForms(OfTwo):
         result = replace(self.matrix(row), offset=0).expression(x) ^ lift(turned)
         return result ^ Const(int(row[OFFSET])) if row[OFFSET] else result
 
-    def counterparts(self, rows: Rows, large: Functions, reading: Reading) -> Rows:
+    def counterparts(self, rows: Settings, large: IndexFunctions, reading: Sense) -> Settings:
         if not isinstance(large, BitForms):
             return none_of(self)
         found = {each for row in rows for each in self._readings(row, large, reading)}
         return np.array(sorted(found), np.int64).reshape(-1, len(COLUMNS))
 
-    def _readings(self, row: Row, large: BitForms, reading: Reading) -> Iterator[tuple[int, ...]]:
+    def _readings(self, row: Setting, large: BitForms, reading: Sense) -> Iterator[tuple[int, ...]]:
         """Reversed parts stay low or high; turns and offsets count from either end."""
         turn, start, count, second, factor, offset = (int(n) for n in row)
         small, wide = self.bits, large.bits
@@ -172,10 +172,10 @@ class BitForms(OfTwo):
         whole = count > 0 and count == small
         parts = [(0, wide) if whole else (start + (added if start else 0), count)]
         turns, factors = [near(turn, small) if small else 0], [factor]
-        if reading is not Reading.NATURAL and added > 0:
+        if reading is not Sense.NATURAL and added > 0:
             shared = [offset << added]
-            offsets = shared if reading is Reading.SHARE else [*offsets, offset, *shared]
-        if reading is Reading.ANY:
+            offsets = shared if reading is Sense.SHARE else [*offsets, offset, *shared]
+        if reading is Sense.ANY:
             parts += [(start, count), (start, count + added)] if count else []
             turns += [turn, turn + added]
             offsets += [offset + large.size - self.size]
@@ -185,17 +185,17 @@ class BitForms(OfTwo):
             if fits and large.allows(second, times):
                 yield turned % max(wide, 1), first, many, second, times, moved
 
-    def forms(self, rows: Rows) -> Rows:
+    def forms(self, rows: Settings) -> Settings:
         """What is reversed (nothing, all, a low or a high part), what is turned, and by what k."""
         count, start = rows[:, COUNT], rows[:, START]
         reversed_part = np.where(count == self.bits, 1, np.where(start > 0, 3, 2))
         reversed_part = np.where(count < 2, 0, reversed_part)
         return np.stack([reversed_part, rows[:, TURN] > 0, rows[:, SECOND]], axis=1)
 
-    def to_json(self, row: Row) -> dict[str, Any]:
+    def to_json(self, row: Setting) -> dict[str, Any]:
         return super().to_json(row) | {"second": SECONDS[row[SECOND]]}
 
-    def from_json(self, parameters: Mapping[str, Any]) -> Row:
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
         check_names(parameters, COLUMNS)
         if parameters["second"] not in SECONDS:
             raise CheckError(f"the parameter 'second' is one of {', '.join(SECONDS)}")
@@ -214,10 +214,10 @@ class Bits(Moving):
 
     functions: BitForms
 
-    def may_leave(self, _row: Row) -> bool:
+    def may_leave(self, _row: Setting) -> bool:
         return False
 
-    def text(self, row: Row) -> str:
+    def text(self, row: Setting) -> str:
         turn, start, count, second, factor, offset = (int(n) for n in row)
         parts = []
         if count > 1:

@@ -13,10 +13,10 @@ import numpy as np
 from warploom.errors import CheckError
 from warploom.index.show import show
 from warploom.sketch.holes.common import Integers, Positions, distinct
-from warploom.sketch.term.gather import GatherSet, Moves, Reads, Rows
+from warploom.sketch.term.gather import GatherSet, Moves, Settings, Sources
 
 
-def choices_of(gathers: GatherSet, rows: Rows) -> Positions:
+def choices_of(gathers: GatherSet, rows: Settings) -> Positions:
     """Which choice of the set each row means, however it is written there; −1 if none."""
     found = _written_so(gathers, rows)
     if (found < 0).any():
@@ -25,7 +25,7 @@ def choices_of(gathers: GatherSet, rows: Rows) -> Positions:
     return found
 
 
-def _written_so(gathers: GatherSet, rows: Rows) -> Positions:
+def _written_so(gathers: GatherSet, rows: Settings) -> Positions:
     found = np.full(len(rows), -1, np.intp)
     for number, row in enumerate(rows):
         same = np.flatnonzero((gathers.spelled == row).all(axis=1))
@@ -34,14 +34,14 @@ def _written_so(gathers: GatherSet, rows: Rows) -> Positions:
     return found
 
 
-def _reading_so(known: Reads, asked: Reads) -> Positions:
+def _reading_so(known: Sources, asked: Sources) -> Positions:
     both = np.concatenate([_compared(known), _compared(asked)])
     first, kind = distinct(both)
     there = first < len(known)
     return np.where(there[kind], first[kind], -1)[len(known) :]
 
 
-def _compared(reads: Reads) -> Integers:
+def _compared(reads: Sources) -> Integers:
     return reads.values if isinstance(reads, Moves) else reads
 
 

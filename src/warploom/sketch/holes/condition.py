@@ -28,8 +28,8 @@ from warploom.sketch.holes.common import (
     product,
 )
 from warploom.sketch.holes.expressions import total
-from warploom.sketch.holes.function import Functions, check_names, none_of, whole_number
-from warploom.sketch.term.gather import Reading, Row, Rows
+from warploom.sketch.holes.function import IndexFunctions, check_names, none_of, whole_number
+from warploom.sketch.term.gather import Sense, Setting, Settings
 
 Masks = npt.NDArray[np.bool_]
 
@@ -42,7 +42,7 @@ _MOST_COUNTERPARTS = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions(Functions):
+class Conditions(IndexFunctions):
     """Conditions on variables of these extents, with one of these constants; 1 where it holds."""
 
     extents: tuple[int, ...]
@@ -62,17 +62,17 @@ class Conditions(Functions):
     def _numbers(self) -> Integers:
         return np.array(self.constants or (0,))
 
-    def rows(self, constants: int) -> Rows:
+    def rows(self, constants: int) -> Settings:
         """All that compare with one of the first so many constants: constant, sign, left, right and
         comparison, the last the fastest."""
         every = product(range(constants), (1, -1), self.over, self.over, self.comparisons)
-        rows: Rows = every[:, [4, 2, 3, 1, 0]]
+        rows: Settings = every[:, [4, 2, 3, 1, 0]]
         return rows
 
-    def values(self, rows: Rows, at: Mapping[int, Integers]) -> Integers:
+    def values(self, rows: Settings, at: Mapping[int, Integers]) -> Integers:
         return self.masks(rows, at).astype(np.uint8)
 
-    def masks(self, rows: Rows, at: Mapping[int, Integers]) -> Masks:
+    def masks(self, rows: Settings, at: Mapping[int, Integers]) -> Masks:
         """Where each condition holds."""
         out = np.empty((len(rows), points_of(at)), np.bool_)
         step = max(1, CHUNK_BYTES // (16 * points_of(at)))
@@ -80,7 +80,7 @@ class Conditions(Functions):
             self._compare(rows[start : start + step], at, out[start : start + step])
         return out
 
-    def _compare(self, rows: Rows, at: Mapping[int, Integers], out: Masks) -> None:
+    def _compare(self, rows: Settings, at: Mapping[int, Integers], out: Masks) -> None:
         comparison, left, right, sign, constant = rows.T.astype(np.int64)
         asked = comparison < ALWAYS
         if not asked.all():
@@ -105,7 +105,7 @@ class Conditions(Functions):
         else:
             out[asked] = answers[comparison[asked], kind[asked]]
 
-    def constancy(self, row: Row) -> bool | None:
+    def constancy(self, row: Setting) -> bool | None:
         """Whether the condition always or never holds; None if that depends."""
         if row[0] >= ALWAYS:
             return bool(row[0] == ALWAYS)
@@ -113,7 +113,7 @@ class Conditions(Functions):
         holds = self.masks(row[None], grid(self.extents, both))[0]
         return bool(holds[0]) if holds.all() or not holds.any() else None
 
-    def expression(self, row: Row, variables: Sequence[Expr]) -> Expr:
+    def expression(self, row: Setting, variables: Sequence[Expr]) -> Expr:
         comparison, left, right, sign, position = (int(n) for n in row)
         if comparison >= ALWAYS:
             return Const(int(comparison == ALWAYS))
@@ -126,7 +126,7 @@ class Conditions(Functions):
             return Binary(operator, variables[left], Const(half))
         return Binary(operator, variables[left], total([(sign, variables[right])], constant))
 
-    def costs(self, rows: Rows) -> Rows:
+    def costs(self, rows: Settings) -> Settings:
         """A number that orders conditions by operations, then distinct constants, as written.
 
         The constant 0, which names the argument that is read, comes for free.
@@ -140,7 +140,7 @@ class Conditions(Functions):
         numbers = np.where(halved, half, constant) != 0
         return np.where(comparison >= ALWAYS, 0, 2 * operations + numbers)
 
-    def text(self, row: Row) -> str:
+    def text(self, row: Setting) -> str:
         comparison, left, right, sign, position = (int(n) for n in row)
         if comparison >= ALWAYS:
             return "true" if comparison == ALWAYS else "false"
@@ -150,38 +150,38 @@ class Conditions(Functions):
         operator = COMPARISONS[comparison]
         return f"d{left} {'=' if operator == '==' else operator} {value}"
 
-    def counterparts(self, rows: Rows, large: Functions, reading: Reading) -> Rows:
+    def counterparts(self, rows: Settings, large: IndexFunctions, reading: Sense) -> Settings:
         """Sizes are named by position: a row stays as it is, or it is one that means the same."""
         if not isinstance(large, Conditions):
             return none_of(self)
-        if reading is Reading.ANY:
+        if reading is Sense.ANY:
             rows = np.concatenate([rows, self.equal_to(rows[0])])
         known = (rows[:, 4] < len(large.constants)) & np.isin(rows[:, 1:3], large.over).all(axis=1)
         return rows[known | (rows[:, 0] >= ALWAYS)]
 
-    def equal_to(self, row: Row, reached: Masks | None = None) -> Rows:
+    def equal_to(self, row: Setting, reached: Masks | None = None) -> Settings:
         """Every row that holds where this one does, as far as it is `reached`."""
         at = grid(self.extents, self.depends)
         always = np.zeros((2, WIDTH), np.int64)
         always[:, 0] = (ALWAYS, NEVER)
         rows = np.concatenate([always, self.rows(len(self.constants))])
         same: Masks = self.masks(rows, at) == self.masks(row[None], at)
-        equal: Rows = rows[(same if reached is None else same | ~reached).all(axis=1)]
+        equal: Settings = rows[(same if reached is None else same | ~reached).all(axis=1)]
         return equal
 
-    def forms(self, rows: Rows) -> Rows:
+    def forms(self, rows: Settings) -> Settings:
         forms = rows.astype(np.int64)
         forms[:, 4] = self._numbers[forms[:, 4]] != 0
         return forms
 
-    def to_json(self, row: Row) -> dict[str, Any]:
+    def to_json(self, row: Setting) -> dict[str, Any]:
         comparison, left, right, sign, position = (int(n) for n in row)
         if comparison >= ALWAYS:
             return {"comparison": _WORDS[comparison]}
         numbers = (_WORDS[comparison], left, right, sign, self.constants[position])
         return dict(zip(COLUMNS, numbers, strict=True))
 
-    def from_json(self, parameters: Mapping[str, Any]) -> Row:
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
         word = parameters.get("comparison")
         check_names(parameters, COLUMNS[:1] if word in _WORDS[ALWAYS:] else COLUMNS)
         if word not in _WORDS:
@@ -202,7 +202,7 @@ class Conditions(Functions):
 
 
 @dataclass(frozen=True, slots=True)
-class Partitions(Functions):
+class Partitions(IndexFunctions):
     """The number of the first condition that holds, of `parts` − 1; else the last number."""
 
     conditions: Conditions
@@ -220,12 +220,12 @@ class Partitions(Functions):
     def depends(self) -> tuple[int, ...]:
         return self.conditions.depends
 
-    def split(self, row: Row) -> Rows:
+    def split(self, row: Setting) -> Settings:
         """The conditions, one a row."""
-        conditions: Rows = row.reshape(-1, WIDTH)
+        conditions: Settings = row.reshape(-1, WIDTH)
         return conditions
 
-    def values(self, rows: Rows, at: Mapping[int, Integers]) -> Integers:
+    def values(self, rows: Settings, at: Mapping[int, Integers]) -> Integers:
         asked = []
         for part in range(self.parts - 1):
             # Few different conditions make many rows.
@@ -234,22 +234,22 @@ class Partitions(Functions):
             asked.append((self.conditions.masks(some[first], at), kind))
         return first_true(asked, (len(rows), points_of(at)))
 
-    def expression(self, row: Row, variables: Sequence[Expr]) -> Expr:
+    def expression(self, row: Setting, variables: Sequence[Expr]) -> Expr:
         asked = [self.asked(each, variables) for each in self.split(row)]
         return first_of(asked, [Const(n) for n in range(self.parts)])
 
-    def asked(self, condition: Row, variables: Sequence[Expr]) -> Expr:
+    def asked(self, condition: Setting, variables: Sequence[Expr]) -> Expr:
         """A condition, or a constant where it never or always holds."""
         known = self.conditions.constancy(condition)
         if known is not None:
             return Const(int(known))
         return self.conditions.expression(condition, variables)
 
-    def counterparts(self, rows: Rows, large: Functions, reading: Reading) -> Rows:
+    def counterparts(self, rows: Settings, large: IndexFunctions, reading: Sense) -> Settings:
         if not isinstance(large, Partitions) or large.parts > self.parts:
             return np.zeros((0, WIDTH * (self.parts - 1)), np.int64)
         wanted = WIDTH * (large.parts - 1)
-        if reading is not Reading.ANY:
+        if reading is not Sense.ANY:
             small, there = self.conditions, large.conditions
             known = [
                 len(small.counterparts(self.split(row[:wanted]), there, reading)) * WIDTH == wanted
@@ -259,7 +259,7 @@ class Partitions(Functions):
         found = [self._any_reading(row[:wanted], large) for row in rows]
         return np.concatenate(found)[:_MOST_COUNTERPARTS]
 
-    def _any_reading(self, row: Row, large: Partitions) -> Rows:
+    def _any_reading(self, row: Setting, large: Partitions) -> Settings:
         """What a condition says matters only where no earlier one holds."""
         at, there = (
             grid(each.extents, each.depends) for each in (self.conditions, large.conditions)
@@ -268,20 +268,20 @@ class Partitions(Functions):
         options = []
         for part in self.split(row):
             rows = self.conditions.equal_to(part, reached)
-            rows = self.conditions.counterparts(rows, large.conditions, Reading.NATURAL)
+            rows = self.conditions.counterparts(rows, large.conditions, Sense.NATURAL)
             options.append(rows[distinct(large.conditions.masks(rows, there))[0]])
             reached &= ~self.conditions.masks(part[None], at)[0]
         every = itertools.islice(itertools.product(*options), _MOST_COUNTERPARTS)
-        found: Rows = np.array([np.concatenate([*each, row[:0]]) for each in every])
+        found: Settings = np.array([np.concatenate([*each, row[:0]]) for each in every])
         return found if len(found) else row[None][:0]
 
-    def forms(self, rows: Rows) -> Rows:
+    def forms(self, rows: Settings) -> Settings:
         return self.conditions.forms(rows.reshape(-1, WIDTH)).reshape(len(rows), -1)
 
-    def to_json(self, row: Row) -> dict[str, Any]:
+    def to_json(self, row: Setting) -> dict[str, Any]:
         return {"conditions": [self.conditions.to_json(each) for each in self.split(row)]}
 
-    def from_json(self, parameters: Mapping[str, Any]) -> Row:
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
         check_names(parameters, ("conditions",))
         asked = parameters["conditions"]
         if not isinstance(asked, list) or len(asked) != self.parts - 1:

@@ -21,9 +21,9 @@ from warploom.sketch.term.gather import (
     Family,
     GatherExpr,
     GatherSet,
-    Reading,
-    Row,
-    Rows,
+    Sense,
+    Setting,
+    Settings,
     Shape,
     Table,
     size,
@@ -41,19 +41,19 @@ class Defined(Family):
     names: tuple[str, ...]
     tables: Table
 
-    def reads(self, rows: Rows) -> Table:
+    def reads(self, rows: Settings) -> Table:
         return self.tables[rows[:, 0]]
 
-    def text(self, row: Row) -> str:
+    def text(self, row: Setting) -> str:
         return self.names[int(row[0])]
 
-    def expression(self, row: Row) -> GatherExpr:
+    def expression(self, row: Setting) -> GatherExpr:
         return table_expression(self.tables[row[0]], self.call.arg_shapes, self.call.out_shape)
 
-    def cheapest(self, _rows: Rows) -> int:
+    def cheapest(self, _rows: Settings) -> int:
         return 0
 
-    def counterparts(self, rows: Rows, large: Family, _reading: Reading) -> Rows:
+    def counterparts(self, rows: Settings, large: Family, _reading: Sense) -> Settings:
         """The tables of the same names."""
         if not isinstance(large, Defined):
             return rows[:0]
@@ -61,13 +61,13 @@ class Defined(Family):
         found = [large.names.index(name) for name in names if name in large.names]
         return np.array(found, np.int64).reshape(-1, 1)
 
-    def forms(self, rows: Rows) -> Rows:
+    def forms(self, rows: Settings) -> Settings:
         return rows
 
-    def to_json(self, row: Row) -> dict[str, Any]:
+    def to_json(self, row: Setting) -> dict[str, Any]:
         return {"choice": self.text(row)}
 
-    def from_json(self, parameters: Mapping[str, Any]) -> Row:
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
         check_names(parameters, ("choice",))
         if parameters["choice"] not in self.names:
             raise CheckError(f"no table is called {parameters['choice']!r:.80}")

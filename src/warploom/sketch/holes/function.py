@@ -18,12 +18,12 @@ from warploom.errors import CheckError
 from warploom.index.ir import Expr
 from warploom.sketch.holes.call import Call
 from warploom.sketch.holes.common import Integers
-from warploom.sketch.term.gather import Reading, Row, Rows
+from warploom.sketch.term.gather import Sense, Setting, Settings
 
-Sizes: TypeAlias = frozenset[tuple[int, int]]  # (length at the small size, at the large one)
+SizePairs: TypeAlias = frozenset[tuple[int, int]]  # (length at the small size, at the large one)
 
 
-class Functions(ABC):
+class IndexFunctions(ABC):
     """One form of functions at one size; variable n is the nth coordinate, or variable, there is.
 
     Each subclass holds `extents`: how many values each variable takes, from 0 on.
@@ -42,32 +42,32 @@ class Functions(ABC):
         """The variables the functions may depend on, ascending."""
 
     @abstractmethod
-    def values(self, rows: Rows, at: Mapping[int, Integers]) -> Integers:
+    def values(self, rows: Settings, at: Mapping[int, Integers]) -> Integers:
         """[rows, points]: the value of each function where variable n is `at[n]`."""
 
     @abstractmethod
-    def expression(self, row: Row, variables: Sequence[Expr]) -> Expr:
+    def expression(self, row: Setting, variables: Sequence[Expr]) -> Expr:
         """The function as arithmetic on the variables, which may be any expressions."""
 
     @abstractmethod
-    def counterparts(self, rows: Rows, large: Functions, reading: Reading) -> Rows:
+    def counterparts(self, rows: Settings, large: IndexFunctions, reading: Sense) -> Settings:
         """What rows that mean the same here may be at the size of `large`; not for FORM."""
 
     @abstractmethod
-    def forms(self, rows: Rows) -> Rows:
+    def forms(self, rows: Settings) -> Settings:
         """What of each row is no constant."""
 
-    def to_json(self, row: Row) -> dict[str, Any]:
+    def to_json(self, row: Setting) -> dict[str, Any]:
         return dict(zip(self.columns, map(int, row), strict=True))
 
-    def from_json(self, parameters: Mapping[str, Any]) -> Row:
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
         """The row with these parameters, all of them and no others."""
         check_names(parameters, self.columns)
         return np.array([whole_number(name, parameters[name]) for name in self.columns], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class OfTwo(Functions):
+class OfTwo(IndexFunctions):
     """Functions of the variable `main`, which is meant below `size`, and of a second one."""
 
     size: int
@@ -95,12 +95,12 @@ class HasColumns(Protocol):
     def columns(self) -> tuple[str, ...]: ...
 
 
-def none_of(functions: HasColumns) -> Rows:
+def none_of(functions: HasColumns) -> Settings:
     """No row at all."""
     return np.zeros((0, len(functions.columns)), np.int64)
 
 
-def images(number: int, sizes: Sizes) -> list[int]:
+def images(number: int, sizes: SizePairs) -> list[int]:
     """What a number may mean: itself, or the same share of, or distance from the end of, a size."""
     found = [number]
     for small, large in sorted(sizes):
@@ -112,7 +112,7 @@ def images(number: int, sizes: Sizes) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def sizes_of(small: Call, large: Call) -> Sizes:
+def sizes_of(small: Call, large: Call) -> SizePairs:
     """The lengths that differ between two sizes of one call."""
     shapes = zip(
         (*small.arg_shapes, small.out_shape), (*large.arg_shapes, large.out_shape), strict=True

@@ -34,9 +34,9 @@ from warploom.sketch.term.gather import (
     Family,
     GatherExpr,
     GatherSet,
-    Reading,
-    Row,
-    Rows,
+    Sense,
+    Setting,
+    Settings,
     Table,
 )
 
@@ -70,10 +70,10 @@ class Instructions(Family):
     def lanes(self) -> int:
         return self.call.out_shape[1]
 
-    def reads(self, rows: Rows) -> Table:
+    def reads(self, rows: Settings) -> Table:
         return self.placed(rows, _written(rows, self.lanes))
 
-    def placed(self, rows: Rows, written: Integers) -> Table:
+    def placed(self, rows: Settings, written: Integers) -> Table:
         """A copy of the argument, as far as it goes, with the new registers put in."""
         registers, lanes = self.call.out_shape
         copy = np.arange(registers * lanes, dtype=np.int32)
@@ -86,7 +86,7 @@ class Instructions(Family):
             tables[inside, destination[inside]] = written[inside, output]
         return tables.reshape(len(rows), -1)
 
-    def text(self, row: Row) -> str:
+    def text(self, row: Setting) -> str:
         number, amount, u, v, d, dd = (int(n) for n in row)
         name = _NAMES[number]
         if name == "id":
@@ -100,7 +100,7 @@ class Instructions(Family):
             name += f"[{amount}]"
         return f"{name}({to}:={u},{v})"
 
-    def expression(self, row: Row) -> GatherExpr:
+    def expression(self, row: Setting) -> GatherExpr:
         """What the whole array reads: the destinations their new value, the rest its own cell."""
         number, amount, u, v, *destinations = (int(n) for n in row)
         name = _NAMES[number]
@@ -112,14 +112,14 @@ class Instructions(Family):
             result = select(coordinate(0).eq(destinations[output]), value, result)
         return only(result)
 
-    def cheapest(self, rows: Rows) -> int:
+    def cheapest(self, rows: Settings) -> int:
         return cheapest_expression(self, rows)
 
-    def counterparts(self, rows: Rows, large: Family, reading: Reading) -> Rows:
+    def counterparts(self, rows: Settings, large: Family, reading: Sense) -> Settings:
         """Registers and shifts may count from either end; a mask means the lanes it names."""
         if not isinstance(large, Instructions):
             return rows[:0]
-        if reading is Reading.NATURAL:
+        if reading is Sense.NATURAL:
             return rows
         sizes = sizes_of(self.call, large.call)
         found: set[tuple[int, ...]] = set()
@@ -127,22 +127,22 @@ class Instructions(Family):
             masked = _NAMES[instruction] in _MASKED
             meanings = [images(n, sizes) for n in numbers]
             meanings[0] = numbers[:1] if masked else meanings[0]
-            if reading is Reading.SHARE:
+            if reading is Sense.SHARE:
                 meanings[1:] = [[n] for n in numbers[1:]]
             found |= set(product([instruction], *meanings))
         return np.array(sorted(found), np.int64).reshape(-1, len(_COLUMNS))
 
-    def forms(self, rows: Rows) -> Rows:
+    def forms(self, rows: Settings) -> Settings:
         """The instruction; a shift by nothing is a move, and masks are no constants."""
         masked = np.isin(rows[:, 0], [_NAMES.index(name) for name in _MASKED])
         still = (rows[:, 1] == 0) & (rows[:, 0] == _NAMES.index("valign"))
         return np.stack([rows[:, 0], still, np.where(masked, rows[:, 1], 0)], axis=1)
 
-    def to_json(self, row: Row) -> dict[str, Any]:
+    def to_json(self, row: Setting) -> dict[str, Any]:
         numbers = dict(zip(_COLUMNS, map(int, row), strict=True))
         return numbers | {"instruction": _NAMES[row[0]]}
 
-    def from_json(self, parameters: Mapping[str, Any]) -> Row:
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
         check_names(parameters, _COLUMNS)
         instruction = parameters["instruction"]
         if instruction not in _NAMES:
@@ -189,7 +189,7 @@ def _set(call: Call, outputs: list[int], inplace: bool) -> GatherSet:
     return gather_set(call, family, rows, family.placed(rows[first], written[first]), owner)
 
 
-def _rows(call: Call, outputs: int, swaps: bool, inplace: bool) -> Rows:
+def _rows(call: Call, outputs: int, swaps: bool, inplace: bool) -> Settings:
     """Every instruction with so many destinations on every tuple of registers, in order."""
     lanes = call.out_shape[1]
     instructions = _instructions(outputs, lanes, swaps)
@@ -202,7 +202,7 @@ def _rows(call: Call, outputs: int, swaps: bool, inplace: bool) -> Rows:
     return rows.reshape(-1, len(_COLUMNS))
 
 
-def _instructions(outputs: int, lanes: int, swaps: bool) -> Rows:
+def _instructions(outputs: int, lanes: int, swaps: bool) -> Settings:
     """Instructions with their shifts and masks, in the published order."""
     masks = range(1 << lanes if swaps else 0)
     if outputs == 2:
@@ -224,7 +224,7 @@ def _check_shapes(call: Call) -> None:
         call.mismatch("the number of lanes", call.in_shape[1], call.out_shape[1])
 
 
-def _registers(call: Call, outputs: int, instructions: int, inplace: bool) -> Rows:
+def _registers(call: Call, outputs: int, instructions: int, inplace: bool) -> Settings:
     """The tuples (u, v, d, dd): for each pair of sources the in-place destinations, then others."""
     lanes = call.in_shape[1]
     sources = _sources(call)
@@ -242,7 +242,7 @@ def _registers(call: Call, outputs: int, instructions: int, inplace: bool) -> Ro
     usable = np.ones(tuples.shape[:2], bool)
     if inplace and outputs == 2:
         usable[:, :2] = sources % 2 == 0
-    chosen: Rows = tuples[usable]
+    chosen: Settings = tuples[usable]
     return chosen
 
 
@@ -286,7 +286,7 @@ def _destinations(call: Call, outputs: int, inplace: bool) -> Integers:
 # -- what they do --------------------------------------------------------------------------------
 
 
-def _written(rows: Rows, lanes: int) -> Integers:
+def _written(rows: Settings, lanes: int) -> Integers:
     """[rows, outputs, lanes]: the offsets that each instruction puts into its destinations."""
     kinds, kind = np.unique(rows[:, 0] << 32 | rows[:, 1], return_inverse=True)
     names = [_NAMES[number] for number in (kinds >> 32).tolist()]

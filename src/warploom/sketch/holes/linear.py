@@ -47,9 +47,9 @@ from warploom.sketch.holes.axes import Axes, axes_of
 from warploom.sketch.holes.call import Call
 from warploom.sketch.holes.common import Integers, Positions, coordinates
 from warploom.sketch.holes.expressions import coordinate
-from warploom.sketch.holes.function import Functions, check_names, none_of
+from warploom.sketch.holes.function import IndexFunctions, check_names, none_of
 from warploom.sketch.holes.moving import Moving, gather_set
-from warploom.sketch.term.gather import GatherSet, Reading, Row, Rows, Shape, moves
+from warploom.sketch.term.gather import GatherSet, Sense, Setting, Settings, Shape, moves
 
 Operation: TypeAlias = Const | Unary | Binary | Select
 
@@ -78,7 +78,7 @@ def linear(call: Call, usual: Axes | None) -> GatherSet:
 
 
 @dataclass(frozen=True, slots=True)
-class LinearForms(Functions):
+class LinearForms(IndexFunctions):
     """A row is the number of a form, which is the same at every size."""
 
     extents: tuple[int, ...]
@@ -105,13 +105,13 @@ class LinearForms(Functions):
         """The value of every name in a form."""
         return {"x": at[self.main], "y": at[self.second], **self.sizes}
 
-    def values(self, rows: Rows, at: Mapping[int, Integers]) -> Integers:
+    def values(self, rows: Settings, at: Mapping[int, Integers]) -> Integers:
         out = np.empty((len(rows), len(at[self.main])), np.min_scalar_type(self.extents[self.main]))
         for number, form in enumerate(rows[:, 0].tolist()):
             out[number] = evaluate(forms()[form], self.known(at))
         return out
 
-    def expression(self, row: Row, variables: Sequence[Expr]) -> Expr:
+    def expression(self, row: Setting, variables: Sequence[Expr]) -> Expr:
         """The form with numbers for the sizes, less what its ranges make idle."""
         own = {"x": variables[self.main], "y": variables[self.second]}
         ranges = {
@@ -121,16 +121,16 @@ class LinearForms(Functions):
         }
         return simplify(substitute(forms()[row[0]], {**own, **self.sizes}), ranges)
 
-    def counterparts(self, rows: Rows, large: Functions, _reading: Reading) -> Rows:
+    def counterparts(self, rows: Settings, large: IndexFunctions, _reading: Sense) -> Settings:
         return rows if isinstance(large, LinearForms) else none_of(self)
 
-    def forms(self, rows: Rows) -> Rows:
+    def forms(self, rows: Settings) -> Settings:
         return rows
 
-    def to_json(self, row: Row) -> dict[str, Any]:
+    def to_json(self, row: Setting) -> dict[str, Any]:
         return {"form": show(forms()[row[0]])}
 
-    def from_json(self, parameters: Mapping[str, Any]) -> Row:
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
         check_names(parameters, self.columns)
         form = parameters["form"]
         if not isinstance(form, str) or form not in _numbers():
@@ -144,13 +144,13 @@ class Linear(Moving):
 
     functions: LinearForms
 
-    def text(self, row: Row) -> str:
+    def text(self, row: Setting) -> str:
         return _name(int(row[0]), self.functions.main, self.functions.second)
 
-    def may_leave(self, _row: Row) -> bool:
+    def may_leave(self, _row: Setting) -> bool:
         return False
 
-    def cheapest(self, rows: Rows) -> int:
+    def cheapest(self, rows: Settings) -> int:
         """Forms are in order of cost, and to simplify every one that means the same would take
         longer than the search."""
         return int(np.argmin(rows[:, 0]))

@@ -17,16 +17,16 @@ from warploom.index.ir import Expr, constants, operations
 from warploom.sketch.holes.call import Call
 from warploom.sketch.holes.common import Integers, Positions, distinct, grid
 from warploom.sketch.holes.expressions import coordinate, replaced
-from warploom.sketch.holes.function import Functions
+from warploom.sketch.holes.function import IndexFunctions
 from warploom.sketch.term.gather import (
     Family,
     GatherExpr,
     GatherSet,
     Moves,
-    Reading,
-    Reads,
-    Row,
-    Rows,
+    Sense,
+    Setting,
+    Settings,
+    Sources,
     moves,
 )
 
@@ -36,8 +36,8 @@ Cost: TypeAlias = tuple[int, int]  # operations, distinct constants
 def gather_set(
     call: Call,
     family: Family,
-    rows: Rows,
-    reads: Reads | None = None,
+    rows: Settings,
+    reads: Sources | None = None,
     reader: Positions | None = None,
 ) -> GatherSet:
     """The distinct gathers of these rows in order of first occurrence.
@@ -71,7 +71,7 @@ def expression_cost(gather: GatherExpr) -> Cost:
     return sum(map(operations, both)), len(frozenset().union(*map(constants, both)))
 
 
-def cheapest_expression(family: Family, rows: Rows) -> int:
+def cheapest_expression(family: Family, rows: Settings) -> int:
     """The row with the fewest operations; the first of several."""
     costs = [expression_cost(family.expression(row)) for row in rows]
     return costs.index(min(costs))
@@ -82,7 +82,7 @@ class Moving(Family):
     """Reads along `axis` where one of the functions says."""
 
     call: Call
-    functions: Functions
+    functions: IndexFunctions
     axis: int
 
     @property
@@ -95,43 +95,43 @@ class Moving(Family):
         """The cells for which it is computed."""
         return math.prod(self.call.out_shape[axis] for axis in self.axes)
 
-    def values(self, rows: Rows) -> Integers:
+    def values(self, rows: Settings) -> Integers:
         return self.functions.values(rows, grid(self.call.out_shape, self.axes))
 
-    def value(self, row: Row) -> Expr:
+    def value(self, row: Setting) -> Expr:
         """The new coordinate."""
         names = [coordinate(axis) for axis in range(len(self.call.out_shape))]
         return self.functions.expression(row, names)
 
-    def may_leave(self, row: Row) -> bool:
+    def may_leave(self, row: Setting) -> bool:
         """Whether a cell of a row is beyond the argument."""
         return bool((self.values(row[None]) >= self.call.in_shape[self.axis]).any())
 
-    def reads(self, rows: Rows) -> Moves:
+    def reads(self, rows: Settings) -> Moves:
         values, length = self.values(rows), self.call.in_shape[self.axis]
         if length <= np.iinfo(values.dtype).max:
             np.minimum(values, values.dtype.type(length), out=values)
         return moves(self.call.in_shape, self.call.out_shape, self.axis, self.axes, values)
 
-    def expression(self, row: Row) -> GatherExpr:
+    def expression(self, row: Setting) -> GatherExpr:
         shapes = self.call.in_shape, self.call.out_shape
         # Only beyond an axis that is not the first does a wrong cell begin.
         beyond = self.axis > 0 and self.may_leave(row)
         return replaced(*shapes, self.axis, self.value(row), beyond)
 
-    def cheapest(self, rows: Rows) -> int:
+    def cheapest(self, rows: Settings) -> int:
         return cheapest_expression(self, rows)
 
-    def counterparts(self, rows: Rows, large: Family, reading: Reading) -> Rows:
+    def counterparts(self, rows: Settings, large: Family, reading: Sense) -> Settings:
         if type(large) is not type(self) or not isinstance(large, Moving):
             return rows[:0]
         return self.functions.counterparts(rows, large.functions, reading)
 
-    def forms(self, rows: Rows) -> Rows:
+    def forms(self, rows: Settings) -> Settings:
         return self.functions.forms(rows)
 
-    def to_json(self, row: Row) -> dict[str, Any]:
+    def to_json(self, row: Setting) -> dict[str, Any]:
         return self.functions.to_json(row)
 
-    def from_json(self, parameters: Mapping[str, Any]) -> Row:
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
         return self.functions.from_json(parameters)

@@ -14,9 +14,9 @@ from warploom.index.ir import Const, Expr, select
 from warploom.sketch.holes.call import Call
 from warploom.sketch.holes.common import Integers, grid
 from warploom.sketch.holes.expressions import coordinate, quotient, remainder, total
-from warploom.sketch.holes.function import Functions, check_names, none_of, whole_number
+from warploom.sketch.holes.function import IndexFunctions, check_names, none_of, whole_number
 from warploom.sketch.holes.moving import Moving, gather_set
-from warploom.sketch.term.gather import GatherSet, Reading, Row, Rows
+from warploom.sketch.term.gather import GatherSet, Sense, Setting, Settings
 
 _LARGEST_GROUP = 8
 _WAVE = 32  # ds_swizzle permutes within 32 lanes
@@ -27,7 +27,7 @@ _STILL, _PERMUTED, _SWAPPED = range(3)
 
 
 @dataclass(frozen=True, slots=True)
-class GroupPermutations(Functions):
+class GroupPermutations(IndexFunctions):
     """A permutation of each `group` neighbours, or the XOR of each 32 with a mask."""
 
     extents: tuple[int, ...]
@@ -42,7 +42,7 @@ class GroupPermutations(Functions):
     def depends(self) -> tuple[int, ...]:
         return (self.main,)
 
-    def values(self, rows: Rows, at: Mapping[int, Integers]) -> Integers:
+    def values(self, rows: Settings, at: Mapping[int, Integers]) -> Integers:
         lane, length = at[self.main], self.extents[self.main]
         out = np.repeat(lane[None], len(rows), axis=0)
         moved, swapped = rows[:, 0] == _PERMUTED, rows[:, 0] == _SWAPPED
@@ -52,25 +52,25 @@ class GroupPermutations(Functions):
         out[swapped] = (wave + ((lane % _WAVE) ^ rows[swapped, -1:])) % length
         return out.astype(np.min_scalar_type(length + 1))
 
-    def expression(self, row: Row, variables: Sequence[Expr]) -> Expr:
+    def expression(self, row: Setting, variables: Sequence[Expr]) -> Expr:
         x, length = variables[self.main], self.extents[self.main]
         if row[0] == _PERMUTED:
             return _permuted(x, row[1:-1].tolist(), length)
         return _swizzled(x, int(row[-1]), length) if row[0] == _SWAPPED else x
 
-    def counterparts(self, rows: Rows, large: Functions, _reading: Reading) -> Rows:
+    def counterparts(self, rows: Settings, large: IndexFunctions, _reading: Sense) -> Settings:
         same = isinstance(large, GroupPermutations) and large.group == self.group
         return rows if same else none_of(self)
 
-    def forms(self, rows: Rows) -> Rows:
+    def forms(self, rows: Settings) -> Settings:
         return rows[:, :1]
 
-    def to_json(self, row: Row) -> dict[str, Any]:
+    def to_json(self, row: Setting) -> dict[str, Any]:
         if row[0] == _PERMUTED:
             return {"permutation": row[1:-1].tolist()}
         return {"xor": int(row[-1])} if row[0] == _SWAPPED else {}
 
-    def from_json(self, parameters: Mapping[str, Any]) -> Row:
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
         row = np.zeros(self.group + 2, np.int64)
         if "permutation" in parameters:
             check_names(parameters, ("permutation",))
@@ -101,7 +101,7 @@ class Permutations(Moving):
         where = {self.axis} if self.restrict is None else {self.axis, self.restrict[0]}
         return tuple(sorted(where))
 
-    def values(self, rows: Rows) -> Integers:
+    def values(self, rows: Settings) -> Integers:
         at = grid(self.call.out_shape, self.axes)
         values = self.functions.values(rows, at)
         if self.restrict is None:
@@ -109,14 +109,14 @@ class Permutations(Moving):
         where, place = self.restrict
         return np.where(at[where] == place, values, at[self.axis]).astype(values.dtype)
 
-    def value(self, row: Row) -> Expr:
+    def value(self, row: Setting) -> Expr:
         x, value = coordinate(self.axis), Moving.value(self, row)
         if self.restrict is None or value == x or self.call.out_shape[self.restrict[0]] == 1:
             return value
         where, place = self.restrict
         return select(coordinate(where).eq(place), value, x)
 
-    def text(self, row: Row) -> str:
+    def text(self, row: Setting) -> str:
         if row[0] == _PERMUTED:
             return f"perm[{','.join(map(str, row[1:-1].tolist()))}]"
         return f"swizzle_b32[and=31,or=0,xor={row[-1]}]" if row[0] == _SWAPPED else "id"

@@ -33,9 +33,9 @@ from warploom.sketch.term.gather import (
     GatherExpr,
     GatherSet,
     Moves,
-    Reading,
-    Row,
-    Rows,
+    Sense,
+    Setting,
+    Settings,
     moves,
 )
 
@@ -49,10 +49,10 @@ class _Selecting(Moving):
 
     functions: Partitions
 
-    def may_leave(self, _row: Row) -> bool:
+    def may_leave(self, _row: Setting) -> bool:
         return False
 
-    def conditions(self, row: Row) -> list[str]:
+    def conditions(self, row: Setting) -> list[str]:
         return [self.functions.conditions.text(each) for each in self.functions.split(row)]
 
 
@@ -62,10 +62,10 @@ class FirstIf(_Selecting):
     __slots__ = ()
     name = "first_if"
 
-    def text(self, row: Row) -> str:
+    def text(self, row: Setting) -> str:
         return f"first_if[{self.conditions(row)[0]}]"
 
-    def cheapest(self, rows: Rows) -> int:
+    def cheapest(self, rows: Settings) -> int:
         return int(np.argmin(self.functions.conditions.costs(rows)))
 
 
@@ -75,21 +75,21 @@ class Selections(_Selecting):
     __slots__ = ()
     name = "select"
 
-    def text(self, row: Row) -> str:
+    def text(self, row: Setting) -> str:
         return f"select[{'; '.join(self.conditions(row))}]"
 
-    def cheapest(self, rows: Rows) -> int:
+    def cheapest(self, rows: Settings) -> int:
         """Thousands of rows are made of a few dozen conditions."""
         names = [coordinate(axis) for axis in range(len(self.call.out_shape))]
         known: dict[bytes, Expr] = {}
 
-        def asked(condition: Row) -> Expr:
+        def asked(condition: Setting) -> Expr:
             key = condition.tobytes()
             if key not in known:
                 known[key] = self.functions.asked(condition, names)
             return known[key]
 
-        def cost(row: Row) -> Cost:
+        def cost(row: Setting) -> Cost:
             parts = [asked(each) for each in self.functions.split(row)]
             numbers: list[Expr] = [Const(n) for n in range(len(parts) + 1)]
             return expression_cost(only(first_of(parts, numbers)))
@@ -112,7 +112,7 @@ class Keeping(Family):
     def axes(self) -> tuple[int, ...]:
         return tuple(sorted({0, *self.conditions.over, *(axis for axis, _ in self.restrict)}))
 
-    def reads(self, rows: Rows) -> Moves:
+    def reads(self, rows: Settings) -> Moves:
         shape, at = self.call.out_shape, grid(self.call.out_shape, self.axes)
         kept = self.conditions.masks(rows, at)
         for axis, value in self.restrict:
@@ -121,10 +121,10 @@ class Keeping(Family):
         values = np.where(kept, at[0].astype(kind), kind.type(shape[0] + 1))
         return moves(shape, shape, 0, self.axes, values)
 
-    def text(self, row: Row) -> str:
+    def text(self, row: Setting) -> str:
         return f"keep_if({self.conditions.text(row)})"
 
-    def expression(self, row: Row) -> GatherExpr:
+    def expression(self, row: Setting) -> GatherExpr:
         shape = self.call.out_shape
         names = [coordinate(axis) for axis in range(len(shape))]
         known = self.conditions.constancy(row)
@@ -137,21 +137,21 @@ class Keeping(Family):
         argument = first_of([kept], [Const(0), Const(1)])
         return GatherExpr(argument, flat(shape, own_coordinates(shape)))
 
-    def cheapest(self, rows: Rows) -> int:
+    def cheapest(self, rows: Settings) -> int:
         return int(np.argmin(self.conditions.costs(rows)))
 
-    def counterparts(self, rows: Rows, large: Family, reading: Reading) -> Rows:
+    def counterparts(self, rows: Settings, large: Family, reading: Sense) -> Settings:
         if not isinstance(large, Keeping):
             return rows[:0]
         return self.conditions.counterparts(rows, large.conditions, reading)
 
-    def forms(self, rows: Rows) -> Rows:
+    def forms(self, rows: Settings) -> Settings:
         return self.conditions.forms(rows)
 
-    def to_json(self, row: Row) -> dict[str, Any]:
+    def to_json(self, row: Setting) -> dict[str, Any]:
         return self.conditions.to_json(row)
 
-    def from_json(self, parameters: Mapping[str, Any]) -> Row:
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
         return self.conditions.from_json(parameters)
 
 

@@ -30,9 +30,9 @@ from warploom.sketch.term.gather import (
     Family,
     GatherExpr,
     GatherSet,
-    Reading,
-    Row,
-    Rows,
+    Sense,
+    Setting,
+    Settings,
     Table,
     size,
 )
@@ -49,28 +49,28 @@ class Single(Family):
     call: Call
     make: Callable[[Call], Gather]
 
-    def reads(self, rows: Rows) -> Table:
+    def reads(self, rows: Settings) -> Table:
         return np.repeat(self.make(self.call)[0], len(rows), axis=0)
 
-    def text(self, _row: Row) -> str:
+    def text(self, _row: Setting) -> str:
         return self.call.function
 
-    def expression(self, _row: Row) -> GatherExpr:
+    def expression(self, _row: Setting) -> GatherExpr:
         return self.make(self.call)[1]
 
-    def cheapest(self, _rows: Rows) -> int:
+    def cheapest(self, _rows: Settings) -> int:
         return 0
 
-    def counterparts(self, rows: Rows, large: Family, _reading: Reading) -> Rows:
+    def counterparts(self, rows: Settings, large: Family, _reading: Sense) -> Settings:
         return rows if isinstance(large, Single) else rows[:0]
 
-    def forms(self, rows: Rows) -> Rows:
+    def forms(self, rows: Settings) -> Settings:
         return rows
 
-    def to_json(self, _row: Row) -> dict[str, Any]:
+    def to_json(self, _row: Setting) -> dict[str, Any]:
         return {}
 
-    def from_json(self, parameters: Mapping[str, Any]) -> Row:
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
         check_names(parameters, ())
         return np.zeros(0, np.int64)
 

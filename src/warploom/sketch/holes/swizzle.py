@@ -23,8 +23,8 @@ import numpy as np
 from warploom.index.ir import Const, Expr
 from warploom.sketch.holes.common import Integers, kinds_of
 from warploom.sketch.holes.expressions import quotient, remainder, total
-from warploom.sketch.holes.function import Functions, OfTwo, none_of
-from warploom.sketch.term.gather import Reading, Row, Rows
+from warploom.sketch.holes.function import IndexFunctions, OfTwo, none_of
+from warploom.sketch.term.gather import Sense, Setting, Settings
 
 COLUMNS = ("group", "modulus", "fan", "step", "rate", "slow", "shift", "wrap")
 GROUP, MODULUS, FAN, STEP, RATE, SLOW, SHIFT, WRAP = range(8)
@@ -42,10 +42,10 @@ class Swizzles(OfTwo):
     def columns(self) -> tuple[str, ...]:
         return COLUMNS
 
-    def values(self, rows: Rows, at: Mapping[int, Integers]) -> Integers:
+    def values(self, rows: Settings, at: Mapping[int, Integers]) -> Integers:
         return _tabulated(rows.astype(np.int64), *self.both(at))
 
-    def expression(self, row: Row, variables: Sequence[Expr]) -> Expr:
+    def expression(self, row: Setting, variables: Sequence[Expr]) -> Expr:
         """The formula at the top of this file, less what its ranges make idle."""
         i, bound = variables[self.main], self.extents[self.main]
         k = Const(0) if self.second is None else variables[self.second]
@@ -70,17 +70,17 @@ class Swizzles(OfTwo):
             return i
         return total([(1, body), (group, quotient(i, group, bound))])
 
-    def counterparts(self, rows: Rows, large: Functions, reading: Reading) -> Rows:
+    def counterparts(self, rows: Settings, large: IndexFunctions, reading: Sense) -> Settings:
         if not isinstance(large, Swizzles):
             return none_of(self)
-        if reading is Reading.ANY:
+        if reading is Sense.ANY:
             found = {each for row in rows for each in _any_reading(self, row, large)}
         else:
-            share = reading is Reading.SHARE
+            share = reading is Sense.SHARE
             found = {each for row in rows for each in _natural(self, row, large, share)}
         return np.array(sorted(found), np.int64).reshape(-1, len(COLUMNS))
 
-    def forms(self, rows: Rows) -> Rows:
+    def forms(self, rows: Settings) -> Settings:
         whole = rows[:, GROUP] == self.size
         return np.stack([rows[:, GROUP] == 0, whole, rows[:, WRAP]], axis=1)
 
@@ -94,7 +94,7 @@ def divisors(number: int) -> list[int]:
 # -- on numbers ----------------------------------------------------------------------------------
 
 
-def _tabulated(rows: Rows, i: Integers, k: Integers) -> Integers:
+def _tabulated(rows: Settings, i: Integers, k: Integers) -> Integers:
     """Few different fans meet few different turns: each is computed once, and then added."""
     group, modulus, step = rows[:, GROUP], rows[:, MODULUS], rows[:, STEP]
     wrap = rows[:, WRAP]
@@ -198,7 +198,7 @@ def near(number: int, modulus: int) -> int:
     return number - modulus if 2 * number > modulus else number
 
 
-def _natural(small: Swizzles, row: Row, large: Swizzles, share: bool) -> Iterator[_Numbers]:
+def _natural(small: Swizzles, row: Setting, large: Swizzles, share: bool) -> Iterator[_Numbers]:
     """Groups keep their size, or stay the whole; constants stay as far from zero as they are.
 
     With `share` constants but 0 and ±1 keep their share of the size instead.
@@ -216,7 +216,7 @@ def _natural(small: Swizzles, row: Row, large: Swizzles, share: bool) -> Iterato
     yield _sized(wide, wider, constants, steps, wrap, step < group)
 
 
-def _any_reading(small: Swizzles, row: Row, large: Swizzles) -> Iterator[_Numbers]:
+def _any_reading(small: Swizzles, row: Setting, large: Swizzles) -> Iterator[_Numbers]:
     """Constants keep their distance from zero or from the group; groups their size or share."""
     group, modulus, fan, step, rate, slow, shift, wrap = (int(n) for n in row)
     m, n = small.turns, large.turns

@@ -32,7 +32,7 @@ from warploom.sketch.holes.swizzle import (
     Swizzles,
     divisors,
 )
-from warploom.sketch.term.gather import Family, GatherSet, Reading, Row, Rows
+from warploom.sketch.term.gather import Family, GatherSet, Sense, Setting, Settings
 
 _TOO_LARGE = "take the _no_group set, which has fewer gathers, or a smaller array"
 
@@ -51,7 +51,7 @@ class _Swizzling(Moving):
         used = set(self.functions.depends) if self.is_open else set()
         return tuple(sorted(used | ({self.axis} if self.has_identity else set())))
 
-    def values(self, rows: Rows) -> Integers:
+    def values(self, rows: Settings) -> Integers:
         at = grid(self.call.out_shape, self.axes)
         still = rows[:, GROUP] == 0
         if not still.any():
@@ -64,12 +64,12 @@ class _Swizzling(Moving):
         moved[still] = at[self.axis]
         return moved
 
-    def value(self, row: Row) -> Expr:
+    def value(self, row: Setting) -> Expr:
         if row[GROUP] == 0:
             return coordinate(self.axis)
         return Moving.value(self, row)
 
-    def may_leave(self, row: Row) -> bool:
+    def may_leave(self, row: Setting) -> bool:
         i = self.functions.main
         before, after = self.call.in_shape, self.call.out_shape
         if before == after and before[i] <= before[self.axis]:
@@ -79,7 +79,7 @@ class _Swizzling(Moving):
     def whole_or(self, group: int) -> str:
         return "" if group == self.functions.size else f"group={group},"
 
-    def counterparts(self, rows: Rows, large: Family, reading: Reading) -> Rows:
+    def counterparts(self, rows: Settings, large: Family, reading: Sense) -> Settings:
         """The identity stays the identity, where there is one."""
         still = rows[:, GROUP] == 0
         moved = Moving.counterparts(self, rows[~still], large, reading)
@@ -97,14 +97,14 @@ class Xforms(_Swizzling):
     __slots__ = ()
     name = "xform"
 
-    def text(self, row: Row) -> str:
+    def text(self, row: Setting) -> str:
         if row[GROUP] == 0:
             return "id"
         wrap = "wrap," if row[WRAP] else ""
         constants = f"cf={row[FAN]},cr={row[RATE]},dr={row[SLOW]}"
         return f"xform[{self.whole_or(row[GROUP])}{wrap}{constants}]"
 
-    def counterparts(self, rows: Rows, large: Family, reading: Reading) -> Rows:
+    def counterparts(self, rows: Settings, large: Family, reading: Sense) -> Settings:
         """The step goes with the fan."""
         found = super().counterparts(rows, large, reading)
         moved = found[:, GROUP] > 0
@@ -117,12 +117,12 @@ class Rotations(_Swizzling):
     __slots__ = ()
     name = "rot"
 
-    def text(self, row: Row) -> str:
+    def text(self, row: Setting) -> str:
         if row[GROUP] == 0:
             return "id"
         return f"rot[{self.whole_or(row[GROUP])}shift={row[SHIFT]}]"
 
-    def value(self, row: Row) -> Expr:
+    def value(self, row: Setting) -> Expr:
         """Written with its remainder also where the output is too short to need it."""
         main, group = self.functions.main, int(row[GROUP])
         names = [coordinate(axis) for axis in range(len(self.call.out_shape))]
@@ -164,12 +164,12 @@ def _groups(length: int, grouped: bool) -> list[int]:
     return divisors(length)[:-1] if grouped else [length]
 
 
-def _listed(identity: bool, blocks: list[Rows]) -> Rows:
+def _listed(identity: bool, blocks: list[Settings]) -> Settings:
     still = np.zeros((int(identity), len(COLUMNS)), np.int64)
     return np.concatenate([still, *blocks])
 
 
-def _xform_rows(group: int, wraps: int, rates: list[int]) -> Rows:
+def _xform_rows(group: int, wraps: int, rates: list[int]) -> Settings:
     """All choices of one group size, in the published order."""
     factors = np.array([*range(group), -1])
     rows = np.zeros((wraps, len(rates), group + 1, group + 1, len(COLUMNS)), np.int64)
@@ -181,7 +181,7 @@ def _xform_rows(group: int, wraps: int, rates: list[int]) -> Rows:
     return rows.reshape(-1, len(COLUMNS))
 
 
-def _rotation_rows(group: int) -> Rows:
+def _rotation_rows(group: int) -> Settings:
     """0 … g−1, then −g+1 … −1."""
     rows = np.zeros((2 * group - 1, len(COLUMNS)), np.int64)
     rows[:, [GROUP, MODULUS, STEP]] = group

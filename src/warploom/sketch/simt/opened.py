@@ -17,11 +17,11 @@ from warploom.sketch.term.gather import (
     Family,
     GatherExpr,
     GatherSet,
-    Reading,
-    Reads,
-    Row,
-    Rows,
+    Sense,
+    Setting,
+    Settings,
     Shape,
+    Sources,
 )
 
 
@@ -33,25 +33,25 @@ class Opened(Family):
 
     offered: HoleChoices
     kept: Positions
-    tables: Reads
+    tables: Sources
     in_shape: Shape
     out_shape: Shape
 
-    def reads(self, rows: Rows) -> Reads:
+    def reads(self, rows: Settings) -> Sources:
         return self.tables[rows[:, 0]]
 
-    def text(self, row: Row) -> str:
+    def text(self, row: Setting) -> str:
         return show(self.offered.expression(int(self.kept[row[0]])))
 
-    def expression(self, row: Row) -> GatherExpr:
+    def expression(self, row: Setting) -> GatherExpr:
         read = self.tables[row]
         table = read if isinstance(read, np.ndarray) else read.full()
         return table_expression(table[0], (self.in_shape,), self.out_shape)
 
-    def cheapest(self, _rows: Rows) -> int:
+    def cheapest(self, _rows: Settings) -> int:
         return 0
 
-    def counterparts(self, rows: Rows, large: Family, reading: Reading) -> Rows:
+    def counterparts(self, rows: Settings, large: Family, reading: Sense) -> Settings:
         if not isinstance(large, Opened):
             return rows[:0]
         there = large.offered
@@ -63,27 +63,27 @@ class Opened(Family):
         meant = np.unique(first[kind[len(large.kept) :]])
         return meant[meant < len(large.kept), None]
 
-    def forms(self, rows: Rows) -> Rows:
+    def forms(self, rows: Settings) -> Settings:
         return functions_of(self.offered.hole).forms(self.offered.rows[self.kept[rows[:, 0]]])
 
-    def to_json(self, row: Row) -> dict[str, Any]:
+    def to_json(self, row: Setting) -> dict[str, Any]:
         return self.offered.to_json(int(self.kept[row[0]]))
 
-    def from_json(self, parameters: Mapping[str, Any]) -> Row:
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
         wanted = functions_of(self.offered.hole).from_json(parameters)
         same = np.flatnonzero((self.offered.rows[self.kept] == wanted).all(axis=1))
         if not len(same):
             raise CheckError(f"hole '{self.offered.hole.name}' has no such choice")
         return same[:1]
 
-    def _row(self, row: Row) -> Row:
+    def _row(self, row: Setting) -> Setting:
         """The parameters of the function."""
-        parameters: Row = self.offered.rows[self.kept[row[0]]]
+        parameters: Setting = self.offered.rows[self.kept[row[0]]]
         return parameters
 
 
 def opened_set(
-    offered: HoleChoices, in_shape: Shape, out_shape: Shape, reads: Reads
+    offered: HoleChoices, in_shape: Shape, out_shape: Shape, reads: Sources
 ) -> tuple[GatherSet, Positions]:
     """The gathers, where the nth function reads `reads[n]`, and which function each stands for.
 

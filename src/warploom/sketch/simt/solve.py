@@ -21,7 +21,7 @@ from warploom.sketch.simt.space import SPACES, HoleChoices, candidates, counterp
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.transfer import offers
-from warploom.sketch.term.gather import Reading, Row
+from warploom.sketch.term.gather import Sense, Setting
 from warploom.sketch.term.ir import Program
 from warploom.sketch.term.verify import Verification, verify
 
@@ -29,7 +29,7 @@ _GLANCE = 0.15  # seconds for asking whether an accumulator can be right on its 
 _QUICK = 0.5  # seconds for the first fill, up to which all fills are listed to choose from
 _KEPT = 64  # fills that are kept besides the best, for other sizes
 # The form alone would open whole spaces at a size at which they are not searched.
-_READINGS = (Reading.NATURAL, Reading.SHARE, Reading.ANY)
+_READINGS = (Sense.NATURAL, Sense.SHARE, Sense.ANY)
 
 Times = tuple[float, float]  # wall seconds, CPU seconds
 
@@ -58,7 +58,7 @@ class Filled:
     seconds: float
     cpu_seconds: float
     # Parameters by hole: of this fill, then of others that are as good at this size.
-    rows: tuple[Mapping[str, Row], ...] = field(repr=False)
+    rows: tuple[Mapping[str, Setting], ...] = field(repr=False)
 
     @property
     def statements(self) -> int:
@@ -262,7 +262,7 @@ def reinstantiate(small: Filled, large: Traced, *, budget: Budget | None = None)
     _check_same(small.traced, large)
     started, limits = _now(), budget or Budget()
 
-    def read(name: str, row: Row, reading: Reading) -> HoleChoices:
+    def read(name: str, row: Setting, reading: Sense) -> HoleChoices:
         return counterparts(small.traced.holes[name], row, large.holes[name], reading)
 
     for _, offered in offers(small.rows, read, _READINGS):

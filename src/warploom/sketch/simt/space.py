@@ -31,7 +31,7 @@ from warploom.sketch.holes.condition import (
     Conditions,
     Partitions,
 )
-from warploom.sketch.holes.function import Functions
+from warploom.sketch.holes.function import IndexFunctions
 from warploom.sketch.holes.swizzle import (
     FAN,
     GROUP,
@@ -48,7 +48,7 @@ from warploom.sketch.holes.swizzle import (
     near,
 )
 from warploom.sketch.simt.ir import Hole
-from warploom.sketch.term.gather import Reading, Row, Rows
+from warploom.sketch.term.gather import Sense, Setting, Settings
 
 Values: TypeAlias = npt.NDArray[Any]  # [rows, points of the grid of the hole's variables]
 
@@ -63,7 +63,7 @@ class HoleChoices:
     """The distinct functions a hole may be: row i of `rows` gives `values[i]` over the grid."""
 
     hole: Hole
-    rows: Rows
+    rows: Settings
     values: Values
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class HoleChoices:
         return functions_of(self.hole).to_json(self.rows[choice])
 
 
-def functions_of(hole: Hole) -> Functions:
+def functions_of(hole: Hole) -> IndexFunctions:
     """The form of a hole's functions, at its size."""
     second = 1 if len(hole.extents) > 1 else None
     match hole.kind:
@@ -118,7 +118,7 @@ def candidates(hole: Hole, space: int) -> HoleChoices:
             raise AssertionError(other)
 
 
-def reduced(hole: Hole, rows: Rows) -> HoleChoices:
+def reduced(hole: Hole, rows: Settings) -> HoleChoices:
     """The distinct functions of these rows, in order of first occurrence."""
     _afford(hole, len(rows))
     functions = functions_of(hole)
@@ -127,13 +127,13 @@ def reduced(hole: Hole, rows: Rows) -> HoleChoices:
     return HoleChoices(hole, rows[first], values[first])
 
 
-def counterparts(small: Hole, row: Row, large: Hole, reading: Reading) -> HoleChoices:
+def counterparts(small: Hole, row: Setting, large: Hole, reading: Sense) -> HoleChoices:
     """The functions at another size that a choice at one size may stand for."""
     rows = functions_of(small).counterparts(row[None], functions_of(large), reading)
     return reduced(large, rows)
 
 
-def expression(hole: Hole, row: Row) -> Expr:
+def expression(hole: Hole, row: Setting) -> Expr:
     functions = functions_of(hole)
     variables = [Var(name) for name in hole.variables]
     if isinstance(functions, BitForms):
@@ -155,7 +155,7 @@ def _afford(hole: Hole, choices: int) -> None:
 # -- swizzles ------------------------------------------------------------------------------------
 
 
-def _swizzle_rows(hole: Hole, swizzles: Swizzles, grouped: bool) -> Rows:
+def _swizzle_rows(hole: Hole, swizzles: Swizzles, grouped: bool) -> Settings:
     size, second = swizzles.size, swizzles.turns
     coprime = sum(math.gcd(n, size) == 1 for n in range(size))
     _afford(hole, (coprime + 1) * size * (size if second > 1 else 1))
@@ -180,7 +180,7 @@ def _swizzle_rows(hole: Hole, swizzles: Swizzles, grouped: bool) -> Rows:
     return rows[np.argsort(_swizzle_cost(rows, size, second), kind="stable")]
 
 
-def _swizzle_cost(rows: Rows, size: int, second: int) -> npt.NDArray[np.int64]:
+def _swizzle_cost(rows: Settings, size: int, second: int) -> npt.NDArray[np.int64]:
     """Roughly the operations of a row's expression; constants near zero are simpler."""
     group, fan, rate, shift = (rows[:, column] for column in (GROUP, FAN, RATE, SHIFT))
     factors = rows[:, [FAN, RATE]]
@@ -194,7 +194,7 @@ def _swizzle_cost(rows: Rows, size: int, second: int) -> npt.NDArray[np.int64]:
     return cost + close.sum(axis=1) + np.minimum(shift, group - shift)  # type: ignore[no-any-return]
 
 
-def _plain(row: Row) -> Row:
+def _plain(row: Setting) -> Setting:
     """The residues that are cheapest to compute with: modulo 2ⁿ a negative one is free."""
     plain = row.copy()
     modulus = int(row[MODULUS])
@@ -210,7 +210,7 @@ def _plain(row: Row) -> Row:
 # -- conditions ----------------------------------------------------------------------------------
 
 
-def _condition_rows(conditions: Conditions, constants: bool) -> Rows:
+def _condition_rows(conditions: Conditions, constants: bool) -> Settings:
     compared = conditions.rows(len(conditions.constants) if constants else 1)
     compared = compared[~((compared[:, 1] == compared[:, 2]) & (compared[:, 3] == 1))]
     always = np.zeros((2, WIDTH), np.int64)
@@ -218,7 +218,7 @@ def _condition_rows(conditions: Conditions, constants: bool) -> Rows:
     return np.concatenate([always, compared])
 
 
-def _partition_rows(hole: Hole, conditions: Conditions, rows: Rows) -> Rows:
+def _partition_rows(hole: Hole, conditions: Conditions, rows: Settings) -> Settings:
     """All tuples of distinct conditions; a part that is never reached is not excluded."""
     kept = rows[distinct(conditions.masks(rows, grid(hole.extents, conditions.depends)))[0]]
     needed = hole.size - 1

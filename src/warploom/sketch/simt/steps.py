@@ -20,7 +20,7 @@ from warploom.sketch import holes as gathers
 from warploom.sketch.simt.ir import Hole, holes_in
 from warploom.sketch.simt.opened import opened_set
 from warploom.sketch.simt.space import HoleChoices, Values
-from warploom.sketch.term.gather import Moves, Reads, strides
+from warploom.sketch.term.gather import Moves, Sources, strides
 from warploom.sketch.term.ir import (
     UNDEFINED,
     ZERO,
@@ -208,7 +208,7 @@ class Steps:
         return self._apply(name, nodes, axes, known, operator)
 
     def open_step(
-        self, name: str, node: Node, axes: tuple[str, ...], shape: Shape, reads: Reads
+        self, name: str, node: Node, axes: tuple[str, ...], shape: Shape, reads: Sources
     ) -> Node:
         """A gather that a hole decides."""
         opened, kept = opened_set(self.candidates[name], node.shape, shape, reads)

@@ -26,7 +26,7 @@ from warploom.sketch.holes.swizzle import FAN, MODULUS, NO_WRAP, RATE, SHIFT, SL
 from warploom.sketch.synth.bounds import Bounds, no_bounds, solve_bounds
 from warploom.sketch.synth.problem import Problem, lower
 from warploom.sketch.synth.smt import Clauses, Encoding, Model, Reads, Solver, load_z3
-from warploom.sketch.term.gather import GatherSet, Row, Shape, moves, size
+from warploom.sketch.term.gather import GatherSet, Setting, Shape, moves, size
 from warploom.sketch.term.ir import Apply, Program
 from warploom.sketch.term.verify import Verification, verify
 
@@ -158,7 +158,7 @@ class FreeSwizzles(Moving):
 
     functions: Swizzles
 
-    def text(self, row: Row) -> str:
+    def text(self, row: Setting) -> str:
         """The constants but those that are 0; a step is one only where it divides anything."""
         fan, step, rate, slow, shift = (int(row[c]) for c in (FAN, STEP, RATE, SLOW, SHIFT))
         df = step if step < self.functions.extents[self.functions.main] else 0
@@ -166,7 +166,7 @@ class FreeSwizzles(Moving):
         named = {"cf": fan, "cr": rate, "c": shift, "df": df, "dr": dr}
         return f"free[{','.join(f'{k}={v}' for k, v in named.items() if v)}]"
 
-    def value(self, row: Row) -> Expr:
+    def value(self, row: Setting) -> Expr:
         plain = row.copy()
         plain[[FAN, RATE, SHIFT]] %= row[MODULUS]
         return Moving.value(self, plain)
@@ -203,7 +203,7 @@ class Opening:
         """The set that holds just this swizzle."""
         return gather_set(self.family.call, self.family, self.row(constants)[None])
 
-    def row(self, constants: Constants) -> Row:
+    def row(self, constants: Constants) -> Setting:
         cf, cr, c, df, dr = constants
         n, (main, second) = self.modulus, self.axes
         whole = max(n, self.out_shape[main])

@@ -2,7 +2,7 @@
 
 A choice is a row of parameters. A constant in it either means itself at every size, or it means the
 size, a share of it, its end …: the family of the choice knows which rows it may be elsewhere, the
-likeliest reading first (`Reading`). `offers` lists what whole fills may be; it serves term sketches
+likeliest reading first (`Sense`). `offers` lists what whole fills may be; it serves term sketches
 here, warp sketches in `simt/solve.py`, the catalogue and the table of transpositions. What is
 offered is searched and verified as usual: a wrong guess costs time, never a wrong answer.
 """
@@ -23,23 +23,23 @@ from warploom.sketch.holes import choices_of
 from warploom.sketch.synth.fills import Fills
 from warploom.sketch.synth.result import Result, Stats
 from warploom.sketch.synth.solve import synthesize
-from warploom.sketch.term.gather import GatherSet, Reading
+from warploom.sketch.term.gather import GatherSet, Sense
 from warploom.sketch.term.ir import Apply, Program, Step
 from warploom.sketch.term.verify import Verifier
 
 # Fills of the small size that are tried before giving up.
 FILLS_TO_TRY = 16
 
-Hole = TypeVar("Hole")
-Choice = TypeVar("Choice")
-Offer = TypeVar("Offer")
+AnyHole = TypeVar("AnyHole")
+AnyChoice = TypeVar("AnyChoice")
+AnyOffer = TypeVar("AnyOffer")
 
 
 def offers(
-    fills: Sequence[Mapping[Hole, Choice]],
-    read: Callable[[Hole, Choice, Reading], Offer],
-    readings: Iterable[Reading],
-) -> Iterator[tuple[Reading, dict[Hole, Offer]]]:
+    fills: Sequence[Mapping[AnyHole, AnyChoice]],
+    read: Callable[[AnyHole, AnyChoice, Sense], AnyOffer],
+    readings: Iterable[Sense],
+) -> Iterator[tuple[Sense, dict[AnyHole, AnyOffer]]]:
     """What fills of one size may be at another, by hole: the likeliest reading of each fill first.
 
     `read(hole, choice, reading)` says what one choice may be there.
@@ -50,16 +50,18 @@ def offers(
 
 
 def counterparts(
-    small: GatherSet, choice: int, large: GatherSet, reading: Reading
+    small: GatherSet, choice: int, large: GatherSet, reading: Sense
 ) -> tuple[int, ...]:
     """The choices of the large set that one choice of the small set may correspond to."""
     if type(small.family) is not type(large.family):
         return ()
-    if reading is Reading.FORM:
+    if reading is Sense.FORM:
         form = small.family.forms(small.row(choice)[None])
-        alike = (large.family.forms(large.spelled) == form).all(axis=1)
-        return tuple(np.unique(large.owner[alike]).tolist())
-    rows = small.rows(choice) if reading is Reading.ANY else small.row(choice)[None]
+        forms = large.family.forms(large.spelled)
+        if form.shape[1] != forms.shape[1]:
+            return ()
+        return tuple(np.unique(large.owner[(forms == form).all(axis=1)]).tolist())
+    rows = small.rows(choice) if reading is Sense.ANY else small.row(choice)[None]
     found = choices_of(large, small.family.counterparts(rows, large.family, reading))
     return tuple(np.unique(found[found >= 0]).tolist())
 
@@ -68,7 +70,7 @@ def transfer(
     small: Result,
     large: Program,
     *,
-    readings: Iterable[Reading] = Reading,
+    readings: Iterable[Sense] = Sense,
     budget: Budget | None = None,
 ) -> Result:
     """The first fill of `small` that has a right counterpart in `large`, the same sketch larger.
@@ -85,13 +87,13 @@ def transfer(
         for number in range(min(len(small.fills), FILLS_TO_TRY))
     ]
 
-    def read(hole: int, choice: int, reading: Reading) -> tuple[int, ...]:
+    def read(hole: int, choice: int, reading: Sense) -> tuple[int, ...]:
         old, new = _gathers(small.program, hole), _gathers(large, hole)
         return counterparts(old, choice, new, reading)
 
     for reading, offered in offers(fills, read, readings):
         kept = {hole: offered[hole] for hole in large.holes}
-        result = carrying.tried(kept, exact=reading in (Reading.NATURAL, Reading.SHARE))
+        result = carrying.tried(kept, exact=reading in (Sense.NATURAL, Sense.SHARE))
         if result is not None:
             return result
     return carrying.nothing()

@@ -22,8 +22,8 @@ from warploom.index.ir import Expr
 
 Shape: TypeAlias = tuple[int, ...]
 Table: TypeAlias = npt.NDArray[np.int32]
-Row: TypeAlias = npt.NDArray[Any]  # the parameters of one choice
-Rows: TypeAlias = npt.NDArray[Any]  # of several, one a row
+Setting: TypeAlias = npt.NDArray[Any]  # the parameters of one choice
+Settings: TypeAlias = npt.NDArray[Any]  # of several, one a row
 
 # Entries of a gather table that are not an offset into the arguments. They are negative, so that
 # `np.concatenate([*arguments, [undefined, zero]])[table]` reads them without a special case.
@@ -58,7 +58,7 @@ class GatherExpr:
     offset: Expr
 
 
-class Reading(Enum):
+class Sense(Enum):
     """How a choice at one size may be read at another, the likeliest way first."""
 
     NATURAL = "natural"  # sizes stay sizes, other constants stay as they are
@@ -79,36 +79,36 @@ class Family(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def reads(self, rows: Rows) -> Reads:
+    def reads(self, rows: Settings) -> Sources:
         """What each row reads."""
 
     @abstractmethod
-    def text(self, row: Row) -> str:
+    def text(self, row: Setting) -> str:
         """How a choice is shown, e.g. "xform[cf=1,cr=2,dr=3]"."""
 
     @abstractmethod
-    def expression(self, row: Row) -> GatherExpr:
+    def expression(self, row: Setting) -> GatherExpr:
         """The gather over the output coordinates x0, x1, …"""
 
     @abstractmethod
-    def cheapest(self, rows: Rows) -> int:
+    def cheapest(self, rows: Settings) -> int:
         """Which of several rows that mean the same is shown."""
 
     @abstractmethod
-    def counterparts(self, rows: Rows, large: Family, reading: Reading) -> Rows:
+    def counterparts(self, rows: Settings, large: Family, reading: Sense) -> Settings:
         """What any of these rows, which mean the same here, may be for the family `large`, which
         is this one at another call; not for FORM."""
 
     @abstractmethod
-    def forms(self, rows: Rows) -> Rows:
+    def forms(self, rows: Settings) -> Settings:
         """What of each row is no constant: equal for rows that differ in constants alone."""
 
     @abstractmethod
-    def to_json(self, row: Row) -> dict[str, Any]:
+    def to_json(self, row: Setting) -> dict[str, Any]:
         """The parameters by name."""
 
     @abstractmethod
-    def from_json(self, parameters: Mapping[str, Any]) -> Row:
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
         """The row with these parameters; CheckError if they are not this family's."""
 
 
@@ -169,7 +169,7 @@ def moves(
     return Moves(out_shape, axes, values, in_shape[axis], pace[axis], kept.reshape(-1))
 
 
-Reads: TypeAlias = Table | Moves
+Sources: TypeAlias = Table | Moves
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,9 +185,9 @@ class GatherSet:
     arg_shapes: tuple[Shape, ...]
     out_shape: Shape
     family: Family
-    spelled: Rows
+    spelled: Settings
     owner: npt.NDArray[np.intp]
-    reads: Reads
+    reads: Sources
 
     def __len__(self) -> int:
         return len(self.reads)
@@ -240,14 +240,14 @@ class GatherSet:
         )
 
     @cached_property
-    def _shown(self) -> dict[int, Row]:
+    def _shown(self) -> dict[int, Setting]:
         return {}
 
-    def rows(self, choice: int) -> Rows:
+    def rows(self, choice: int) -> Settings:
         """Every way to write a choice."""
         return self.spelled[np.flatnonzero(self.owner == range(len(self))[choice])]
 
-    def row(self, choice: int) -> Row:
+    def row(self, choice: int) -> Setting:
         """The cheapest way to write a choice, by which it is shown."""
         if choice not in self._shown:
             rows = self.rows(choice)
