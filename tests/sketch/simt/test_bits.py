@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tools import require
 
+from warploom import runtime
 from warploom.errors import CheckError
 from warploom.index.ir import Var
 from warploom.index.show import show
@@ -58,11 +60,13 @@ def found(outcome: object) -> Filled:
     return outcome.answer
 
 
-def test_lane_bit_reversal_is_found_proved_and_run() -> None:
+@pytest.mark.parametrize("device", ["simulator", "c", "opencl", "ptx"])
+def test_lane_bit_reversal_is_found_proved_and_run(device: Any) -> None:
+    require(device)
     filled = found(solve(reverse.at(lanes=32)))
     assert filled.space == 1
     x, y = np.arange(96, dtype=np.float32), np.zeros(96, np.float32)
-    run(to_kernel(filled), [x, y])
+    runtime.load(to_kernel(filled), device)(x, y)
     wanted = [block + backwards(lane, 32) for block in (0, 32, 64) for lane in range(32)]
     assert y.tolist() == wanted
 
