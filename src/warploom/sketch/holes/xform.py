@@ -81,10 +81,12 @@ class _Swizzling(Moving):
 
     def counterparts(self, rows: Settings, large: Family, reading: Sense) -> Settings:
         """The identity stays the identity, where there is one."""
+        if not isinstance(large, _Swizzling):
+            return rows[:0]
         still = rows[:, GROUP] == 0
-        moved = Moving.counterparts(self, rows[~still], large, reading)
-        kept = rows[still][: isinstance(large, _Swizzling) and large.has_identity]
-        return np.concatenate([kept, moved])
+        kept = rows[still] if large.has_identity else rows[:0]
+        moved = rows[~still] if large.is_open else rows[:0]
+        return np.concatenate([kept, Moving.counterparts(self, moved, large, reading)])
 
     def afford(self, choices: int) -> None:
         cells, functions = self.field, self.functions

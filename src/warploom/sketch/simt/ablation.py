@@ -35,7 +35,7 @@ _OPERATIONS: dict[BinaryOp, Callable[..., Any]] = {
     "//": np.floor_divide,
     "%": np.remainder,
 }
-Fill = dict[str, Expr]
+HoleExprs = dict[str, Expr]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +113,7 @@ def _nth(
     raise InternalError("a row of no expression")
 
 
-def solve_naive(traced: Traced, depth: int, budget: Budget) -> Outcome[Fill]:
+def solve_naive(traced: Traced, depth: int, budget: Budget) -> Outcome[HoleExprs]:
     """The first fill with naive swizzles; conditions as in Space 1."""
     try:
         offered: dict[str, HoleChoices] = {
@@ -133,7 +133,7 @@ def solve_naive(traced: Traced, depth: int, budget: Budget) -> Outcome[Fill]:
             return other
 
 
-def by_numbers(traced: Traced, space: int, budget: Budget) -> Outcome[Fill]:
+def by_numbers(traced: Traced, space: int, budget: Budget) -> Outcome[HoleExprs]:
     """The first fill that is right on random numbers; every fill is tried, one after the other."""
     lowered = lower(traced, {h.name: candidates(h, space) for h in traced.holes.values()})
     program, goal = lowered.program, lowered.program.goals[0]
@@ -153,6 +153,6 @@ def by_numbers(traced: Traced, space: int, budget: Budget) -> Outcome[Fill]:
     return Impossible()
 
 
-def _expressions(lowered: Lowered, fill: dict[int, int]) -> Fill:
+def _expressions(lowered: Lowered, fill: dict[int, int]) -> HoleExprs:
     choices = lowered.choices(fill)
     return {name: lowered.candidates[name].expression(choice) for name, choice in choices.items()}
