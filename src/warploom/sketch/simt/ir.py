@@ -18,7 +18,7 @@ from warploom.sketch.term.ir import Constant, Goal, Shape, constant
 from warploom.sketch.term.operator import NEUTRAL
 
 Space: TypeAlias = Literal["input", "output", "constant", "shared", "register"]
-HoleKind: TypeAlias = Literal["swizzle", "partition", "condition"]
+HoleKind: TypeAlias = Literal["swizzle", "partition", "condition", "bits"]
 
 # Where an accumulator starts that says nothing: the neutral elements that every type can hold.
 STARTS: dict[str, float] = {operator: NEUTRAL[operator] for operator in ("+", "*", "^", "|")}
@@ -56,11 +56,11 @@ class Accumulator:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """What is left out: an index (swizzle, partition) or a condition over some variables.
+    """What is left out: an index (swizzle, bits, partition) or a condition over some variables.
 
-    `variables` and `extents` go together; for a swizzle the first is the index and the second, if
-    there is one, the secondary index. `size` is the number of values (2 for a condition), and
-    `constants` are the sizes that conditions may compare with.
+    `variables` and `extents` go together; for a swizzle or bits the first is the index and the
+    second, if there is one, the secondary index. `size` is the number of values (2 for a
+    condition), and `constants` are the sizes that conditions may compare with.
     """
 
     name: str

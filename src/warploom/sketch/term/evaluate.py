@@ -84,7 +84,7 @@ def evaluate_step(store: TermStore, step: Step, arrays: Sequence[Ids], choice: i
             return store.numbers(step.values)
         case Apply():
             source = np.concatenate([*(arrays[arg] for arg in step.args), _TAIL])
-            cells: Ids = source[step.gathers.tables[choice]]
+            cells = source[step.gathers.table(choice)]
             if step.fold is None:
                 return cells
             return store.fold(cells.reshape(-1, step.fold), step.operator)
