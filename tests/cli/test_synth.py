@@ -342,3 +342,55 @@ def test_help_teaches_with_an_example_that_runs(cli, write) -> None:
     assert cli("synth", write("\n".join(example))).status == 0
     assert cli("--version").out.startswith("warploom ")
     assert cli("bogus").status == 2
+
+
+# -- operators and laws ----------------------------------------------------------------------------
+
+NESTED = """x: [2,2] = range(0, 4)
+s: [2] = + identity{fold_len=2}(x)
+y: [1] = + reshape{fold_len=2}(s)
+goal: [1] = + [[0, 1, 2, 3]]
+"""
+
+
+def test_another_operator_is_refused_with_both_places(cli, write) -> None:
+    path = write(SUMS.replace("= +", "= *"), "product.swflow")
+    ran = cli("synth", str(path))
+    assert ran.status == 2
+    assert f"{path}:5:1: 'sum' multiplies (*), but the goal ({path}:6:7) adds (+)" in ran.err
+    ran = cli("synth", str(path), "--published")
+    assert (ran.status, "proved" in ran.out) == (0, True)
+    assert "not covered: what 'fold' computes" in ran.out
+
+
+def test_laws_are_chosen_and_named(cli, write, tmp_path: Path) -> None:
+    path, record = write(NESTED, "nested.swflow"), tmp_path / "out.json"
+    assert cli("synth", str(path)).status == 1
+    ran = cli("synth", str(path), "--laws", "flatten", "--json", str(record))
+    assert ran.status == 0
+    assert "  reassociated: + (in floating point the result may round differently)\n" in ran.out
+    (found,) = json.loads(record.read_text())
+    assert found["laws"] == ["reassociated: + (in floating point the result may round differently)"]
+    assert found["not_covered"] == ["rounding and overflow"]
+    assert found["covers"] == ["symbols", "numbers, by the goal's terms"]
+    assert cli("synth", str(path), "--laws", "none").status == 1
+    assert cli("synth", str(path), "--laws", "some").status == 2
+
+
+def test_a_refuted_fill_is_no_success(cli, write) -> None:
+    text = """
+from warploom import Sketch
+
+def two_faced(x):
+    on_symbols = type(x[0]).__name__ == "Sym"
+    return [x[0] + x[1]] if on_symbols else [x[0] - x[1]]
+
+def sketch():
+    s = Sketch("sums")
+    s.sum("reshape", s.input("x", 2), shape=(1, 2))
+    s.goal(two_faced)
+    return s
+"""
+    ran = cli("synth", f"{write(text, 'faces.py')}::sketch")
+    assert ran.status == 1
+    assert "refuted: cell (0) holds" in ran.out

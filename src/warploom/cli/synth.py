@@ -13,15 +13,16 @@ import typer
 from warploom.cli.guard import Status, attempt, run, worst
 from warploom.cli.inputs import Input, find_input, parse_sizes
 from warploom.cli.progress import progress
-from warploom.cli.view import fill_lines, headline, stats_lines, verdict_text
+from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, verdict_text
 from warploom.errors import CheckError, ParseError
 from warploom.search.budget import Budget
-from warploom.search.outcome import Found, Impossible, Reason
+from warploom.search.outcome import Found, Impossible, Reason, Verdict
 from warploom.sketch.synth.record import Record, choices_of_fills, record_of
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.transfer import transfer
 from warploom.sketch.term.ir import Program
+from warploom.sketch.term.read import as_published, with_laws
 
 HELP = """Fill the holes of sketches so that each computes its goal, and prove the fills.
 
@@ -41,8 +42,13 @@ Example:
   $ warploom synth sums.swflow --stats
   $ warploom synth gaussian --transfer lanes=128    # found on 8 lanes, proved on 128
 
-Exit status: 0 found, 1 impossible, 2 bad input, 3 undecided (budget spent). With several
+Exit status: 0 found, 1 impossible or refuted, 2 bad input, 3 undecided (budget spent). With several
 inputs the worst counts. Ctrl-C keeps what was found."""
+
+
+class LawName(StrEnum):
+    flatten = "flatten"
+    none = "none"
 
 
 class EngineName(StrEnum):
@@ -62,6 +68,8 @@ class Asked:
     goal: int | None
     limit: int
     stats: bool
+    published: bool
+    laws: str | None
     sizes: dict[str, int]
     transfers: tuple[dict[str, int], ...]
 
@@ -89,6 +97,12 @@ def synth(
     transfer_to: list[str] = typer.Option(
         [], "--transfer", metavar="K=V", help="Carry a fill over to this size and prove it there."
     ),
+    published: bool = typer.Option(
+        False, "--published", help="Read every operator as 'fold', as the published tool does."
+    ),
+    laws: LawName = typer.Option(
+        None, help="flatten: nested folds of one operator are one; none. Default: as the goal says."
+    ),
     limit: int = typer.Option(3, min=0, help="Fills to print."),
     stats: bool = typer.Option(False, "--stats", help="Also what was visited and pruned."),
     json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
@@ -105,6 +119,8 @@ def synth(
             goal=goal,
             limit=limit,
             stats=stats,
+            published=published,
+            laws=laws.value if laws else None,
             sizes=parse_sizes(size),
             transfers=tuple(parse_sizes([text]) for text in transfer_to),
         )
@@ -136,7 +152,7 @@ def _write(file: Path, records: list[Record]) -> None:
 
 def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
     started = time.process_time()
-    program = given.build(asked.sizes)
+    program = _build(given, asked, asked.sizes)
     set_seconds = time.process_time() - started
     statuses = []
     for number in _goals(program, asked.goal):
@@ -160,6 +176,13 @@ def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
     return worst(statuses)
 
 
+def _build(given: Input, asked: Asked, sizes: dict[str, int]) -> Program:
+    """The program, read as asked for."""
+    program = given.build(sizes)
+    program = as_published(program) if asked.published else program
+    return program if asked.laws is None else with_laws(program, asked.laws)
+
+
 def _goals(program: Program, asked: int | None) -> list[int]:
     if asked is None:
         return list(range(len(program.goals)))
@@ -170,7 +193,7 @@ def _goals(program: Program, asked: int | None) -> list[int]:
 
 def _show(name: str, result: Result, asked: Asked) -> None:
     typer.echo(headline(name, result))
-    for line in fill_lines(result, asked.limit):
+    for line in (*note_lines(result), *fill_lines(result, asked.limit)):
         typer.echo(line)
     for line in stats_lines(result) if asked.stats else ():
         typer.echo(line)
@@ -179,7 +202,9 @@ def _show(name: str, result: Result, asked: Asked) -> None:
 def _transfers(given: Input, small: Result, asked: Asked) -> list[Record]:
     found = []
     for sizes in asked.transfers if len(small.fills) else ():
-        large = transfer(small, given.build({**asked.sizes, **sizes}), budget=asked.budget())
+        large = transfer(
+            small, _build(given, asked, {**asked.sizes, **sizes}), budget=asked.budget()
+        )
         label = ", ".join(f"{key}={value}" for key, value in sizes.items())
         if isinstance(large.outcome, Found):
             typer.echo(f"  carried over to {label}: {verdict_text(large)}")
@@ -200,5 +225,5 @@ def _size_record(sizes: dict[str, int], result: Result) -> Record:
 
 def _status(result: Result) -> Status:
     if isinstance(result.outcome, Found):
-        return Status.FOUND
+        return Status.IMPOSSIBLE if result.verdict is Verdict.REFUTED else Status.FOUND
     return Status.IMPOSSIBLE if isinstance(result.outcome, Impossible) else Status.UNDECIDED

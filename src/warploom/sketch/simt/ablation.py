@@ -26,6 +26,7 @@ from warploom.sketch.simt.space import HoleChoices, candidates
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.ir import Apply
 from warploom.sketch.term.numeric import assign, evaluate_numbers, goal_numbers
+from warploom.sketch.term.read import read
 
 _MOST_BYTES = 1 << 29
 _OPERATIONS: dict[BinaryOp, Callable[..., Any]] = {
@@ -136,9 +137,9 @@ def solve_naive(traced: Traced, depth: int, budget: Budget) -> Outcome[HoleExprs
 def by_numbers(traced: Traced, space: int, budget: Budget) -> Outcome[HoleExprs]:
     """The first fill that is right on random numbers; every fill is tried, one after the other."""
     lowered = lower(traced, {h.name: candidates(h, space) for h in traced.holes.values()})
-    program, goal = lowered.program, lowered.program.goals[0]
-    assignment = assign(program, goal)
-    wanted = goal_numbers(goal, assignment)
+    reading = read(lowered.program, lowered.program.goals[0])
+    program, assignment = reading.program, assign(reading)
+    wanted = goal_numbers(reading.goal, assignment)
     steps = [program.steps[hole] for hole in program.holes]
     ranges = [range(len(step.gathers)) for step in steps if isinstance(step, Apply)]
     try:

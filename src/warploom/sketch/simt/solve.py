@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from warploom.errors import CheckError
 from warploom.index.ir import Expr, Select, constants, operations, walk
@@ -23,6 +23,7 @@ from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.transfer import offers
 from warploom.sketch.term.gather import Sense, Setting
 from warploom.sketch.term.ir import Program
+from warploom.sketch.term.laws import laws_named
 from warploom.sketch.term.verify import Verification, verify
 
 _GLANCE = 0.15  # seconds for asking whether an accumulator can be right on its own
@@ -71,13 +72,17 @@ def solve(
     *,
     optimum: bool = False,
     spaces: Iterable[int] = SPACES,
+    laws: str | None = None,
     budget: Budget | None = None,
 ) -> Outcome[Filled]:
     """The cheapest fill with the fewest statements, in the first space that has one.
 
+    `laws`, "flatten" or "none", is up to what it must meet its goal; by default the goal says.
     With `optimum` the whole space is searched for each number of statements before a larger number
     is tried, so no fill has fewer. A spent budget is Undecided; Impossible is a proof.
     """
+    if laws is not None:
+        traced = replace(traced, goal=replace(traced.goal, laws=laws_named(laws)))
     search = _Search(traced, budget or Budget(), tuple(spaces))
     try:
         found = search.by_count() if optimum else search.by_space()

@@ -6,14 +6,14 @@ step, each hole a step of its own, in which the dimension it reads gives way to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, Span
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Const, Expr, Var, substitute, variables
 from warploom.sketch import holes as gathers
@@ -34,7 +34,14 @@ from warploom.sketch.term.ir import (
 
 Ints: TypeAlias = npt.NDArray[Any]
 
-_TERM_OPERATORS = {"+": "+", "*": "*"}
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """What a fold stands for, where the sketch says so, and what computes it on numbers."""
+
+    name: str
+    span: Span | None = None
+    function: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +173,7 @@ class Steps:
         nodes: list[Node],
         scope: tuple[str, ...],
         fixed: tuple[str, ...],
-        operator: str,
+        operator: Operator,
     ) -> Node:
         """One fold for each cell of `fixed` (default: of `scope`) over all other axes and nodes."""
         kept = self.ordered(fixed or scope)
@@ -199,7 +206,7 @@ class Steps:
         axes: tuple[str, ...],
         shape: Shape,
         table: Ints,
-        operator: str | None = None,
+        operator: Operator | None = None,
     ) -> Node:
         """One known gather; with an operator its last dimension is folded."""
         arg_shapes = tuple(node.shape for node in nodes)
@@ -221,14 +228,15 @@ class Steps:
         nodes: list[Node],
         axes: tuple[str, ...],
         chosen: GatherSet,
-        operator: str | None,
+        operator: Operator | None,
     ) -> Node:
-        shape, fold = chosen.out_shape, None
+        shape, args = chosen.out_shape, tuple(node.position for node in nodes)
+        made = Apply(self._name(name), shape, args, chosen)
         if operator is not None:
             shape, fold = shape[:-1], shape[-1]
-        args = tuple(node.position for node in nodes)
-        spoken = _TERM_OPERATORS.get(operator or "", "fold")
-        self.steps.append(Apply(self._name(name), shape, args, chosen, fold, spoken))
+            spoken, span, computed = operator.name, operator.span, operator.function
+            made = Apply(made.name, shape, args, chosen, fold, spoken, span, computed)
+        self.steps.append(made)
         return Node(len(self.steps) - 1, axes, shape)
 
     def _name(self, name: str) -> str:

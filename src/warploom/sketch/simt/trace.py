@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, calling_line
 from warploom.index.ir import Expr, Var, lift, variables
 from warploom.sketch.simt.ir import (
-    NEUTRAL,
-    OPERATORS,
+    STARTS,
     Accumulate,
     Accumulator,
     Array,
@@ -37,6 +36,7 @@ from warploom.sketch.simt.spec import goal_of
 from warploom.sketch.simt.tile import Index, LaneShuffle, Tile, as_tuple, per_axis
 from warploom.sketch.term.ir import Shape
 from warploom.sketch.term.limits import check_shape
+from warploom.sketch.term.operator import OPERATORS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -328,11 +328,12 @@ class Tracer:
                 )
         if bool(finalize) != (finish is not None):
             raise CheckError("give both, the name `finalize` and the function `finish`, or none")
-        if init is None and outer not in NEUTRAL:
+        if init is None and outer not in STARTS:
             raise CheckError(f"an accumulator with {outer!r} needs an init")
         name = self._fresh("acc")
-        start = None if init == NEUTRAL.get(outer) else init
-        made = Accumulator(name, outer, inner, start, finalize, finish, tuple(self._loops))
+        start = None if init == STARTS.get(outer) else init
+        loops, span = tuple(self._loops), calling_line(__file__)
+        made = Accumulator(name, outer, inner, start, finalize, finish, loops, span)
         self._accumulators[name] = made
         return AccumulatorHandle(made, self)
 

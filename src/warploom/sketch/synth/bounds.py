@@ -188,7 +188,7 @@ def _drop_choices(bounds: Bounds, move: Move, source: Bits) -> None:
 def _fold_forward(domain: Domain, move: Move, inner: Bits, allowed: Bits) -> Bits:
     """Folds that the runs of cells may form. Undefined is always one of them."""
     if not move.folded:
-        return inner
+        return _over_bags(domain, move, inner, move.out_cells)
     cell, fold = _fold_candidates(domain, move, inner, allowed)
     out = np.zeros((move.out_cells, domain.words), dtype=np.uint64)
     if cell is None or fold is None:
@@ -196,6 +196,19 @@ def _fold_forward(domain: Domain, move: Move, inner: Bits, allowed: Bits) -> Bit
         return out
     out |= domain.bits_of([UNDEFINED_ID])
     return or_rows(cell, domain.singletons(fold.astype(np.int32)), move.out_cells) | out
+
+
+def _over_bags(domain: Domain, move: Move, cells: Bits, count: int) -> Bits:
+    """The items of a bag have no order: each of its cells may hold what any of them may.
+
+    Of a run that passes a bag on nothing is said: `count` cells may hold anything.
+    """
+    if move.bag == 1:
+        return cells
+    if move.passed is not None:
+        return np.tile(domain.all_bits(), (count, 1))
+    runs = cells.reshape(-1, move.bag, cells.shape[1])
+    return np.repeat(np.bitwise_or.reduce(runs, axis=1), move.bag, axis=0)
 
 
 def _fold_candidates(
@@ -206,18 +219,23 @@ def _fold_candidates(
     A run folds to F only if each of its cells may hold an item of F or zero, and each item of F may
     be held by one of its cells.
     """
+    forms = move.forms
+    assert forms is not None
     runs = inner.reshape(move.out_cells, move.fold, domain.words)
+    zero = domain.bits_of([ZERO_ID])
+    members = forms.members
+    together = np.bitwise_or.reduce(runs, axis=1)
+    never_zero = (~(runs & zero).any(axis=2)).sum(axis=1)
     flags = domain.unpack(allowed)
     flags[:, UNDEFINED_ID] = False
-    flags[:, (domain.item_count < 0) & (np.arange(len(domain)) != ZERO_ID)] = False
+    flags[:, forms.count < 0] = False
+    if forms.lone.any():  # every value is one, so look first
+        alone = domain.unpack(together)[:, forms.lone] & (never_zero <= 1)[:, None]
+        flags[:, forms.lone] &= alone
     cell, fold = np.nonzero(flags)
     if len(cell) * domain.words > MAX_FOLD_WORDS:
         return None, None
-    zero = domain.bits_of([ZERO_ID])
-    members = domain.item_bits
-    together = np.bitwise_or.reduce(runs, axis=1)
-    never_zero = (~(runs & zero).any(axis=2)).sum(axis=1)
-    count = np.maximum(domain.item_count[fold], 0)
+    count = forms.count[fold]
     keep = (count <= move.fold) & (never_zero[cell] <= count)
     keep &= ((together[cell] & members[fold]) == members[fold]).all(axis=1)
     cell, fold = cell[keep], fold[keep]
@@ -252,16 +270,17 @@ def _undefined_if_free(problem: Problem, bounds: Bounds, move: Move) -> Bits:
 def _fold_backward(domain: Domain, move: Move, bounds: Bounds) -> Bits:
     allowed = bounds.allowed[move.position]
     if not move.folded:
-        return allowed
+        return _over_bags(domain, move, allowed, move.cells)
+    assert move.forms is not None
     everything = domain.all_bits()
     inner = bounds.inner_possible[move.position]
     cell, fold = _fold_candidates(domain, move, inner, allowed)
     if cell is None or fold is None:
         return np.tile(everything, (move.cells, 1))
-    members = domain.item_bits
+    members = move.forms.members
     zero = domain.bits_of([ZERO_ID])
     # A run that can only fold to something as long as itself has no room for a zero.
-    may_pad = domain.item_count[fold] < move.fold
+    may_pad = move.forms.count[fold] < move.fold
     rows = members[fold] | np.where(may_pad[:, None], zero, np.uint64(0))
     union = or_rows(cell, rows, move.out_cells)
     undefined = domain.bits_of([UNDEFINED_ID])

@@ -1,11 +1,12 @@
 """What a value must hold so that the steps after it can still reach the goal.
 
-Three kinds of demand, all necessary for a solution (docs/search.md has the argument):
+Four kinds of demand, all necessary for a solution (docs/search.md has the argument):
 *cover*  some slot of a group must contain each of these terms: they reach a goal cell from
          nowhere else;
 *hit*    some slot of a group must hold one of these values: a later cell can be filled from
          nowhere else;
-*count*  a term must be copied often enough, but not too often.
+*count*  a term must be copied often enough, but not too often;
+*part*   a bag of items must be part of a fold that it may end up in.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from warploom.sketch.synth.domain import (
     UNDEFINED_ID,
     ZERO_ID,
     Bits,
+    Domain,
+    Forms,
     popcount,
 )
 from warploom.sketch.synth.problem import Given, Move, Problem
@@ -57,10 +60,22 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """`whole[c]`: the values that bag `cells[c]` may end up in; `holds[v, k]`: those that hold
+    value v more than k times."""
+
+    bag: int
+    cells: Places
+    whole: Bits
+    holds: Bits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Demand:
     covers: tuple[Cover, ...] = ()
     hits: tuple[Hit, ...] = ()
     count: Count | None = None
+    part: Part | None = None
 
 
 class Demands:
@@ -82,7 +97,7 @@ class Demands:
         """The demand on the value of a step, without what its source already guarantees."""
         covers = [c for c in self.covers(position) if not self._implied(position, c.slots)]
         hits = [h for h in self.hits(position) if not self._implied(position, h.slots)]
-        return Demand(tuple(covers), tuple(hits), self.count(position))
+        return Demand(tuple(covers), tuple(hits), self.count(position), self.part(position))
 
     # -- where things can come from ------------------------------------------------------------
 
@@ -166,7 +181,7 @@ class Demands:
         out = np.zeros(self.domain.words, dtype=np.uint64)
         for later in self._descendants(position):
             step = self.problem.steps[later]
-            if isinstance(step, Move) and step.folded:
+            if isinstance(step, Move) and step.builds:
                 out |= np.bitwise_or.reduce(self.bounds.possible[later], axis=0)
         return out & self.domain.fold_bits
 
@@ -256,7 +271,7 @@ class Demands:
                 break
             sources, closed = self._step_sources(here, move, sources, closed)
             found += self._hits_at(position, move, sources, closed)
-            if move.folded:
+            if move.settles:
                 break
             here = move.position
         return sorted(found, key=lambda hit: len(hit.slots))
@@ -360,7 +375,8 @@ class Demands:
 
     def count(self, position: int) -> Count | None:
         least, most, varies = self._copies
-        if not varies.get(position, False):
+        move = self.problem.steps[position]
+        if not varies.get(position, False) and (isinstance(move, Given) or move.bag == 1):
             return None
         terms = np.flatnonzero(self.domain.unpack(self._asked_here(position)))
         terms = terms[self._wanted[terms] < COUNTED_EXACTLY]
@@ -375,14 +391,47 @@ class Demands:
             ~self.domain.unpack(elsewhere)[terms],
         )
 
+    # -- parts ---------------------------------------------------------------------------------
+
+    def part(self, position: int) -> Part | None:
+        """Every bag that a solution needs is part of a fold inside a goal cell that it reaches."""
+        move = self.problem.steps[position]
+        if isinstance(move, Given) or move.bag == 1 or move.forms is None:
+            return None
+        allowed = self.bounds.allowed[position].reshape(-1, move.bag, self.domain.words)
+        undefined = self.domain.bits_of([UNDEFINED_ID])
+        cells = np.flatnonzero(~(allowed & undefined).any(axis=(1, 2)))
+        if len(cells) == 0:
+            return None
+        reach = self._reach[position][:: move.bag][cells]
+        goals = np.unpackbits(
+            reach.view(np.uint8), axis=1, bitorder="little", count=len(self.problem.goal)
+        )
+        cell, goal = np.nonzero(goals)
+        whole = or_rows(cell, self._goal_contains[goal], len(cells))
+        return Part(move.bag, cells, whole, _holders(self.domain, move.passed or move.forms))
+
     # -- what need not be asked again ----------------------------------------------------------
 
     def _implied(self, position: int, slots: Places) -> bool:
         """A hole that only permutes a group within itself cannot change what the group holds."""
         move = self.problem.steps[position]
-        if isinstance(move, Given) or len(move.args) != 1 or move.folded or not move.permutes:
+        if isinstance(move, Given) or len(move.args) != 1 or move.settles or not move.permutes:
             return False
         cells, places = self.bounds.edges[position]
         chosen = np.zeros(move.cells, dtype=np.bool_)
         chosen[slots] = True
         return len(np.unique(places[chosen[cells]])) == len(slots)
+
+
+def _holders(domain: Domain, forms: Forms) -> Bits:
+    """[values, k]: the values of which the items include each value more than k times."""
+    made = np.flatnonzero(forms.count > 0)
+    rows = [np.unique(forms.items[v, : forms.count[v]], return_counts=True) for v in made]
+    most = max((int(counts.max()) for _, counts in rows), default=0)
+    out = np.zeros((len(domain), most + 1, domain.words), dtype=np.uint64)
+    out[ZERO_ID] = domain.all_bits()
+    for value, (items, counts) in zip(made.tolist(), rows, strict=True):
+        for often in range(int(counts.max())):
+            out[items[counts > often], often] |= domain.bits_of([value])
+    return out

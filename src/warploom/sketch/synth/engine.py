@@ -19,8 +19,8 @@ from warploom.sketch.synth.demand import Demand, Demands
 from warploom.sketch.synth.domain import Ids
 from warploom.sketch.synth.expand import Expander, Tally, prepare
 from warploom.sketch.synth.join import cover_conditions, fold_conditions, pairs
-from warploom.sketch.synth.problem import Given, Move, Problem, pack, source_rows
-from warploom.sketch.synth.rows import Index, Pending, Rows, leaf
+from warploom.sketch.synth.problem import Given, Move, Problem, settle, source_rows
+from warploom.sketch.synth.rows import Index, Origin, Pending, Rows, leaf
 
 BATCH_BYTES = 96 << 20
 FIRST_BATCH_BYTES = 1 << 16
@@ -69,7 +69,7 @@ class Engine:
         for position, step in self.problem.steps.items():
             if isinstance(step, Move) and self.problem.open_holes[position]:
                 tested = step.is_hole or len(self._open_args(step)) > 1
-                demand = demands.of(position) if tested else Demand()
+                demand = demands.of(position) if tested or step.bag > 1 else Demand()
                 # Steps that leave nothing open are not candidates and do not count.
                 tally = self._tally(position) if tested else Tally()
                 before = self._untested_hole_before(step)
@@ -81,7 +81,7 @@ class Engine:
         if not move.is_hole or len(move.args) != 1:
             return None
         before = self.problem.steps[move.args[0]]
-        if not isinstance(before, Move) or not before.is_hole or before.folded:
+        if not isinstance(before, Move) or not before.is_hole or before.settles:
             return None
         expander = self._expanders[before.position]
         if self._is_shared(before.position) or len(expander.holes) > 1:
@@ -137,7 +137,7 @@ class Engine:
             else:
                 args = {arg: self._constant(arg) for arg in step.args}
                 source = source_rows(step, args)
-                value = pack(self.problem.domain, step, source[:, step.tables[0]])
+                value = settle(step, source[:, step.tables[0]])
             self._constants[position] = value
         return self._constants[position]
 
@@ -145,6 +145,27 @@ class Engine:
         return [arg for arg in dict.fromkeys(move.args) if self.problem.open_holes[arg]]
 
     def _computed(self, position: int, limit: int) -> Iterator[Rows]:
+        """Where all that a shared value feeds meets again, its states are taken a few at a time."""
+        source = self._met(position)
+        if source is None or source in self.shared:
+            yield from self._at_once(position, limit)
+            return
+        inside = self.problem.between(source, position)
+        for rows in self._computed(source, limit):
+            for part in _slices(rows, limit):
+                for key in inside:
+                    self.shared.pop(key, None)
+                self.shared[source] = part
+                yield from self._at_once(position, limit)
+        self.shared.pop(source, None)
+
+    def _met(self, position: int) -> int | None:
+        """The shared value, if there is one, that a step is the first to see the whole of."""
+        shared = (p for p in self.problem.steps if self._is_shared(p))
+        opened = (p for p in shared if self.problem.open_holes[p])
+        return next((p for p in opened if self.problem.gates.get(p) == position), None)
+
+    def _at_once(self, position: int, limit: int) -> Iterator[Rows]:
         move = self.problem.steps[position]
         assert isinstance(move, Move)
         first = self.problem.steps[self._expanders[position].holes[0][0]]
@@ -158,11 +179,27 @@ class Engine:
     def _from_one(self, first: Move, move: Move, args: list[int], limit: int) -> Iterator[Rows]:
         single = Rows(np.zeros((1, 0), np.int32), {}, leaf(1))
         for rows in self.states(args[0], limit) if args else iter([single]):
-            pending = Pending((rows.origin,))
+            ended, keys = self._ended(move, rows.keys)
+            pending = Pending((rows.origin, *self._origins(ended)))
             values = {args[0]: rows.values} if args else {}
-            at = (np.arange(len(rows)),)
-            tried = self._try(first, move, values, rows.keys, at, pending, limit)
+            at = (np.arange(len(rows)), *ended.values())
+            tried = self._try(first, move, values, keys, at, pending, limit)
             yield from self._finished(move, pending, tried)
+
+    def _ended(
+        self, move: Move, keys: dict[int, Index]
+    ) -> tuple[dict[int, Index], dict[int, Index]]:
+        """The keys that nothing after this step can be joined on, and the others.
+
+        A value that reaches the end only through this step meets nobody else, so its states need
+        not be told apart any more: they become parents.
+        """
+        ended = {key for key in keys if self.problem.passes(key, move.position)}
+        kept = {key: column for key, column in keys.items() if key not in ended}
+        return {key: keys[key] for key in keys if key in ended}, kept
+
+    def _origins(self, ended: dict[int, Index]) -> tuple[Origin, ...]:
+        return tuple(self.shared[key].origin for key in ended)
 
     def _from_many(self, first: Move, move: Move, args: list[int], limit: int) -> Iterator[Rows]:
         others = [self._collect(self.states(arg, 1 << 62), arg) for arg in args[1:]]
@@ -170,7 +207,9 @@ class Engine:
             return
         for rows in self.states(args[0], limit):
             sides = (rows, *others)
-            pending = Pending(tuple(side.origin for side in sides))
+            both = {key: column for side in sides for key, column in side.keys.items()}
+            ended, _ = self._ended(move, both)
+            pending = Pending((*(side.origin for side in sides), *self._origins(ended)))
             tried = self._try_joined(first, move, args, sides, pending, limit)
             yield from self._finished(move, pending, tried)
 
@@ -188,6 +227,8 @@ class Engine:
             keys: dict[int, Index] = {}
             for side, i in zip(sides, at, strict=True):
                 keys |= {key: column[i] for key, column in side.keys.items()}
+            ended, keys = self._ended(move, keys)
+            at = (*at, *ended.values())
             yield from self._try(first, move, values, keys, at, pending, limit)
 
     def _finished(self, move: Move, pending: Pending, tried: Iterator[Rows]) -> Iterator[Rows]:
@@ -237,7 +278,8 @@ class Engine:
             return
         self.budget.check()
         if self.on_progress is not None:
-            self.on_progress(position, sum(t.visited for t in self.tallies.values()))
+            shown = self.problem.packs.get(position, position)
+            self.on_progress(shown, sum(t.visited for t in self.tallies.values()))
 
     # -- joins ---------------------------------------------------------------------------------
 
@@ -266,10 +308,8 @@ class Engine:
             return []
         table, halves = self._two_sided(move, args, sides)
         if move.folded and expander.out_flags is not None:
-            return fold_conditions(
-                self.problem.domain, move, table, halves, expander.out_flags
-            )  # fmt: skip
-        if move.folded:
+            return fold_conditions(move, table, halves, expander.out_flags)
+        if move.cells != move.out_cells:
             return []
         return cover_conditions(self.problem.domain, table, halves, expander.demand.covers)
 
@@ -301,6 +341,16 @@ def _rest(pending: Pending) -> Iterator[Rows]:
     rows = pending.take()
     if rows is not None:
         yield rows
+
+
+def _slices(rows: Rows, limit: int) -> Iterator[Rows]:
+    """The rows in batches of about this many bytes."""
+    most = max(1, limit * len(rows) // max(1, rows.values.nbytes))
+    if len(rows) <= most:
+        yield rows
+        return
+    for start in range(0, len(rows), most):
+        yield _choose(rows, np.arange(start, min(start + most, len(rows))))
 
 
 def _choose(rows: Rows, at: Index) -> Rows:

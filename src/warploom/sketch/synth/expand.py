@@ -15,9 +15,9 @@ import numpy as np
 
 from warploom.sketch.synth.bounds import Bounds
 from warploom.sketch.synth.choices import Choices, Trie, build_trie
-from warploom.sketch.synth.demand import Count, Cover, Demand, Flags, Hit
+from warploom.sketch.synth.demand import Count, Cover, Demand, Flags, Hit, Part
 from warploom.sketch.synth.domain import Domain, Ids, popcount
-from warploom.sketch.synth.problem import Move, Problem, pack
+from warploom.sketch.synth.problem import Move, Problem, settle
 from warploom.sketch.synth.rows import Index
 
 VALUES_AT_ONCE = 1 << 23
@@ -122,7 +122,7 @@ class Expander:
                 return
             self.tally.prune("cell", found.keep(flags[found.cell(int(cell))]))
         patience = Patience()
-        for hit in () if self.move.folded else self.demand.hits:
+        for hit in () if self.move.settles else self.demand.hits:
             if len(found) == 0 or patience.lost:
                 return
             few = found.sample()
@@ -135,14 +135,14 @@ class Expander:
         self, sources: Ids, row: Index, choice: Index
     ) -> Iterator[tuple[Ids, Index, dict[int, Index]]]:
         values = sources[row[:, None], self.choices.tables(choice)]
-        values = pack(self.domain, self.move, values)
+        values = settle(self.move, values)
         keep: Flags = np.ones(len(values), dtype=np.bool_)
         if self.out_flags is not None:
             at = np.arange(values.shape[1])
             keep = np.asarray(self.out_flags[at, values].all(axis=1))
             self.tally.prune("fold", len(keep) - int(keep.sum()))
         values, row, choice = values[keep], row[keep], choice[keep]
-        keep = passes(self.domain, self.demand, values, self.tally, hits=self.move.folded)
+        keep = passes(self.domain, self.demand, values, self.tally, hits=self.move.settles)
         if keep.any():
             self.tally.kept += int(keep.sum())
             yield values[keep], row[keep], self._by_hole(choice[keep])
@@ -228,6 +228,10 @@ def passes(
             good = _meets(domain, test, values[left[:, None], test.slots])
             tally.prune(name, len(good) - int(np.count_nonzero(good)))
             left = left[good]
+    if demand.part is not None and len(left):
+        good = _parts(demand.part, values[left])
+        tally.prune("part", len(good) - int(good.sum()))
+        left = left[good]
     if demand.count is not None and len(left):
         good = _counts(domain, demand.count, values[left])
         tally.prune("count", len(good) - int(good.sum()))
@@ -273,4 +277,22 @@ def _counts(domain: Domain, count: Count, values: Ids) -> Flags:
             if upper:
                 fine |= ~count.only_here
             good[start : start + step] &= fine.all(axis=1)
+    return good
+
+
+def _parts(part: Part, values: Ids) -> Flags:
+    """Is every bag, its items in order, part of a value that it may end up in?"""
+    good = np.ones(len(values), dtype=np.bool_)
+    step = max(1, VALUES_AT_ONCE // (len(part.cells) * part.holds.shape[2] * 8))
+    for start in range(0, len(values), step):
+        rows = values[start : start + step]
+        bags = rows.reshape(len(rows), -1, part.bag)[:, part.cells]
+        left = np.broadcast_to(part.whole, (*bags.shape[:2], part.whole.shape[1]))
+        often = np.zeros(bags.shape[:2], dtype=np.int64)
+        for slot in range(part.bag):
+            item = bags[:, :, slot]
+            if slot:
+                often = np.where(item == bags[:, :, slot - 1], often + 1, 0)
+            left = left & part.holds[item, np.minimum(often, part.holds.shape[1] - 1)]
+        good[start : start + step] = np.all(left.any(axis=2), axis=1)
     return good

@@ -86,13 +86,14 @@ def fill_free(
     """One fill in which each step named in `swizzles` becomes such a swizzle.
 
     What the step does in `program` (`identity`, say) is forgotten, other holes are filled as usual.
-    Constants are taken as simple as easily found: without a step, then 0, then 1.
+    Constants are taken as simple as easily found: without a step, then 0, then 1. Laws are not
+    used: what is impossible here may be possible up to them.
     """
     load_z3()  # if it is missing, say so before any work
     limits = budget or Budget()
     forms = {_find(program, name): _opening(program, name, s) for name, s in swizzles.items()}
     opened = _with_gathers(program, {p: form.any_coordinate() for p, form in forms.items()})
-    problem = lower(opened, program.goals[goal])
+    problem = lower(opened, replace(program.goals[goal], laws=()))
     encoding = Encoding(problem, _forward(problem), limits)
     unknowns = {p: Unknowns(encoding.clauses, p, form) for p, form in forms.items()}
     encoding.reads |= {p: unknown.reads for p, unknown in unknowns.items()}

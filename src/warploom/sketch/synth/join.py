@@ -125,7 +125,7 @@ def _cut(
 
 
 def fold_conditions(
-    domain: Domain, move: Move, table: Ids, sides: tuple[Ids, Ids], out_flags: Flags
+    move: Move, table: Ids, sides: tuple[Ids, Ids], out_flags: Flags
 ) -> list[Condition]:
     """For cells whose fold takes items from both sides: which left items go with which right ones.
 
@@ -133,6 +133,8 @@ def fold_conditions(
     constants belong to neither. A fold's fingerprint is a sum, so each side is added up alone.
     """
     left, right = sides
+    forms = move.forms
+    assert forms is not None
     runs = table.reshape(move.out_cells, move.fold)
     in_left = runs < left.shape[1]
     in_right = ~in_left & (runs < left.shape[1] + right.shape[1])
@@ -140,11 +142,11 @@ def fold_conditions(
     stride = max(1, len(mixed) // CELLS_TO_TRY)
     found = []
     for cell in mixed[::stride]:
-        a = _code(domain.weights[left[:, runs[cell][in_left[cell]]]])
-        b = _code(domain.weights[right[:, runs[cell][in_right[cell]] - left.shape[1]]])
+        a = _code(forms.weights[left[:, runs[cell][in_left[cell]]]])
+        b = _code(forms.weights[right[:, runs[cell][in_right[cell]] - left.shape[1]]])
         if len(a[0]) * len(b[0]) > MAX_CODE_PAIRS:
             continue
-        together = out_flags[cell][domain.fold(a[0][:, None] + b[0][None, :])]
+        together = out_flags[cell][forms.fold(a[0][:, None] + b[0][None, :])]
         if not together.all():
             found.append(Condition(a[1], b[1], together))
     found.sort(key=lambda condition: float(condition.together.mean()))

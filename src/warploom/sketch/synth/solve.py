@@ -20,6 +20,7 @@ from warploom.sketch.synth.result import HoleStats, Result, Stats, raw_space, se
 from warploom.sketch.synth.rows import Rows
 from warploom.sketch.synth.smt import SmtEngine
 from warploom.sketch.term.ir import Apply, Program
+from warploom.sketch.term.read import with_laws
 from warploom.sketch.term.verify import Verification, Verifier
 
 MODES = ("all", "first", "best")
@@ -57,6 +58,7 @@ def synthesize(
     *,
     mode: str = "all",
     engine: str = "default",
+    laws: str | None = None,
     budget: Budget | None = None,
     on_progress: Progress | None = None,
     set_seconds: float = 0.0,
@@ -65,6 +67,7 @@ def synthesize(
 ) -> Result:
     """Fills the holes of `program` so that its last step equals goal number `goal`.
 
+    `laws`, "flatten" or "none", is up to what they must be equal; by default the goal says.
     `mode`: all fills, the first one found, or the best by cost. `set_seconds` is the CPU time that
     was already spent on building the gather sets. `fuel` and `single` weaken the pairs engine, for
     the ablations of the paper. Ctrl-C and a spent budget keep what was found.
@@ -74,6 +77,7 @@ def synthesize(
             f"unknown mode or engine: {mode}, {engine}",
             advice=f"modes: {', '.join(MODES)}; engines: {', '.join(ENGINES)}",
         )
+    program = program if laws is None else with_laws(program, laws)
     started, clock = time.monotonic(), Clock({"sets": set_seconds})
     problem = lower(program, program.goals[goal])
     limits = budget or Budget()

@@ -6,8 +6,12 @@ are gone by the time it exists. `evaluate.py` says what it means.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from warploom.errors import Span
 from warploom.node import Interned, node
@@ -18,11 +22,12 @@ from warploom.sketch.term.gather import GatherSet as GatherSet
 from warploom.sketch.term.gather import Shape as Shape
 from warploom.sketch.term.gather import Table as Table
 from warploom.sketch.term.gather import size as size
+from warploom.sketch.term.operator import WORD, is_function
 
 
 @node
 class Zero(metaclass=Interned):
-    """The identity of every fold; what a gather reads where it reads nothing."""
+    """Nothing: the neutral element of the fold that consumes it, 0 where no fold does."""
 
 
 @node
@@ -38,25 +43,43 @@ class Symbol(metaclass=Interned):
 
 
 @node
+class Constant(metaclass=Interned):
+    """A number, such as an accumulator starts with. Build with `constant`."""
+
+    value: int | float
+
+
+@node
 class Fold(metaclass=Interned):
-    """A multiset of terms: the sum, product, … of its items, in any order. Build with `fold_of`."""
+    """A multiset of terms and an operator: the sum, product, … of its items, in any order.
 
-    items: tuple[Zero | Undefined | Symbol | Fold, ...]
+    The operator is one of `OPERATORS`, the word `fold`, or a function of one item, such as
+    `mean()`. Build with `fold_of`.
+    """
+
+    operator: str
+    items: tuple[Zero | Undefined | Symbol | Constant | Fold, ...]
 
 
-Term: TypeAlias = Zero | Undefined | Symbol | Fold
+Term: TypeAlias = Zero | Undefined | Symbol | Constant | Fold
 
 
-def fold_of(items: list[Term] | tuple[Term, ...]) -> Term:
+def constant(value: float) -> Constant:
+    """A number of double precision; the same one is the same constant, be it 5 or 5.0."""
+    return Constant(int(float(value)) if float(value).is_integer() else float(value))
+
+
+def fold_of(items: list[Term] | tuple[Term, ...], operator: str = WORD) -> Term:
     """Packs terms: zeros vanish, nothing is zero, an undefined item spoils the whole.
 
-    A fold of one item is not that item, and nested folds do not flatten: they may stand for
-    different operators.
+    A function keeps its item, be it zero. A fold of one item is not that item, and nested folds do
+    not flatten: that is for the laws to say (`laws.py`).
     """
-    kept = [item for item in items if not isinstance(item, Zero)]
+    whole = is_function(operator)
+    kept = [item for item in items if whole or not isinstance(item, Zero)]
     if any(isinstance(item, Undefined) for item in kept):
         return Undefined()
-    return Fold(tuple(sorted(kept, key=id))) if kept else Zero()
+    return Fold(operator, tuple(sorted(kept, key=id))) if kept else Zero()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,8 +96,8 @@ class Literal:
 class Apply:
     """`name = gathers(args)`, then, if `fold` is not None, each run of `fold` cells is packed.
 
-    `shape` is the shape after the fold. `operator` is what the fold stands for ("+", "*" or
-    "fold" where the text does not say).
+    `shape` is the shape after the fold. `operator` is what the fold stands for, as in `Fold`;
+    `function` computes an operator such as `mean()` on numbers, where it is known.
     """
 
     name: str
@@ -82,21 +105,43 @@ class Apply:
     args: tuple[int, ...]  # positions of earlier steps
     gathers: GatherSet
     fold: int | None = None
-    operator: str = "fold"
+    operator: str = WORD
     span: Span | None = None
+    function: Callable[[Any], Any] | None = None
 
 
 Step: TypeAlias = Literal | Apply
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Specification:
+    """A goal as the Python function that it was written as.
+
+    `function(*arrays, **sizes)` gets one array for each of `inputs`, which hold the numbers of the
+    symbols in it, and returns `outputs` arrays. `known` are the functions such as `mean` of which
+    it says what they compute.
+    """
+
+    function: Callable[..., Any]
+    inputs: tuple[npt.NDArray[np.int64], ...]
+    sizes: Mapping[str, int]
+    outputs: int
+    known: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Goal:
-    """What the last step must hold. `text` is how the goal was written, for printing."""
+    """What the last step must hold, equal up to `laws`. `text` is how it was written, for printing.
+
+    `specification` is the function that the values were computed by, if there is one.
+    """
 
     shape: Shape
     values: tuple[Term, ...]
     text: str = ""
     span: Span | None = None
+    laws: tuple[str, ...] = ()
+    specification: Specification | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
