@@ -1,8 +1,8 @@
 """Sixteen kernels with the names of KernelGen's and three larger stencils, as nvcc compiles them.
 
 The CUDA sources are ours: the published ones are OpenACC, and of them only the numbers of loads and
-shuffles are known, from the paper. Ours are *shaped to those numbers*, so that equal counts check the
-analysis on code of that shape; they do not reproduce a published measurement.
+shuffles are known, from the paper. Ours are *shaped to those numbers*, so that equal counts check
+the analysis on code of that shape; they do not reproduce a published measurement.
 """
 
 from __future__ import annotations
