@@ -149,7 +149,7 @@ def test_ctrl_c_keeps_what_was_found(
     monkeypatch.setattr(choices, "EXPAND_AT_ONCE", 2)  # so that it can be pressed in between
     whole = synthesize(program, engine=engine).fills.choices.tolist()
     kept = []
-    for after in range(40):
+    for after in range(400):
         result = synthesize(program, engine=engine, on_progress=Interrupt(after))
         found = result.fills.choices.tolist()
         assert all(fill in whole for fill in found)

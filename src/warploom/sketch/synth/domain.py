@@ -68,6 +68,13 @@ class Domain:
             out[i] += out[self.items[i, : self.item_count[i]]].sum(axis=0)
         return out
 
+    def copies_in(self, values: Ids) -> npt.NDArray[np.float64]:
+        """How often each value occurs in these together: `copies[values].sum(axis=0)`."""
+        out = np.bincount(values, minlength=len(self)).astype(np.float64)
+        for i in np.flatnonzero(self.item_count >= 0)[::-1]:  # folds before their items
+            np.add.at(out, self.items[i, : self.item_count[i]], out[i])
+        return out
+
     @cached_property
     def item_bits(self) -> Bits:
         """The set of items of each fold; empty for what is not a fold."""

@@ -88,7 +88,7 @@ class Control:
         self.taken: list[Literal] = [TRUE]
         self._clauses = clauses
         self._name = f"hole.{move.position}"
-        self._tables = move.tables[alive]
+        self._tables = move.rows(alive)
         self._groups: dict[bytes, list[Literal]] = {}
         if len(alive) > 1:
             self.taken = [clauses.declare(f"{self._name}.{choice}") for choice in alive]
@@ -289,10 +289,10 @@ class SmtEngine:
     def prepare(self) -> bool:
         """Bounds, then clauses. False: the bounds already show that there is no fill."""
         load_z3()
-        bounds = solve_bounds(self.problem)
+        bounds = solve_bounds(self.problem, None, self.budget)
         for position, step in self.problem.steps.items():
             if isinstance(step, Move) and step.is_hole:
-                options = len(step.tables)
+                options = step.count
                 tally = self.tallies[position] = Tally(options=options, visited=options)
                 tally.prune("bounds", options - len(bounds.alive[position]))
         if bounds.feasible:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from warploom.errors import SearchError
 from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
-from warploom.sketch.synth.cost import cheapest
+from warploom.sketch.synth.cost import cheapest, cost_of
+from warploom.sketch.synth.derivations import Derivations, derivations
 from warploom.sketch.synth.engine import BATCH_BYTES, FIRST_BATCH_BYTES, Engine
 from warploom.sketch.synth.expand import Tally
-from warploom.sketch.synth.fills import Fills, collect_fills, oracle_states
+from warploom.sketch.synth.fills import LIST_AT_MOST, Fills, oracle_states
 from warploom.sketch.synth.pairs import PairsEngine
 from warploom.sketch.synth.problem import Problem, lower
 from warploom.sketch.synth.result import HoleStats, Result, Stats, raw_space, search_tree
@@ -24,6 +27,10 @@ from warploom.sketch.term.verify import Verification, Verifier
 
 MODES = ("all", "first", "best")
 ENGINES = ("default", "pairs", "smt")
+
+# Of the time, what is kept for listing and verification; of the memory, what they may take more.
+FINISHING_SHARE, FINISHING_SECONDS = 0.1, 0.5
+FINISHING_MEMORY = 1.05
 
 Progress = Callable[[str, int], None]
 
@@ -67,38 +74,94 @@ def synthesize(
 
     `mode`: all fills, the first one found, or the best by cost. `set_seconds` is the CPU time that
     was already spent on building the gather sets. `fuel` and `single` weaken the pairs engine, for
-    the ablations of the paper. Ctrl-C and a spent budget keep what was found.
+    the ablations of the paper. Ctrl-C and a spent budget keep what was found; the verdict is open
+    for what could not be verified any more.
     """
     if mode not in MODES or engine not in ENGINES:
         raise SearchError(
             f"unknown mode or engine: {mode}, {engine}",
             advice=f"modes: {', '.join(MODES)}; engines: {', '.join(ENGINES)}",
         )
-    started, clock = time.monotonic(), Clock({"sets": set_seconds})
-    problem = lower(program, program.goals[goal])
     limits = budget or Budget()
-    searcher: SearchEngine
-    if engine == "pairs":
-        searcher = PairsEngine(problem, limits, _by_name(program, on_progress), fuel, single)
-    elif engine == "smt":
-        searcher = SmtEngine(problem, limits, _by_name(program, on_progress))
-    else:
-        batch = FIRST_BATCH_BYTES if mode == "first" else BATCH_BYTES
-        searcher = Engine(problem, limits, batch, _by_name(program, on_progress))
-    finals, stopped, exhausted = _run(searcher, clock, mode)
-    fills = collect_fills(problem, finals, searcher.shared)
-    clock.lap("search")
-    complete = exhausted and len(fills) == fills.count
-    oracle = oracle_states(fills, _options(program)) if complete else None
-    if mode != "all" and len(fills):
-        fills = cheapest(program, fills) if mode == "best" else fills.only(0)
-    clock.lap("choose")
-    searched = time.monotonic() - started
-    verdicts = _verify(program, goal, fills)
-    clock.lap("verify")
-    stats = _stats(problem, searcher.tallies, oracle, clock, set_seconds + searched)
-    outcome = _outcome(fills, stopped, exhausted and mode == "all")
-    return Result(program, program.goals[goal], outcome, fills, verdicts, stats)
+    with limits.interruptible():
+        run = _Run(program, goal, mode, limits, on_progress, Clock({"sets": set_seconds}))
+        return run.result(engine, fuel, single)
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """One call of `synthesize`: search, list, choose, verify, each within the budget."""
+
+    program: Program
+    goal: int
+    mode: str
+    limits: Budget
+    on_progress: Progress | None
+    clock: Clock
+    started: float = field(default_factory=time.monotonic)
+
+    def result(self, engine: str, fuel: int | None, single: bool) -> Result:
+        problem = lower(self.program, self.program.goals[self.goal])
+        searcher = self._searcher(problem, engine, fuel, single)
+        finals, stopped, exhausted = _search(searcher, self.clock, self.mode)
+        found, tallies = derivations(problem, finals, searcher.shared), searcher.tallies
+        del searcher, finals  # what is left of the memory is for what follows
+        limits = self._finishing(stopped, sum(t.visited for t in tallies.values()))
+        fills = Fills(self.program.holes, found.count(), found.first(self._listed(), limits))
+        self.clock.lap("search")
+        complete = exhausted and len(fills) == fills.count
+        oracle = oracle_states(fills, _options(self.program)) if complete else None
+        if self.mode != "all" and len(fills):
+            fills = self._best(found, fills, limits) if self.mode == "best" else fills.only(0)
+        self.clock.lap("choose")
+        searched = time.monotonic() - self.started
+        verdicts, cut = _verify(self.program, self.goal, fills, limits)
+        self.clock.lap("verify")
+        seconds = self.clock.phases["sets"] + searched
+        stats = _stats(problem, tallies, oracle, self.clock, seconds)
+        outcome = _outcome(fills, stopped or cut, exhausted and self.mode == "all")
+        goal = self.program.goals[self.goal]
+        return Result(self.program, goal, outcome, fills, verdicts, stats)
+
+    def _searcher(
+        self, problem: Problem, engine: str, fuel: int | None, single: bool
+    ) -> SearchEngine:
+        report = _by_name(self.program, self.on_progress)
+        limits = self.limits.shortened(FINISHING_SHARE, FINISHING_SECONDS)
+        if engine == "pairs":
+            return PairsEngine(problem, limits, report, fuel, single)
+        if engine == "smt":
+            return SmtEngine(problem, limits, report)
+        batch = FIRST_BATCH_BYTES if self.mode == "first" else BATCH_BYTES
+        return Engine(problem, limits, batch, report)
+
+    def _listed(self) -> int:
+        return 1 if self.mode == "first" else LIST_AT_MOST
+
+    def _finishing(self, stopped: Reason | None, states: int) -> Budget:
+        """For listing and verification: what is left of the time, and never quite nothing."""
+        seconds, megabytes = self.limits.seconds_left, self.limits.megabytes
+        if stopped is Reason.INTERRUPTED or (stopped is Reason.MEMORY and seconds is None):
+            seconds = FINISHING_SECONDS
+        if stopped is Reason.MEMORY and megabytes is not None:
+            megabytes *= FINISHING_MEMORY
+        report, name = self.on_progress, self.program.steps[-1].name
+        watch = None if report is None else partial(report, name, states)
+        return Budget(seconds, megabytes, watch)
+
+    def _best(self, found: Derivations, fills: Fills, limits: Budget) -> Fills:
+        """Of all fills, or, where they are too many to list, of those with fewest operations (the
+        first `LIST_AT_MOST` of these, should they be too many again)."""
+        if len(fills) < fills.count:
+
+            def price(hole: int, choice: int) -> int:
+                limits.check()
+                return cost_of(self.program, {hole: choice})[0]
+
+            with suppress(BudgetSpentError, KeyboardInterrupt):  # then of those that are listed
+                choices = found.cheapest(price).first(LIST_AT_MOST, limits)
+                fills = Fills(fills.holes, fills.count, choices)
+        return cheapest(self.program, fills)
 
 
 def _by_name(program: Program, report: Progress | None) -> Callable[[int, int], None] | None:
@@ -107,7 +170,9 @@ def _by_name(program: Program, report: Progress | None) -> Callable[[int, int], 
     return lambda position, states: report(program.steps[position].name, states)
 
 
-def _run(searcher: SearchEngine, clock: Clock, mode: str) -> tuple[list[Rows], Reason | None, bool]:
+def _search(
+    searcher: SearchEngine, clock: Clock, mode: str
+) -> tuple[list[Rows], Reason | None, bool]:
     """(final states, why it stopped early, whether the whole space was searched)."""
     finals: list[Rows] = []
     try:
@@ -134,16 +199,23 @@ def _outcome(
     return Undecided(stopped) if stopped is not None else Impossible()
 
 
-def _verify(program: Program, goal: int, fills: Fills) -> tuple[Verification, ...]:
-    """One for each listed fill; fewer if interrupted, and then the verdict is open."""
-    verifier = Verifier(program, program.goals[goal])
+def _verify(
+    program: Program, goal: int, fills: Fills, budget: Budget
+) -> tuple[tuple[Verification, ...], Reason | None]:
+    """One for each listed fill; fewer, but one at least, if the budget is spent, and then the
+    verdict is open."""
     checked: list[Verification] = []
+    verifier = Verifier(program, program.goals[goal]) if len(fills) else None
     try:
         for number in range(len(fills)):
-            checked.append(verifier.verify(fills.as_dict(number)))  # noqa: PERF401 - kept on Ctrl-C
+            if verifier is not None:
+                checked.append(verifier.verify(fills.as_dict(number)))
+            budget.check()
+    except BudgetSpentError as spent:
+        return tuple(checked), spent.reason if len(checked) < len(fills) else None
     except KeyboardInterrupt:
-        pass
-    return tuple(checked)
+        return tuple(checked), Reason.INTERRUPTED
+    return tuple(checked), None
 
 
 def _options(program: Program) -> list[int]:
