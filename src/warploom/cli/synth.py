@@ -6,6 +6,7 @@ import json
 import time
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -15,8 +16,8 @@ from warploom.cli.inputs import Input, find_input, parse_sizes
 from warploom.cli.progress import progress
 from warploom.cli.view import fill_lines, headline, stats_lines, verdict_text
 from warploom.errors import CheckError, ParseError
-from warploom.search.budget import Budget
-from warploom.search.outcome import Found, Impossible, Reason
+from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes
+from warploom.search.outcome import Found, Impossible, Reason, Verdict
 from warploom.sketch.synth.record import Record, record_of
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
@@ -82,8 +83,12 @@ def synth(
     engine: EngineName = typer.Option(
         EngineName.default, help="pairs: the published pruner; smt: Z3."
     ),
-    seconds: float = typer.Option(None, min=0, help="Wall time for each sketch."),
-    memory: float = typer.Option(None, min=1, help="Megabytes of memory."),
+    seconds: float = typer.Option(
+        None, min=0, help="Wall time for each sketch, its sets, all its goals and proofs included."
+    ),
+    memory: float = typer.Option(
+        None, min=1, help="Megabytes of memory of the whole process; what was found is kept."
+    ),
     goal: int = typer.Option(None, min=1, help="Only the Nth goal of each sketch."),
     size: list[str] = typer.Option([], metavar="K=V", help="Build the sketch at this size."),
     transfer_to: list[str] = typer.Option(
@@ -135,11 +140,22 @@ def _write(file: Path, records: list[Record]) -> None:
 
 
 def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
+    budget = asked.budget()
     started = time.process_time()
-    program = given.build(asked.sizes)
+    try:
+        with progress(given.name) as report:
+            watched = budget.watched(report and partial(report, "its sets", 0))
+            with watched.governing():
+                program = given.build(asked.sizes)
+    except (BudgetSpentError, KeyboardInterrupt) as error:
+        spent = error.reason if isinstance(error, BudgetSpentError) else Reason.INTERRUPTED
+        typer.echo(f"{given.name}: undecided, {spent.value} while its sets were built")
+        records.append(_unbuilt(given.name, spent, asked))
+        return Status.INTERRUPTED if spent is Reason.INTERRUPTED else Status.UNDECIDED
     set_seconds = time.process_time() - started
     statuses = []
-    for number in _goals(program, asked.goal):
+    goals = _goals(program, asked.goal)
+    for done, number in enumerate(goals):
         name = given.name if len(program.goals) == 1 else f"{given.name}, goal {number + 1}"
         with progress(name) as report:
             result = synthesize(
@@ -147,17 +163,39 @@ def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
                 number,
                 mode=asked.mode,
                 engine=asked.engine,
-                budget=asked.budget(),
+                budget=budget.split(len(goals) - done),
                 on_progress=report,
                 set_seconds=set_seconds,
             )
         _show(name, result, asked)
         record: Record = {"name": given.name, "goal": number + 1, "engine": asked.engine}
-        record |= {"mode": asked.mode, **record_of(result)}
+        writing = Budget(None if asked.seconds is None else max(0.2, asked.seconds / 20))
+        record |= {"mode": asked.mode, **record_of(result, budget=writing)}
         records.append({**record, "sizes": [_size_record(asked.sizes, result)]})
         records[-1]["sizes"] += _transfers(given, result, asked)
         statuses.append(_status(result))
     return worst(statuses)
+
+
+def _unbuilt(name: str, reason: Reason, asked: Asked) -> Record:
+    """The record of a sketch whose sets already spend the budget."""
+    return {
+        "name": name,
+        "goal": asked.goal or 1,
+        "engine": asked.engine,
+        "mode": asked.mode,
+        "outcome": "undecided",
+        "complete": False,
+        "solutions": 0,
+        "fills": [],
+        "verdict": Verdict.UNKNOWN.value,
+        "stopped": reason.value,
+        "seconds": asked.seconds or 0.0,
+        "cpu_seconds": time.process_time(),
+        "states": 0,
+        "peak_mb": round(peak_megabytes(), 1),
+        "sizes": [],
+    }
 
 
 def _goals(program: Program, asked: int | None) -> list[int]:

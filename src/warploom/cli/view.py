@@ -40,7 +40,12 @@ def verdict_text(result: Result) -> str:
         some = "" if listed == result.fills.count else f" ({listed} of them)"
         return f"proved on symbols and on random numbers{some}"
     wrong = next((v for v in result.verdicts if not v), None)
-    return str(wrong) if wrong is not None else result.verdict.value
+    if wrong is not None:
+        return str(wrong)
+    proved = sum(1 for verdict in result.verdicts if verdict)
+    if not proved:
+        return str(result.verdict.value)
+    return f"proved for {proved} of {len(result.fills)} listed, the others not verified in time"
 
 
 def fill_lines(result: Result, limit: int) -> Iterator[str]:

@@ -27,6 +27,8 @@ PIECE = 1 / 8
 SMALLEST_PIECE = 1.0
 LARGEST_PIECE = 1 << 29  # bytes, where memory is not limited
 
+LOOK_EVERY = 0.005  # seconds: how long the memory is trusted to be what it was
+
 
 class BudgetSpentError(Exception):
     """Raised inside an engine by `Budget.check` and caught by that engine; never reaches a user."""
@@ -53,9 +55,11 @@ class Budget:
     seconds: float | None = None
     megabytes: float | None = None
     on_check: Callable[[], None] | None = field(default=None, repr=False)
+    haste: int = 1  # pieces of work are so many times smaller than usual
     _start: float = field(default_factory=time.monotonic)
     _interrupt: Switch = field(default_factory=Switch)
     _spent: Reason | None = None
+    _looked: float = 0.0
 
     @property
     def seconds_left(self) -> float | None:
@@ -72,9 +76,12 @@ class Budget:
             self.on_check()
         if self._interrupt.on:
             self._end(Reason.INTERRUPTED)
-        if self.seconds is not None and time.monotonic() - self._start > self.seconds:
+        now = time.monotonic()
+        if self.seconds is not None and now - self._start > self.seconds:
             self._end(Reason.SECONDS)
-        self.room_for(0)
+        if self._spent is not None or now - self._looked > LOOK_EVERY:
+            self._looked = now
+            self.room_for(0)
 
     def room_for(self, nbytes: float) -> None:
         """Called before a large allocation: refuses what would not fit the memory budget."""
@@ -102,6 +109,7 @@ class Budget:
     def at_once(self, count: int, bytes_each: float) -> int:
         """How many items, `count` at most, a piece of work should take on to fit the memory."""
         left = self.megabytes_left
+        count = max(1, count // self.haste)
         if left is None:
             return count
         piece = max(left * PIECE, SMALLEST_PIECE) * 2**20

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.index.ir import constants, operations
+from warploom.search.budget import governing_budget
 from warploom.sketch.holes.call import Call
 from warploom.sketch.term.ir import UNDEFINED, GatherExpr, GatherSet, Shape, Table
 
@@ -103,7 +104,10 @@ def _fingerprints(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     weights = random.integers(0, 1 << 64, size=width, dtype=np.uint64) | np.uint64(1)
     result = np.empty(len(words), np.uint64)
     step = max(1, _CHUNK_BYTES // (8 * width))
+    budget = governing_budget()
     for start in range(0, len(words), step):
+        if start:
+            budget.check()
         chunk = words[start : start + step]
         # A difference in high bits alone would survive only in high bits of the products.
         result[start : start + step] = (chunk ^ (chunk >> np.uint64(29))) @ weights

@@ -120,9 +120,7 @@ def overlap(one: Bits, at_one: Places, two: Bits, at_two: Places) -> npt.NDArray
     return out
 
 
-def edges_of(
-    move: Move, alive: npt.NDArray[np.int64], budget: Budget
-) -> tuple[Places, Places]:
+def edges_of(move: Move, alive: npt.NDArray[np.int64], budget: Budget) -> tuple[Places, Places]:
     """All (cell, place) such that a live choice reads the place for the cell, by cell."""
     if len(alive) == 1:
         return np.arange(move.cells), move.rows(alive)[0].astype(np.int64)

@@ -88,6 +88,10 @@ class Demands:
         hits = [h for h in self.hits(position) if not self._implied(position, h.slots)]
         return Demand(tuple(covers), tuple(hits), self.count(position))
 
+    def unread(self, position: int) -> Places:
+        """Slots that no live choice of the steps after brings to any goal cell."""
+        return np.flatnonzero(~self._reach[position].any(axis=1))
+
     # -- where things can come from ------------------------------------------------------------
 
     def _compute_reach(self) -> dict[int, Bits]:
@@ -118,7 +122,7 @@ class Demands:
         return self._held[position]
 
     def _contained(self, possible: Bits) -> Bits:
-        """What values of these sets contain, set by set: only folds contain more than themselves."""
+        """What values of these sets contain, set by set; only folds contain more than themselves."""
         out = np.zeros_like(possible)
         for part in pieces(len(possible), 64 * self.domain.words):
             cell, fold = np.nonzero(self.domain.unpack(possible[part] & self.domain.fold_bits))
@@ -326,8 +330,7 @@ class Demands:
         self.budget.room_for(len(rows) * len(self.domain))
         flags = self.domain.unpack(np.ascontiguousarray(wanted[rows]))
         return [
-            Hit(np.flatnonzero(slots[at]), allowed)
-            for at, allowed in zip(rows, flags, strict=True)
+            Hit(np.flatnonzero(slots[at]), allowed) for at, allowed in zip(rows, flags, strict=True)
         ]
 
     def _may_miss(self, position: int, slots: Flags, wanted: Bits) -> Flags:

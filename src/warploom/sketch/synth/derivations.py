@@ -101,9 +101,7 @@ class Derivations:
         return list(found.values())
 
 
-def derivations(
-    problem: Problem, finals: Sequence[Rows], shared: dict[int, Rows]
-) -> Derivations:
+def derivations(problem: Problem, finals: Sequence[Rows], shared: dict[int, Rows]) -> Derivations:
     """Final states carry keys of the shared values they use, whose own fills are part of theirs;
     holes that nothing depends on take every choice."""
     free = [_any_choice(problem, hole) for hole in problem.free_holes]
@@ -129,12 +127,10 @@ def _any_choice(problem: Problem, hole: int) -> Origin:
 # -- counting --------------------------------------------------------------------------------------
 
 
-def _times(
-    one: npt.NDArray[np.generic], two: npt.NDArray[np.generic]
-) -> npt.NDArray[np.generic]:
+def _times(one: npt.NDArray[np.generic], two: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     if len(one) and int(one.max()) * int(two.max()) >= EXACT:
         one = one.astype(object)
-    return one * two
+    return np.asarray(np.multiply(one, two))
 
 
 def _sums(each: npt.NDArray[np.generic], starts: Index) -> npt.NDArray[np.generic]:
@@ -242,9 +238,7 @@ def _ranks(origins: list[Origin], budget: Budget) -> dict[int, _Ranked]:
 def _radix_keys(origin: Origin, found: dict[int, _Ranked]) -> Index | None:
     """Where the holes of one parent all come before those of the next, and its own last, a fill is
     a number with a digit for each of them. None: they are mixed, or the number is too long."""
-    parts = [
-        (found[id(parent)].holes, found[id(parent)].rank[at]) for parent, at in origin.parents
-    ]
+    parts = [(found[id(parent)].holes, found[id(parent)].rank[at]) for parent, at in origin.parents]
     parts += [((hole,), choices) for hole, choices in origin.choices.items()]
     parts = sorted((part for part in parts if part[0]), key=lambda part: part[0])
     keys = np.zeros(origin.alternatives, np.int64)

@@ -33,9 +33,11 @@ UNLIMITED = 1 << 62
 # Two holes are tried as one only while all pairs of their choices can be sorted at once.
 PAIRS_AT_ONCE = 1 << 20
 
-# Seconds to push what was found through the steps after it, once the search was stopped.
-CLOSING_SHARE, CLOSING_SECONDS = 0.05, 0.5
+# What there is to push what was found through the steps after it, once the search was stopped: a
+# share of the time, but so many seconds at least and at most; and somewhat more memory.
+CLOSING_SHARE, CLOSING_LEAST, CLOSING_MOST = 0.05, 0.1, 0.5
 CLOSING_MEMORY = 1.05
+CLOSING_HASTE = 64
 
 T = TypeVar("T")
 
@@ -56,7 +58,8 @@ class Engine:
     bounds: Bounds = field(default_factory=Bounds)
     shared: dict[int, Rows] = field(default_factory=dict)
     stopped: Reason | None = None
-    _closing: Budget = field(default_factory=Budget)
+    _closing: Budget = field(default_factory=Budget)  # once stopped, for holes
+    _tail: Budget = field(default_factory=Budget)  # and for the fixed steps after the last one
     _expanders: dict[int, Expander] = field(default_factory=dict)
     _constants: dict[int, Ids] = field(default_factory=dict)
     _at: int = 0
@@ -102,9 +105,15 @@ class Engine:
                 demand = demands.of(position) if tested else Demand()
                 # Steps that leave nothing open are not candidates and do not count.
                 tally = self._tally(position) if tested else Tally()
-                before = self._untested_hole_before(step)
-                expander = prepare(self.problem, self.bounds, step, demand, tally, before)
-                self._expanders[position] = expander
+                self._expanders[position] = prepare(
+                    self.problem,
+                    self.bounds,
+                    step,
+                    demand,
+                    demands.unread(position),
+                    tally,
+                    self._untested_hole_before(step),
+                )
         for expander in self._expanders.values():
             self._link(expander)
 
@@ -227,6 +236,8 @@ class Engine:
         """Runs the step on all states that go together; yields whenever enough survivors have
         come together, and what is left at the end."""
         budget = self._budget_of(expander.move.position)
+        if self.stopped is not None:  # time for a little of everything is better than all of one
+            limit = min(limit, LAST_BATCH_BYTES)
         merge_at = self._batch()
         for keys, at, values, choices in self._survivors(expander, args, sides, budget):
             pending.add(values, keys, at, choices)
@@ -261,10 +272,10 @@ class Engine:
     # -- the end before the end ------------------------------------------------------------------
 
     def _budget_of(self, position: int) -> Budget:
-        """Work that begins after a stop has little time left; the last steps always do theirs."""
+        """Work that begins after a stop has little time left, the last steps somewhat more."""
         if self.stopped is None:
             return self.budget
-        return self._closing if self._holes_from[position] else Budget()
+        return self._closing if self._holes_from[position] else self._tail
 
     def _until_stopped(self, work: Iterator[T]) -> Iterator[T]:
         try:
@@ -282,10 +293,11 @@ class Engine:
             return
         self.stopped = reason
         seconds, megabytes = self.budget.seconds, self.budget.megabytes
-        self._closing = Budget(
-            min(CLOSING_SECONDS, CLOSING_SHARE * (seconds or np.inf)),
-            None if megabytes is None else CLOSING_MEMORY * megabytes,
-        )
+        seconds = CLOSING_MOST if seconds is None else CLOSING_SHARE * seconds
+        seconds = max(CLOSING_LEAST, min(CLOSING_MOST, seconds))
+        megabytes = None if megabytes is None else CLOSING_MEMORY * megabytes
+        self._closing = Budget(seconds, megabytes, haste=CLOSING_HASTE)
+        self._tail = Budget(2 * seconds, megabytes, haste=CLOSING_HASTE)
 
     def _leftovers(self, position: int, pending: Pending) -> Iterator[Rows]:
         """What was found before the stop, in small batches, as long as there is time; at least one

@@ -17,17 +17,19 @@ from warploom.search.budget import Budget
 from warploom.sketch.synth.bounds import Bounds, pieces
 from warploom.sketch.synth.choices import Choices, Reads, Trie, Written, build_tries
 from warploom.sketch.synth.demand import Count, Cover, Demand, Flags, Hit
-from warploom.sketch.synth.domain import Domain, Ids, popcount
+from warploom.sketch.synth.domain import UNDEFINED_ID, Domain, Ids, popcount
 from warploom.sketch.synth.problem import Move, Problem, pack
 from warploom.sketch.synth.rows import Index
 
-VALUES_AT_ONCE = 1 << 22
+VALUES_AT_ONCE = 1 << 21
 VALUE_BYTES = 32  # what a value of a candidate takes while it is worked out and packed
 
-# Looking ahead costs more than it saves where there are few candidates, or where most go on.
+# Looking ahead: from how many candidates on, how far, and what a look costs, in cells that need not
+# be written down. It is tried on a few first.
 AHEAD_FROM = 1 << 12
-AHEAD_DROPS = 1 / 4
+AHEAD_SAMPLE = 1 << 8
 AHEAD_CELLS = 16
+AHEAD_COST = 4
 
 
 @dataclass(slots=True)
@@ -84,7 +86,7 @@ class Candidates:
 
     @property
     def row(self) -> Index:
-        return self.start // self.sources.shape[1]
+        return np.floor_divide(self.start, self.sources.shape[1])
 
     def cell(self, cell: int) -> Ids:
         return self._read(self.start + self.choices.places(cell, self.choice))
@@ -133,6 +135,7 @@ class Expander:
     flags: Flags  # [cells, values]: what each of those may hold
     out_flags: Flags | None  # what the folded cells may hold
     tally: Tally
+    unread: Index  # slots that make no difference to the goal
     ahead: Expander | None = None  # the hole that reads this value alone
 
     @property
@@ -140,9 +143,7 @@ class Expander:
         """The step whose source is read: this one, or the hole tried together with it."""
         return (self.choices.first or self.choices.second).move
 
-    def run(
-        self, sources: Ids, budget: Budget
-    ) -> Iterator[tuple[Ids, Index, dict[int, Index]]]:
+    def run(self, sources: Ids, budget: Budget) -> Iterator[tuple[Ids, Index, dict[int, Index]]]:
         """Survivors in pieces: (values, row, choice by hole)."""
         for trie in self.tries:
             looked = _Looked()
@@ -179,11 +180,14 @@ class Expander:
         """Drops candidates that no choice of the next hole can go on from, before they are written
         down: what it reads for its first cells can be worked out from here."""
         ahead = self.ahead
-        if ahead is None or len(found) < AHEAD_FROM:
+        if ahead is None or len(ahead.cells) == 0 or len(found) < AHEAD_FROM:
             return
-        few = found.sample()
+        few = found.some(slice(None, None, len(found) // AHEAD_SAMPLE))
+        looked = ahead.tally.visited
         going = ahead.may_go_on(few, budget)
-        if len(going) - np.count_nonzero(going) >= AHEAD_DROPS * len(going):
+        looked = ahead.tally.visited - looked
+        dropped = len(few) - int(np.count_nonzero(going))
+        if AHEAD_COST * looked <= dropped * self.move.cells:
             self.tally.prune("ahead", found.keep(ahead.may_go_on(found, budget)))
 
     def may_go_on(self, found: Candidates, budget: Budget) -> Flags:
@@ -220,7 +224,10 @@ class Expander:
         found.keep(keep)
         if len(found):
             self.tally.kept += len(found)
-            yield values[keep], found.row, self.choices.by_hole(found.choice)
+            values = values[keep]
+            # States that differ nowhere else are one.
+            values[:, self.unread] = UNDEFINED_ID
+            yield values, found.row, self.choices.by_hole(found.choice)
 
 
 class _Looked:
@@ -238,7 +245,13 @@ class _Looked:
 
 
 def prepare(
-    problem: Problem, bounds: Bounds, move: Move, demand: Demand, tally: Tally, before: Move | None
+    problem: Problem,
+    bounds: Bounds,
+    move: Move,
+    demand: Demand,
+    unread: Index,
+    tally: Tally,
+    before: Move | None,
 ) -> Expander:
     """`before`: the hole just before this one, if the two are to be tried together."""
     second = Reads(move, bounds.alive[move.position])
@@ -252,7 +265,7 @@ def prepare(
         out_flags = problem.domain.unpack(bounds.allowed[move.position])
     tries = build_tries(choices, cells, bounds.budget)
     return Expander(
-        problem.domain, move, demand, choices, tries, cells, flags, out_flags, tally
+        problem.domain, move, demand, choices, tries, cells, flags, out_flags, tally, unread
     )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ Index = npt.NDArray[np.int64]
 
 MARKS_AT_ONCE = 1 << 22
 WORDS_AT_ONCE = 1 << 20
+TABLES_AT_ONCE = 1 << 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,7 +266,10 @@ def _runs(marked: Index, width: int, words: int) -> Iterator[tuple[Index, Index]
 
 
 def copies_before(
-    problem: Problem, segment: Segment, after: tuple[Amounts, Amounts]
+    problem: Problem,
+    segment: Segment,
+    after: tuple[Amounts, Amounts],
+    pause: Callable[[], None] = lambda: None,
 ) -> tuple[Amounts, Amounts]:
     """Least and most copies that reach the goal, from those after the segment."""
     least, most = (_copies_through_fixed(problem, segment, amounts) for amounts in after)
@@ -273,7 +277,9 @@ def copies_before(
     slots, cells = slots_read(problem, segment), hole_cells(segment)
     n = segment.before.slots + 1
     low, high = np.full(n, np.inf), np.zeros(n)
-    for table in segment.hole.tables:
+    for number, table in enumerate(segment.hole.tables):
+        if number % TABLES_AT_ONCE == 0:
+            pause()
         read = slots[table]
         low = np.minimum(low, np.bincount(read, weights=least[cells], minlength=n))
         high = np.maximum(high, np.bincount(read, weights=most[cells], minlength=n))

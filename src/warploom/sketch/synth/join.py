@@ -114,7 +114,8 @@ def _expand(
     # All pairs, numbered through; each chunk is so many of these numbers.
     for start in range(0, int(ends[-1]) if len(ends) else 0, at_once):
         end = min(start + at_once, int(ends[-1]))
-        runs = slice(*np.searchsorted(ends, (start, end - 1), "right") + (0, 1))
+        run_of_first, run_of_last = np.searchsorted(ends, (start, end - 1), "right")
+        runs = slice(run_of_first, run_of_last + 1)
         before = ends[runs] - sizes[runs]
         shares = np.minimum(ends[runs], end) - np.maximum(before, start)
         run = np.repeat(np.arange(len(before)), shares)

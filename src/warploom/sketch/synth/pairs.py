@@ -40,6 +40,7 @@ DEFAULT_MEGABYTES = 2048
 MAX_HOLES = 200
 STATES_AT_ONCE = 1 << 22  # slots of the states tested together
 ROWS_AT_ONCE = 1 << 10
+CHECK_EVERY = 1 << 6  # fills
 
 Suffix = tuple[int, ...]  # a choice for each of the holes that remain
 Advice = "use the default engine, which needs no such matrices"
@@ -79,6 +80,8 @@ class PairsEngine:
         try:
             for fill in self._search(0, self._first_state()):
                 found.append(fill)
+                if len(found) % CHECK_EVERY == 0:  # remembered fills come without any search
+                    self.budget.check()
                 if len(found) >= wanted:
                     yield self._rows(found)
                     found, wanted = [], min(2 * wanted, ROWS_AT_ONCE)
@@ -133,7 +136,7 @@ class PairsEngine:
         pairs: Bits | None = pairs_at_goal(cells) if several and not self.single else None
         for segment in reversed(self._segments[1:]):
             self.budget.check()
-            copies = copies_before(problem, segment, copies)
+            copies = copies_before(problem, segment, copies, self.budget.check)
             if single is not None:
                 single = single_before(problem, segment, single)
             if pairs is not None:

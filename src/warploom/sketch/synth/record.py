@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
+from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Undecided
 from warploom.sketch.synth.result import Result
 
@@ -22,15 +23,23 @@ def outcome_word(result: Result) -> str:
             assert_never(result.outcome)
 
 
-def record_of(result: Result, limit: int | None = None) -> Record:
-    """`limit` bounds the listed fills; `solutions` counts them all."""
+def _described(result: Result, limit: int | None, budget: Budget) -> list[dict[str, str]]:
+    fills = []
+    for number in range(len(result.fills) if limit is None else min(limit, len(result.fills))):
+        if number and budget.is_spent():
+            break
+        fills.append(result.described(number))
+    return fills
+
+
+def record_of(result: Result, limit: int | None = None, budget: Budget | None = None) -> Record:
+    """`limit` bounds the listed fills, and so does the budget; `solutions` counts them all."""
     stats = result.stats
-    listed = len(result.fills) if limit is None else min(limit, len(result.fills))
     return {
         "outcome": outcome_word(result),
         "complete": result.complete,
         "solutions": result.fills.count,
-        "fills": [result.described(number) for number in range(listed)],
+        "fills": _described(result, limit, budget or Budget()),
         "verdict": result.verdict.value,
         "stopped": result.stopped.value if result.stopped else None,
         "seconds": round(stats.seconds, 6),
