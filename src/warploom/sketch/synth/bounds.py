@@ -76,24 +76,30 @@ class Bounds:
         return True
 
 
-def or_rows(group: Places, rows: Bits, count: int, at: Places | None = None) -> Bits:
+def or_rows(
+    group: Places,
+    rows: Bits,
+    count: int,
+    at: Places | None = None,
+    budget: Budget | None = None,
+) -> Bits:
     """Union of the rows of each group: [count, words]. With `at`, of `rows[at]`, which is never
     written down as a whole."""
     out = np.zeros((count, rows.shape[1]), dtype=np.uint64)
-    return _reduce(np.bitwise_or, group, rows, out, at)
-
-
-def and_rows(group: Places, rows: Bits, out: Bits, at: Places | None = None) -> Bits:
-    """Intersects the rows of each group into `out`; groups without rows stay."""
-    return _reduce(np.bitwise_and, group, rows, out, at)
-
-
-def _reduce(op: np.ufunc, group: Places, rows: Bits, out: Bits, at: Places | None) -> Bits:
     at = np.arange(len(group)) if at is None else at
+    return _reduce(np.bitwise_or, group, rows, at, out, budget or Budget())
+
+
+def and_rows(group: Places, rows: Bits, at: Places, out: Bits, budget: Budget) -> Bits:
+    """Intersects `rows[at]` of each group into `out`; groups without rows stay."""
+    return _reduce(np.bitwise_and, group, rows, at, out, budget)
+
+
+def _reduce(op: np.ufunc, group: Places, rows: Bits, at: Places, out: Bits, budget: Budget) -> Bits:
     if not bool((group[1:] >= group[:-1]).all()):
         order = np.argsort(_narrow(group, len(out)), kind="stable")
         group, at = group[order], at[order]
-    for part in pieces(len(group), rows.shape[1]):
+    for part in pieces(len(group), rows.shape[1], budget):
         some = group[part]
         starts = np.flatnonzero(np.concatenate([[True], some[1:] != some[:-1]]))
         to = some[starts]
@@ -106,16 +112,20 @@ def _narrow(group: Places, count: int) -> npt.NDArray[np.integer]:
     return group.astype(np.uint16) if count < 1 << 16 else group
 
 
-def pieces(rows: int, words: int) -> Iterator[slice]:
-    """Cuts an array of sets into pieces that may be copied without much memory."""
-    step = max(1, WORDS_AT_ONCE // max(1, words))
-    return (slice(start, start + step) for start in range(0, rows, step))
+def pieces(rows: int, words: int, budget: Budget) -> Iterator[slice]:
+    """Cuts an array of sets into pieces that may be copied without much memory or time."""
+    step = budget.at_once(max(1, WORDS_AT_ONCE // max(1, words)), 16 * max(1, words))
+    for start in range(0, rows, step):
+        budget.check()
+        yield slice(start, start + step)
 
 
-def overlap(one: Bits, at_one: Places, two: Bits, at_two: Places) -> npt.NDArray[np.bool_]:
+def overlap(
+    one: Bits, at_one: Places, two: Bits, at_two: Places, budget: Budget
+) -> npt.NDArray[np.bool_]:
     """Whether `one[at_one]` and `two[at_two]` have something in common, row by row."""
     out = np.zeros(len(at_one), dtype=np.bool_)
-    for part in pieces(len(at_one), one.shape[1]):
+    for part in pieces(len(at_one), one.shape[1], budget):
         out[part] = (one[at_one[part]] & two[at_two[part]]).any(axis=1)
     return out
 
@@ -211,11 +221,12 @@ def _forward(problem: Problem, bounds: Bounds, step: Given | Move) -> None:
         if not bounds.feasible:
             return
         cells, places = bounds.edges[position]
-        inner = or_rows(cells, source, step.cells, places) & bounds.inner_allowed[position]
+        inner = or_rows(cells, source, step.cells, places, bounds.budget)
+        inner &= bounds.inner_allowed[position]
         if not _same(bounds.inner_possible.get(position), inner):
             bounds.backward.add(position)
         bounds.inner_possible[position] = inner
-        reached = _fold_forward(problem.domain, step, inner, bounds.allowed[position])
+        reached = _fold_forward(problem.domain, step, inner, bounds)
     reached = reached & bounds.allowed[position]
     if not _same(bounds.possible.get(position), reached):
         bounds.backward.add(position)
@@ -232,7 +243,7 @@ def _drop_choices(bounds: Bounds, move: Move, source: Bits) -> None:
     """Keeps the choices that read, for every cell, a place that may hold something allowed."""
     position = move.position
     cells, places = bounds.edges[position]
-    good = overlap(source, places, bounds.inner_allowed[position], cells)
+    good = overlap(source, places, bounds.inner_allowed[position], cells, bounds.budget)
     if good.all():
         return
     bad_cells, bad_places = cells[~good], places[~good]
@@ -250,22 +261,23 @@ def _drop_choices(bounds: Bounds, move: Move, source: Bits) -> None:
     bounds.keep(move, alive)
 
 
-def _fold_forward(domain: Domain, move: Move, inner: Bits, allowed: Bits) -> Bits:
+def _fold_forward(domain: Domain, move: Move, inner: Bits, bounds: Bounds) -> Bits:
     """Folds that the runs of cells may form. Undefined is always one of them."""
     if not move.folded:
         return inner
-    cell, fold = _fold_candidates(domain, move, inner, allowed)
+    allowed = bounds.allowed[move.position]
+    cell, fold = _fold_candidates(domain, move, inner, allowed, bounds.budget)
     out = np.zeros((move.out_cells, domain.words), dtype=np.uint64)
     if cell is None or fold is None:
         out |= domain.all_bits()
         return out
     out |= domain.bits_of([UNDEFINED_ID])
     each = domain.singletons(np.arange(len(domain), dtype=np.int32))
-    return or_rows(cell, each, move.out_cells, fold) | out
+    return or_rows(cell, each, move.out_cells, fold, bounds.budget) | out
 
 
 def _fold_candidates(
-    domain: Domain, move: Move, inner: Bits, allowed: Bits
+    domain: Domain, move: Move, inner: Bits, allowed: Bits, budget: Budget
 ) -> tuple[Places | None, Places | None]:
     """All (cell, value) such that the run may fold to the allowed value; None: too many to list.
 
@@ -285,14 +297,14 @@ def _fold_candidates(
     never_zero = (~(runs & zero).any(axis=2)).sum(axis=1)
     count = np.maximum(domain.item_count[fold], 0)
     keep = (count <= move.fold) & (never_zero[cell] <= count)
-    for part in pieces(len(cell), domain.words):
+    for part in pieces(len(cell), domain.words, budget):
         items = members[fold[part]]
         keep[part] &= ((together[cell[part]] & items) == items).all(axis=1)
     cell, fold = cell[keep], fold[keep]
     if len(cell) * move.fold * domain.words > MAX_FOLD_WORDS:
         return cell, fold
     fits = np.ones(len(cell), dtype=np.bool_)
-    for part in pieces(len(cell), move.fold * domain.words):
+    for part in pieces(len(cell), move.fold * domain.words, budget):
         items = (members[fold[part]] | zero)[:, None, :]
         fits[part] = (runs[cell[part]] & items).any(axis=2).all(axis=1)
     return cell[fits], fold[fits]
@@ -331,14 +343,14 @@ def _fold_backward(domain: Domain, move: Move, bounds: Bounds) -> Bits:
         return allowed
     everything = domain.all_bits()
     inner = bounds.inner_possible[move.position]
-    cell, fold = _fold_candidates(domain, move, inner, allowed)
+    cell, fold = _fold_candidates(domain, move, inner, allowed, bounds.budget)
     if cell is None or fold is None:
         return np.tile(everything, (move.cells, 1))
     members = domain.item_bits
     zero = domain.bits_of([ZERO_ID])
     # A run that can only fold to something as long as itself has no room for a zero.
     may_pad = domain.item_count[fold] < move.fold
-    union = or_rows(cell, members, move.out_cells, fold)
+    union = or_rows(cell, members, move.out_cells, fold, bounds.budget)
     union[np.unique(cell[may_pad])] |= zero
     undefined = domain.bits_of([UNDEFINED_ID])
     free = (allowed & undefined).any(axis=1)
@@ -353,8 +365,8 @@ def _demand_on_source(problem: Problem, bounds: Bounds, move: Move) -> Bits:
     everything = problem.domain.all_bits()
     free = np.tile(everything, (move.source_size, 1))
     if len(bounds.alive[move.position]) == 1:
-        return and_rows(places, inner, free, cells)
-    demand = or_rows(places, inner, move.source_size, cells)
+        return and_rows(places, inner, cells, free, bounds.budget)
+    demand = or_rows(places, inner, move.source_size, cells, bounds.budget)
     if move.position not in bounds.unread:
         bounds.unread[move.position] = ~_always_read(bounds, move)
     demand[bounds.unread[move.position]] = everything

@@ -106,10 +106,13 @@ class Demands:
         for move in self._moves_backward():
             self.budget.check()
             cells, places = self.bounds.edges[move.position]
-            source = or_rows(places, reach[move.position], move.source_size, cells // move.fold)
+            source = self._union(places, reach[move.position], move.source_size, cells // move.fold)
             for arg, start, end in problem.layout(move):
                 reach[arg] |= source[start:end]
         return reach
+
+    def _union(self, group: Places, rows: Bits, count: int, at: Places) -> Bits:
+        return or_rows(group, rows, count, at, self.budget)
 
     def _moves_backward(self) -> list[Move]:
         return [s for s in reversed(self.problem.steps.values()) if isinstance(s, Move)]
@@ -122,11 +125,11 @@ class Demands:
         return self._held[position]
 
     def _contained(self, possible: Bits) -> Bits:
-        """What values of these sets contain, set by set; only folds contain more than themselves."""
+        """What the values of each set contain. Only folds contain more than themselves."""
         out = np.zeros_like(possible)
-        for part in pieces(len(possible), 64 * self.domain.words):
+        for part in pieces(len(possible), 64 * self.domain.words, self.budget):
             cell, fold = np.nonzero(self.domain.unpack(possible[part] & self.domain.fold_bits))
-            inside = or_rows(cell, self.domain.contains, len(possible[part]), fold)
+            inside = self._union(cell, self.domain.contains, len(possible[part]), fold)
             out[part] = possible[part] | inside
         return out
 
@@ -159,7 +162,7 @@ class Demands:
             parts = [carried[a] if a in carried else self.held(a) for a in move.args]
             source = np.concatenate([*parts, np.zeros((2, self.domain.words), np.uint64)])
             cells, places = self.bounds.edges[move.position]
-            carried[move.position] = or_rows(cells // move.fold, source, move.out_cells, places)
+            carried[move.position] = self._union(cells // move.fold, source, move.out_cells, places)
         return carried[problem.last]
 
     def _everything_passes(self, position: int) -> bool:
@@ -295,14 +298,14 @@ class Demands:
         cells, places = self.bounds.edges[move.position]
         start, end = next((s, e) for arg, s, e in self.problem.layout(move) if arg == here)
         inside = (places >= start) & (places < end)
-        fed = or_rows(cells[inside], sources, move.cells, places[inside] - start)
+        fed = self._union(cells[inside], sources, move.cells, places[inside] - start)
         # Another source leaves the cell open only if it could hold something allowed there.
         parts = [self.bounds.possible[arg] for arg in move.args]
         ends = self.domain.singletons(np.array([UNDEFINED_ID, ZERO_ID], dtype=np.int32))
         may = np.concatenate([*parts, ends])
         allowed = self.bounds.inner_allowed[move.position]
         other = ~inside
-        other[other] = overlap(may, places[other], allowed, cells[other])
+        other[other] = overlap(may, places[other], allowed, cells[other], self.budget)
         leaky = inside & ~closed[np.clip(places - start, 0, len(closed) - 1)]
         still_closed = np.ones(move.cells, dtype=np.bool_)
         still_closed[cells[other | leaky]] = False
@@ -336,10 +339,9 @@ class Demands:
     def _may_miss(self, position: int, slots: Flags, wanted: Bits) -> Flags:
         """A slot that can hold nothing but wanted values makes the demand empty."""
         out = np.ones(len(slots), dtype=np.bool_)
-        for part in pieces(len(slots), slots.shape[1]):
-            self.budget.check()
+        for part in pieces(len(slots), slots.shape[1], self.budget):
             row, slot = np.nonzero(slots[part])
-            sure = ~overlap(self.bounds.possible[position], slot, ~wanted[part], row)
+            sure = ~overlap(self.bounds.possible[position], slot, ~wanted[part], row, self.budget)
             out[part][row[sure]] = False
         return out
 
@@ -423,5 +425,5 @@ class Demands:
             each = np.zeros((move.source_size, (move.source_size + 63) // 64), np.uint64)
             at = np.arange(move.source_size)
             each[at, at >> 6] = np.uint64(1) << (at & 63).astype(np.uint64)
-            self._read_bits[move.position] = or_rows(cells, each, move.cells, places)
+            self._read_bits[move.position] = self._union(cells, each, move.cells, places)
         return self._read_bits[move.position]

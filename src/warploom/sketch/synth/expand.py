@@ -280,7 +280,7 @@ def _informative(problem: Problem, bounds: Bounds, move: Move) -> Index:
     cells, places = bounds.edges[move.position]
     allowed = bounds.inner_allowed[move.position]
     share = np.empty(len(cells))
-    for part in pieces(len(cells), may.shape[1]):
+    for part in pieces(len(cells), may.shape[1], bounds.budget):
         here = may[places[part]]
         fine = popcount(here & allowed[cells[part]])
         share[part] = fine / np.maximum(popcount(here), 1)

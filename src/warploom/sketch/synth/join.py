@@ -15,7 +15,7 @@ import numpy as np
 from warploom.search.budget import Budget
 from warploom.sketch.synth.bounds import pieces
 from warploom.sketch.synth.demand import Cover, Flags
-from warploom.sketch.synth.domain import Domain, Ids
+from warploom.sketch.synth.domain import Bits, Domain, Ids
 from warploom.sketch.synth.problem import Move
 from warploom.sketch.synth.rows import Index, Rows
 
@@ -146,12 +146,12 @@ def fold_conditions(
     found: list[Condition] = []
     for cell in mixed[::stride]:
         budget.check()
-        a = _code(domain, left, runs[cell][in_left[cell]])
-        b = _code(domain, right, runs[cell][in_right[cell]] - left.shape[1])
+        a = _code(domain, left, runs[cell][in_left[cell]], budget)
+        b = _code(domain, right, runs[cell][in_right[cell]] - left.shape[1], budget)
         if len(a[0]) * len(b[0]) > MAX_CODE_PAIRS:
             continue
         together = np.empty((len(a[0]), len(b[0])), dtype=np.bool_)
-        for part in pieces(len(a[0]), len(b[0])):
+        for part in pieces(len(a[0]), len(b[0]), budget):
             together[part] = out_flags[cell][domain.fold(a[0][part, None] + b[0][None, :])]
         found = _best(found, Condition(a[1], b[1], together))
     return found
@@ -165,10 +165,10 @@ def _best(found: list[Condition], one: Condition) -> list[Condition]:
     return ordered[:CELLS_TO_USE]
 
 
-def _code(domain: Domain, values: Ids, slots: Ids) -> tuple[np.ndarray, Index]:
+def _code(domain: Domain, values: Ids, slots: Ids, budget: Budget) -> tuple[np.ndarray, Index]:
     """The fingerprints that the slots add up to, and which of them each row has."""
     total = np.zeros(len(values), dtype=np.uint64)
-    for part in pieces(len(values), len(slots)):
+    for part in pieces(len(values), len(slots), budget):
         total[part] = domain.weights[values[part][:, slots]].sum(axis=1, dtype=np.uint64)
     sums, code = np.unique(total, return_inverse=True)
     return sums, code.ravel().astype(np.int64)
@@ -191,24 +191,25 @@ def cover_conditions(
         need = cover.need[words]
         here = places[places < left.shape[1]]
         there = places[(places >= left.shape[1]) & (places < left.shape[1] + right.shape[1])]
-        a = _contained(domain, left, here, words, need)
-        b = _contained(domain, right, there - left.shape[1], words, need)
+        a = _contained(domain, left, here, cover.need, budget)
+        b = _contained(domain, right, there - left.shape[1], cover.need, budget)
         if len(a[0]) * len(b[0]) > MAX_CODE_PAIRS:
             continue
         together = np.empty((len(a[0]), len(b[0])), dtype=np.bool_)
-        for part in pieces(len(a[0]), len(b[0]) * len(words)):
+        for part in pieces(len(a[0]), len(b[0]) * len(words), budget):
             together[part] = ((a[0][part, None] | b[0][None, :]) == need).all(axis=2)
         found = _best(found, Condition(a[1], b[1], together))
     return found
 
 
 def _contained(
-    domain: Domain, values: Ids, slots: Ids, words: Index, need: np.ndarray
-) -> tuple[np.ndarray, Index]:
+    domain: Domain, values: Ids, slots: Ids, need: Bits, budget: Budget
+) -> tuple[Bits, Index]:
     """What the slots contain of what is needed, and which of these sets each row has."""
+    words = np.flatnonzero(need)
     together = np.zeros((len(values), len(words)), np.uint64)
-    contains = domain.contains[:, words]
-    for part in pieces(len(values), len(slots) * len(words)):
-        together[part] = np.bitwise_or.reduce(contains[values[part][:, slots]], axis=1) & need
+    contains = domain.contains[:, words] & need[words]
+    for part in pieces(len(values), len(slots) * len(words), budget):
+        together[part] = np.bitwise_or.reduce(contains[values[part][:, slots]], axis=1)
     sets, code = np.unique(together, axis=0, return_inverse=True)
     return sets, code.ravel().astype(np.int64)

@@ -75,10 +75,9 @@ class Move:
 
     def _lowered(self, read: Table) -> Ids:
         # ZERO is -1 and UNDEFINED -2, which is where the two constants lie, counted from the end.
-        constant = read < 0
-        return (
-            np.where(constant, read + np.int32(self.source_size), read) if constant.any() else read
-        )
+        if not (read < 0).any():
+            return read
+        return np.where(read < 0, read + np.int32(self.source_size), read)
 
     @cached_property
     def tables(self) -> Ids:

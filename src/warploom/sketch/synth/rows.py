@@ -20,6 +20,7 @@ Columns = dict[int, Index]  # choices by hole
 Prints = npt.NDArray[np.uint64]
 
 COMPARED_AT_ONCE = 1 << 21  # values
+MOST_PARTS = 256
 ROW_BYTES = 64  # what is needed for a row besides its values while rows are merged
 
 
@@ -118,13 +119,18 @@ class Pending:
             return
         every = np.arange(len(values))
         prints = _fingerprints(values, keys)
-        self._keep([_merged([Part(values, keys, prints, every, at, choices)])])
+        part = _merged([Part(values, keys, prints, every, at, choices)], Budget())
+        self.parts.append(part)
+        self.nbytes += part.nbytes
+        if len(self.parts) > MOST_PARTS:
+            self.merge(Budget())
 
     def merge(self, budget: Budget) -> None:
         """Makes one part of all."""
         if len(self.parts) > 1:
             budget.room_for(self.nbytes)
-            self._keep_only(_merged(self.parts))
+            part = _merged(self.parts, budget)
+            self.parts, self.nbytes = [part], part.nbytes
 
     def take(self, budget: Budget) -> Iterator[Rows]:
         """All states as one batch, if there are any; empties the collection."""
@@ -148,20 +154,15 @@ class Pending:
                 for start in range(0, len(rows), step):
                     yield rows.only(np.arange(start, min(start + step, len(rows))))
 
-    def _keep(self, parts: list[Part]) -> None:
-        self.parts += parts
-        self.nbytes += sum(part.nbytes for part in parts)
 
-    def _keep_only(self, part: Part) -> None:
-        self.parts, self.nbytes = [part], part.nbytes
-
-
-def _merged(parts: list[Part]) -> Part:
+def _merged(parts: list[Part], budget: Budget) -> Part:
     """One part of several, in order of first appearance. The old ones' values are not kept."""
+    budget.check()
     keys = _concatenate([part.keys for part in parts])
     prints = np.concatenate([part.prints for part in parts])
     first, group = _distinct(prints)
-    if len(first) < len(prints) and not _groups_are_equal(parts, keys, first, group):
+    budget.check()
+    if len(first) < len(prints) and not _groups_are_equal(parts, keys, first, group, budget):
         # Two different rows share a fingerprint, which next to never happens.
         first, group = _distinct(_as_bytes(parts, keys))
     offsets = np.cumsum([0, *(len(part) for part in parts)])
@@ -200,28 +201,31 @@ def _distinct(prints: npt.NDArray[np.generic]) -> tuple[Index, Index]:
 
 
 def _groups_are_equal(
-    parts: list[Part], keys: dict[int, Index], first: Index, group: Index
+    parts: list[Part], keys: dict[int, Index], first: Index, group: Index, budget: Budget
 ) -> bool:
     """Whether each row equals the first of its group, cell by cell."""
+    offsets = np.cumsum([0, *(len(part) for part in parts)])
     again = np.flatnonzero(first[group] != np.arange(len(group)))
     model = first[group[again]]
     if any(not np.array_equal(column[again], column[model]) for column in keys.values()):
         return False
     step = max(1, COMPARED_AT_ONCE // max(1, parts[0].values.shape[1]))
-    return all(
-        np.array_equal(_rows_of(parts, again[s : s + step]), _rows_of(parts, model[s : s + step]))
-        for s in range(0, len(again), step)
-    )
+    for start in range(0, len(again), step):
+        budget.check()
+        some = slice(start, start + step)
+        one, two = (_rows_of(parts, offsets, rows[some]) for rows in (again, model))
+        if not np.array_equal(one, two):
+            return False
+    return True
 
 
-def _rows_of(parts: list[Part], rows: Index) -> Ids:
+def _rows_of(parts: list[Part], offsets: Index, rows: Index) -> Ids:
     """Some rows of all parts, numbered through."""
     out = np.empty((len(rows), parts[0].values.shape[1]), dtype=np.int32)
-    low = 0
-    for part in parts:
-        here = (rows >= low) & (rows < low + len(part))
-        out[here] = part.values[rows[here] - low]
-        low += len(part)
+    which = np.searchsorted(offsets, rows, "right") - 1
+    for number in np.unique(which):
+        here = which == number
+        out[here] = parts[number].values[rows[here] - offsets[number]]
     return out
 
 
