@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +66,9 @@ class Demand:
     count: Count | None = None
 
 
+Test = TypeVar("Test", Cover, Hit)
+
+
 class Demands:
     """Computes demands of the steps of one problem from its bounds."""
 
@@ -84,8 +88,8 @@ class Demands:
 
     def of(self, position: int) -> Demand:
         """The demand on the value of a step, without what its source already guarantees."""
-        covers = [c for c in self.covers(position) if not self._implied(position, c.slots)]
-        hits = [h for h in self.hits(position) if not self._implied(position, h.slots)]
+        covers = self._not_implied(position, self.covers(position))
+        hits = self._not_implied(position, self.hits(position))
         return Demand(tuple(covers), tuple(hits), self.count(position))
 
     def unread(self, position: int) -> Places:
@@ -255,6 +259,8 @@ class Demands:
     def _whole_values(self, position: int, cover: Cover) -> Bits:
         """Needed terms that only a slot holding exactly them can contain."""
         possible: Bits = np.bitwise_or.reduce(self.bounds.possible[position][cover.slots], axis=0)
+        if not (possible & self.domain.fold_bits).any():
+            return cover.need & possible
         folds = np.flatnonzero(self.domain.unpack(possible & self.domain.fold_bits))
         inside = self.domain.contains[folds] & ~self.domain.singletons(folds.astype(np.int32))
         parts: Bits = np.bitwise_or.reduce(inside, axis=0)
@@ -408,15 +414,19 @@ class Demands:
 
     # -- what need not be asked again ----------------------------------------------------------
 
-    def _implied(self, position: int, slots: Places) -> bool:
+    def _not_implied(self, position: int, tests: list[Test]) -> list[Test]:
         """A hole that only permutes a group within itself cannot change what the group holds."""
         move = self.problem.steps[position]
-        if isinstance(move, Given) or len(move.args) != 1 or move.folded:
-            return False
+        if not tests or isinstance(move, Given) or len(move.args) != 1 or move.folded:
+            return tests
         if not self.bounds.permutes(move):
-            return False
-        read = np.bitwise_or.reduce(self._places_read(move)[slots], axis=0)
-        return int(popcount(read)) == len(slots)
+            return tests
+        sizes = np.array([len(test.slots) for test in tests])
+        slots = np.concatenate([test.slots for test in tests])
+        group = np.repeat(np.arange(len(tests)), sizes)
+        read = self._union(group, self._places_read(move), len(tests), slots)
+        asked = np.flatnonzero(popcount(read) != sizes)
+        return [tests[number] for number in asked]
 
     def _places_read(self, move: Move) -> Bits:
         """For each cell the set of places that a live choice reads for it."""
