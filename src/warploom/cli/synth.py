@@ -16,7 +16,7 @@ from warploom.cli.inputs import Input, find_input, parse_sizes
 from warploom.cli.progress import progress
 from warploom.cli.view import fill_lines, headline, stats_lines, verdict_text
 from warploom.errors import CheckError, ParseError
-from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes
+from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes, reason_of
 from warploom.search.outcome import Found, Impossible, Reason, Verdict
 from warploom.sketch.synth.record import Record, record_of
 from warploom.sketch.synth.result import Result
@@ -147,8 +147,8 @@ def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
             watched = budget.watched(report and partial(report, "its sets", 0))
             with watched.governing():
                 program = given.build(asked.sizes)
-    except (BudgetSpentError, KeyboardInterrupt) as error:
-        spent = error.reason if isinstance(error, BudgetSpentError) else Reason.INTERRUPTED
+    except (BudgetSpentError, KeyboardInterrupt) as stop:
+        spent = reason_of(stop)
         typer.echo(f"{given.name}: undecided, {spent.value} while its sets were built")
         records.append(_unbuilt(given.name, spent, asked))
         return Status.INTERRUPTED if spent is Reason.INTERRUPTED else Status.UNDECIDED

@@ -38,6 +38,16 @@ class BudgetSpentError(Exception):
         self.reason = reason
 
 
+# What ends a search before its end; `reason_of` says why.
+STOPS = (BudgetSpentError, KeyboardInterrupt, MemoryError)
+
+
+def reason_of(stop: BaseException) -> Reason:
+    if isinstance(stop, BudgetSpentError):
+        return stop.reason
+    return Reason.MEMORY if isinstance(stop, MemoryError) else Reason.INTERRUPTED
+
+
 @dataclass(slots=True)
 class Switch:
     """Whether Ctrl-C was pressed; shared by all budgets made of one."""
@@ -186,10 +196,16 @@ def resident_megabytes() -> float:
     return pages * resource.getpagesize() / 2**20
 
 
-_STATM = Path("/proc/self/statm")
-
-
 def peak_megabytes() -> float:
     """Peak resident memory of this process."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+    try:
+        # What the system counts for `getrusage` can be that of the parent, before this one began.
+        lines = dict(line.split(":", 1) for line in _STATUS.read_text().splitlines())
+        return float(lines["VmHWM"].split()[0]) / 2**10
+    except (OSError, KeyError, IndexError, ValueError):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+
+
+_STATM = Path("/proc/self/statm")
+_STATUS = Path("/proc/self/status")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from warploom.index.ir import constants, operations
+from warploom.search.budget import Budget
 from warploom.sketch.synth.fills import Fills
 from warploom.sketch.term.ir import Apply, Program
 
@@ -28,8 +29,13 @@ def _price(program: Program, hole: int, choice: int) -> tuple[int, frozenset[int
     return sum(operations(part) for part in both), used
 
 
-def cheapest(program: Program, fills: Fills) -> Fills:
-    """The best of the listed fills; the first of them where several cost the same."""
-    prices = [cost_of(program, fills.as_dict(i)) for i in range(len(fills))]
+def cheapest(program: Program, fills: Fills, budget: Budget) -> Fills:
+    """The best of the listed fills, as far as there is time to price them; the first of them where
+    several cost the same."""
+    prices: list[Price] = []
+    for number in range(len(fills)):
+        if prices and budget.is_spent():
+            break
+        prices.append(cost_of(program, fills.as_dict(number)))
     best = min(range(len(prices)), key=lambda i: (prices[i], i))
     return fills.only(best)

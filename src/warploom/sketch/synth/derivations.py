@@ -15,7 +15,7 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from warploom.search.budget import Budget, BudgetSpentError
+from warploom.search.budget import STOPS, Budget
 from warploom.sketch.synth.problem import Problem
 from warploom.sketch.synth.rows import Columns, Index, Origin, Rows, spread, trimmed
 from warploom.sketch.term.ir import Apply
@@ -55,7 +55,7 @@ class Derivations:
                 found.append(fill)
                 if len(found) % CHECK_EVERY == 0:
                     budget.check()
-        except (BudgetSpentError, KeyboardInterrupt):
+        except STOPS:
             found = found or [_any_fill(self.tops[0], self.holes)]
         return np.array(found, np.int64).reshape(len(found), len(self.holes))
 

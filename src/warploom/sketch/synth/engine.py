@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from warploom.search.budget import Budget, BudgetSpentError
+from warploom.search.budget import STOPS, Budget, BudgetSpentError, reason_of
 from warploom.search.outcome import Reason
 from warploom.sketch.synth.bounds import Bounds, solve_bounds
 from warploom.sketch.synth.choices import EXPAND_AT_ONCE
@@ -280,12 +280,8 @@ class Engine:
     def _until_stopped(self, work: Iterator[T]) -> Iterator[T]:
         try:
             yield from work
-        except BudgetSpentError as spent:
-            self._stop(spent.reason)
-        except KeyboardInterrupt:
-            self._stop(Reason.INTERRUPTED)
-        except MemoryError:
-            self._stop(Reason.MEMORY)
+        except STOPS as stop:
+            self._stop(reason_of(stop))
 
     def _stop(self, reason: Reason) -> None:
         if self.stopped is not None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from warploom.errors import SearchError
-from warploom.search.budget import Budget, BudgetSpentError
+from warploom.search.budget import STOPS, Budget
 from warploom.sketch.synth.domain import Bits, Ids
 from warploom.sketch.synth.expand import Tally
 from warploom.sketch.synth.flow import (
@@ -85,7 +85,7 @@ class PairsEngine:
                 if len(found) >= wanted:
                     yield self._rows(found)
                     found, wanted = [], min(2 * wanted, ROWS_AT_ONCE)
-        except (BudgetSpentError, KeyboardInterrupt):
+        except STOPS:
             if found:
                 yield self._rows(found)
             raise

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Protocol
 
 from warploom.errors import SearchError
-from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes
+from warploom.search.budget import STOPS, Budget, peak_megabytes, reason_of
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.sketch.synth.cost import cheapest, cost_of
 from warploom.sketch.synth.derivations import Derivations, derivations
@@ -29,7 +29,7 @@ MODES = ("all", "first", "best")
 ENGINES = ("default", "pairs", "smt")
 
 # Of the time, what is kept for listing and verification; of the memory, what they may take more.
-FINISHING_SHARE, FINISHING_SECONDS = 0.1, 0.5
+FINISHING_SHARE, FINISHING_SECONDS = 0.1, 1.0
 FINISHING_MEMORY = 1.05
 
 Progress = Callable[[str, int], None]
@@ -107,7 +107,8 @@ class _Run:
         found, tallies = derivations(problem, finals, searcher.shared), searcher.tallies
         del searcher, finals  # what is left of the memory is for what follows
         limits = self._finishing(stopped, sum(t.visited for t in tallies.values()))
-        fills = Fills(self.program.holes, found.count(), found.first(self._listed(), limits))
+        listed = found.first(self._listed(), limits.split(2))  # the other half is for the proofs
+        fills = Fills(self.program.holes, found.count(), listed)
         self.clock.lap("search")
         complete = exhausted and len(fills) == fills.count
         oracle = oracle_states(fills, _options(self.program)) if complete else None
@@ -158,10 +159,10 @@ class _Run:
                 limits.check()
                 return cost_of(self.program, {hole: choice})[0]
 
-            with suppress(BudgetSpentError, KeyboardInterrupt):  # then of those that are listed
+            with suppress(*STOPS):  # then of those that are listed
                 choices = found.cheapest(price).first(LIST_AT_MOST, limits)
                 fills = Fills(fills.holes, fills.count, choices)
-        return cheapest(self.program, fills)
+        return cheapest(self.program, fills, limits)
 
 
 def _by_name(program: Program, report: Progress | None) -> Callable[[int, int], None] | None:
@@ -182,12 +183,8 @@ def _search(
             finals.append(rows)
             if mode == "first":
                 return finals, None, False
-    except BudgetSpentError as spent:
-        return finals, spent.reason, False
-    except KeyboardInterrupt:
-        return finals, Reason.INTERRUPTED, False
-    except MemoryError:
-        return finals, Reason.MEMORY, False
+    except STOPS as stop:
+        return finals, reason_of(stop), False
     return finals, None, True
 
 
@@ -211,10 +208,8 @@ def _verify(
             if verifier is not None:
                 checked.append(verifier.verify(fills.as_dict(number)))
             budget.check()
-    except BudgetSpentError as spent:
-        return tuple(checked), spent.reason if len(checked) < len(fills) else None
-    except KeyboardInterrupt:
-        return tuple(checked), Reason.INTERRUPTED
+    except STOPS as stop:
+        return tuple(checked), reason_of(stop) if len(checked) < len(fills) else None
     return tuple(checked), None
 
 
