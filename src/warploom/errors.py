@@ -5,7 +5,11 @@ Library code raises; only the command line prints and exits.
 
 from __future__ import annotations
 
+import linecache
+import sys
 from dataclasses import dataclass, field
+from functools import lru_cache
+from types import FrameType
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,31 @@ def _excerpt(span: Span, width: int = 120) -> list[str]:
     length = max(1, min(span.length, width - caret))
     gutter = f"{span.line:>5} | "
     return [gutter + window, " " * (len(gutter) - 2) + "| " + " " * caret + "^" * length]
+
+
+def calling_line(*inside: str) -> Span | None:
+    """The line that called into these files: where a user's Python says what is wrong."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename in inside:
+        frame = frame.f_back
+    return None if frame is None else _line(frame.f_code.co_filename, frame.f_lineno)
+
+
+def defining_line(function: object) -> Span | None:
+    """The line on which a function begins."""
+    code = getattr(function, "__code__", None)
+    return None if code is None else _line(code.co_filename, code.co_firstlineno)
+
+
+def _line(name: str, number: int) -> Span:
+    text = linecache.getline(name, number).rstrip()
+    indent = len(text) - len(text.lstrip())
+    return Span(_file(name), number, indent + 1, max(1, len(text) - indent))
+
+
+@lru_cache(maxsize=8)
+def _file(name: str) -> Source:
+    return Source(name, "".join(linecache.getlines(name)))
 
 
 def missing_extra(module: str, extra: str) -> UnsupportedError:

@@ -9,12 +9,20 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from warploom.bench.sketches import gaussian_hvx, published_sketch
 from warploom.cli import synth as command
+from warploom.index.evaluate import evaluate
+from warploom.index.parse import parse
 from warploom.search.budget import Budget
 from warploom.search.outcome import Reason
+from warploom.sketch.front import load_text
+from warploom.sketch.holes import choice_from_json
 from warploom.sketch.synth import solve
+from warploom.sketch.term.ir import Apply
+from warploom.sketch.term.verify import verify
 
 SUMS = """x: [12] = range(0, 12)
 regs: [4,3] = load_rep(x)
@@ -32,6 +40,7 @@ CONTRACT = {
     "complete": bool,
     "solutions": int,
     "fills": list,
+    "choices": list,
     "seconds": float,
     "cpu_seconds": float,
     "states": int,
@@ -109,6 +118,42 @@ def test_the_json_contract(cli, write, tmp_path: Path) -> None:
     assert records[0]["verdict"] == "proved"
     assert 0 < records[0]["cpu_seconds"] < 5
     assert records[0]["phases"]["sets"] > 0  # gather sets are part of the time
+
+
+def test_the_json_holds_the_choices_themselves(cli, write, tmp_path: Path) -> None:
+    """Family, parameters, text and index expressions: enough to build the fill again and run it."""
+    file = tmp_path / "out.json"
+    cli("synth", write(SUMS), "trove-8x3", "gaussian", "--json", str(file))
+    for record, program in zip(
+        json.loads(file.read_text()),
+        [load_text(SUMS), load_text(published_sketch("trove-8x3")), load_text(gaussian_hvx())],
+        strict=True,
+    ):
+        assert len(record["choices"]) == len(record["fills"]) > 0
+        steps = {step.name: n for n, step in enumerate(program.steps)}
+        for names, choices in zip(record["fills"], record["choices"], strict=True):
+            assert {hole: choice["text"] for hole, choice in choices.items()} == names
+            fill = {}
+            for hole, choice in choices.items():
+                step = program.steps[steps[hole]]
+                assert isinstance(step, Apply)
+                fill[steps[hole]] = choice_from_json(step.gathers, choice)
+                axes = np.indices(step.gathers.out_shape).reshape(len(step.gathers.out_shape), -1)
+                env = {f"x{axis}": values for axis, values in enumerate(axes)}
+                assert choice["argument"] == "0"
+                offset = np.broadcast_to(evaluate(parse(choice["offset"]), env), axes.shape[1])
+                assert (offset == step.gathers.table(fill[steps[hole]])).all()
+            assert verify(program, program.goals[0], fill)
+
+
+def test_the_json_of_other_sizes_holds_the_choices_too(cli, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    ran = cli("synth", "gaussian", "--transfer", "lanes=16", "--json", str(file))
+    assert ran.status == 0
+    small, large = json.loads(file.read_text())[0]["sizes"]
+    for each in (small, large):
+        assert each["choices"][0].keys() == each["fills"][0].keys()
+        assert each["choices"][0]["o1"]["family"] == "hvx"
 
 
 def test_standard_input_with_and_without_a_dash(cli) -> None:
@@ -297,3 +342,55 @@ def test_help_teaches_with_an_example_that_runs(cli, write) -> None:
     assert cli("synth", write("\n".join(example))).status == 0
     assert cli("--version").out.startswith("warploom ")
     assert cli("bogus").status == 2
+
+
+# -- operators and laws ----------------------------------------------------------------------------
+
+NESTED = """x: [2,2] = range(0, 4)
+s: [2] = + identity{fold_len=2}(x)
+y: [1] = + reshape{fold_len=2}(s)
+goal: [1] = + [[0, 1, 2, 3]]
+"""
+
+
+def test_another_operator_is_refused_with_both_places(cli, write) -> None:
+    path = write(SUMS.replace("= +", "= *"), "product.swflow")
+    ran = cli("synth", str(path))
+    assert ran.status == 2
+    assert f"{path}:5:1: 'sum' multiplies (*), but the goal ({path}:6:7) adds (+)" in ran.err
+    ran = cli("synth", str(path), "--published")
+    assert (ran.status, "proved" in ran.out) == (0, True)
+    assert "not covered: what 'fold' computes" in ran.out
+
+
+def test_laws_are_chosen_and_named(cli, write, tmp_path: Path) -> None:
+    path, record = write(NESTED, "nested.swflow"), tmp_path / "out.json"
+    assert cli("synth", str(path)).status == 1
+    ran = cli("synth", str(path), "--laws", "flatten", "--json", str(record))
+    assert ran.status == 0
+    assert "  reassociated: + (in floating point the result may round differently)\n" in ran.out
+    (found,) = json.loads(record.read_text())
+    assert found["laws"] == ["reassociated: + (in floating point the result may round differently)"]
+    assert found["not_covered"] == ["rounding and overflow"]
+    assert found["covers"] == ["symbols", "numbers, by the goal's terms"]
+    assert cli("synth", str(path), "--laws", "none").status == 1
+    assert cli("synth", str(path), "--laws", "some").status == 2
+
+
+def test_a_refuted_fill_is_no_success(cli, write) -> None:
+    text = """
+from warploom import Sketch
+
+def two_faced(x):
+    on_symbols = type(x[0]).__name__ == "Sym"
+    return [x[0] + x[1]] if on_symbols else [x[0] - x[1]]
+
+def sketch():
+    s = Sketch("sums")
+    s.sum("reshape", s.input("x", 2), shape=(1, 2))
+    s.goal(two_faced)
+    return s
+"""
+    ran = cli("synth", f"{write(text, 'faces.py')}::sketch")
+    assert ran.status == 1
+    assert "refuted: cell (0) holds" in ran.out

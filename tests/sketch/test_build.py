@@ -131,7 +131,7 @@ MISTAKES: dict[str, Callable[[Sketch, Value], object]] = {
         ("function", "unknown function 'reshap'"),
         ("shape", "reshape"),
         ("foreign", "'z' belongs to another sketch"),
-        ("operator", "a fold is 'fold', '\\+' or '\\*', not '-'"),
+        ("operator", "'-' is no operator"),
         ("name", "'a b' cannot name a value"),
         ("number", "'12' cannot name a value"),
         ("big", "has 1073741824 cells"),

@@ -14,15 +14,16 @@ import typer
 from warploom.cli.guard import Status, attempt, run, worst
 from warploom.cli.inputs import Input, find_input, parse_sizes
 from warploom.cli.progress import progress
-from warploom.cli.view import fill_lines, headline, stats_lines, verdict_text
+from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, verdict_text
 from warploom.errors import CheckError, ParseError
 from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes, reason_of
 from warploom.search.outcome import Found, Impossible, Reason, Verdict
-from warploom.sketch.synth.record import Record, record_of
+from warploom.sketch.synth.record import Record, choices_of_fills, record_of
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.transfer import transfer
 from warploom.sketch.term.ir import Program
+from warploom.sketch.term.read import as_published, with_laws
 
 HELP = """Fill the holes of sketches so that each computes its goal, and prove the fills.
 
@@ -42,8 +43,13 @@ Example:
   $ warploom synth sums.swflow --stats
   $ warploom synth gaussian --transfer lanes=128    # found on 8 lanes, proved on 128
 
-Exit status: 0 found, 1 impossible, 2 bad input, 3 undecided (budget spent). With several
+Exit status: 0 found, 1 impossible or refuted, 2 bad input, 3 undecided (budget spent). With several
 inputs the worst counts. Ctrl-C keeps what was found."""
+
+
+class LawName(StrEnum):
+    flatten = "flatten"
+    none = "none"
 
 
 class EngineName(StrEnum):
@@ -63,6 +69,8 @@ class Asked:
     goal: int | None
     limit: int
     stats: bool
+    published: bool
+    laws: str | None
     sizes: dict[str, int]
     transfers: tuple[dict[str, int], ...]
 
@@ -94,6 +102,12 @@ def synth(
     transfer_to: list[str] = typer.Option(
         [], "--transfer", metavar="K=V", help="Carry a fill over to this size and prove it there."
     ),
+    published: bool = typer.Option(
+        False, "--published", help="Read every operator as 'fold', as the published tool does."
+    ),
+    laws: LawName = typer.Option(
+        None, help="flatten: nested folds of one operator are one; none. Default: as the goal says."
+    ),
     limit: int = typer.Option(3, min=0, help="Fills to print."),
     stats: bool = typer.Option(False, "--stats", help="Also what was visited and pruned."),
     json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
@@ -110,6 +124,8 @@ def synth(
             goal=goal,
             limit=limit,
             stats=stats,
+            published=published,
+            laws=laws.value if laws else None,
             sizes=parse_sizes(size),
             transfers=tuple(parse_sizes([text]) for text in transfer_to),
         )
@@ -146,7 +162,7 @@ def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
         with progress(given.name) as report:
             watched = budget.watched(report and partial(report, "its sets", 0))
             with watched.governing():
-                program = given.build(asked.sizes)
+                program = _build(given, asked, asked.sizes)
     except (BudgetSpentError, KeyboardInterrupt) as stop:
         spent = reason_of(stop)
         typer.echo(f"{given.name}: undecided, {spent.value} while its sets were built")
@@ -177,6 +193,13 @@ def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
     return worst(statuses)
 
 
+def _build(given: Input, asked: Asked, sizes: dict[str, int]) -> Program:
+    """The program, read as asked for."""
+    program = given.build(sizes)
+    program = as_published(program) if asked.published else program
+    return program if asked.laws is None else with_laws(program, asked.laws)
+
+
 def _unbuilt(name: str, reason: Reason, asked: Asked) -> Record:
     """The record of a sketch whose sets already spend the budget."""
     return {
@@ -188,6 +211,7 @@ def _unbuilt(name: str, reason: Reason, asked: Asked) -> Record:
         "complete": False,
         "solutions": 0,
         "fills": [],
+        "choices": [],
         "verdict": Verdict.UNKNOWN.value,
         "stopped": reason.value,
         "seconds": asked.seconds or 0.0,
@@ -208,7 +232,7 @@ def _goals(program: Program, asked: int | None) -> list[int]:
 
 def _show(name: str, result: Result, asked: Asked) -> None:
     typer.echo(headline(name, result))
-    for line in fill_lines(result, asked.limit):
+    for line in (*note_lines(result), *fill_lines(result, asked.limit)):
         typer.echo(line)
     for line in stats_lines(result) if asked.stats else ():
         typer.echo(line)
@@ -217,7 +241,9 @@ def _show(name: str, result: Result, asked: Asked) -> None:
 def _transfers(given: Input, small: Result, asked: Asked) -> list[Record]:
     found = []
     for sizes in asked.transfers if len(small.fills) else ():
-        large = transfer(small, given.build({**asked.sizes, **sizes}), budget=asked.budget())
+        large = transfer(
+            small, _build(given, asked, {**asked.sizes, **sizes}), budget=asked.budget()
+        )
         label = ", ".join(f"{key}={value}" for key, value in sizes.items())
         if isinstance(large.outcome, Found):
             typer.echo(f"  carried over to {label}: {verdict_text(large)}")
@@ -232,10 +258,11 @@ def _transfers(given: Input, small: Result, asked: Asked) -> list[Record]:
 
 def _size_record(sizes: dict[str, int], result: Result) -> Record:
     fills = [result.described(0)] if len(result.fills) else []
-    return {"size": sizes, "verdict": result.verdict.value, "fills": fills}
+    choices = choices_of_fills(result, len(fills))
+    return {"size": sizes, "verdict": result.verdict.value, "fills": fills, "choices": choices}
 
 
 def _status(result: Result) -> Status:
     if isinstance(result.outcome, Found):
-        return Status.FOUND
+        return Status.IMPOSSIBLE if result.verdict is Verdict.REFUTED else Status.FOUND
     return Status.IMPOSSIBLE if isinstance(result.outcome, Impossible) else Status.UNDECIDED

@@ -48,6 +48,12 @@ def verdict_text(result: Result) -> str:
     return f"proved for {proved} of {len(result.fills)} listed, the others not verified in time"
 
 
+def note_lines(result: Result) -> Iterator[str]:
+    """The laws that the verdict rests on, and what it does not cover."""
+    for note in dict.fromkeys(note for verdict in result.verdicts for note in verdict.notes):
+        yield f"  {note}"
+
+
 def fill_lines(result: Result, limit: int) -> Iterator[str]:
     """The first fills, and how many more there are."""
     for number in range(min(limit, len(result.fills))):

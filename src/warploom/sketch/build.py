@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, calling_line
 from warploom.sketch import holes
 from warploom.sketch.term import goals, spec
 from warploom.sketch.term.assemble import Assembly
@@ -34,8 +34,10 @@ from warploom.sketch.term.ir import (
     Term,
     size,
 )
+from warploom.sketch.term.laws import default_laws, laws_named
 from warploom.sketch.term.lex import is_name
 from warploom.sketch.term.limits import check_shape, show_shape
+from warploom.sketch.term.operator import OPERATORS, WORD
 
 Option = int | tuple[int, ...] | list[int] | None
 
@@ -62,7 +64,7 @@ class Sketch:
     def __init__(self, name: str) -> None:
         self.name = name
         self._assembly = Assembly(holes)
-        self._inputs: list[npt.NDArray[np.object_]] = []
+        self._inputs: list[npt.NDArray[Any]] = []  # numbers of symbols
         self._next_symbol = 0
         self._made = 0
 
@@ -84,10 +86,9 @@ class Sketch:
         flat: list[int] = numbers.reshape(-1).tolist()
         terms = tuple(Symbol(number) for number in flat)
         self._next_symbol = max(self._next_symbol, 1 + max(flat))
-        seen = np.empty(len(terms), object)
-        seen[:] = [spec.Sym("", (), term) for term in terms]
-        self._inputs.append(seen.reshape(numbers.shape))
-        return self._value(self._assembly.literal(self._checked(name), numbers.shape, terms))
+        self._inputs.append(numbers)
+        span = calling_line(__file__)
+        return self._value(self._assembly.literal(self._checked(name), numbers.shape, terms, span))
 
     # -- steps -----------------------------------------------------------------------------------
 
@@ -111,12 +112,13 @@ class Sketch:
         *args: Value,
         shape: int | Shape | None = None,
         name: str | None = None,
-        operator: str = "fold",
+        operator: str = WORD,
         **options: Option,
     ) -> Value:
         """Applies a function and packs the last axis of the result; `shape` is before packing."""
-        if operator not in ("fold", "+", "*"):
-            raise CheckError(f"a fold is 'fold', '+' or '*', not {operator!r}")
+        if operator not in (WORD, *OPERATORS):
+            known = ", ".join((WORD, *OPERATORS))
+            raise CheckError(f"{operator!r:.40} is no operator", advice=f"a fold is one of {known}")
         return self._call(operator, function, args, shape, name, options)
 
     def sum(
@@ -172,25 +174,30 @@ class Sketch:
         self,
         wanted: str | Callable[..., Any] | npt.ArrayLike,
         shape: int | Shape | None = None,
+        laws: str | None = None,
         **options: int,
     ) -> None:
         """What the last step must hold.
 
         A function is called with all inputs and returns their elements, sums and products (see
         `warploom.spec`); an integer array holds symbol numbers; a string names a built-in goal.
+        `laws` is "flatten" or "none": up to what both must be equal; a function's goal flattens.
         """
+        span = calling_line(__file__)
         if isinstance(wanted, str):
             own = _shape(shape) if shape is not None else self._last_shape()
-            self._assembly.goal(goals.built_in(wanted, options, own))
-            return
-        text = ""
-        if callable(wanted):
-            text = getattr(wanted, "__name__", "")
-            wanted = wanted(*(array.copy() for array in self._inputs))
-        own, values = _goal_values(wanted)
+            goal = goals.built_in(wanted, options, own)
+        elif callable(wanted):
+            ((own, values),), specification = spec.specify(wanted, self._inputs)
+            text, own_laws = getattr(wanted, "__name__", ""), default_laws(values)
+            goal = Goal(own, values, text, laws=own_laws, specification=specification)
+        else:
+            goal = Goal(*_goal_values(wanted))
         if shape is not None:
-            own = _reshaped(own, _shape(shape))
-        self._assembly.goal(Goal(own, values, text))
+            goal = replace(goal, shape=_reshaped(goal.shape, _shape(shape)))
+        if laws is not None:
+            goal = replace(goal, laws=laws_named(laws))
+        self._assembly.goal(replace(goal, span=span))
 
     def program(self) -> Program:
         """The finished program."""
@@ -218,7 +225,9 @@ class Sketch:
         if name is None:
             self._made += 1
             name = f"s{self._made}"
-        return self._value(self._assembly.call(self._checked(name), gathers, positions, operator))
+        span = calling_line(__file__)
+        made = self._assembly.call(self._checked(name), gathers, positions, operator, span)
+        return self._value(made)
 
     def _define(
         self,

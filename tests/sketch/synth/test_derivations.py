@@ -13,6 +13,7 @@ from tests.sketch.synth.generate import seeded, sketch
 from warploom.search.budget import Budget
 from warploom.sketch.synth import derivations as module
 from warploom.sketch.synth import solve
+from warploom.sketch.synth.cost import Prices
 from warploom.sketch.synth.derivations import Derivations, derivations
 from warploom.sketch.synth.engine import Engine
 from warploom.sketch.synth.problem import lower
@@ -88,12 +89,11 @@ def test_the_cheapest_fills(first: int) -> None:
 def test_the_best_fill_is_the_best_of_all(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though only a few can be listed. Here a choice costs as many operations as its number."""
 
-    def cost_of(_: Program, fill: dict[int, int]) -> tuple[int, int]:
+    def price(_: Prices, fill: dict[int, int]) -> tuple[int, int]:
         return sum(choice % 3 for choice in fill.values()), 0
 
     monkeypatch.setattr(solve, "LIST_AT_MOST", 2)
-    monkeypatch.setattr(solve, "cost_of", cost_of)
-    monkeypatch.setattr(solve, "cheapest", lambda _program, fills, _budget: fills.only(0))
+    monkeypatch.setattr(Prices, "of", price)
     several = 0
     for seed in range(first, first + 100):
         program = sketch(seeded(seed))
@@ -111,7 +111,9 @@ def test_counts_beyond_machine_words() -> None:
     """A hundred and twenty holes of 64 choices that lead to one state."""
     origin = Origin(1, np.arange(2))
     for hole in range(120):
-        origin = Origin(1, np.array([0, 64]), ((origin, np.zeros(64, np.int64)),), {hole: np.arange(64)})
+        origin = Origin(
+            1, np.array([0, 64]), ((origin, np.zeros(64, np.int64)),), {hole: np.arange(64)}
+        )
     found = Derivations(tuple(range(120)), (origin,))
     assert found.count() == 64**120
     listed = found.first(100, UNLIMITED)

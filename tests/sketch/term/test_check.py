@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from warploom.errors import CheckError, WarploomError
 from warploom.sketch.term.ir import (
     Apply,
+    Constant,
     Program,
     Symbol,
     Term,
@@ -111,11 +113,34 @@ def test_literals(load: Load) -> None:
     assert (a.shape, evaluate_literal(a)) == ((2, 2), tuple(map(Symbol, range(3, 7))))
     assert (b.shape, evaluate_literal(b)) == ((2,), (pack(0, 1), pack(2, 2)))
     assert (c.shape, evaluate_literal(c)) == ((2,), (pack(0, 1), pack(2, 3)))
-    assert (d.shape, evaluate_literal(d)) == ((2,), (pack(0, 1), pack(2, 3)))
+    added = tuple(fold_of(list(map(Symbol, pair)), "+") for pair in ((0, 1), (2, 3)))
+    assert (d.shape, evaluate_literal(d)) == ((2,), added)
     packed = fold_of([Symbol(1), pack(-1, 2)])
     assert evaluate_literal(e) == (Zero(), packed, Undefined())
-    assert evaluate_literal(f) == (fold_of([pack(0, 1), pack(2, 3)]),)
-    assert program.goals[0].values == evaluate_literal(f)
+    products = [fold_of(list(map(Symbol, pair)), "*") for pair in ((0, 1), (2, 3))]
+    assert evaluate_literal(f) == (fold_of(products),)
+    assert program.goals[0].values == (fold_of([pack(0, 1), pack(2, 3)]),)
+
+
+def test_operators_in_literals(load: Load) -> None:
+    program = load(
+        """a: [3] = [+(0, 1), min(2, *(3, 4),), "mean"(+(0, 1))]
+        b: [2] = & [[0, 1], [2, 3]]
+        c: [1] = "root" ^ [[[4, 5]]]
+        d: [5] = [=2, =-0.5, =1e3, =inf, |(0, =7)]
+        e: [1] = [7]
+        goal: [1] = max fold [[[0, 1], [2, 3]]]"""
+    )
+    a, b, c, d, _ = map(evaluate_literal, program.steps)
+    x = [Symbol(number) for number in range(6)]
+    total = fold_of(x[:2], "+")
+    least = fold_of([x[2], fold_of(x[3:5], "*")], "min")
+    assert a == (total, least, fold_of([total], "mean()"))
+    assert b == (fold_of(x[:2], "&"), fold_of(x[2:4], "&"))
+    assert c == (fold_of([fold_of(x[4:6], "^")], "root()"),)
+    numbers = [Constant(2), Constant(-0.5), Constant(1000), Constant(math.inf)]
+    assert d == (*numbers, fold_of([x[0], Constant(7)], "|"))
+    assert program.goals[0].values == (fold_of([pack(0, 1), pack(2, 3)], "max"),)
 
 
 def evaluate_literal(step: object) -> tuple[Term, ...]:

@@ -30,6 +30,7 @@ from warploom.sketch.term.numeric import (
     evaluate_numbers,
     goal_numbers,
 )
+from warploom.sketch.term.read import read
 from warploom.sketch.term.verify import Verifier, verify
 
 Load = Callable[[str], Program]
@@ -131,15 +132,16 @@ def test_weighted_sums_multiply_inside_and_add_outside(load: Load) -> None:
         y: [1] = fold p{fold_len=2}
         goal: [1] = [((0, 2), (1, 3))]"""
     )
-    assignment = assign(program, program.goals[0], seed=5)
-    a, b, c, d = (assignment.values[i].astype(object) for i in range(4))
-    steps = evaluate_numbers(program, (), assignment)
+    reading = read(program, program.goals[0])
+    assignment = assign(reading, seed=5)
+    a, b, c, d = (np.array(assignment.symbols[i], object) for i in range(4))
+    steps = evaluate_numbers(reading.program, (), assignment)
     assert steps[2].values.astype(object).T.tolist() == [
         (a * c % PRIME).tolist(), (b * d % PRIME).tolist(),
     ]  # fmt: skip
     expected = ((a * c + b * d) % PRIME).tolist()
     assert steps[3].values[:, 0].tolist() == expected
-    assert goal_numbers(program.goals[0], assignment).values[:, 0].tolist() == expected
+    assert goal_numbers(reading.goal, assignment).values[:, 0].tolist() == expected
 
 
 def test_written_operators_win(load: Load) -> None:
@@ -149,32 +151,42 @@ def test_written_operators_win(load: Load) -> None:
         y: [1] = * p{fold_len=2}
         goal: [1] = [((0, 2), (1, 3))]"""
     )
-    assignment = assign(program, program.goals[0])
-    a, b, c, d = (assignment.values[i].astype(object) for i in range(4))
+    reading = read(program, program.goals[0])
+    assignment = assign(reading)
+    a, b, c, d = (np.array(assignment.symbols[i], object) for i in range(4))
     expected = ((a + c) * (b + d) % PRIME).tolist()
     assert evaluate_numbers(program, (), assignment)[-1].values[:, 0].tolist() == expected
-    assert goal_numbers(program.goals[0], assignment).values[:, 0].tolist() == expected
+    assert goal_numbers(reading.goal, assignment).values[:, 0].tolist() == expected
     assert verify(program, program.goals[0])
 
 
-def test_operators_that_disagree_at_one_depth_do_not_confuse_the_check(load: Load) -> None:
+@pytest.mark.parametrize("sign", ["+", "*"])
+def test_zero_is_the_identity_of_the_fold_that_meets_it(load: Load, sign: str) -> None:
     program = load(
-        """x: [2] = range(0, 2) p: [1] = + x{fold_len=2} q: [1] = * x{fold_len=2}
-        y: [1] = + stack{fold_len=2}(p, q) goal: [1] = [((0, 1), (0, 1))]"""
+        f"""define f([2]) -> [3, 2] = [0, (-1, 0), (-1, 0), 1, 1, -1]
+        x: [2] = range(0, 2) y: [3] = {sign} f{{fold_len=2}}(x) goal: [3] = [(0,), (1,), (1,)]"""
     )
-    assert verify(program, program.goals[0])
+    reading = read(program, program.goals[0])
+    assignment = assign(reading)
+    numbers = evaluate_numbers(program, (), assignment)[-1]
+    assert numbers.state.tolist() == [NUMBER, NUMBER, UNDEFINED_STATE]
+    assert numbers.values[:, 0].tolist() == assignment.symbols[0]
+    assert numbers.differs(goal_numbers(reading.goal, assignment)).tolist() == [
+        False, False, True,
+    ]  # fmt: skip
 
 
-def test_zero_is_the_identity_of_the_fold_that_meets_it(load: Load) -> None:
+def test_a_zero_that_nothing_consumes_is_0(load: Load) -> None:
     program = load(
-        """define f([2]) -> [3, 2] = [0, (-1, 0), (-1, 0), (-1, 0), 1, -1]
-        x: [2] = range(0, 2) y: [3] = * f{fold_len=2}(x) goal: [3] = [(0,), (), (1,)]"""
+        """define f([2]) -> [3, 2] = [0, 1, (-1, 0), (-1, 0), 1, -1]
+        x: [2] = range(0, 2) y: [3] = + f{fold_len=2}(x) goal: [3] = [(0, 1), (), (1,)]"""
     )
-    assignment = assign(program, program.goals[0])
+    reading = read(program, program.goals[0])
+    assignment = assign(reading)
     numbers = evaluate_numbers(program, (), assignment)[-1]
     assert numbers.state.tolist() == [NUMBER, ZERO_STATE, UNDEFINED_STATE]
-    assert numbers.values[:, 0].tolist() == assignment.values[0].tolist()
-    assert numbers.differs(goal_numbers(program.goals[0], assignment)).tolist() == [
+    assert numbers.values[:, 1].tolist() == [0, 0, 0]
+    assert numbers.differs(goal_numbers(reading.goal, assignment)).tolist() == [
         False, False, True,
     ]  # fmt: skip
 
@@ -201,10 +213,11 @@ def test_a_verifier_says_of_many_fills_what_evaluation_says_of_each(
     program = load(SKETCH)
     goal = program.goals[0]
     verifier = Verifier(program, goal)
-    assignment = assign(program, goal, seed=3)
-    wanted = goal_numbers(goal, assignment)
+    reading = read(program, goal)
+    assignment = assign(reading, seed=3)
+    wanted = goal_numbers(reading.goal, assignment)
     for fill in [*fills, (0, 0, 0), (2, 2, 6)]:
-        right = evaluate(program, fill)[-1] == goal.values
+        right = evaluate(program, fill)[-1] == reading.goal.values
         assert bool(verifier.verify(fill)) == right
         numbers = evaluate_numbers(program, fill, assignment)[-1]
         assert not numbers.differs(wanted).any() or not right
@@ -212,8 +225,9 @@ def test_a_verifier_says_of_many_fills_what_evaluation_says_of_each(
 
 def test_symbols_and_numbers_agree_on_every_fill(load: Load) -> None:
     program = load(SKETCH)
-    assignment = assign(program, program.goals[0])
-    wanted = goal_numbers(program.goals[0], assignment)
+    reading = read(program, program.goals[0])
+    assignment = assign(reading)
+    wanted = goal_numbers(reading.goal, assignment)
     verifier = Verifier(program, program.goals[0])
     right = 0
     for a in range(8):

@@ -26,8 +26,12 @@ def test_special_characters_end_words_and_blanks_do_not_matter() -> None:
 
 
 def test_fold_and_its_signs_are_one_kind_but_keep_their_text() -> None:
-    assert kinds("fold + *") == [Kind.FOLD] * 3
-    assert texts("fold + *") == ["fold", "+", "*"]
+    signs = "fold + * min max & | ^"
+    assert kinds(signs) == [Kind.FOLD] * 8
+    assert texts(signs) == signs.split()
+    assert kinds("&(0) minimum max.1 a^b") == [
+        Kind.FOLD, Kind.PAREN_OPEN, Kind.NUMBER, Kind.PAREN_CLOSE, *[Kind.NAME] * 3,
+    ]  # fmt: skip
 
 
 def test_words() -> None:

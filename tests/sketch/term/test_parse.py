@@ -16,6 +16,7 @@ from warploom.sketch.term.surface import (
     Call,
     Define,
     Entry,
+    Exact,
     GoalStatement,
     LiteralValue,
     NamedGoal,
@@ -64,6 +65,9 @@ def test_binding_with_annotations_and_trailing_commas() -> None:
         ("y", None, "y", None),
         ("y {}", None, "y", None),
         ("fold f(a)", "fold", "f", ["a"]),
+        ("min f(a)", "min", "f", ["a"]),
+        ("^ ?f(a)", "^", "f", ["a"]),
+        ('"mean" f(a)', "mean()", "f", ["a"]),
         ("+ ?f(a)", "+", "f", ["a"]),
         ("*f(a)", "*", "f", ["a"]),
         ("fold (?f{k=1}(a, b))", "fold", "f", ["a", "b"]),
@@ -88,7 +92,12 @@ def test_literals() -> None:
     assert literal.body == Range(3, 5)
     literal = value("[(), (1, (2, 3),), ?, 7, 8]")
     assert isinstance(literal, LiteralValue)
-    assert literal.body == Array((5,), (Pack(()), Pack((1, Pack((2, 3)))), Unknown(), 7, 8))
+    inner = Pack("fold", (1, Pack("fold", (2, 3))))
+    assert literal.body == Array((5,), (Pack("fold", ()), inner, Unknown(), 7, 8))
+    literal = value('"f" min [[+(1, 2), "g"(3), =-0.5]]')
+    assert isinstance(literal, LiteralValue)
+    assert literal.folds == ("f()", "min")
+    assert literal.body == Array((1, 3), (Pack("+", (1, 2)), Pack("g()", (3,)), Exact(-0.5)))
 
 
 def test_blocks_hold_any_statement() -> None:
@@ -133,6 +142,12 @@ def test_definitions_with_all_four_entries_and_names() -> None:
         ("x: [2]\n  y", "t:2:3: expected '=', got 'y'"),
         ("x: [2] = ", "t:1:10: expected a value, got the end of the text"),
         ("x: [2] = fold fold f(y)", "t:1:15: a call takes one fold only"),
+        ("x: [2] = + max f(y)", "t:1:12: a call takes one fold only"),
+        ('x: [2] = "" f(y)', "t:1:10: a function has a name"),
+        ("x: [2] = [+ 1]", "t:1:13: expected '(', got '1'"),
+        ("x: [2] = [=x]", "t:1:12: expected a number, got 'x'"),
+        ("x: [2] = [=nan]", "t:1:12: expected a number, got 'nan'"),
+        ("min: [2] = f(y)", "t:1:1: expected a statement, got 'min'"),
         ("x: [2] = ?fold f(y)", "t:1:11: expected a value, got 'fold'"),
         ("x: [2] = fold { }", "t:1:15: expected a call or an array, got '{'"),
         ("x: [2] = {\n y: [2] = z", "t:1:10: the block that begins here never ends"),
@@ -202,6 +217,9 @@ WORDS = st.sampled_from(
         "fold",
         "+",
         "*",
+        "min",
+        "&",
+        "=",
         "define",
         "range",
         "goal",

@@ -7,14 +7,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from warploom.sketch.term.ir import Apply, Literal, Program, Symbol, Term, Undefined, Zero, fold_of
+from warploom.sketch.term.ir import (
+    Apply,
+    Literal,
+    Program,
+    Symbol,
+    Term,
+    Undefined,
+    Zero,
+    constant,
+    fold_of,
+)
 from warploom.sketch.term.show import show_fill, show_term, to_swflow
 
 Load = Callable[[str], Program]
 
 
-def pack(*items: int | Term) -> Term:
-    return fold_of([Symbol(item) if isinstance(item, int) else item for item in items])
+def pack(*items: int | Term, operator: str = "fold") -> Term:
+    return fold_of([Symbol(i) if isinstance(i, int) else i for i in items], operator)
 
 
 def assert_equal(one: Program, other: Program) -> None:
@@ -36,6 +46,7 @@ def assert_equal(one: Program, other: Program) -> None:
         ]
     assert [goal.values for goal in one.goals] == [goal.values for goal in other.goals]
     assert [goal.shape for goal in one.goals] == [goal.shape for goal in other.goals]
+    assert [goal.laws for goal in one.goals] == [goal.laws for goal in other.goals]
 
 
 def test_terms() -> None:
@@ -44,6 +55,12 @@ def test_terms() -> None:
     assert show_term(Symbol(-3)) == "-3"
     assert show_term(pack(10, 9, 9)) == "(9, 9, 10)"
     assert show_term(pack(pack(10, 2), pack(3), 40)) == "(40, (2, 10), (3,))"
+    assert show_term(pack(pack(10, 2, operator="*"), 3, operator="+")) == "+(3, *(2, 10))"
+    assert show_term(pack(4, constant(2.0), operator="min")) == "min(4, =2)"
+    assert show_term(pack(pack(1, operator="|"), operator="mean()")) == '"mean"(|(1,))'
+    assert show_term(pack(Zero(), operator='a"b()')) == '"a\\"b"(())'
+    assert show_term(constant(1e22)) == "=1e22"
+    assert show_term(constant(1.5e-7)) == "=1.5e-07"
 
 
 def test_a_term_with_shared_parts_does_not_explode() -> None:
@@ -100,10 +117,16 @@ def test_the_printed_text(load: Load) -> None:
         b: [2] = { c: [2] = x } d: [2] = b.c(x) goal: [2] = [1, 0]""",
         r'define f([1]) -> [2] = { a\ = [0, -1], "q\"" = [-1, 0], "" = [0, 0] } x: [1] = [3]'
         " y: [2] = f(x) goal: [2] = [3, 3]",
+        "x: [4] = range(0, 4) @flatten goal: [4] = [+(0, +(1, 2)), *(0,), 2, 3] "
+        "@flatten goal: [4] id @prune goal: [4] id",
         "x: [4] = range(0, 4) goal: [4] poly_mult{w=2} goal: [4] weight_conv{k=2} "
         "goal: [4] conv{k=3} goal: [4] trove_sum{n=1} goal: [4] id",
         "x: [2, 2] = range(0, 4) goal: [2, 2] stencil_2d{k=2} goal: [2, 2] conv_dealg "
         "goal: [2, 2] trove",
+        'x: [4] = + range(0, 4) y: [1] = "mean" [(1)] z: [2] = min [+(1, 2), =0.5] '
+        "goal: [1] = max [^(0, &(1, 2))]",
+        'x: [4] = range(0, 4) a: [4] = "f" x{fold_len=1} b: [2] = | a{fold_len=2} '
+        'c: [1] = ^ b{fold_len=2} goal: [1] = ["f"(0)]',
     ],
 )
 def test_a_printed_program_loads_as_an_equal_one(load: Load, text: str) -> None:
@@ -113,9 +136,14 @@ def test_a_printed_program_loads_as_an_equal_one(load: Load, text: str) -> None:
     assert to_swflow(load(printed)) == printed
 
 
+NUMBERS = st.one_of(st.integers(-(10**30), 10**30), st.floats(allow_nan=False))
+OPERATORS = st.sampled_from(("fold", "+", "*", "min", "max", "&", "|", "^"))
 TERMS = st.recursive(
-    st.one_of(st.integers(-3, 9).map(Symbol), st.just(Zero())),
-    lambda inner: st.lists(inner, max_size=4).map(fold_of),
+    st.one_of(st.integers(-3, 9).map(Symbol), NUMBERS.map(constant), st.just(Zero())),
+    lambda inner: st.one_of(
+        st.builds(fold_of, st.lists(inner, max_size=4), OPERATORS),
+        st.builds(lambda item: fold_of([item], "f g()"), inner),
+    ),
     max_leaves=8,
 )
 

@@ -11,8 +11,10 @@ import pytest
 from warploom.errors import CheckError
 from warploom.sketch.term import spec
 from warploom.sketch.term.goals import built_in
-from warploom.sketch.term.ir import Shape, Symbol, Term, Zero, fold_of
+from warploom.sketch.term.ir import Goal, Literal, Program, Shape, Symbol, Term, Zero, fold_of
 from warploom.sketch.term.limits import height
+from warploom.sketch.term.numeric import assign, given_numbers, term_numbers
+from warploom.sketch.term.read import read
 
 
 def text(value: spec.Sym) -> str:
@@ -21,27 +23,30 @@ def text(value: spec.Sym) -> str:
 
 def test_sums_and_products_nest_and_flatten() -> None:
     a, b, c, d = spec.symbols((4,))
-    assert text(a + b + c) == text(c + (a + b)) == "(0, 1, 2)"
-    assert text(a * b + c * d) == "((0, 1), (2, 3))"
-    assert text((a + b) * c) == "(2, (0, 1))"
-    assert text(a * b * c) == "(0, 1, 2)"
-    assert text(a + a) == "(0, 0)"
+    assert text(a + b + c) == text(c + (a + b)) == "+(0, 1, 2)"
+    assert text(a * b + c * d) == "+(*(0, 1), *(2, 3))"
+    assert text((a + b) * c) == "*(2, +(0, 1))"
+    assert text(a * b * c) == "*(0, 1, 2)"
+    assert text(a + a) == "+(0, 0)"
+    assert text(a & b & c | d) == "|(3, &(0, 1, 2))"
+    assert text(a ^ b ^ 0) == "^(0, 1)"
     assert (a + b).term is (b + a).term
 
 
 def test_a_reduction_that_started_is_a_fold_even_of_one() -> None:
     (a,) = spec.symbols((1,))
     assert text(a) == "0"
-    assert text(sum([a])) == text(spec.total([a])) == text(0 + a) == text(a + 0) == "(0,)"
-    assert text(math.prod([a])) == text(spec.product([a])) == text(1 * a) == "(0,)"
-    assert text(sum([a * a])) == "((0, 0),)"
+    assert text(sum([a])) == text(spec.total([a])) == text(0 + a) == text(a + 0) == "+(0,)"
+    assert text(math.prod([a])) == text(spec.product([a])) == text(1 * a) == "*(0,)"
+    assert text(sum([a * a])) == "+(*(0, 0),)"
     assert spec.total([]).term is Zero()
 
 
 def test_partial_sums_can_stay_apart() -> None:
     a, b, c = spec.symbols((3,))
     assert text(spec.fold([spec.fold([a, b]), c])) == "(2, (0, 1))"
-    assert text(spec.total([spec.total([a, b]), c])) == "(0, 1, 2)"
+    assert text(spec.fold([spec.fold([a, b], "+"), c], "+")) == "+(2, +(0, 1))"
+    assert text(spec.total([spec.total([a, b]), c])) == "+(0, 1, 2)"
 
 
 def trove_sum(m: int, n: int) -> Any:
@@ -110,12 +115,56 @@ def test_arrays_work_element_by_element() -> None:
     shape, terms = spec.terms_of(x * y + x[0, 0])
     assert shape == (2, 2)
     zero = Symbol(0)
-    assert terms[3] is fold_of([fold_of([Symbol(3), Symbol(7)]), zero])
+    assert terms[3] is fold_of([fold_of([Symbol(3), Symbol(7)], "*"), zero], "+")
     assert spec.terms_of(x[0, 0] + x * y) == (shape, terms)
     assert spec.terms_of((x @ y).T)[0] == (2, 2)
     assert spec.terms_of(x.sum(axis=1))[1] == (
-        fold_of([zero, Symbol(1)]), fold_of([Symbol(2), Symbol(3)]),
+        fold_of([zero, Symbol(1)], "+"), fold_of([Symbol(2), Symbol(3)], "+"),
     )  # fmt: skip
+
+
+def test_every_operator_can_be_said() -> None:
+    x = spec.symbols((2, 2))
+    names = (spec.total, spec.product, spec.minimum, spec.maximum,
+             spec.bit_and, spec.bit_or, spec.bit_xor)  # fmt: skip
+    signs = ("+", "*", "min", "max", "&", "|", "^")
+    assert [text(name(x)) for name in names] == [f"{sign}(0, 1, 2, 3)" for sign in signs]
+    rows = [f"{sign}(0, 1)" for sign in ("min", "max")]
+    assert [text(x.min(axis=1)[0]), text(x.max(axis=1)[0])] == rows
+    assert [text(np.minimum(x[0], x[1])[0]), text(np.maximum(*x)[1])] == ["min(0, 2)", "max(1, 3)"]
+    assert [text(np.min(x)), text(x.max())] == ["min(0, 1, 2, 3)", "max(0, 1, 2, 3)"]
+    assert text((x & x.T)[0, 1]) == "&(1, 2)"
+    assert text(np.bitwise_xor.reduce(x, axis=0)[0]) == "^(0, 2)"
+    assert text(np.minimum(x[0, 0], math.inf)) == "min(0,)"
+    assert text(spec.started(5, x[0])) == "+(0, 1, =5)"
+    assert text(spec.started(0, x[0])) == "+(0, 1)"
+    assert text(spec.started(-math.inf, x[0], "max")) == "max(0, 1)"
+    assert text(spec.finalized("mean", spec.total(x[0]))) == '"mean"(+(0, 1))'
+
+
+def functions() -> list[Callable[..., Any]]:
+    return [
+        lambda x, y: x * y + x[0, 0],
+        lambda x, y: [sum(row) for row in x @ y],
+        lambda x, y: x.min(axis=0) | y.max(axis=1),
+        lambda x, y: np.maximum(x, y).T ^ spec.total(x),
+        lambda x, y: spec.bit_xor(a & b for a, b in zip(x.flat, y.flat, strict=True)),
+        lambda x, y: [spec.started(3, x), spec.started(-2, y, "*"), spec.total([]), 0],
+        lambda x, y: [spec.minimum([x, y[0]]), spec.maximum(y), spec.product([x[0], 1])],
+    ]
+
+
+@pytest.mark.parametrize("function", functions())
+def test_a_function_gives_the_same_on_numbers_as_its_terms(function: Callable[..., Any]) -> None:
+    arrays = [np.arange(4).reshape(2, 2), np.arange(4, 8).reshape(2, 2)]
+    ((shape, terms),), kept = spec.specify(function, arrays)
+    program = Program("none", (Literal("x", shape, terms),), (Goal(shape, terms),))
+    assignment = assign(read(program, program.goals[0]))
+    for trial in range(assignment.trials):
+        numbers = {number: values[trial] for number, values in assignment.symbols.items()}
+        cells = given_numbers([spec.run(kept, numbers)] * assignment.trials, assignment)
+        by_terms = term_numbers(terms, assignment)
+        assert cells.values[trial].tolist() == by_terms.values[trial].tolist()
 
 
 def test_what_cannot_be_said() -> None:
@@ -132,6 +181,14 @@ def test_what_cannot_be_said() -> None:
         spec.terms_of(None)
     with pytest.raises(CheckError, match="cannot fold 'x'"):
         spec.total([[a, b], "x"])
+    with pytest.raises(CheckError, match=r"cannot fold 0 with \*"):
+        spec.product([a, 0])
+    with pytest.raises(CheckError, match="cannot depend on the value of an input"):
+        min(a, b)
+    with pytest.raises(CheckError, match="'fold' does not say how to compute"):
+        spec.fold([1, 2])
+    with pytest.raises(CheckError, match="cannot finalise"):
+        spec.finalized("mean", [a, b])
     with pytest.raises(CheckError, match="more than"):
         spec.symbols((1 << 30,))
 

@@ -12,7 +12,7 @@ from typing import NoReturn, TypeAlias
 
 from warploom.errors import CheckError
 from warploom.search.budget import governing_budget
-from warploom.sketch.term.ir import Shape, size
+from warploom.sketch.term.gather import Shape, size
 
 Option: TypeAlias = int | tuple[int, ...] | None
 

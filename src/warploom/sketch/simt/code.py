@@ -21,9 +21,8 @@ from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import Cell, Kernel, Operation
 from warploom.kernel.ir import Value as Number
 from warploom.kernel.lower import Row, permute
-from warploom.sketch.holes.common import strides
 from warploom.sketch.simt.ir import (
-    NEUTRAL,
+    STARTS,
     Accumulate,
     Accumulator,
     Array,
@@ -39,6 +38,7 @@ from warploom.sketch.simt.ir import (
     walk,
 )
 from warploom.sketch.simt.solve import Filled
+from warploom.sketch.term.gather import strides
 from warploom.sketch.term.ir import Shape, size
 
 Storage: TypeAlias = MemoryArray | RegisterArray
@@ -139,7 +139,7 @@ class _Emitter:
     def _body(self, body: tuple[Stmt, ...], loops: tuple[str, ...]) -> None:
         for acc in self.traced.accumulators.values():
             if acc.loops == loops:
-                start = NEUTRAL[acc.outer] if acc.init is None else acc.init
+                start = STARTS[acc.outer] if acc.init is None else acc.init
                 self.totals[acc.name] = self.out.register(acc.name, self.dtype, start)
         for stmt in body:
             match stmt:

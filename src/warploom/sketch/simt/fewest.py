@@ -24,18 +24,24 @@ from warploom.sketch.simt.ir import (
     Read,
     Stmt,
     Traced,
+    Write,
     holes_in,
     walk,
 )
-from warploom.sketch.term.ir import Apply, Fold, Goal, Program, size
+from warploom.sketch.term.ir import Apply, Constant, Fold, Goal, Program, Term, Zero, size
+from warploom.sketch.term.operator import WORD, is_function
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statements:
-    """`by_accumulator` lists the droppable statements; `fixed` can never be dropped."""
+    """`by_accumulator` lists the droppable statements; `fixed` can never be dropped.
+
+    `outer` has the operators of the accumulators that add up inputs, not what others added up.
+    """
 
     fixed: frozenset[int]
     by_accumulator: Mapping[str, tuple[int, ...]]
+    outer: Mapping[str, str]
     iterations: Mapping[int, int]
     names: Mapping[int, tuple[str, tuple[str, ...]]]
     swaps: tuple[Mapping[str, str], ...]
@@ -52,6 +58,7 @@ def statements_of(traced: Traced) -> Statements:
     return Statements(
         frozenset(fixed),
         {acc: tuple(numbers) for acc, numbers in droppable.items()},
+        {a.name: a.outer for a in traced.accumulators.values() if a.name not in _nested(traced)},
         dict(_iterations(traced, traced.body, {})),
         {s.number: (s.accumulator, s.items) for s in traced.statements},
         tuple(_swaps(traced)),
@@ -74,13 +81,41 @@ def least(statements: Statements, goals: Mapping[str, Goal]) -> dict[str, int]:
     """How many droppable statements each accumulator needs at least."""
     result = {}
     for acc, numbers in statements.by_accumulator.items():
-        values = goals[acc].values if acc in goals else ()
-        items = max((len(v.items) for v in values if isinstance(v, Fold)), default=0)
+        values = goals[acc].values if acc in goals and acc in statements.outer else ()
+        items = max((_items(value, statements.outer[acc]) for value in values), default=0)
         always = [n for n in statements.fixed if statements.names[n][0] == acc]
         rest = items - sum(statements.iterations[n] for n in always)
         most = max(statements.iterations[n] for n in numbers)
         result[acc] = max(0, -(-rest // most))
     return result
+
+
+def _items(value: Term, operator: str) -> int:
+    """How many items an accumulator has to add for this value, what it starts with aside."""
+    if isinstance(value, Fold) and is_function(value.operator):
+        (value,) = value.items
+    if isinstance(value, Fold) and value.operator in (operator, WORD):
+        return sum(not isinstance(item, Constant) for item in value.items)
+    return 0 if isinstance(value, Zero) else 1
+
+
+def _nested(traced: Traced) -> frozenset[str]:
+    """The accumulators that may add what another one has added up."""
+    added, arrays, found = set[str](), set[str](), set[str]()
+    for _ in range(2):  # a loop may read at its start what it writes at its end
+        for stmt in walk(traced.body):
+            match stmt:
+                case Finish(made, _):
+                    added.add(made)
+                case Exchange(made, value, _) if value in added:
+                    added.add(made)
+                case Read(made, array, _) if array in arrays:
+                    added.add(made)
+                case Write(array, _, value) if value in added:
+                    arrays.add(array)
+                case Accumulate(_, accumulator, items, _) if not added.isdisjoint(items):
+                    found.add(accumulator)
+    return frozenset(found)
 
 
 def sets_of_size(
@@ -166,7 +201,7 @@ def parts_of(program: Program, traced: Traced) -> dict[str, Program]:
     last = program.steps[-1]
     if not isinstance(last, Apply) or last.fold is not None or last.gathers.is_hole:
         return {}
-    table = last.gathers.tables[0]
+    table = last.gathers.table(0)
     parts, start = {}, 0
     for arg in last.args:
         end = start + size(program.steps[arg].shape)
@@ -184,5 +219,5 @@ def _only(program: Program, last: Apply, arg: int, cells: np.ndarray, table: np.
     known = gathers.custom("gather", (program.steps[arg].shape,), shape, ("gather",), rows)
     step = replace(last, shape=shape, args=(arg,), gathers=known)
     values = program.goals[0].values
-    goal = Goal(shape, tuple(values[cell] for cell in cells.tolist()))
+    goal = Goal(shape, tuple(values[cell] for cell in cells.tolist()), laws=program.goals[0].laws)
     return replace(program, steps=(*program.steps[:-1], step), goals=(goal,))

@@ -26,8 +26,8 @@ from warploom.sketch.simt.ir import (
     Traced,
     Write,
 )
-from warploom.sketch.simt.spec import mark, start_name
 from warploom.sketch.term.ir import Shape, Symbol, Term, Undefined, fold_of, size
+from warploom.sketch.term.operator import WORD, function
 
 Lane: TypeAlias = tuple[int, ...]
 Cells: TypeAlias = list[Term | None]
@@ -145,15 +145,13 @@ class _Machine:
                 continue
             items = [self.values[item][lane] for item in stmt.items]
             terms = [Undefined() if item is None else item for item in items]
-            bags[lane].append(terms[0] if len(terms) == 1 else fold_of(terms))
+            inner = self.traced.accumulators[stmt.accumulator].inner or WORD
+            bags[lane].append(terms[0] if len(terms) == 1 else fold_of(terms, inner))
 
     def _finish(self, acc: Accumulator) -> dict[Lane, Term | None]:
         bags = self.items.pop(acc.name, {})
-        start = [] if acc.init is None else [mark(start_name(acc.init))]
         result: dict[Lane, Term | None] = {}
         for lane in self.lanes:
-            value = fold_of([*bags.get(lane, []), *start])
-            if acc.finalize:
-                value = fold_of([value, mark(f"finalize {acc.finalize}")])
-            result[lane] = value
+            value = fold_of([*bags.get(lane, []), *acc.first], acc.outer)
+            result[lane] = fold_of([value], function(acc.finalize)) if acc.finalize else value
         return result

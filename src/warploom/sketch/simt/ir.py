@@ -12,15 +12,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from warploom.errors import Span
 from warploom.index.ir import Expr, Var, variables
-from warploom.sketch.term.ir import Goal, Shape
+from warploom.sketch.term.ir import Constant, Goal, Shape, constant
+from warploom.sketch.term.operator import NEUTRAL
 
 Space: TypeAlias = Literal["input", "output", "constant", "shared", "register"]
-HoleKind: TypeAlias = Literal["swizzle", "partition", "condition"]
+HoleKind: TypeAlias = Literal["swizzle", "partition", "condition", "bits"]
 
-# Operators an accumulator may have: they commute and associate, so a multiset says it all.
-NEUTRAL: dict[str, float] = {"+": 0, "*": 1, "^": 0, "|": 0}
-OPERATORS = ("+", "*", "^", "&", "|", "min", "max")
+# Where an accumulator starts that says nothing: the neutral elements that every type can hold.
+STARTS: dict[str, float] = {operator: NEUTRAL[operator] for operator in ("+", "*", "^", "|")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """`⊕` over items, each `⊙` of values; `loops` are those it was made in."""
+    """`⊕` over items, each `⊙` of values; `loops` are those it was made in, `span` is where."""
 
     name: str
     outer: str
@@ -44,15 +45,22 @@ class Accumulator:
     finalize: str
     finish: Callable[[Any], Any] | None
     loops: tuple[str, ...]
+    span: Span | None = None
+
+    @property
+    def first(self) -> tuple[Constant, ...]:
+        """The item it starts with, if that is not the neutral element."""
+        plain = self.init is None or self.init == NEUTRAL[self.outer]
+        return () if plain else (constant(self.init),)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """What is left out: an index (swizzle, partition) or a condition over some variables.
+    """What is left out: an index (swizzle, bits, partition) or a condition over some variables.
 
-    `variables` and `extents` go together; for a swizzle the first is the index and the second, if
-    there is one, the secondary index. `size` is the number of values (2 for a condition), and
-    `constants` are the sizes that conditions may compare with.
+    `variables` and `extents` go together; for a swizzle or bits the first is the index and the
+    second, if there is one, the secondary index. `size` is the number of values (2 for a
+    condition), and `constants` are the sizes that conditions may compare with.
     """
 
     name: str

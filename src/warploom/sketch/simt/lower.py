@@ -15,7 +15,6 @@ import numpy as np
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, Var, variables
-from warploom.sketch.holes.common import strides
 from warploom.sketch.simt.ir import (
     Accumulate,
     Accumulator,
@@ -30,10 +29,11 @@ from warploom.sketch.simt.ir import (
     holes_in,
     prune,
 )
-from warploom.sketch.simt.space import Candidates
-from warploom.sketch.simt.spec import mark, start_name
-from warploom.sketch.simt.steps import Ints, Node, Steps, fill_hole, grid
+from warploom.sketch.simt.space import HoleChoices
+from warploom.sketch.simt.steps import Ints, Node, Operator, Steps, fill_hole, grid
+from warploom.sketch.term.gather import strides
 from warploom.sketch.term.ir import UNDEFINED, Program, Shape, Symbol, size
+from warploom.sketch.term.operator import WORD, function
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +46,7 @@ class Lowered:
     program: Program
     traced: Traced
     live: frozenset[int]
-    candidates: Mapping[str, Candidates]
+    candidates: Mapping[str, HoleChoices]
     position: Mapping[str, int]
     which: Mapping[str, Ints]
 
@@ -55,13 +55,13 @@ class Lowered:
         return {n: int(self.which[n][fill.get(p, 0)]) for n, p in self.position.items()}
 
     def fill(self, choices: Mapping[str, int]) -> dict[int, int]:
-        """Candidates of the sketch's holes as a fill of the program."""
+        """HoleChoices of the sketch's holes as a fill of the program."""
         at = {p: self.which[n].tolist().index(choices[n]) for n, p in self.position.items()}
         return {hole: at[hole] for hole in self.program.holes}
 
 
 def lower(
-    traced: Traced, candidates: Mapping[str, Candidates], live: frozenset[int] | None = None
+    traced: Traced, candidates: Mapping[str, HoleChoices], live: frozenset[int] | None = None
 ) -> Lowered:
     """The program whose holes are the sketch's; only the accumulate statements in `live` count."""
     if live is None:
@@ -134,19 +134,20 @@ class _Lowering:
         if len(nodes) == 1:
             node = self.out.spread(name, nodes[0], scope)
         else:
-            node = self.out.fold(name, nodes, scope, (), acc.inner or "fold")
+            node = self.out.fold(name, nodes, scope, (), Operator(acc.inner or WORD, acc.span))
         kept = self.out.keep(f"{name}.keep", node, stmt.predicate)
         self.items.setdefault(acc.name, []).append(kept)
 
     def _finish(self, acc: Accumulator) -> Node:
         nodes = list(self.items.get(acc.name, ()))
-        if acc.init is not None:
-            nodes.append(self.out.literal(f"{acc.name}.init", (1,), (mark(start_name(acc.init)),)))
+        if acc.first:
+            nodes.append(self.out.literal(f"{acc.name}.init", (1,), acc.first))
         scope = self.out.ordered({*self.lanes, *acc.loops})
-        result = self.out.fold(acc.name, nodes, scope, self.lanes + acc.loops, acc.outer)
+        outer = Operator(acc.outer, acc.span)
+        result = self.out.fold(acc.name, nodes, scope, self.lanes + acc.loops, outer)
         if acc.finalize:
-            marked = self.out.literal(f"{acc.name}.end", (1,), (mark(f"finalize {acc.finalize}"),))
-            result = self.out.fold(f"{acc.name}.final", [result, marked], scope, scope, "fold")
+            last = Operator(function(acc.finalize), acc.span, acc.finish)
+            result = self.out.fold(f"{acc.name}.final", [result], scope, scope, last)
         return result
 
     # -- arrays

@@ -14,7 +14,7 @@ from warploom.index.ir import Expr
 from warploom.sketch.simt.function import sketch
 from warploom.sketch.simt.spec import finalized
 from warploom.sketch.simt.trace import ArrayHandle, Tracer, Value
-from warploom.sketch.term.spec import product, total
+from warploom.sketch.term.spec import bit_xor, product, total
 
 # -- stencils
 
@@ -49,7 +49,10 @@ def stencil_1d(k: Tracer, warp: int = 32, taps: int = 3) -> None:
 
 @stencil_1d.specification
 def _stencil_1d(x: Any, warp: int, taps: int) -> Any:
-    return [finalized("mean", total(x[i : i + taps])) for i in range(warp)]
+    def mean(value: Any) -> Any:
+        return value / taps
+
+    return [finalized("mean", total(x[i : i + taps]), mean) for i in range(warp)]
 
 
 @sketch
@@ -103,10 +106,10 @@ def _convolution_2d(x: Any, w: Any, rows: int, warp: int, taps: int) -> Any:
 
 
 def _product_of(a: Any, b: Any) -> Any:
-    """The 2n coefficients of the product; the last is zero."""
+    """The 2n coefficients of the product over GF(2); the last is zero."""
     n = len(a)
     pairs = [[(i, t - i) for i in range(n) if 0 <= t - i < n] for t in range(2 * n)]
-    return np.array([total(product([a[i], b[j]]) for i, j in each) for each in pairs], object)
+    return np.array([bit_xor(a[i] & b[j] for i, j in each) for each in pairs], object)
 
 
 @sketch

@@ -1,49 +1,25 @@
 """What a SIMT sketch must compute: a plain function of symbols comes in, a goal comes out.
 
-`total` of a specification stands for the outer operator of an accumulator and `product` for the
-inner one, whatever they are in the kernel: both are multisets. An accumulator that starts elsewhere
-than at its neutral element, or is finalised, is told apart by `started` and `finalized`.
+Its folds have operators, as accumulators do: `total` is `+`, `product` is `*`, `bit_xor` is `^`, …
+(`term/spec.py`). An accumulator that starts elsewhere than at its neutral element is `started`, one
+that is finalised `finalized`.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, defining_line
 from warploom.sketch.simt.ir import Array
-from warploom.sketch.term.ir import Goal, Symbol, Term, size
+from warploom.sketch.term.ir import Goal, Term, size
+from warploom.sketch.term.laws import default_laws
 from warploom.sketch.term.limits import show_shape
-from warploom.sketch.term.spec import Sym, fold, symbols, terms_of, total
-
-# Symbols that stand for a name rather than an input's element.
-_MARKS = 1 << 32
-
-
-def mark(name: str) -> Symbol:
-    """The symbol that stands for this name in terms."""
-    return Symbol(_MARKS + zlib.crc32(name.encode()))
-
-
-def _mark(name: str) -> Sym:
-    return Sym("", (), mark(name))
-
-
-def finalized(name: str, value: Any) -> Sym:
-    """What an accumulator with `finalize=name` gives for this value."""
-    return fold([value, _mark(f"finalize {name}")])
-
-
-def started(init: float, items: Any) -> Sym:
-    """The sum of items in an accumulator that starts at `init`."""
-    return total([*items, _mark(start_name(init))])
-
-
-def start_name(init: float) -> str:
-    return f"init {float(init)}"
+from warploom.sketch.term.spec import finalized as finalized
+from warploom.sketch.term.spec import specify
+from warploom.sketch.term.spec import started as started
 
 
 def goal_of(
@@ -55,17 +31,12 @@ def goal_of(
     """Runs the specification on symbols; several outputs are laid end to end."""
     arrays, start = [], 0
     for array in inputs:
-        arrays.append(symbols(array.shape, start))
-        start += size(array.shape)
-    result = specification(*arrays, **sizes)
-    parts = (result,) if len(outputs) == 1 else tuple(result)
-    if len(parts) != len(outputs):
-        raise CheckError(
-            f"the specification returns {len(parts)} arrays for {len(outputs)} outputs"
-        )
+        count = size(array.shape)
+        arrays.append(np.arange(start, start + count).reshape(array.shape))
+        start += count
+    parts, kept = specify(specification, arrays, sizes, len(outputs))
     values: list[Term] = []
-    for part, array in zip(parts, outputs, strict=True):
-        shape, terms = terms_of(np.asarray(part, object))
+    for (shape, terms), array in zip(parts, outputs, strict=True):
         if shape != array.shape:
             raise CheckError(
                 f"the specification gives '{array.name}' the shape {show_shape(shape)}, "
@@ -73,4 +44,5 @@ def goal_of(
             )
         values += terms
     own = outputs[0].shape if len(outputs) == 1 else (len(values),)
-    return Goal(own, tuple(values), getattr(specification, "__name__", ""))
+    text, span = getattr(specification, "__name__", ""), defining_line(specification)
+    return Goal(own, tuple(values), text, span, default_laws(values), kept)

@@ -6,22 +6,21 @@ step, each hole a step of its own, in which the dimension it reads gives way to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, Span
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Const, Expr, Var, substitute, variables
-from warploom.index.show import show
 from warploom.sketch import holes as gathers
-from warploom.sketch.holes.common import distinct, strides
-from warploom.sketch.holes.custom import table_expression
 from warploom.sketch.simt.ir import Hole, holes_in
-from warploom.sketch.simt.space import Candidates, Values
+from warploom.sketch.simt.opened import opened_set
+from warploom.sketch.simt.space import HoleChoices, Values
+from warploom.sketch.term.gather import Moves, Sources, strides
 from warploom.sketch.term.ir import (
     UNDEFINED,
     ZERO,
@@ -35,7 +34,14 @@ from warploom.sketch.term.ir import (
 
 Ints: TypeAlias = npt.NDArray[Any]
 
-_TERM_OPERATORS = {"+": "+", "*": "*"}
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """What a fold stands for, where the sketch says so, and what computes it on numbers."""
+
+    name: str
+    span: Span | None = None
+    function: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,7 @@ class Steps:
     """
 
     extents: dict[str, int]
-    candidates: Mapping[str, Candidates]
+    candidates: Mapping[str, HoleChoices]
     steps: list[Step] = field(default_factory=list)
     position: dict[str, int] = field(default_factory=dict)
     which: dict[str, Ints] = field(default_factory=dict)
@@ -120,13 +126,13 @@ class Steps:
         length = lengths[axis]
         shape = tuple(self.extents[a] if a in self.extents else lengths[a] for a in axes)
         at, stride = grid(axes, shape), node.strides
-        index = self.placed(found.hole, values, axes)
         kept = sum((at[a] * stride[a] for a in node.axes if a != axis), start=np.int32(0))
-        place = index * np.int32(stride[axis]) + kept
-        if found.hole.size > length:
-            place = np.where(index < length, place, UNDEFINED)
-        tables = np.broadcast_to(place, (len(values), *shape)).reshape(len(values), -1)
-        return self.open_step(name, node, axes, shape, tables, found.hole.size <= length)
+        cells = np.broadcast_to(kept, (1, *shape)).reshape(-1)
+        over = tuple(n for n, a in enumerate(axes) if a in found.hole.variables)
+        index = self.placed(found.hole, values, axes).reshape(len(values), -1)
+        small = np.minimum(index, length).astype(values.dtype)
+        read = Moves(shape, over, small, length, stride[axis], cells)
+        return self.open_step(name, node, axes, shape, read)
 
     def placed(self, hole: Hole, values: Values, axes: tuple[str, ...]) -> Ints:
         """What a hole gives: [choices, axes…], open along what it does not depend on."""
@@ -167,7 +173,7 @@ class Steps:
         nodes: list[Node],
         scope: tuple[str, ...],
         fixed: tuple[str, ...],
-        operator: str,
+        operator: Operator,
     ) -> Node:
         """One fold for each cell of `fixed` (default: of `scope`) over all other axes and nodes."""
         kept = self.ordered(fixed or scope)
@@ -200,7 +206,7 @@ class Steps:
         axes: tuple[str, ...],
         shape: Shape,
         table: Ints,
-        operator: str | None = None,
+        operator: Operator | None = None,
     ) -> Node:
         """One known gather; with an operator its last dimension is folded."""
         arg_shapes = tuple(node.shape for node in nodes)
@@ -209,28 +215,10 @@ class Steps:
         return self._apply(name, nodes, axes, known, operator)
 
     def open_step(
-        self,
-        name: str,
-        node: Node,
-        axes: tuple[str, ...],
-        shape: Shape,
-        tables: Ints,
-        unequal: bool = False,
+        self, name: str, node: Node, axes: tuple[str, ...], shape: Shape, reads: Sources
     ) -> Node:
-        """A gather that a hole decides; `unequal` says that no two tables are equal."""
-        found = self.candidates[name]
-        tables = np.ascontiguousarray(tables, np.int32)
-        kept = np.arange(len(tables)) if unequal else distinct(tables)[0]
-        rows = tables if len(kept) == len(tables) else tables[kept]
-        opened = GatherSet(
-            function=found.hole.kind,
-            options=(),
-            arg_shapes=(node.shape,),
-            out_shape=shape,
-            tables=rows,
-            describe=lambda choice: show(found.expression(int(kept[choice]))),
-            expression=lambda choice: table_expression(rows[choice], (node.shape,), shape),
-        )
+        """A gather that a hole decides."""
+        opened, kept = opened_set(self.candidates[name], node.shape, shape, reads)
         self.position[name], self.which[name] = len(self.steps), kept
         return self._apply(name, [node], axes, opened, None)
 
@@ -240,14 +228,15 @@ class Steps:
         nodes: list[Node],
         axes: tuple[str, ...],
         chosen: GatherSet,
-        operator: str | None,
+        operator: Operator | None,
     ) -> Node:
-        shape, fold = chosen.out_shape, None
+        shape, args = chosen.out_shape, tuple(node.position for node in nodes)
+        made = Apply(self._name(name), shape, args, chosen)
         if operator is not None:
             shape, fold = shape[:-1], shape[-1]
-        args = tuple(node.position for node in nodes)
-        spoken = _TERM_OPERATORS.get(operator or "", "fold")
-        self.steps.append(Apply(self._name(name), shape, args, chosen, fold, spoken))
+            spoken, span, computed = operator.name, operator.span, operator.function
+            made = Apply(made.name, shape, args, chosen, fold, spoken, span, computed)
+        self.steps.append(made)
         return Node(len(self.steps) - 1, axes, shape)
 
     def _name(self, name: str) -> str:

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, calling_line
 from warploom.index.ir import Expr, Var, lift, variables
 from warploom.sketch.simt.ir import (
-    NEUTRAL,
-    OPERATORS,
+    STARTS,
     Accumulate,
     Accumulator,
     Array,
@@ -37,6 +36,7 @@ from warploom.sketch.simt.spec import goal_of
 from warploom.sketch.simt.tile import Index, LaneShuffle, Tile, as_tuple, per_axis
 from warploom.sketch.term.ir import Shape
 from warploom.sketch.term.limits import check_shape
+from warploom.sketch.term.operator import OPERATORS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,6 +182,14 @@ class Tracer:
         wanted = (index,) if second is None else (index, second)
         return self._hole("swizzle", size, wanted, (), name)
 
+    def bits(
+        self, index: Expr, size: int, second: Expr | None = None, name: str | None = None
+    ) -> Expr:
+        """A hole: `index` below a power of two, its bits turned, reversed and flipped, also by
+        `second`: butterflies such as `lane ^ (1 << i)`."""
+        wanted = (index,) if second is None else (index, second)
+        return self._hole("bits", size, wanted, (), name)
+
     def partition(
         self, parts: int, *over: Expr, constants: tuple[int, ...] = (), name: str | None = None
     ) -> Expr:
@@ -208,10 +216,15 @@ class Tracer:
             raise CheckError(f"a {kind} needs a constant size of at least 1")
         if not over:
             raise CheckError(f"a {kind} needs a variable to depend on", advice="give it the lane")
-        if kind == "swizzle" and isinstance(over[0], Var):
+        if kind == "bits" and size & (size - 1):
+            raise CheckError(
+                f"bit operations need a power of two, not {size}", advice="use a swizzle"
+            )
+        if kind in ("swizzle", "bits") and isinstance(over[0], Var):
             extent = self._extents.get(over[0].name, 0)
             if extent > size:
-                raise CheckError(f"a swizzle of {size} elements has an index below {extent}")
+                word = "swizzle" if kind == "swizzle" else "bit operation"
+                raise CheckError(f"a {word} of {size} elements has an index below {extent}")
         for var in over:
             if not isinstance(var, Var) or var.name not in self._scope():
                 raise CheckError(
@@ -315,11 +328,12 @@ class Tracer:
                 )
         if bool(finalize) != (finish is not None):
             raise CheckError("give both, the name `finalize` and the function `finish`, or none")
-        if init is None and outer not in NEUTRAL:
+        if init is None and outer not in STARTS:
             raise CheckError(f"an accumulator with {outer!r} needs an init")
         name = self._fresh("acc")
-        start = None if init == NEUTRAL.get(outer) else init
-        made = Accumulator(name, outer, inner, start, finalize, finish, tuple(self._loops))
+        start = None if init == STARTS.get(outer) else init
+        loops, span = tuple(self._loops), calling_line(__file__)
+        made = Accumulator(name, outer, inner, start, finalize, finish, loops, span)
         self._accumulators[name] = made
         return AccumulatorHandle(made, self)
 

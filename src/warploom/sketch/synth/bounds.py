@@ -130,19 +130,20 @@ def overlap(
     return out
 
 
-def edges_of(move: Move, alive: npt.NDArray[np.int64], budget: Budget) -> tuple[Places, Places]:
-    """All (cell, place) such that a live choice reads the place for the cell, by cell."""
-    if len(alive) == 1:
-        return np.arange(move.cells), move.rows(alive)[0].astype(np.int64)
+def edges_of(move: Move, choices: npt.NDArray[np.int64], budget: Budget) -> tuple[Places, Places]:
+    """All (cell, place) such that one of these choices reads the place for the cell, by cell."""
+    if len(choices) == 1:
+        return np.arange(move.cells), move.rows(choices)[0].astype(np.int64)
+    move, choices = move.spanning(choices)
     n = move.source_size
     step = budget.at_once(max(1, MARKS_AT_ONCE // n), n)
     found = []
     for start in range(0, move.cells, step):
-        cells = min(step, move.cells - start)
-        mark = np.zeros(cells * n, dtype=np.bool_)
-        for tables in move.blocks(alive, budget, slice(start, start + cells)):
+        cells = np.arange(start, min(start + step, move.cells))
+        mark = np.zeros(len(cells) * n, dtype=np.bool_)
+        for tables in move.blocks(choices, budget, None if len(cells) == move.cells else cells):
             at = tables.astype(np.int64)
-            at += np.arange(0, cells * n, n)
+            at += np.arange(0, len(cells) * n, n)
             mark[at.reshape(-1)] = True
         found.append(np.flatnonzero(mark) + start * n)
         budget.room_for(4 * sum(edges.nbytes for edges in found))
@@ -264,7 +265,7 @@ def _drop_choices(bounds: Bounds, move: Move, source: Bits) -> None:
 def _fold_forward(domain: Domain, move: Move, inner: Bits, bounds: Bounds) -> Bits:
     """Folds that the runs of cells may form. Undefined is always one of them."""
     if not move.folded:
-        return inner
+        return _over_bags(domain, move, inner, move.out_cells)
     allowed = bounds.allowed[move.position]
     cell, fold = _fold_candidates(domain, move, inner, allowed, bounds.budget)
     out = np.zeros((move.out_cells, domain.words), dtype=np.uint64)
@@ -276,6 +277,19 @@ def _fold_forward(domain: Domain, move: Move, inner: Bits, bounds: Bounds) -> Bi
     return or_rows(cell, each, move.out_cells, fold, bounds.budget) | out
 
 
+def _over_bags(domain: Domain, move: Move, cells: Bits, count: int) -> Bits:
+    """The items of a bag have no order: each of its cells may hold what any of them may.
+
+    Of a run that passes a bag on nothing is said: `count` cells may hold anything.
+    """
+    if move.bag == 1:
+        return cells
+    if move.passed is not None:
+        return np.tile(domain.all_bits(), (count, 1))
+    runs = cells.reshape(-1, move.bag, cells.shape[1])
+    return np.repeat(np.bitwise_or.reduce(runs, axis=1), move.bag, axis=0)
+
+
 def _fold_candidates(
     domain: Domain, move: Move, inner: Bits, allowed: Bits, budget: Budget
 ) -> tuple[Places | None, Places | None]:
@@ -284,18 +298,23 @@ def _fold_candidates(
     A run folds to F only if each of its cells may hold an item of F or zero, and each item of F may
     be held by one of its cells.
     """
+    forms = move.forms
+    assert forms is not None
     runs = inner.reshape(move.out_cells, move.fold, domain.words)
+    zero = domain.bits_of([ZERO_ID])
+    members = forms.members
+    together = np.bitwise_or.reduce(runs, axis=1)
+    never_zero = (~(runs & zero).any(axis=2)).sum(axis=1)
     flags = domain.unpack(allowed)
     flags[:, UNDEFINED_ID] = False
-    flags[:, (domain.item_count < 0) & (np.arange(len(domain)) != ZERO_ID)] = False
+    flags[:, forms.count < 0] = False
+    if forms.lone.any():  # every value is one, so look first
+        alone = domain.unpack(together)[:, forms.lone] & (never_zero <= 1)[:, None]
+        flags[:, forms.lone] &= alone
     cell, fold = np.nonzero(flags)
     if len(cell) * domain.words > MAX_FOLD_WORDS:
         return None, None
-    zero = domain.bits_of([ZERO_ID])
-    members = domain.item_bits
-    together = np.bitwise_or.reduce(runs, axis=1)
-    never_zero = (~(runs & zero).any(axis=2)).sum(axis=1)
-    count = np.maximum(domain.item_count[fold], 0)
+    count = forms.count[fold]
     keep = (count <= move.fold) & (never_zero[cell] <= count)
     for part in pieces(len(cell), domain.words, budget):
         items = members[fold[part]]
@@ -340,16 +359,17 @@ def _undefined_if_free(problem: Problem, bounds: Bounds, move: Move) -> Bits:
 def _fold_backward(domain: Domain, move: Move, bounds: Bounds) -> Bits:
     allowed = bounds.allowed[move.position]
     if not move.folded:
-        return allowed
+        return _over_bags(domain, move, allowed, move.cells)
+    assert move.forms is not None
     everything = domain.all_bits()
     inner = bounds.inner_possible[move.position]
     cell, fold = _fold_candidates(domain, move, inner, allowed, bounds.budget)
     if cell is None or fold is None:
         return np.tile(everything, (move.cells, 1))
-    members = domain.item_bits
+    members = move.forms.members
     zero = domain.bits_of([ZERO_ID])
     # A run that can only fold to something as long as itself has no room for a zero.
-    may_pad = domain.item_count[fold] < move.fold
+    may_pad = move.forms.count[fold] < move.fold
     union = or_rows(cell, members, move.out_cells, fold, bounds.budget)
     union[np.unique(cell[may_pad])] |= zero
     undefined = domain.bits_of([UNDEFINED_ID])

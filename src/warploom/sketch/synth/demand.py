@@ -1,11 +1,12 @@
 """What a value must hold so that the steps after it can still reach the goal.
 
-Three kinds of demand, all necessary for a solution (docs/search.md has the argument):
+Four kinds of demand, all necessary for a solution (docs/search.md has the argument):
 *cover*  some slot of a group must contain each of these terms: they reach a goal cell from
          nowhere else;
 *hit*    some slot of a group must hold one of these values: a later cell can be filled from
          nowhere else;
-*count*  a term must be copied often enough, but not too often.
+*count*  a term must be copied often enough, but not too often;
+*part*   a bag of items must be part of a fold that it may end up in.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from warploom.sketch.synth.domain import (
     UNDEFINED_ID,
     ZERO_ID,
     Bits,
+    Domain,
+    Forms,
     popcount,
 )
 from warploom.sketch.synth.problem import Given, Move, Problem
@@ -60,10 +63,22 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """`whole[c]`: the values that bag `cells[c]` may end up in; `holds[v, k]`: those that hold
+    value v more than k times."""
+
+    bag: int
+    cells: Places
+    whole: Bits
+    holds: Bits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Demand:
     covers: tuple[Cover, ...] = ()
     hits: tuple[Hit, ...] = ()
     count: Count | None = None
+    part: Part | None = None
 
 
 Test = TypeVar("Test", Cover, Hit)
@@ -90,7 +105,7 @@ class Demands:
         """The demand on the value of a step, without what its source already guarantees."""
         covers = self._not_implied(position, self.covers(position))
         hits = self._not_implied(position, self.hits(position))
-        return Demand(tuple(covers), tuple(hits), self.count(position))
+        return Demand(tuple(covers), tuple(hits), self.count(position), self.part(position))
 
     def unread(self, position: int) -> Places:
         """Slots that no live choice of the steps after brings to any goal cell."""
@@ -189,7 +204,7 @@ class Demands:
         out = np.zeros(self.domain.words, dtype=np.uint64)
         for later in self._descendants(position):
             step = self.problem.steps[later]
-            if isinstance(step, Move) and step.folded:
+            if isinstance(step, Move) and step.builds:
                 out |= np.bitwise_or.reduce(self.bounds.possible[later], axis=0)
         return out & self.domain.fold_bits
 
@@ -285,7 +300,7 @@ class Demands:
             self.budget.check()
             sources, closed = self._step_sources(here, move, sources, closed)
             found += self._hits_at(position, move, sources, closed)
-            if move.folded:
+            if move.settles:
                 break
             here = move.position
         return sorted(found, key=lambda hit: len(hit.slots))
@@ -396,8 +411,11 @@ class Demands:
 
     def count(self, position: int) -> Count | None:
         least, most, varies = self._copies
+        move = self.problem.steps[position]
+        in_bags = isinstance(move, Move) and move.bag > 1
         # Every value with every other: above some size that is dearer than what it could save.
-        if not varies.get(position, False) or not self.budget.fits(8.0 * len(self.domain) ** 2):
+        fits = self.budget.fits(8.0 * len(self.domain) ** 2)
+        if not fits or not (in_bags or varies.get(position, False)):
             return None
         terms = np.flatnonzero(self.domain.unpack(self._asked_here(position)))
         terms = terms[self._wanted[terms] < COUNTED_EXACTLY]
@@ -412,12 +430,35 @@ class Demands:
             ~self.domain.unpack(elsewhere)[terms],
         )
 
+    # -- parts ---------------------------------------------------------------------------------
+
+    def part(self, position: int) -> Part | None:
+        """Every bag that a solution needs is part of a fold inside a goal cell that it reaches."""
+        move = self.problem.steps[position]
+        if isinstance(move, Given) or move.bag == 1 or move.forms is None:
+            return None
+        allowed = self.bounds.allowed[position].reshape(-1, move.bag, self.domain.words)
+        undefined = self.domain.bits_of([UNDEFINED_ID])
+        cells = np.flatnonzero(~(allowed & undefined).any(axis=(1, 2)))
+        if len(cells) == 0:
+            return None
+        reach = self._reach[position][:: move.bag][cells]
+        forms, words = move.passed or move.forms, self.domain.words
+        most = int(forms.count.max(initial=0)) + 1  # of one item in a bag
+        self.budget.room_for(8 * words * (most * len(self.domain) + len(cells)))
+        goals = np.unpackbits(
+            reach.view(np.uint8), axis=1, bitorder="little", count=len(self.problem.goal)
+        )
+        cell, goal = np.nonzero(goals)
+        whole = self._union(cell, self._goal_contains, len(cells), goal)
+        return Part(move.bag, cells, whole, _holders(self.domain, forms))
+
     # -- what need not be asked again ----------------------------------------------------------
 
     def _not_implied(self, position: int, tests: list[Test]) -> list[Test]:
         """A hole that only permutes a group within itself cannot change what the group holds."""
         move = self.problem.steps[position]
-        if not tests or isinstance(move, Given) or len(move.args) != 1 or move.folded:
+        if not tests or isinstance(move, Given) or len(move.args) != 1 or move.settles:
             return tests
         if not self.bounds.permutes(move):
             return tests
@@ -437,3 +478,16 @@ class Demands:
             each[at, at >> 6] = np.uint64(1) << (at & 63).astype(np.uint64)
             self._read_bits[move.position] = self._union(cells, each, move.cells, places)
         return self._read_bits[move.position]
+
+
+def _holders(domain: Domain, forms: Forms) -> Bits:
+    """[values, k]: the values of which the items include each value more than k times."""
+    made = np.flatnonzero(forms.count > 0)
+    rows = [np.unique(forms.items[v, : forms.count[v]], return_counts=True) for v in made]
+    most = max((int(counts.max()) for _, counts in rows), default=0)
+    out = np.zeros((len(domain), most + 1, domain.words), dtype=np.uint64)
+    out[ZERO_ID] = domain.all_bits()
+    for value, (items, counts) in zip(made.tolist(), rows, strict=True):
+        for often in range(int(counts.max())):
+            out[items[counts > often], often] |= domain.bits_of([value])
+    return out

@@ -1,12 +1,13 @@
 """The values a search works on: every subterm of the goal as a small integer.
 
 A term that is no subterm of the goal can never become part of it, so it counts as undefined.
-Sets of values are rows of 64-bit words, so that whole arrays of sets are combined at once.
+Sets of values are rows of 64-bit words, so that whole arrays of sets are combined at once. `Forms`
+says which values a fold with a given operator makes of which items.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
@@ -14,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import InternalError
-from warploom.sketch.term.ir import Fold, Goal, Symbol, Term, Undefined, Zero
+from warploom.sketch.term.ir import Constant, Fold, Goal, Symbol, Term, Undefined, Zero
+from warploom.sketch.term.laws import obeys
+from warploom.sketch.term.operator import WORD, is_function
 
 Ids: TypeAlias = npt.NDArray[np.int32]
 Bits: TypeAlias = npt.NDArray[np.uint64]
@@ -25,6 +28,27 @@ COUNTED_EXACTLY = 2.0**53
 
 ZERO_ID = 0
 UNDEFINED_ID = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Forms:
+    """What a fold with one operator makes: value i of `count[i]` items (−1: of none), zeros aside.
+
+    Under the laws a run of one item makes that item. A function makes something even of a zero.
+    """
+
+    count: Ids  # [values]
+    items: Ids  # [values, longest], padded with zeros
+    members: Bits  # [values]: the set of items
+    lone: npt.NDArray[np.bool_]  # [values]: those that are made of themselves
+    weights: Words  # what each item adds to the fingerprint of a run
+    _prints: Words  # fingerprints of all that can be made, sorted
+    _print_ids: Ids
+
+    def fold(self, sums: Words) -> Ids:
+        """The values with these fingerprints: zero if empty, undefined if unknown."""
+        at = np.minimum(np.searchsorted(self._prints, sums), len(self._prints) - 1)
+        return np.where(self._prints[at] == sums, self._print_ids[at], UNDEFINED_ID)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +65,9 @@ class Domain:
     items: Ids  # [values, longest fold]
     item_count: Ids  # [values]; -1 for what is not a fold
     weights: Words  # a fold's fingerprint is the sum of its items' weights
-    _prints: Words  # fingerprints of all folds, sorted
-    _print_ids: Ids
+    words_by_depth: tuple[str, ...] = ()  # what the word `fold` means at each depth
+    laws: tuple[str, ...] = ()
+    _forms: dict[str, Forms] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.terms)
@@ -84,14 +109,61 @@ class Domain:
         return out
 
     @cached_property
+    def _operators(self) -> npt.NDArray[np.object_]:
+        """The operator of each fold; None for what is not one."""
+        found = [term.operator if isinstance(term, Fold) else None for term in self.terms]
+        return np.array(found, object)
+
+    @cached_property
+    def _word_operators(self) -> npt.NDArray[np.object_]:
+        """What the word `fold` makes of each fold's items: the operator of their depth."""
+        depth = np.zeros(len(self), np.int64)
+        for i in np.flatnonzero(self.item_count >= 0):
+            depth[i] = 1 + depth[self.items[i, : self.item_count[i]]].max()
+        words = np.array([*self.words_by_depth, WORD], object)
+        return np.asarray(words[np.minimum(depth, len(words) - 1)])
+
+    def forms(self, operator: str) -> Forms:
+        """What a fold with this operator makes of its items."""
+        if operator not in self._forms:
+            self._forms[operator] = self._make_forms(operator)
+        return self._forms[operator]
+
+    def _make_forms(self, operator: str) -> Forms:
+        of = self._word_operators if operator == WORD else operator
+        made = np.asarray(self._operators == of, np.bool_)
+        count = np.where(made, self.item_count, -1).astype(np.int32)
+        items, members = self.items, self.item_bits
+        weights = self.weights
+        if is_function(operator):
+            weights = np.where(np.arange(len(self)) == ZERO_ID, _WEIGHT_OF_ZERO, weights)
+        else:
+            count[ZERO_ID] = 0
+        alone = np.zeros(len(self), np.bool_)
+        if obeys(operator, self.laws):
+            alone = count < 0
+            alone[UNDEFINED_ID] = False
+            lone = np.flatnonzero(alone)
+            items, members, count = items.copy(), members.copy(), count.copy()
+            items[lone], count[lone] = 0, 1
+            items[lone, 0] = lone
+            members[lone] = self.singletons(lone.astype(np.int32))
+        found = np.flatnonzero(count >= 0)
+        sums = np.zeros(len(found), np.uint64)
+        for column in range(items.shape[1]):
+            sums += np.where(column < count[found], weights[items[found, column]], np.uint64(0))
+        order = np.argsort(sums)
+        if len(np.unique(sums)) < len(sums):
+            raise InternalError("no collision-free fingerprints for the folds of this goal")
+        if not len(found):  # a function of nothing that the goal holds
+            sums, found, order = np.zeros(1, np.uint64), np.array([UNDEFINED_ID]), np.zeros(1, int)
+        made_of = found[order].astype(np.int32)
+        return Forms(count, items, members, alone, weights, sums[order], made_of)
+
+    @cached_property
     def fold_bits(self) -> Bits:
         """The set of all folds."""
         return self.bits_of(np.flatnonzero(self.item_count >= 0))
-
-    def fold(self, sums: Words) -> Ids:
-        """The values with these fingerprints: zero if empty, undefined if unknown."""
-        at = np.minimum(np.searchsorted(self._prints, sums), len(self._prints) - 1)
-        return np.where(self._prints[at] == sums, self._print_ids[at], UNDEFINED_ID)
 
     def all_bits(self) -> Bits:
         """The set of all values."""
@@ -119,7 +191,8 @@ class Domain:
         return flags.view(np.bool_)
 
 
-def domain_of(goal: Goal) -> Domain:
+def domain_of(goal: Goal, words: tuple[str, ...] = ()) -> Domain:
+    """The subterms of a goal whose operators are known and which is in normal form."""
     terms = _subterms(goal)
     ids = {term: i for i, term in enumerate(terms)}
     longest = max((len(t.items) for t in terms if isinstance(t, Fold)), default=1)
@@ -130,7 +203,8 @@ def domain_of(goal: Goal) -> Domain:
             items[i, : len(term.items)] = [ids[item] for item in term.items]
             item_count[i] = len(term.items)
     contains = _contains(items, item_count)
-    return Domain(terms, ids, contains, items, item_count, *_fingerprints(items, item_count))
+    weights = _weights(items, item_count)
+    return Domain(terms, ids, contains, items, item_count, weights, words, goal.laws)
 
 
 def _contains(items: Ids, item_count: Ids) -> Bits:
@@ -157,28 +231,32 @@ def _subterms(goal: Goal) -> tuple[Term, ...]:
             stack.append((term, True))
             stack.extend((item, False) for item in reversed(term.items))
     symbols = sorted((t for t in order if isinstance(t, Symbol)), key=lambda t: t.number)
+    constants = [t for t in order if isinstance(t, Constant)]
     folds = [t for t in order if isinstance(t, Fold)]
-    return (Zero(), Undefined(), *symbols, *folds)
+    return (Zero(), Undefined(), *symbols, *constants, *folds)
 
 
-def _fingerprints(items: Ids, item_count: Ids) -> tuple[Words, Words, Ids]:
-    """Random weights under which the goal's own folds have different sums.
+_WEIGHT_OF_ZERO = np.uint64(0x9E3779B97F4A7C15)  # in functions; elsewhere zeros add nothing
+
+
+def _weights(items: Ids, item_count: Ids) -> Words:
+    """Random weights under which the goal's own multisets have different sums.
 
     Another multiset could share a sum with probability 2**-64; each fill is verified on terms
     afterwards, so a clash can cost time but cannot produce a wrong answer.
     """
-    folds = np.flatnonzero(item_count >= 0)
+    count = len(items)
+    lone = np.zeros((count, items.shape[1]), np.int32)
+    lone[:, 0] = np.arange(count)
+    bags = np.unique(np.concatenate([lone, items[item_count >= 0]]), axis=0)
     for seed in range(8):
         weights = np.random.default_rng(seed).integers(
-            1, 2**64 - 1, size=len(items), dtype=np.uint64, endpoint=True
+            1, 2**64 - 1, size=count, dtype=np.uint64, endpoint=True
         )
         weights[ZERO_ID] = 0
-        sums = weights[items[folds]].sum(axis=1, dtype=np.uint64)
-        prints = np.concatenate([np.zeros(1, np.uint64), sums])
-        order = np.argsort(prints)
-        if len(np.unique(prints)) == len(prints):
-            print_ids = np.concatenate([np.zeros(1, np.int32), folds.astype(np.int32)])
-            return weights, prints[order], print_ids[order]
+        sums = weights[bags].sum(axis=1, dtype=np.uint64)
+        if len(np.unique(sums)) == len(sums):
+            return weights
     raise InternalError("no collision-free fingerprints for the folds of this goal")
 
 

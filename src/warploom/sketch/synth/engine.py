@@ -22,8 +22,8 @@ from warploom.sketch.synth.demand import Demand, Demands
 from warploom.sketch.synth.domain import Ids
 from warploom.sketch.synth.expand import VALUES_AT_ONCE, Expander, Tally, prepare
 from warploom.sketch.synth.join import Condition, cover_conditions, fold_conditions, pairs
-from warploom.sketch.synth.problem import Given, Move, Problem, pack, source_rows
-from warploom.sketch.synth.rows import Index, Pending, Rows, leaf
+from warploom.sketch.synth.problem import Given, Move, Problem, settle, source_rows
+from warploom.sketch.synth.rows import Index, Origin, Pending, Rows, leaf
 
 BATCH_BYTES = 96 << 20
 FIRST_BATCH_BYTES = 1 << 16
@@ -70,7 +70,8 @@ class Engine:
 
     def _report(self) -> None:
         if self.on_progress is not None:
-            self.on_progress(self._at, sum(t.visited for t in self.tallies.values()))
+            shown = self.problem.packs.get(self._at, self._at)
+            self.on_progress(shown, sum(t.visited for t in self.tallies.values()))
 
     # -- before the search -----------------------------------------------------------------------
 
@@ -102,7 +103,7 @@ class Engine:
             if isinstance(step, Move) and self.problem.open_holes[position]:
                 self._at = position
                 tested = step.is_hole or len(self._open_args(step)) > 1
-                demand = demands.of(position) if tested else Demand()
+                demand = demands.of(position) if tested or step.bag > 1 else Demand()
                 # Steps that leave nothing open are not candidates and do not count.
                 tally = self._tally(position) if tested else Tally()
                 self._expanders[position] = prepare(
@@ -122,7 +123,7 @@ class Engine:
         first = expander.first
         if first.is_hole and len(first.args) == 1 and not self._is_shared(first.args[0]):
             before = self._expanders.get(first.args[0])
-            if before is not None and not before.move.folded:
+            if before is not None and not before.move.settles:
                 before.ahead = expander
 
     def _untested_hole_before(self, move: Move) -> Move | None:
@@ -130,7 +131,7 @@ class Engine:
         if not move.is_hole or len(move.args) != 1:
             return None
         before = self.problem.steps[move.args[0]]
-        if not isinstance(before, Move) or not before.is_hole or before.folded:
+        if not isinstance(before, Move) or not before.is_hole or before.settles:
             return None
         expander = self._expanders[before.position]
         if self._is_shared(before.position) or expander.choices.first is not None:
@@ -201,7 +202,7 @@ class Engine:
             else:
                 args = {arg: self._constant(arg) for arg in step.args}
                 source = source_rows(step, args)
-                value = pack(self.problem.domain, step, source[:, step.rows(slice(1))[0]])
+                value = settle(step, source[:, step.rows(np.arange(1))[0]])
             self._constants[position] = value
         return self._constants[position]
 
@@ -209,6 +210,29 @@ class Engine:
         return [arg for arg in dict.fromkeys(move.args) if self.problem.open_holes[arg]]
 
     def _computed(self, position: int, limit: int) -> Iterator[Rows]:
+        """Where all that a shared value feeds meets again, its states are taken a few at a time."""
+        source = self._met(position)
+        if source is None or source in self.shared:
+            yield from self._at_once(position, limit)
+            return
+        inside = self.problem.between(source, position)
+        for rows in self._computed(source, limit):
+            for part in rows.slices(limit):
+                for key in inside:
+                    self.shared.pop(key, None)
+                self.shared[source] = part
+                yield from self._at_once(position, limit)
+                if self.stopped is not None and self._closing.is_spent():
+                    break
+        self.shared.pop(source, None)
+
+    def _met(self, position: int) -> int | None:
+        """The shared value, if there is one, that a step is the first to see the whole of."""
+        shared = (p for p in self.problem.steps if self._is_shared(p))
+        opened = (p for p in shared if self.problem.open_holes[p])
+        return next((p for p in opened if self.problem.gates.get(p) == position), None)
+
+    def _at_once(self, position: int, limit: int) -> Iterator[Rows]:
         expander = self._expanders[position]
         args = self._open_args(expander.first)
         others = [self._collect(self.states(arg, UNLIMITED), arg) for arg in args[1:]]
@@ -218,7 +242,7 @@ class Engine:
         for rows in self.states(args[0], limit) if args else iter([single]):
             self._at = position
             sides = (rows, *others)
-            pending = Pending(tuple(side.origin for side in sides))
+            pending = Pending(tuple(side.origin for side in sides) + self._ended(position, sides))
             work = self._tried(expander, args, sides, pending, limit)
             yield from self._until_stopped(work)
             if self.stopped is not None:
@@ -259,6 +283,7 @@ class Engine:
             keys: dict[int, Index] = {}
             for side, i in zip(sides, at, strict=True):
                 keys |= {key: column[i] for key, column in side.keys.items()}
+            at += tuple(keys.pop(key) for key in self._ending(expander.move.position, sides))
             constants = {arg: self._constant(arg) for arg in first.args if arg not in values}
             sources = source_rows(first, values | constants)
             for found, row, choices in expander.run(sources, budget):
@@ -268,6 +293,18 @@ class Engine:
                     found,
                     choices if expander.move.is_hole else {},
                 )
+
+    def _ending(self, position: int, sides: tuple[Rows, ...]) -> list[int]:
+        """The keys that nothing after this step can be joined on.
+
+        A value that reaches the end only through this step meets nobody else, so its states need
+        not be told apart any more: they become parents.
+        """
+        keys = dict.fromkeys(key for side in sides for key in side.keys)
+        return [key for key in keys if self.problem.passes(key, position)]
+
+    def _ended(self, position: int, sides: tuple[Rows, ...]) -> tuple[Origin, ...]:
+        return tuple(self.shared[key].origin for key in self._ending(position, sides))
 
     # -- the end before the end ------------------------------------------------------------------
 
@@ -359,10 +396,8 @@ class Engine:
             return []
         table, halves = self._two_sided(expander, args, sides)
         if move.folded and expander.out_flags is not None:
-            return fold_conditions(
-                self.problem.domain, move, table, halves, expander.out_flags, budget
-            )
-        if move.folded:
+            return fold_conditions(move, table, halves, expander.out_flags, budget)
+        if move.cells != move.out_cells:
             return []
         return cover_conditions(
             self.problem.domain, table, halves, expander.demand.covers, budget

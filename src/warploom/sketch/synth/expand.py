@@ -16,9 +16,9 @@ import numpy as np
 from warploom.search.budget import Budget
 from warploom.sketch.synth.bounds import Bounds, pieces
 from warploom.sketch.synth.choices import Choices, Reads, Trie, Written, build_tries
-from warploom.sketch.synth.demand import Count, Cover, Demand, Flags, Hit
+from warploom.sketch.synth.demand import Count, Cover, Demand, Flags, Hit, Part
 from warploom.sketch.synth.domain import UNDEFINED_ID, Domain, Ids, popcount
-from warploom.sketch.synth.problem import Move, Problem, pack
+from warploom.sketch.synth.problem import Move, Problem, settle
 from warploom.sketch.synth.rows import Index
 
 VALUES_AT_ONCE = 1 << 21
@@ -167,7 +167,7 @@ class Expander:
             budget.check()
             self.tally.prune("cell", found.keep(flags[found.cell(int(cell))]))
         patience = Patience()
-        for hit in () if self.move.folded else self.demand.hits:
+        for hit in () if self.move.settles else self.demand.hits:
             if len(found) == 0 or patience.lost:
                 return
             few = found.sample()
@@ -213,14 +213,14 @@ class Expander:
         self, found: Candidates, budget: Budget
     ) -> Iterator[tuple[Ids, Index, dict[int, Index]]]:
         budget.check()
-        values = pack(self.domain, self.move, found.written())
+        values = settle(self.move, found.written())
         if self.out_flags is not None:
             at = np.arange(values.shape[1])
             keep = np.asarray(self.out_flags[at, values].all(axis=1))
             self.tally.prune("fold", found.keep(keep))
             values = values[keep]
-        folded = self.move.folded
-        keep = passes(self.domain, self.demand, values, self.tally, budget, hits=folded)
+        hits = self.move.settles
+        keep = passes(self.domain, self.demand, values, self.tally, budget, hits=hits)
         found.keep(keep)
         if len(found):
             self.tally.kept += len(found)
@@ -325,6 +325,10 @@ def passes(
             good = _meets(domain, test, values, left, budget)
             tally.prune(name, len(good) - int(np.count_nonzero(good)))
             left = left[good]
+    if demand.part is not None and len(left):
+        good = _parts(demand.part, values[left], budget)
+        tally.prune("part", len(good) - int(good.sum()))
+        left = left[good]
     if demand.count is not None and len(left):
         good = _counts(domain, demand.count, values[left], budget)
         tally.prune("count", len(good) - int(good.sum()))
@@ -377,4 +381,24 @@ def _counts(domain: Domain, count: Count, values: Ids, budget: Budget) -> Flags:
             if upper:
                 fine |= ~count.only_here
             good[start : start + step] &= fine.all(axis=1)
+    return good
+
+
+def _parts(part: Part, values: Ids, budget: Budget) -> Flags:
+    """Is every bag, its items in order, part of a value that it may end up in?"""
+    good = np.ones(len(values), dtype=np.bool_)
+    wide = len(part.cells) * part.holds.shape[2]
+    step = budget.at_once(max(1, VALUES_AT_ONCE // wide), VALUE_BYTES * wide)
+    for start in range(0, len(values), step):
+        budget.check()
+        rows = values[start : start + step]
+        bags = rows.reshape(len(rows), -1, part.bag)[:, part.cells]
+        left = np.broadcast_to(part.whole, (*bags.shape[:2], part.whole.shape[1]))
+        often = np.zeros(bags.shape[:2], dtype=np.int64)
+        for slot in range(part.bag):
+            item = bags[:, :, slot]
+            if slot:
+                often = np.where(item == bags[:, :, slot - 1], often + 1, 0)
+            left = left & part.holds[item, np.minimum(often, part.holds.shape[1] - 1)]
+        good[start : start + step] = np.all(left.any(axis=2), axis=1)
     return good

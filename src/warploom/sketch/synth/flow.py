@@ -24,6 +24,8 @@ from warploom.sketch.synth.domain import (
     UNDEFINED_ID,
     ZERO_ID,
     Bits,
+    Domain,
+    Forms,
     Ids,
 )
 from warploom.sketch.synth.problem import Given, Move, Problem, pack, source_rows
@@ -84,14 +86,14 @@ def _live(problem: Problem, steps: list[Given | Move], done: int) -> Lanes:
     return Lanes(starts, slots)
 
 
-def run_fixed(problem: Problem, steps: tuple[Given | Move, ...], values: dict[int, Ids]) -> None:
+def run_fixed(steps: tuple[Given | Move, ...], values: dict[int, Ids]) -> None:
     """Adds the values of fixed steps: [rows, cells], one row where all states agree."""
     for step in steps:
         if isinstance(step, Given):
             values[step.position] = step.values[None, :]
         else:
             source = source_rows(step, values)
-            values[step.position] = pack(problem.domain, step, source[:, step.tables[0]])
+            values[step.position] = pack(step, source[:, step.tables[0]])
 
 
 def split(problem: Problem, lanes: Lanes, row: Ids) -> dict[int, Ids]:
@@ -315,7 +317,7 @@ def universe(problem: Problem, later: tuple[Given | Move, ...]) -> Index:
     for step in later:
         if isinstance(step, Given):
             brought |= np.bitwise_or.reduce(domain.contains[step.values], axis=0)
-        elif step.folded:
+        elif step.builds:
             brought |= may[step.position] & domain.fold_bits
     return np.flatnonzero(~domain.unpack(brought))
 
@@ -331,8 +333,16 @@ def _may_hold(problem: Problem) -> dict[int, Bits]:
         held = domain.bits_of([ZERO_ID, UNDEFINED_ID])
         for arg in step.args:
             held |= may[arg]
-        if step.folded:
-            formed = (domain.item_count >= 0) & ((domain.item_bits & ~held) == 0).all(axis=1)
-            held = domain.bits_of([ZERO_ID, UNDEFINED_ID, *np.flatnonzero(formed)])
+        if step.forms is not None and step.builds:
+            alone = np.zeros_like(held)
+            if step.passed is not None:
+                alone, held = held, held | _formed(domain, step.passed, held)
+            held = alone | _formed(domain, step.forms, held)
         may[step.position] = held
     return may
+
+
+def _formed(domain: Domain, forms: Forms, held: Bits) -> Bits:
+    """What may be made of these values."""
+    made = (forms.count >= 0) & ((forms.members & ~held) == 0).all(axis=1)
+    return domain.bits_of([ZERO_ID, UNDEFINED_ID, *np.flatnonzero(made)])

@@ -15,7 +15,7 @@ import numpy as np
 from warploom.search.budget import Budget
 from warploom.sketch.synth.bounds import pieces
 from warploom.sketch.synth.demand import Cover, Flags
-from warploom.sketch.synth.domain import Bits, Domain, Ids
+from warploom.sketch.synth.domain import Bits, Domain, Forms, Ids
 from warploom.sketch.synth.problem import Move
 from warploom.sketch.synth.rows import Index, Rows
 
@@ -125,12 +125,7 @@ def _expand(
 
 
 def fold_conditions(
-    domain: Domain,
-    move: Move,
-    table: Ids,
-    sides: tuple[Ids, Ids],
-    out_flags: Flags,
-    budget: Budget,
+    move: Move, table: Ids, sides: tuple[Ids, Ids], out_flags: Flags, budget: Budget
 ) -> list[Condition]:
     """For cells whose fold takes items from both sides: which left items go with which right ones.
 
@@ -138,6 +133,8 @@ def fold_conditions(
     constants belong to neither. A fold's fingerprint is a sum, so each side is added up alone.
     """
     left, right = sides
+    forms = move.forms
+    assert forms is not None
     runs = table.reshape(move.out_cells, move.fold)
     in_left = runs < left.shape[1]
     in_right = ~in_left & (runs < left.shape[1] + right.shape[1])
@@ -146,13 +143,13 @@ def fold_conditions(
     found: list[Condition] = []
     for cell in mixed[::stride]:
         budget.check()
-        a = _code(domain, left, runs[cell][in_left[cell]], budget)
-        b = _code(domain, right, runs[cell][in_right[cell]] - left.shape[1], budget)
+        a = _code(forms, left, runs[cell][in_left[cell]], budget)
+        b = _code(forms, right, runs[cell][in_right[cell]] - left.shape[1], budget)
         if len(a[0]) * len(b[0]) > MAX_CODE_PAIRS:
             continue
         together = np.empty((len(a[0]), len(b[0])), dtype=np.bool_)
         for part in pieces(len(a[0]), len(b[0]), budget):
-            together[part] = out_flags[cell][domain.fold(a[0][part, None] + b[0][None, :])]
+            together[part] = out_flags[cell][forms.fold(a[0][part, None] + b[0][None, :])]
         found = _best(found, Condition(a[1], b[1], together))
     return found
 
@@ -165,11 +162,11 @@ def _best(found: list[Condition], one: Condition) -> list[Condition]:
     return ordered[:CELLS_TO_USE]
 
 
-def _code(domain: Domain, values: Ids, slots: Ids, budget: Budget) -> tuple[np.ndarray, Index]:
+def _code(forms: Forms, values: Ids, slots: Ids, budget: Budget) -> tuple[np.ndarray, Index]:
     """The fingerprints that the slots add up to, and which of them each row has."""
     total = np.zeros(len(values), dtype=np.uint64)
     for part in pieces(len(values), len(slots), budget):
-        total[part] = domain.weights[values[part][:, slots]].sum(axis=1, dtype=np.uint64)
+        total[part] = forms.weights[values[part][:, slots]].sum(axis=1, dtype=np.uint64)
     sums, code = np.unique(total, return_inverse=True)
     return sums, code.ravel().astype(np.int64)
 

@@ -152,7 +152,7 @@ class PairsEngine:
 
     def _first_state(self) -> Ids:
         values: dict[int, Ids] = {}
-        run_fixed(self.problem, self._prefix, values)
+        run_fixed(self._prefix, values)
         if not self._segments:
             return values[self.problem.last].reshape(-1)
         return join(self._segments[0].before, values, 1).reshape(-1)
@@ -202,8 +202,8 @@ class PairsEngine:
         problem, hole = self.problem, segment.hole
         values = split(problem, segment.before, state)
         source = source_rows(hole, values)
-        values[hole.position] = pack(problem.domain, hole, source[0, tables])
-        run_fixed(problem, segment.fixed, values)
+        values[hole.position] = pack(hole, source[0, tables])
+        run_fixed(segment.fixed, values)
         return join(segment.after, values, len(tables))
 
     def _passes(self, depth: int, states: Ids, times: Index) -> Flags:

@@ -1,21 +1,26 @@
 """A program and one goal, lowered for search: integers for terms, one source array for each step.
 
-Steps that the last one does not need are left out; holes among them may be filled in any way.
+Steps that the last one does not need are left out; holes among them may be filled in any way. Under
+the laws, a fold that a later one takes apart again is not packed: `bags.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import SearchError
 from warploom.search.budget import Budget
-from warploom.sketch.synth.domain import UNDEFINED_ID, ZERO_ID, Domain, Ids, domain_of
-from warploom.sketch.term.ir import Apply, Goal, Literal, Program, Table, size
+from warploom.sketch.synth.bags import Plan, plan
+from warploom.sketch.synth.domain import UNDEFINED_ID, ZERO_ID, Domain, Forms, Ids, domain_of
+from warploom.sketch.term.gather import Moves, Sources, Table
+from warploom.sketch.term.ir import Apply, Goal, Literal, Program, size
+from warploom.sketch.term.laws import bag
+from warploom.sketch.term.read import live_steps, read
 
 TABLE_AT_ONCE = 1 << 22  # entries of tables that are looked at together
 
@@ -33,29 +38,54 @@ class Move:
     """One gather step. It reads a *source*: the arguments end to end, then undefined, then zero.
 
     What choice i reads for cell c is asked for by `column`, `places` and `rows`: the tables of a
-    large set are never copied as a whole. `fold` cells in a row are packed into one (1: no fold).
+    large set are never written out as a whole. `fold` cells in a row are packed into one (1: no
+    fold). `bag` cells in a row are the items of one value, in no order, which a later fold packs
+    (1: every cell is a value). `forms` says what either may become. With `passed`, both: the items
+    of a run are bags, and a run of one item passes its bag on.
     """
 
     position: int
-    args: tuple[int, ...]  # positions of earlier steps, as in the program
-    gathers: Table  # as in `GatherSet`: constants are negative, counted from the source's end
+    args: tuple[int, ...]  # positions of earlier steps
+    reads: Sources  # as in `GatherSet`: constants are negative, counted from the source's end
     source_size: int  # with the two constants at the end
-    fold: int
-    folded: bool
+    fold: int = 1
+    forms: Forms | None = None
+    bag: int = 1
+    passed: Forms | None = None  # what the bags may become
+    items: Ids | None = None  # [values, cells of a value]: where each value lies in the source
+
+    @property
+    def folded(self) -> bool:
+        return self.forms is not None and self.bag == 1
+
+    @property
+    def builds(self) -> bool:
+        """Whether it may make folds that were not there before."""
+        return self.folded or self.passed is not None
+
+    @property
+    def settles(self) -> bool:
+        """Whether cells are not just copied: they are packed, or put in order."""
+        return self.forms is not None
 
     @property
     def count(self) -> int:
         """Choices."""
-        return len(self.gathers)
+        return len(self.reads)
 
     @property
     def is_hole(self) -> bool:
         return self.count > 1
 
-    @property
+    @cached_property
+    def _wide(self) -> int:
+        """Cells that a value of the source has."""
+        return 1 if self.items is None else int(self.items.shape[1])
+
+    @cached_property
     def cells(self) -> int:
         """Cells before the fold."""
-        return int(self.gathers.shape[1])
+        return int(self.reads.shape[1]) * self._wide
 
     @property
     def out_cells(self) -> int:
@@ -63,15 +93,34 @@ class Move:
 
     def column(self, cell: int, choices: npt.NDArray[np.int64]) -> Ids:
         """The place that each of some choices reads for one cell."""
-        return self._lowered(self.gathers[choices, cell])
+        value, item = divmod(cell, self._wide)
+        if isinstance(self.reads, Moves):
+            read = self.reads.column(value, choices)
+        else:
+            read = self.reads[choices, value]
+        return self._lowered(read) if self.items is None else self.items[read, item]
 
     def places(self, choices: npt.NDArray[np.int64], cells: npt.NDArray[np.integer]) -> Ids:
         """The place that each of some choices reads for a cell of its own."""
-        return self._lowered(self.gathers.reshape(-1)[choices * self.cells + cells])
+        if self.items is None:
+            return self._lowered(self._read_at(choices, cells))
+        values, items = np.divmod(cells, self._wide)
+        return self.items[self._read_at(choices, values), items]
 
-    def rows(self, choices: npt.NDArray[np.int64] | slice) -> Ids:
+    def _read_at(self, choices: npt.NDArray[np.int64], values: npt.NDArray[np.integer]) -> Table:
+        if isinstance(self.reads, Moves):
+            return self.reads.at(choices, values)
+        # One index into the flat array: several times as fast as two.
+        read: Table = self.reads.reshape(-1)[choices * self.reads.shape[1] + values]
+        return read
+
+    def rows(self, choices: npt.NDArray[np.int64]) -> Ids:
         """The whole tables of some choices: [choices, cells]."""
-        return self._lowered(self.gathers[choices])
+        some = self.reads[choices]
+        read = some.full() if isinstance(some, Moves) else some
+        if self.items is None:
+            return self._lowered(read)
+        return self.items[read].reshape(len(read), -1)
 
     def _lowered(self, read: Table) -> Ids:
         # ZERO is -1 and UNDEFINED -2, which is where the two constants lie, counted from the end.
@@ -82,17 +131,29 @@ class Move:
     @cached_property
     def tables(self) -> Ids:
         """All of them at once, for engines that are made for small problems."""
-        return self.rows(slice(None))
+        return self.rows(np.arange(self.count))
 
     def blocks(
-        self, choices: npt.NDArray[np.int64], budget: Budget, cells: slice = slice(None)
+        self,
+        choices: npt.NDArray[np.int64],
+        budget: Budget,
+        cells: npt.NDArray[np.int64] | None = None,
     ) -> Iterator[Ids]:
-        """The tables of some choices, a few at a time, at these cells."""
+        """The tables of some choices, a few at a time; with `cells`, at these."""
         width = max(self.cells, self.source_size)
         step = budget.at_once(max(1, TABLE_AT_ONCE // width), 24 * width)
         for start in range(0, len(choices), step):
             budget.check()
-            yield self._lowered(self.gathers[choices[start : start + step], cells])
+            some = choices[start : start + step]
+            yield self.rows(some) if cells is None else self.places(some[:, None], cells)
+
+    def spanning(self, choices: npt.NDArray[np.int64]) -> tuple[Move, npt.NDArray[np.int64]]:
+        """As few choices as are easily found that read for each cell what these read for it."""
+        if not isinstance(self.reads, Moves):
+            return self, choices
+        reads = self.reads if len(choices) == self.count else self.reads[choices]
+        reads = reads.spanning()
+        return replace(self, reads=reads), np.arange(len(reads))
 
     def permutes(self, choices: npt.NDArray[np.int64], budget: Budget) -> bool:
         """Whether each of these choices reads every place of its one argument exactly once."""
@@ -117,7 +178,10 @@ def places_seen(tables: Ids, places: int) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """`steps` by position in the program (dead ones absent). The last step must equal `goal`."""
+    """`steps` by position in the program (dead ones absent). The last step must equal `goal`.
+
+    Positions beyond the program's are of steps that pack what another one, `packs`, keeps in bags.
+    """
 
     program: Program
     domain: Domain
@@ -125,6 +189,7 @@ class Problem:
     goal: Ids
     last: int
     free_holes: tuple[int, ...]  # dead holes: any choice will do
+    packs: dict[int, int] = field(default_factory=dict)
 
     @cached_property
     def users(self) -> dict[int, tuple[int, ...]]:
@@ -147,6 +212,38 @@ class Problem:
                 cone |= {position} if step.is_hole else set()
             cones[position] = cone
         return cones
+
+    @cached_property
+    def gates(self) -> dict[int, int]:
+        """For each step but the last the first one that every way to the last leads through."""
+        order = {position: number for number, position in enumerate(self.steps)}
+        gates: dict[int, int] = {}
+        for position in reversed(self.steps):
+            for number, user in enumerate(self.users[position]):
+                meet = gates[position] if number else user
+                while meet != user:
+                    if order[meet] < order[user]:
+                        meet = gates[meet]
+                    else:
+                        user = gates[user]
+                gates[position] = meet
+        return gates
+
+    def passes(self, position: int, gate: int) -> bool:
+        """Whether every way from a step to the last one leads through another one, `gate`."""
+        here: int | None = position
+        while here is not None and here != gate:
+            here = self.gates.get(here)
+        return here is not None
+
+    def between(self, position: int, gate: int) -> frozenset[int]:
+        """The steps on the ways from one step to another that all of them lead through."""
+        found, stack = set[int](), [position]
+        while stack:
+            later = [u for u in self.users[stack.pop()] if u != gate and u not in found]
+            found.update(later)
+            stack += later
+        return frozenset(found)
 
     def cells_of(self, position: int) -> int:
         step = self.steps[position]
@@ -172,29 +269,89 @@ def lower(program: Program, goal: Goal) -> Problem:
             f"the last step {list(program.steps[last].shape)}",
             goal.span,
         )
-    domain = domain_of(goal)
-    live = _live(program)
-    steps = {i: _lower_step(program, i, domain) for i in range(last + 1) if i in live}
+    reading = read(program, goal)
+    domain = domain_of(reading.goal, reading.words)
+    live = live_steps(program)
+    lowering = _Lowering(reading.program, domain, plan(reading.program, live, goal.laws))
+    for position in sorted(live):
+        lowering.add(position)
     free = tuple(hole for hole in program.holes if hole not in live)
-    return Problem(program, domain, steps, domain.ids_of(goal.values), last, free)
+    wanted = domain.ids_of(reading.goal.values)
+    return Problem(
+        reading.program, domain, lowering.steps, wanted, last, free, lowering.packs
+    )  # fmt: skip
 
 
-def _live(program: Program) -> set[int]:
-    live = {len(program.steps) - 1}
-    for i in reversed(range(len(program.steps))):
-        step = program.steps[i]
-        if i in live and isinstance(step, Apply):
-            live.update(step.args)
-    return live
+class _Lowering:
+    """Steps made so far, and where the packed copies of those in bags are."""
+
+    def __init__(self, program: Program, domain: Domain, bags: Plan) -> None:
+        self.program, self.domain, self.bags = program, domain, bags
+        self.steps: dict[int, Given | Move] = {}
+        self.packs: dict[int, int] = {}
+
+    def add(self, position: int) -> None:
+        step = self.program.steps[position]
+        if isinstance(step, Literal):
+            self.steps[position] = Given(position, self._values(position, step))
+        else:
+            self.steps[position] = self._move(position, step)
+        if position in self.bags.also_packed:
+            self._pack(position)
+
+    def _values(self, position: int, step: Literal) -> Ids:
+        """The values of an input: each in one cell, or its items in a bag."""
+        width, operator = self.bags.width[position], self.bags.operator[position]
+        if width == 1:
+            return self.domain.ids_of(step.values)
+        items = [self.domain.ids_of(bag(operator, value)) for value in step.values]
+        return np.concatenate([np.sort(np.pad(i, (width - len(i), 0))) for i in items])
+
+    def _move(self, position: int, step: Apply) -> Move:
+        sources = [self._source(position, arg) for arg in step.args]
+        args, widths = tuple(arg for arg, _ in sources), [width for _, width in sources]
+        wide = max(widths, default=1)
+        cells = [size(self.program.steps[arg].shape) for arg in step.args]
+        inputs = sum(n * width for n, width in zip(cells, widths, strict=True))
+        items = None if wide == 1 else _items(cells, widths, wide, inputs)
+        make = partial(Move, position, args, step.gathers.reads, inputs + 2, items=items)
+        if step.fold is None:
+            return make()
+        forms, carried = self.domain.forms(step.operator), self.bags.operator[position]
+        if not carried:
+            return make(fold=step.fold * wide, forms=forms)
+        if carried == step.operator:
+            return make(forms=forms, bag=step.fold * wide)
+        return make(fold=step.fold, forms=forms, bag=wide, passed=self.domain.forms(carried))
+
+    def _source(self, position: int, arg: int) -> tuple[int, int]:
+        """Where a step reads an argument, and how many cells a value has there."""
+        if self.bags.operator[arg] in ("", self.bags.reads[position]):
+            return arg, self.bags.width[arg]
+        return next(copy for copy, of in self.packs.items() if of == arg), 1
+
+    def _pack(self, position: int) -> None:
+        """A packed copy of a step in bags, for those that do not take it apart."""
+        made = len(self.program.steps) + len(self.packs)
+        width, operator = self.bags.width[position], self.bags.operator[position]
+        cells = size(self.program.steps[position].shape) * width
+        table = np.arange(cells, dtype=np.int32)[None]
+        forms = self.domain.forms(operator)
+        self.steps[made] = Move(made, (position,), table, cells + 2, width, forms)
+        self.packs[made] = position
 
 
-def _lower_step(program: Program, position: int, domain: Domain) -> Given | Move:
-    step = program.steps[position]
-    if isinstance(step, Literal):
-        return Given(position, domain.ids_of(step.values))
-    inputs = sum(size(program.steps[arg].shape) for arg in step.args)
-    folded = step.fold is not None
-    return Move(position, step.args, step.gathers.tables, inputs + 2, step.fold or 1, folded)
+def _items(cells: list[int], widths: list[int], wide: int, inputs: int) -> Ids:
+    """Where the cells of each value lie in a source in which values have several; the last two are
+    undefined and zero."""
+    places = np.full((sum(cells) + 2, wide), inputs + 1, np.int32)  # zero
+    places[-2, -1] = inputs  # undefined, in the last of its cells
+    start = at = 0
+    for n, width in zip(cells, widths, strict=True):
+        moved = np.arange(n * width, dtype=np.int32).reshape(n, width) + np.int32(start)
+        places[at : at + n, wide - width :] = moved
+        start, at = start + n * width, at + n
+    return places
 
 
 def source_rows(move: Move, values: dict[int, Ids]) -> Ids:
@@ -207,9 +364,31 @@ def source_rows(move: Move, values: dict[int, Ids]) -> Ids:
     return np.concatenate([*parts, constants], axis=1)
 
 
-def pack(domain: Domain, move: Move, cells: Ids) -> Ids:
+def pack(move: Move, cells: Ids) -> Ids:
     """The fold of a step: [rows, cells] -> [rows, out_cells]."""
-    if not move.folded:
+    if move.passed is not None:
+        return _pass(move, cells).reshape(len(cells), -1)
+    if move.forms is None or move.bag > 1:
         return cells
     runs = cells.reshape(len(cells), -1, move.fold)
-    return domain.fold(domain.weights[runs].sum(axis=2, dtype=np.uint64))
+    return move.forms.fold(move.forms.weights[runs].sum(axis=2, dtype=np.uint64))
+
+
+def _pass(move: Move, cells: Ids) -> Ids:
+    """Runs of bags: what they fold to, as a bag of one, or the bag that is alone in its run."""
+    assert move.forms is not None
+    assert move.passed is not None
+    runs = cells.reshape(len(cells), -1, move.fold, move.bag)
+    items = move.passed.fold(move.passed.weights[runs].sum(axis=3, dtype=np.uint64))
+    packed = np.zeros((*items.shape[:2], move.bag), np.int32)
+    packed[:, :, -1] = move.forms.fold(move.forms.weights[items].sum(axis=2, dtype=np.uint64))
+    alone = (items != ZERO_ID).sum(axis=2) == 1
+    # The others of the run are zero, and zero is 0.
+    return np.where(alone[:, :, None], runs.sum(axis=2, dtype=np.int32), packed)
+
+
+def settle(move: Move, cells: Ids) -> Ids:
+    """The fold of a step, and the cells of its bags in order: equal bags are equal rows."""
+    if move.bag == 1 or move.passed is not None:
+        return pack(move, cells)
+    return np.sort(cells.reshape(len(cells), -1, move.bag), axis=2).reshape(len(cells), -1)

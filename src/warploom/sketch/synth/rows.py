@@ -83,6 +83,21 @@ class Rows:
         keys = {key: column[at] for key, column in self.keys.items()}
         return Rows(self.values[at], keys, trimmed(self.origin, at))
 
+    @property
+    def nbytes(self) -> int:
+        alternatives = 8 * self.origin.alternatives
+        alternatives *= 1 + len(self.origin.parents) + len(self.origin.choices)
+        return self.values.nbytes + len(self) * (8 * len(self.keys) + ROW_BYTES) + alternatives
+
+    def slices(self, nbytes: int) -> Iterator[Rows]:
+        """The rows in batches of about so many bytes."""
+        step = max(1, nbytes // max(1, self.nbytes // max(1, len(self))))
+        if step >= len(self):
+            yield self
+            return
+        for start in range(0, len(self), step):
+            yield self.only(np.arange(start, min(start + step, len(self))))
+
 
 @dataclass(slots=True, eq=False)
 class Part:
@@ -147,12 +162,7 @@ class Pending:
             parents = tuple((p, rows[order]) for p, rows in zip(self.parents, part.at, strict=True))
             picked = {hole: choice[order] for hole, choice in part.choices.items()}
             rows = Rows(part.values, part.keys, Origin(len(part), starts, parents, picked))
-            step = max(1, nbytes // max(1, part.nbytes // len(part)))
-            if step >= len(rows):
-                yield rows
-            else:
-                for start in range(0, len(rows), step):
-                    yield rows.only(np.arange(start, min(start + step, len(rows))))
+            yield from rows.slices(nbytes)
 
 
 def _merged(parts: list[Part], budget: Budget) -> Part:

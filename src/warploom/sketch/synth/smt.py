@@ -18,7 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import missing_extra
+from warploom.errors import SearchError
+from warploom.index.smt import load_z3
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Reason
 from warploom.sketch.synth.bounds import Bounds, solve_bounds
@@ -35,15 +36,6 @@ Reads: TypeAlias = list[tuple[int, Literal]]
 Wanted: TypeAlias = dict[int, dict[int, Literal]]  # by cell and value
 
 TRUE, FALSE = "true", "false"
-
-
-def load_z3() -> Any:
-    """The solver's module; nothing else here imports it."""
-    try:
-        import z3  # type: ignore[import-untyped]
-    except ImportError:
-        raise missing_extra("z3-solver", "smt") from None
-    return z3
 
 
 class Clauses:
@@ -205,11 +197,12 @@ class Encoding:
     def _items(self, move: Move, value: int) -> Counter[int] | None:
         """A fold as a multiset, filled up with zeros to the length of a run; None: no run folds
         to this value."""
-        domain = self.problem.domain
-        count = 0 if value == ZERO_ID else int(domain.item_count[value])
+        assert move.forms is not None
+        count = int(move.forms.count[value])
         if not 0 <= count <= move.fold:
             return None
-        return Counter([*domain.items[value, :count].tolist(), *[ZERO_ID] * (move.fold - count)])
+        items = move.forms.items[value, :count].tolist()
+        return Counter([*items, *[ZERO_ID] * (move.fold - count)])
 
     def _holds(self, position: int, cell: int, value: int) -> Literal:
         """That a cell must hold a value; false if it cannot, true if it does in any case."""
@@ -289,6 +282,14 @@ class SmtEngine:
     def prepare(self) -> bool:
         """Bounds, then clauses. False: the bounds already show that there is no fill."""
         load_z3()
+        for step in self.problem.steps.values():
+            if isinstance(step, Move) and step.passed is not None:
+                named = self.problem.program.steps[step.position]
+                raise SearchError(
+                    f"the SMT engine cannot pass a fold through '{named.name}'",
+                    named.span,
+                    "use the default engine, or search without laws",
+                )
         bounds = solve_bounds(self.problem, None, self.budget)
         for position, step in self.problem.steps.items():
             if isinstance(step, Move) and step.is_hole:

@@ -12,7 +12,7 @@ from typing import Protocol
 from warploom.errors import SearchError
 from warploom.search.budget import STOPS, Budget, peak_megabytes, reason_of
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
-from warploom.sketch.synth.cost import cheapest, cost_of
+from warploom.sketch.synth.cost import Prices, cheapest
 from warploom.sketch.synth.derivations import Derivations, derivations
 from warploom.sketch.synth.engine import BATCH_BYTES, FIRST_BATCH_BYTES, Engine
 from warploom.sketch.synth.expand import Tally
@@ -23,6 +23,7 @@ from warploom.sketch.synth.result import HoleStats, Result, Stats, raw_space, se
 from warploom.sketch.synth.rows import Rows
 from warploom.sketch.synth.smt import SmtEngine
 from warploom.sketch.term.ir import Apply, Program
+from warploom.sketch.term.read import with_laws
 from warploom.sketch.term.verify import Verification, Verifier
 
 MODES = ("all", "first", "best")
@@ -64,6 +65,7 @@ def synthesize(
     *,
     mode: str = "all",
     engine: str = "default",
+    laws: str | None = None,
     budget: Budget | None = None,
     on_progress: Progress | None = None,
     set_seconds: float = 0.0,
@@ -72,6 +74,7 @@ def synthesize(
 ) -> Result:
     """Fills the holes of `program` so that its last step equals goal number `goal`.
 
+    `laws`, "flatten" or "none", is up to what they must be equal; by default the goal says.
     `mode`: all fills, the first one found, or the best by cost. `set_seconds` is the CPU time that
     was already spent on building the gather sets. `fuel` and `single` weaken the pairs engine, for
     the ablations of the paper. Ctrl-C and a spent budget keep what was found; the verdict is open
@@ -82,6 +85,7 @@ def synthesize(
             f"unknown mode or engine: {mode}, {engine}",
             advice=f"modes: {', '.join(MODES)}; engines: {', '.join(ENGINES)}",
         )
+    program = program if laws is None else with_laws(program, laws)
     limits = budget or Budget()
     with limits.interruptible():
         run = _Run(program, goal, mode, limits, on_progress, Clock({"sets": set_seconds}))
@@ -153,16 +157,17 @@ class _Run:
     def _best(self, found: Derivations, fills: Fills, limits: Budget) -> Fills:
         """Of all fills, or, where they are too many to list, of those with fewest operations (the
         first `LIST_AT_MOST` of these, should they be too many again)."""
+        prices = Prices(self.program)
         if len(fills) < fills.count:
 
             def price(hole: int, choice: int) -> int:
                 limits.check()
-                return cost_of(self.program, {hole: choice})[0]
+                return prices.of({hole: choice})[0]
 
             with suppress(*STOPS):  # then of those that are listed
                 choices = found.cheapest(price).first(LIST_AT_MOST, limits)
                 fills = Fills(fills.holes, fills.count, choices)
-        return cheapest(self.program, fills, limits)
+        return cheapest(prices, fills, limits)
 
 
 def _by_name(program: Program, report: Progress | None) -> Callable[[int, int], None] | None:

@@ -29,7 +29,15 @@ from warploom.sketch.term.ir import (
     Undefined,
     size,
 )
-from warploom.sketch.term.limits import MAX_NESTING, MAX_TOTAL, check_shape, height, show_shape
+from warploom.sketch.term.limits import (
+    MAX_NESTING,
+    MAX_TOTAL,
+    check_run,
+    check_shape,
+    height,
+    show_shape,
+)
+from warploom.sketch.term.operator import WORD
 
 Key = tuple[str, tuple[Shape, ...], Shape]
 
@@ -125,7 +133,8 @@ class Assembly:
         shape, fold = gathers.out_shape, None
         if operator is not None:
             shape, fold = shape[:-1], shape[-1]
-        step = Apply(self.unique(name), shape, args, gathers, fold, operator or "fold", span)
+            check_run(operator, fold)
+        step = Apply(self.unique(name), shape, args, gathers, fold, operator or WORD, span)
         nesting = max((self._heights[arg] for arg in args), default=0)
         return self._add(step, nesting + (fold is not None), size(gathers.out_shape))
 

@@ -25,10 +25,12 @@ from warploom.sketch.term.ir import (
     Symbol,
     Term,
     Undefined,
+    constant,
     fold_of,
     size,
 )
-from warploom.sketch.term.limits import check_shape, show_shape
+from warploom.sketch.term.laws import FLATTEN
+from warploom.sketch.term.limits import check_run, check_shape, show_shape
 from warploom.sketch.term.parse import parse
 from warploom.sketch.term.surface import (
     Array,
@@ -37,6 +39,7 @@ from warploom.sketch.term.surface import (
     Call,
     Define,
     Entry,
+    Exact,
     File,
     Gather,
     GoalStatement,
@@ -200,7 +203,8 @@ def _literal(value: LiteralValue, declared: Type) -> tuple[Shape, tuple[Term, ..
         case Range(start, stop):
             shape, terms = _range(start, stop, value.span, declared)
         case Array(shape, leaves):
-            terms = [_term(leaf) for leaf in leaves]
+            with at(value.span):
+                terms = [_term(leaf) for leaf in leaves]
         case _:
             assert_never(value.body)
     outer = len(shape) - len(value.folds)
@@ -218,8 +222,10 @@ def _literal(value: LiteralValue, declared: Type) -> tuple[Shape, tuple[Term, ..
             else "",
         )
     for axis in reversed(range(outer, len(shape))):
-        length = shape[axis]
-        terms = [fold_of(terms[i : i + length]) for i in range(0, len(terms), length)]
+        length, operator = shape[axis], value.folds[axis - outer]
+        with at(value.span):
+            check_run(operator, length)
+        terms = [fold_of(terms[i : i + length], operator) for i in range(0, len(terms), length)]
     return shape[:outer], tuple(terms)
 
 
@@ -243,26 +249,39 @@ def _term(leaf: Leaf) -> Term:
     match leaf:
         case int():
             return Symbol(leaf)
-        case Pack(items):
-            return fold_of([_term(item) for item in items])
+        case Pack(operator, items):
+            check_run(operator, len(items))
+            return fold_of([_term(item) for item in items], operator)
         case Unknown():
             return Undefined()
+        case Exact(value):
+            return constant(value)
         case _:
             assert_never(leaf)
 
 
 def _goal(statement: GoalStatement) -> Goal:
-    declared = statement.type
+    declared, laws = statement.type, _laws(statement.annotations)
     check_shape(declared.shape, declared.span)
     match statement.value:
         case LiteralValue():
             shape, terms = _literal(statement.value, declared)
-            return Goal(shape, terms, "", declared.span)
+            return Goal(shape, terms, "", declared.span, laws)
         case NamedGoal(name, options):
             goal = goals.built_in(name.text, _mapping(options), declared.shape, name.span)
-            return Goal(goal.shape, goal.values, goal.text, declared.span)
+            return Goal(goal.shape, goal.values, goal.text, declared.span, laws)
         case _:
             assert_never(statement.value)
+
+
+def _laws(annotations: tuple[Name, ...]) -> tuple[str, ...]:
+    """Up to what a goal is to be met; advice on pruning is read and ignored, as elsewhere."""
+    for name in annotations:
+        if name.text not in (FLATTEN, "prune", "noprune"):
+            raise CheckError(
+                f"a goal has no '@{name.text}'", name.span, "write @flatten, or nothing"
+            )
+    return (FLATTEN,) if any(name.text == FLATTEN for name in annotations) else ()
 
 
 def _mapping(options: tuple[Option, ...]) -> goals.Options:

@@ -1,7 +1,10 @@
 """What a sketch means: a program and a fill come in, the terms that every step holds come out.
 
     gather   cell c of `gathers(args)` is cell `table[c]` of the arguments laid end to end
-    fold     each run of `fold` cells becomes a multiset; zeros vanish, an undefined item spoils it
+    fold     each run of `fold` cells becomes a multiset with the step's operator; zeros vanish, an
+             undefined item spoils it. Under the laws, items of the same operator are taken apart
+             first, and a fold of one item is that item. The word `fold` has the operator of its
+             depth: `words[d]` for a term in which folds nest d deep.
 
 This file defines the language on symbols; `numeric.py` says the same of numbers.
 """
@@ -17,6 +20,7 @@ import numpy.typing as npt
 from warploom.errors import CheckError
 from warploom.sketch.term.ir import (
     Apply,
+    Constant,
     Fold,
     Literal,
     Program,
@@ -27,6 +31,8 @@ from warploom.sketch.term.ir import (
     Zero,
     fold_of,
 )
+from warploom.sketch.term.laws import LONE, REASSOCIATED, Use, check_length, normal_forms, obeys
+from warploom.sketch.term.operator import WORD, is_function
 
 # The choice for each hole: by position of the step, or in the order of `program.holes`.
 Fill: TypeAlias = Mapping[int, int] | Sequence[int]
@@ -38,9 +44,11 @@ ZERO_ID = 1
 _TAIL: Ids = np.array([UNDEFINED_ID, ZERO_ID], np.int32)
 
 
-def evaluate(program: Program, fill: Fill = ()) -> list[tuple[Term, ...]]:
+def evaluate(
+    program: Program, fill: Fill = (), words: Sequence[str] = (), laws: tuple[str, ...] = ()
+) -> list[tuple[Term, ...]]:
     """The terms of every step, in row-major order; closed programs need no fill."""
-    store = TermStore()
+    store = TermStore(words, laws)
     arrays: list[Ids] = []
     for step, choice in zip(program.steps, choices(program, fill), strict=True):
         arrays.append(evaluate_step(store, step, arrays, choice))
@@ -76,46 +84,82 @@ def evaluate_step(store: TermStore, step: Step, arrays: Sequence[Ids], choice: i
             return store.numbers(step.values)
         case Apply():
             source = np.concatenate([*(arrays[arg] for arg in step.args), _TAIL])
-            cells = source[step.gathers.tables[choice]]
-            return cells if step.fold is None else store.fold(cells.reshape(-1, step.fold))
+            cells = source[step.gathers.table(choice)]
+            if step.fold is None:
+                return cells
+            return store.fold(cells.reshape(-1, step.fold), step.operator)
         case _:
             assert_never(step)
 
 
 class TermStore:
-    """Gives every distinct term a small number, so that arrays of terms are arrays of integers."""
+    """Gives every distinct term a small number, so that arrays of terms are arrays of integers.
 
-    def __init__(self) -> None:
+    Numbers stand for normal forms under `laws`: a term that comes in is brought into it.
+    """
+
+    def __init__(self, words: Sequence[str] = (), laws: tuple[str, ...] = ()) -> None:
+        self._words = words
+        self._laws = laws
         self._terms: list[Term | None] = [Undefined(), Zero()]  # folds are made when asked for
-        self._items: list[tuple[int, ...]] = [(), ()]
-        self._symbols: dict[int, int] = {}
-        self._folds: dict[tuple[int, ...], int] = {}
+        self._folds: list[tuple[str, tuple[int, ...]] | None] = [None, None]
+        self._depths: list[int] = [0, 0]
+        self._numbers: dict[tuple[str, tuple[int, ...]], int] = {}
         self._known: dict[Term, int] = {Undefined(): UNDEFINED_ID, Zero(): ZERO_ID}
-        self._rows: dict[bytes, int] = {}
+        self._rows: dict[str, dict[bytes, int]] = {}
+        self.used: set[Use] = set()  # laws, when packing rows
 
-    def _new(self, term: Term | None, items: tuple[int, ...]) -> int:
+    def _new(self, term: Term | None, fold: tuple[str, tuple[int, ...]] | None, depth: int) -> int:
         self._terms.append(term)
-        self._items.append(items)
+        self._folds.append(fold)
+        self._depths.append(depth)
         return len(self._terms) - 1
 
-    def _packed(self, items: tuple[int, ...]) -> int:
-        """The fold of these items, which are sorted and neither zero nor undefined."""
+    def _packed(self, operator: str, items: list[int]) -> int:
+        """The fold of these items, which are not undefined, and zero only for a function."""
         if not items:
             return ZERO_ID
-        number = self._folds.get(items)
+        depth = 1 + max(self._depths[item] for item in items)
+        if operator == WORD and depth < len(self._words):
+            operator = self._words[depth]
+        if obeys(operator, self._laws):
+            bags = [self._bag(operator, item) for item in items]
+            check_length(sum(map(len, bags)))
+            parts = [part for bag in bags for part in bag]
+            if len(parts) > len(items):
+                self.used.add((REASSOCIATED, operator))
+            if len(parts) == 1:
+                self.used.add((LONE, operator))
+                return parts[0]
+            items, depth = parts, 1 + max(self._depths[part] for part in parts)
+        fold = operator, tuple(sorted(items))
+        number = self._numbers.get(fold)
         if number is None:
-            number = self._folds[items] = self._new(None, items)
+            number = self._numbers[fold] = self._new(None, fold, depth)
         return number
 
+    def _bag(self, operator: str, item: int) -> tuple[int, ...]:
+        """What an item brings into a fold with this operator."""
+        fold = self._folds[item]
+        return fold[1] if fold is not None and fold[0] == operator else (item,)
+
     def number(self, term: Term) -> int:
+        known = self._known.get(term)
+        if known is None:
+            (normal,) = normal_forms((term,), self._laws)
+            known = self._known[term] = self._number(normal)
+        return known
+
+    def _number(self, term: Term) -> int:
+        """The number of a term in normal form."""
         known = self._known.get(term)
         if known is not None:
             return known
         match term:
-            case Symbol():
-                number = self._new(term, ())
-            case Fold(items):
-                number = self._packed(tuple(sorted(self.number(item) for item in items)))
+            case Symbol() | Constant():
+                number = self._new(term, None, 0)
+            case Fold(operator, items):
+                number = self._packed(operator, [self._number(item) for item in items])
             case _:
                 raise AssertionError("zero and undefined are known from the start")
         self._known[term] = number
@@ -124,29 +168,32 @@ class TermStore:
     def numbers(self, terms: Sequence[Term]) -> Ids:
         return np.array([self.number(term) for term in terms], np.int32)
 
-    def fold(self, rows: Ids) -> Ids:
+    def fold(self, rows: Ids, operator: str = WORD) -> Ids:
         """Packs each row into one term. Python runs once per cell, and thinks once per new row."""
         rows = np.sort(rows, axis=1)
         data, width = rows.tobytes(), rows.itemsize * rows.shape[1]
-        memo = self._rows
+        memo = self._rows.setdefault(operator, {})
         packed = []
         for start in range(0, len(data), width):
             key = data[start : start + width]
             number = memo.get(key)
             if number is None:
-                number = memo[key] = self._fold_row(rows[start // width].tolist())
+                number = memo[key] = self._fold_row(operator, rows[start // width].tolist())
             packed.append(number)
         return np.array(packed, np.int32)
 
-    def _fold_row(self, row: list[int]) -> int:
+    def _fold_row(self, operator: str, row: list[int]) -> int:
         if row[0] == UNDEFINED_ID:
             return UNDEFINED_ID
-        return self._packed(tuple(item for item in row if item != ZERO_ID))
+        whole = is_function(operator)
+        return self._packed(operator, [item for item in row if whole or item != ZERO_ID])
 
     def term(self, number: int) -> Term:
         term = self._terms[number]
         if term is None:
-            term = fold_of([self.term(item) for item in self._items[number]])
+            fold = self._folds[number]
+            assert fold is not None
+            term = fold_of([self.term(item) for item in fold[1]], fold[0])
             self._terms[number] = term
             self._known[term] = number
         return term

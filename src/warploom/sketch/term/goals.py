@@ -37,13 +37,13 @@ def _conv_dealg(shape: Shape, _: tuple[int, ...]) -> Cells:
 
 def _row_sums(shape: Shape, parameters: tuple[int, ...]) -> Cells:
     (n,) = parameters
-    cells = (fold_of([Symbol(i * n + j) for j in range(n)]) for i in range(shape[0]))
+    cells = (fold_of([Symbol(i * n + j) for j in range(n)], "+") for i in range(shape[0]))
     return shape[:1], cells
 
 
 def _conv(shape: Shape, parameters: tuple[int, ...]) -> Cells:
     (k,) = parameters
-    return shape, (fold_of([Symbol(i + j) for j in range(k)]) for i in range(shape[0]))
+    return shape, (fold_of([Symbol(i + j) for j in range(k)], "+") for i in range(shape[0]))
 
 
 def _weight_conv(shape: Shape, parameters: tuple[int, ...]) -> Cells:
@@ -51,9 +51,9 @@ def _weight_conv(shape: Shape, parameters: tuple[int, ...]) -> Cells:
     first_weight = width + k - 1
 
     def products(i: int) -> list[Term]:
-        return [fold_of([Symbol(i + j), Symbol(first_weight + j)]) for j in range(k)]
+        return [fold_of([Symbol(i + j), Symbol(first_weight + j)], "*") for j in range(k)]
 
-    return shape, (fold_of(products(i)) for i in range(width))
+    return shape, (fold_of(products(i), "+") for i in range(width))
 
 
 def _stencil_2d(shape: Shape, parameters: tuple[int, ...]) -> Cells:
@@ -65,7 +65,7 @@ def _stencil_2d(shape: Shape, parameters: tuple[int, ...]) -> Cells:
     def window(i: int, j: int) -> list[Term]:
         return [Symbol((i + a) * row + j + b) for a in range(k) for b in range(k)]
 
-    return shape, (fold_of(window(i, j)) for i in range(width) for j in range(width))
+    return shape, (fold_of(window(i, j), "+") for i in range(width) for j in range(width))
 
 
 def _poly_mult(shape: Shape, parameters: tuple[int, ...]) -> Cells:
@@ -75,9 +75,9 @@ def _poly_mult(shape: Shape, parameters: tuple[int, ...]) -> Cells:
 
     def products(cell: int) -> list[Term]:
         pairs = [(j, cell - j) for j in range(n) if 0 <= cell - j < n]
-        return [fold_of([Symbol(j), Symbol(n + k)]) for j, k in pairs]
+        return [fold_of([Symbol(j), Symbol(n + k)], "*") for j, k in pairs]
 
-    return shape, (fold_of(products(cell)) for cell in range(2 * n))
+    return shape, (fold_of(products(cell), "+") for cell in range(2 * n))
 
 
 _TABLE = {

@@ -6,30 +6,28 @@ are gone by the time it exists. `evaluate.py` says what it means.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import Span
-from warploom.index.ir import Expr
 from warploom.node import Interned, node
-
-Shape: TypeAlias = tuple[int, ...]
-Table: TypeAlias = npt.NDArray[np.int32]
-
-# Entries of a gather table that are not an offset into the arguments. They are negative, so that
-# `np.concatenate([*arguments, [undefined, zero]])[table]` reads them without a special case.
-ZERO = -1
-UNDEFINED = -2
+from warploom.sketch.term.gather import UNDEFINED as UNDEFINED
+from warploom.sketch.term.gather import ZERO as ZERO
+from warploom.sketch.term.gather import GatherExpr as GatherExpr
+from warploom.sketch.term.gather import GatherSet as GatherSet
+from warploom.sketch.term.gather import Shape as Shape
+from warploom.sketch.term.gather import Table as Table
+from warploom.sketch.term.gather import size as size
+from warploom.sketch.term.operator import WORD, is_function
 
 
 @node
 class Zero(metaclass=Interned):
-    """The identity of every fold; what a gather reads where it reads nothing."""
+    """Nothing: the neutral element of the fold that consumes it, 0 where no fold does."""
 
 
 @node
@@ -45,65 +43,43 @@ class Symbol(metaclass=Interned):
 
 
 @node
+class Constant(metaclass=Interned):
+    """A number, such as an accumulator starts with. Build with `constant`."""
+
+    value: int | float
+
+
+@node
 class Fold(metaclass=Interned):
-    """A multiset of terms: the sum, product, … of its items, in any order. Build with `fold_of`."""
+    """A multiset of terms and an operator: the sum, product, … of its items, in any order.
 
-    items: tuple[Zero | Undefined | Symbol | Fold, ...]
+    The operator is one of `OPERATORS`, the word `fold`, or a function of one item, such as
+    `mean()`. Build with `fold_of`.
+    """
+
+    operator: str
+    items: tuple[Zero | Undefined | Symbol | Constant | Fold, ...]
 
 
-Term: TypeAlias = Zero | Undefined | Symbol | Fold
+Term: TypeAlias = Zero | Undefined | Symbol | Constant | Fold
 
 
-def fold_of(items: list[Term] | tuple[Term, ...]) -> Term:
+def constant(value: float) -> Constant:
+    """A number of double precision; the same one is the same constant, be it 5 or 5.0."""
+    return Constant(int(float(value)) if float(value).is_integer() else float(value))
+
+
+def fold_of(items: list[Term] | tuple[Term, ...], operator: str = WORD) -> Term:
     """Packs terms: zeros vanish, nothing is zero, an undefined item spoils the whole.
 
-    A fold of one item is not that item, and nested folds do not flatten: they may stand for
-    different operators.
+    A function keeps its item, be it zero. A fold of one item is not that item, and nested folds do
+    not flatten: that is for the laws to say (`laws.py`).
     """
-    kept = [item for item in items if not isinstance(item, Zero)]
+    whole = is_function(operator)
+    kept = [item for item in items if whole or not isinstance(item, Zero)]
     if any(isinstance(item, Undefined) for item in kept):
         return Undefined()
-    return Fold(tuple(sorted(kept, key=id))) if kept else Zero()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GatherSet:
-    """What may fill one hole: a set of distinct gathers with the same argument and output shapes.
-
-    `tables[i, c]` is the offset that choice `i` reads for output cell `c` (row-major), counted
-    through all arguments laid end to end, or ZERO or UNDEFINED. No two rows are equal.
-    """
-
-    function: str
-    options: tuple[tuple[str, int | tuple[int, ...] | None], ...]
-    arg_shapes: tuple[Shape, ...]
-    out_shape: Shape
-    tables: Table
-    # How choice i is shown, e.g. "xform[cf=1,cr=2,dr=3]".
-    describe: Callable[[int], str]
-    # Choice i as index expressions over the output coordinates x0, x1, …: see `holes`.
-    expression: Callable[[int], GatherExpr]
-    # Every way to write every choice: (text, choice). Several texts may mean the same gather.
-    spellings: Callable[[], Iterator[tuple[str, int]]] | None = None
-
-    def __len__(self) -> int:
-        return len(self.tables)
-
-    @property
-    def is_hole(self) -> bool:
-        return len(self.tables) > 1
-
-
-@dataclass(frozen=True, slots=True)
-class GatherExpr:
-    """One gather as arithmetic: which argument is read, at which flat offset in it, and when zero.
-
-    The variables are x0, x1, … (output coordinates). `argument` equal to the number of arguments
-    means zero; an offset outside the argument means undefined.
-    """
-
-    argument: Expr
-    offset: Expr
+    return Fold(operator, tuple(sorted(kept, key=id))) if kept else Zero()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,8 +96,8 @@ class Literal:
 class Apply:
     """`name = gathers(args)`, then, if `fold` is not None, each run of `fold` cells is packed.
 
-    `shape` is the shape after the fold. `operator` is what the fold stands for ("+", "*" or
-    "fold" where the text does not say).
+    `shape` is the shape after the fold. `operator` is what the fold stands for, as in `Fold`;
+    `function` computes an operator such as `mean()` on numbers, where it is known.
     """
 
     name: str
@@ -129,21 +105,43 @@ class Apply:
     args: tuple[int, ...]  # positions of earlier steps
     gathers: GatherSet
     fold: int | None = None
-    operator: str = "fold"
+    operator: str = WORD
     span: Span | None = None
+    function: Callable[[Any], Any] | None = None
 
 
 Step: TypeAlias = Literal | Apply
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Specification:
+    """A goal as the Python function that it was written as.
+
+    `function(*arrays, **sizes)` gets one array for each of `inputs`, which hold the numbers of the
+    symbols in it, and returns `outputs` arrays. `known` are the functions such as `mean` of which
+    it says what they compute.
+    """
+
+    function: Callable[..., Any]
+    inputs: tuple[npt.NDArray[np.int64], ...]
+    sizes: Mapping[str, int]
+    outputs: int
+    known: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Goal:
-    """What the last step must hold. `text` is how the goal was written, for printing."""
+    """What the last step must hold, equal up to `laws`. `text` is how it was written, for printing.
+
+    `specification` is the function that the values were computed by, if there is one.
+    """
 
     shape: Shape
     values: tuple[Term, ...]
     text: str = ""
     span: Span | None = None
+    laws: tuple[str, ...] = ()
+    specification: Specification | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,7 +170,3 @@ class Program:
         return tuple(
             i for i, s in enumerate(self.steps) if isinstance(s, Apply) and s.gathers.is_hole
         )
-
-
-def size(shape: Shape) -> int:
-    return math.prod(shape)

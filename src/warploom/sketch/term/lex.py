@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from warploom.errors import ParseError, Source, Span
 from warploom.sketch.term.limits import MAX_NAME, MAX_TEXT
+from warploom.sketch.term.operator import OPERATORS, WORD
 
 
 class Kind(Enum):
@@ -41,20 +42,20 @@ class Kind(Enum):
 
 
 class Token(NamedTuple):
-    """`text` is as written (for a fold: which of `fold`, `+`, `*`); `start` is its offset."""
+    """`text` is as written (for a fold: which operator, or `fold`); `start` is its offset."""
 
     kind: Kind
     text: str
     start: int
 
 
-# `+`, `*` and `fold` are one token: the sign only says what the fold stands for.
+# The operators and `fold` are one kind of token: they say what a fold stands for.
 _FIXED = {
     "(": Kind.PAREN_OPEN, ")": Kind.PAREN_CLOSE, "[": Kind.SQUARE_OPEN, "]": Kind.SQUARE_CLOSE,
     "{": Kind.BRACE_OPEN, "}": Kind.BRACE_CLOSE, ":": Kind.COLON, "?": Kind.OPEN_MARK,
-    ",": Kind.COMMA, "@": Kind.AT, "=": Kind.EQUALS, "+": Kind.FOLD, "*": Kind.FOLD,
-    "fold": Kind.FOLD, "define": Kind.DEFINE, "range": Kind.RANGE, "goal": Kind.GOAL,
-    "->": Kind.ARROW,
+    ",": Kind.COMMA, "@": Kind.AT, "=": Kind.EQUALS,
+    "define": Kind.DEFINE, "range": Kind.RANGE, "goal": Kind.GOAL, "->": Kind.ARROW,
+    **dict.fromkeys((*OPERATORS, WORD), Kind.FOLD),
 }  # fmt: skip
 
 _BLANK = r"(?:\s++|\#[^\n]*+)*+"

@@ -6,6 +6,7 @@ import math
 
 from warploom.errors import CheckError, Span
 from warploom.sketch.term.ir import Fold, Shape, Term
+from warploom.sketch.term.operator import is_function
 
 MAX_TEXT = 1 << 22  # characters of one sketch file
 MAX_WORDS = 1 << 18  # words of one sketch file; plain numbers in a row count as one
@@ -31,6 +32,14 @@ def check_shape(shape: Shape, span: Span | None = None) -> None:
             f"{show_shape(shape)} has {math.prod(shape)} cells, more than {MAX_CELLS}",
             span,
             "sketch one warp or one block of the kernel, not the whole array",
+        )
+
+
+def check_run(operator: str, length: int) -> None:
+    """Refuses a function of several items: only folds have those."""
+    if is_function(operator) and length != 1:
+        raise CheckError(
+            f"'{operator}' takes one item, not {length}", advice="fold the items with + or * first"
         )
 
 

@@ -1,22 +1,33 @@
-"""What a sketch means on numbers: symbols become random numbers modulo a prime, folds become sums
-and products, and the program is run as its kernel would be.
+"""What a sketch means on numbers: symbols become random numbers and every fold computes.
 
-Terms do not say which operator a fold stands for, so the operator goes with how deep folds nest:
-what the text says (`+`, `*`) where all folds of one depth agree, otherwise sum for the outermost
-folds of the goal, product for those inside, and so on by turns.
+    gather   as on symbols
+    fold     each run of cells is added up, multiplied, … by the step's operator; a zero is the
+             neutral element of the fold that consumes it, and 0 where none does
+
+The program is run with its operators and the goal with its own. Where there are only sums and
+products, numbers are residues modulo a prime, otherwise exact. A `fold` of which nobody says what
+it is adds in the outermost folds of the goal, multiplies in those inside, and so on by turns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import operator as python
+import random
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import CheckError
 from warploom.sketch.term.evaluate import Fill, choices
 from warploom.sketch.term.ir import (
     Apply,
+    Constant,
     Fold,
     Goal,
     Literal,
@@ -27,82 +38,201 @@ from warploom.sketch.term.ir import (
     Undefined,
     Zero,
 )
-from warploom.sketch.term.limits import height
+from warploom.sketch.term.limits import height, heights
+from warploom.sketch.term.operator import NEUTRAL, WORD, function, is_function, says
+from warploom.sketch.term.read import Reading
 
 PRIME = (1 << 31) - 1  # products of two residues fit in 64 bits
+EXACT_BITS = 24  # of the symbols, where numbers are exact
+CLOSE = 1e-6  # how far two functions may be apart that round differently
 
 NUMBER, ZERO_STATE, UNDEFINED_STATE = 0, 1, 2
 _TAIL_STATE = np.array([UNDEFINED_STATE, ZERO_STATE], np.int8)
 _TAIL_DEPTH = np.zeros(2, np.int8)
+
+Values: TypeAlias = npt.NDArray[Any]  # [trials, cells]
+
+MEAN = function("mean")  # the one function that has a meaning of its own
+
+_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    "+": python.add, "*": python.mul, "min": min, "max": max,
+    "&": python.and_, "|": python.or_, "^": python.xor,
+}  # fmt: skip
+_NUMPY: dict[str, np.ufunc] = {
+    "+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum,
+    "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor,
+}  # fmt: skip
+
+
+# -- one number at a time ------------------------------------------------------------------------
+
+
+def apply(operator: str, numbers: Sequence[Any]) -> Any:
+    """The exact sum, product, … of some numbers."""
+    if operator not in _PYTHON:
+        raise CheckError(f"'{operator}' does not say how to compute", advice="write an operator")
+    try:
+        return reduce(_PYTHON[operator], map(exact, numbers))
+    except TypeError:  # such as the exclusive or of fractions
+        raise CheckError(f"'{operator}' of numbers that it does not take") from None
+
+
+def exact(number: Any) -> Any:
+    """A Python number; a finite one of floating point as the fraction that it is."""
+    if isinstance(number, np.integer):
+        return int(number)
+    is_finite = isinstance(number, float) and math.isfinite(number)
+    return Fraction(number) if is_finite else number
+
+
+def opaque(name: str, number: Any) -> Any:
+    """A function of which nothing is known but its name: some quadratic polynomial of its own."""
+    a, b, c = random.Random(name).sample(range(2, 1 << 20), 3)
+    return (a * number + b) * number + c
+
+
+# -- arrays of numbers ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Numbers:
     """An array of numbers, several at once: `values[trial, cell]`.
 
-    `state[cell]` is NUMBER, ZERO_STATE (nothing there: the identity of whatever folds it) or
+    `state[cell]` is NUMBER, ZERO_STATE (nothing there: 0 unless a fold consumes it) or
     UNDEFINED_STATE; `depth[cell]` is how deep folds nest in the cell.
     """
 
-    values: npt.NDArray[np.uint64]
+    values: Values
     state: npt.NDArray[np.int8]
     depth: npt.NDArray[np.int8]
 
+    def same(self, other: Numbers) -> npt.NDArray[np.bool_]:
+        """[trial, cell]: where both hold the same; undefined cells never do."""
+        same = self.values == other.values
+        if "O" in (self.values.dtype.kind, other.values.dtype.kind):
+            same = _same(self.values, other.values).astype(np.bool_)
+        undefined = (self.state == UNDEFINED_STATE) | (other.state == UNDEFINED_STATE)
+        return np.asarray(same & ~undefined)
+
     def differs(self, other: Numbers) -> npt.NDArray[np.bool_]:
-        """Which cells do not hold the same; undefined cells never do."""
-        wrong: npt.NDArray[np.bool_] = (self.values != other.values).any(axis=0)
-        wrong &= self.state == NUMBER
-        wrong |= (self.state != other.state) | (self.state == UNDEFINED_STATE)
-        return wrong
+        """Which cells do not hold the same."""
+        return np.asarray(~self.same(other).all(axis=0))
+
+
+def _same_number(one: Any, other: Any) -> bool:
+    rounded = isinstance(one, float) or isinstance(other, float)
+    return bool(one == other or (rounded and math.isclose(one, other, rel_tol=CLOSE)))
+
+
+_same = np.frompyfunc(_same_number, 2, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assignment:
-    """What symbols and folds stand for: `values[symbol][trial]`, and `products[depth]`."""
+    """What everything stands for. `symbols[number]` has a number for each trial.
 
-    values: dict[int, npt.NDArray[np.uint64]]
-    products: npt.NDArray[np.bool_]
+    `dtype` is uint64 for residues, otherwise numbers are exact, in 64 bits or as Python objects.
+    `known` are the functions that steps compute; all others are opaque.
+    """
+
+    symbols: dict[int, list[int]]
+    dtype: np.dtype[Any]
+    words: tuple[str, ...]
+    top: int  # the depth of the goal
+    known: frozenset[str]
     trials: int
 
+    @property
+    def residues(self) -> bool:
+        return self.dtype == np.uint64
 
-def assign(program: Program, goal: Goal, seed: int = 0, trials: int = 3) -> Assignment:
-    """Random numbers for all symbols of the program and the goal, and operators for its folds."""
+    def reduced(self, number: Any) -> Any:
+        return number % PRIME if self.residues else number
+
+    def word(self, depth: int) -> str:
+        """What a `fold` of this depth computes."""
+        said = self.words[depth] if depth < len(self.words) else WORD
+        return said if said != WORD else "+*"[(self.top - depth) % 2]
+
+
+def assign(
+    reading: Reading, seed: int = 0, trials: int = 3, known: frozenset[str] = frozenset()
+) -> Assignment:
+    """Random numbers for all symbols, of a kind that all operators can compute with."""
+    program, goal = reading.program, reading.goal
     literals = [step.values for step in program.steps if isinstance(step, Literal)]
-    symbols = sorted({number for values in (*literals, goal.values) for number in _symbols(values)})
-    drawn = np.random.default_rng(seed).integers(2, PRIME, (len(symbols), trials), np.uint64)
-    return Assignment(dict(zip(symbols, drawn, strict=True)), _products(program, goal), trials)
+    leaves = list(_leaves([value for values in (*literals, goal.values) for value in values]))
+    dtype = _dtype(program, goal, leaves, known)
+    most = PRIME if dtype == np.uint64 else 1 << EXACT_BITS
+    if goal.specification is not None:
+        most = min(most, 1 << _symbol_bits(goal))
+    numbers = sorted({leaf.number for leaf in leaves if isinstance(leaf, Symbol)})
+    drawn = np.random.default_rng(seed).integers(2, most, (len(numbers), trials), np.uint64)
+    symbols = dict(zip(numbers, drawn.tolist(), strict=True))
+    return Assignment(symbols, dtype, reading.words, height(goal.values), known, trials)
 
 
-def _symbols(values: tuple[Term, ...]) -> Iterator[int]:
-    stack: list[Term] = list(values)
-    seen: set[Fold] = set()
+def _symbol_bits(goal: Goal) -> int:
+    """How long symbols may be so that a goal's function does not overflow in NumPy's integers."""
+    known = heights(goal.values)
+    folds = sorted(known, key=known.__getitem__)  # what is inside comes first
+    for bits in range(30, 8, -1):
+        longest: dict[Term, int] = {}
+        for fold in folds:
+            items = [longest.get(item, bits) for item in fold.items]
+            together = sum(items) if fold.operator == "*" else max(items)
+            longest[fold] = together + len(items).bit_length()
+        if max(longest.values(), default=0) < 62:
+            return bits
+    return 8
+
+
+def _leaves(terms: list[Term]) -> Iterator[Symbol | Constant]:
+    stack, seen = terms, set[Fold]()
     while stack:
         term = stack.pop()
-        if isinstance(term, Symbol):
-            yield term.number
+        if isinstance(term, (Symbol, Constant)):
+            yield term
         elif isinstance(term, Fold) and term not in seen:
             seen.add(term)
             stack += term.items
 
 
-def _products(program: Program, goal: Goal) -> npt.NDArray[np.bool_]:
-    """For each nesting depth, whether folds of that depth multiply."""
-    depths: list[int] = []
-    written: dict[int, set[str]] = {}
+def _dtype(
+    program: Program, goal: Goal, leaves: list[Symbol | Constant], known: frozenset[str]
+) -> np.dtype[Any]:
+    folds = [step for step in program.steps if isinstance(step, Apply) and step.fold is not None]
+    used = {step.operator for step in folds}
+    for step in program.steps:
+        used |= {f.operator for f in heights(step.values)} if isinstance(step, Literal) else set()
+    used |= {fold.operator for fold in heights(goal.values)}
+    numbers = [leaf.value for leaf in leaves if isinstance(leaf, Constant)]
+    functions = {operator for operator in used if is_function(operator)}
+    if all(isinstance(number, int) for number in numbers):
+        if used - functions <= {"+", "*", WORD} and functions.isdisjoint(map(function, known)):
+            return np.dtype(np.uint64)
+        largest = max(EXACT_BITS, *(int(number).bit_length() for number in numbers), 0)
+        if not functions and _bits(program, largest) < 62:
+            return np.dtype(np.int64)
+    return np.dtype(object)
+
+
+def _bits(program: Program, leaves: int) -> int:
+    """How long the numbers of the program may become, in bits."""
+    bits: list[int] = []
     for step in program.steps:
         if isinstance(step, Literal):
-            depths.append(height(step.values))
+            folds = heights(step.values)
+            longest = max((len(fold.items) for fold in folds), default=1)
+            bits.append(leaves * longest ** max(folds.values(), default=0))
             continue
-        depth = max((depths[arg] for arg in step.args), default=0) + (step.fold is not None)
-        depths.append(depth)
-        if step.fold is not None and step.operator != "fold":
-            written.setdefault(depth, set()).add(step.operator)
-    top = height(goal.values)
-    products = np.array([(top - d) % 2 == 1 for d in range(max(*depths, top) + 1)])
-    for depth, operators in written.items():
-        if len(operators) == 1:
-            products[depth] = operators == {"*"}
-    return products
+        inner, run = max((bits[arg] for arg in step.args), default=0), step.fold or 1
+        wider = {"+": inner + run.bit_length(), "*": inner * run, WORD: inner * run}
+        bits.append(wider.get(step.operator, inner))
+    return max(bits)
+
+
+# -- programs ------------------------------------------------------------------------------------
 
 
 def evaluate_numbers(program: Program, fill: Fill, assignment: Assignment) -> list[Numbers]:
@@ -113,56 +243,135 @@ def evaluate_numbers(program: Program, fill: Fill, assignment: Assignment) -> li
     return arrays
 
 
-def goal_numbers(goal: Goal, assignment: Assignment) -> Numbers:
-    """The numbers the goal asks for."""
-    return _of_terms(goal.values, assignment)
-
-
 def evaluate_numbers_step(
     step: Step, arrays: list[Numbers], choice: int, assignment: Assignment
 ) -> Numbers:
     if isinstance(step, Literal):
-        return _of_terms(step.values, assignment)
+        return term_numbers(step.values, assignment)
     args = [arrays[arg] for arg in step.args]
-    tail = np.zeros((assignment.trials, 2), np.uint64)
-    table = step.gathers.tables[choice]
+    tail = np.zeros((assignment.trials, 2), assignment.dtype)
+    table = step.gathers.table(choice)
     gathered = Numbers(
         np.concatenate([*(arg.values for arg in args), tail], axis=1)[:, table],
         np.concatenate([*(arg.state for arg in args), _TAIL_STATE])[table],
         np.concatenate([*(arg.depth for arg in args), _TAIL_DEPTH])[table],
     )
-    return gathered if step.fold is None else _fold(gathered, step, assignment)
+    if step.fold is None:
+        return gathered
+    if is_function(step.operator):
+        return _called(gathered, step, assignment)
+    return _folded(gathered, step, step.fold, assignment)
 
 
-def _fold(cells: Numbers, step: Apply, assignment: Assignment) -> Numbers:
-    """Sums or multiplies each run of cells; a missing cell is 0 in a sum and 1 in a product."""
-    assert step.fold is not None
-    values = cells.values.reshape(assignment.trials, -1, step.fold)
-    state = cells.state.reshape(-1, step.fold)
+def _folded(cells: Numbers, step: Apply, run: int, assignment: Assignment) -> Numbers:
+    values = cells.values.reshape(assignment.trials, -1, run)
+    state = cells.state.reshape(-1, run)
     missing = state == ZERO_STATE
     empty = missing.all(axis=1)
-    depth = np.where(missing, 0, cells.depth.reshape(-1, step.fold)).max(axis=1) + 1
+    depth = np.where(missing, 0, cells.depth.reshape(-1, run)).max(axis=1) + 1
+    result = np.zeros(values.shape[:2], assignment.dtype)
+    try:
+        for operator, runs in _operators(step, depth, assignment):
+            part = _reduced(operator, values[:, runs], missing[runs], assignment)
+            result[:, runs] = part
+    except TypeError:
+        raise CheckError(
+            f"'{step.name}' {says(step.operator)} of numbers that it does not take", step.span
+        ) from None
     depth[empty] = 0
-    multiply = assignment.products[depth]
-    result = np.where(missing, np.uint64(0), values).sum(axis=2) % PRIME
-    if multiply.any():
-        product = np.ones_like(result)
-        for column in range(step.fold):
-            factor = np.where(missing[:, column], np.uint64(1), values[:, :, column])
-            product = product * factor % PRIME
-        result = np.where(multiply, product, result)
     undefined = (state == UNDEFINED_STATE).any(axis=1)
     result[:, undefined | empty] = 0
     new_state = np.where(undefined, UNDEFINED_STATE, np.where(empty, ZERO_STATE, NUMBER))
     return Numbers(result, new_state.astype(np.int8), depth.astype(np.int8))
 
 
-def _of_terms(terms: tuple[Term, ...], assignment: Assignment) -> Numbers:
+def _operators(
+    step: Apply, depth: npt.NDArray[Any], assignment: Assignment
+) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
+    """Which runs the step packs with which operator: one, unless it is written `fold`."""
+    if step.operator != WORD:
+        yield step.operator, np.ones(len(depth), np.bool_)
+        return
+    for found in np.unique(depth).tolist():
+        yield assignment.word(found), depth == found
+
+
+def _reduced(
+    operator: str, values: Values, missing: npt.NDArray[np.bool_], assignment: Assignment
+) -> Values:
+    """The fold of each run, the last axis; a missing cell is the operator's neutral element."""
+    filled = np.where(missing, _neutral(operator, assignment.dtype), values)
+    if not assignment.residues:
+        exactly: Values = _NUMPY[operator].reduce(filled, axis=2)
+        return exactly
+    if operator == "+":
+        return np.asarray(filled.sum(axis=2) % PRIME)
+    product = np.ones(filled.shape[:2], np.uint64)
+    for column in range(filled.shape[2]):
+        product = product * filled[:, :, column] % PRIME
+    return product
+
+
+def _neutral(operator: str, dtype: np.dtype[Any]) -> Any:
+    number = NEUTRAL[operator]
+    if math.isinf(number) and dtype == np.int64:  # no number of the program is as large
+        return np.iinfo(np.int64).max if number > 0 else np.iinfo(np.int64).min
+    return np.array(number).astype(dtype)
+
+
+def _called(cells: Numbers, step: Apply, assignment: Assignment) -> Numbers:
+    """A function of each cell; a zero that it consumes is 0."""
+    name = step.operator.removesuffix("()")
+    compute = step.function if name in assignment.known else None
+    values = np.where(cells.state == NUMBER, cells.values, np.zeros(1, assignment.dtype))
+    result = np.empty(values.shape, assignment.dtype)
+    for at, number in np.ndenumerate(values.astype(object)):
+        computed = opaque(name, number) if compute is None else _computed(name, compute, number)
+        result[at] = assignment.reduced(computed)
+    undefined = cells.state == UNDEFINED_STATE
+    result[:, undefined] = 0
+    state = np.where(undefined, UNDEFINED_STATE, NUMBER).astype(np.int8)
+    return Numbers(result, state, cells.depth + np.int8(1))
+
+
+def _computed(name: str, compute: Callable[[Any], Any], number: Any) -> Any:
+    try:
+        return compute(number)
+    except Exception as error:  # noqa: BLE001  # it is the user's code
+        what = f"{type(error).__name__}: {error}"
+        raise CheckError(f"the function of '{name}' fails on {number}: {what}"[:200]) from None
+
+
+# -- terms ---------------------------------------------------------------------------------------
+
+
+def goal_numbers(goal: Goal, assignment: Assignment) -> Numbers:
+    """The numbers the goal asks for, by its terms: they may be longer than the program's."""
+    return term_numbers(goal.values, assignment, unbounded=not assignment.residues)
+
+
+def given_numbers(cells: list[list[Any]], assignment: Assignment) -> Numbers:
+    """Numbers that a goal's own function computed: a row of cells for each trial."""
+    values = np.empty((len(cells), len(cells[0])), object)
+    for at, row in enumerate(cells):
+        values[at] = [assignment.reduced(exact(number)) for number in row]
+    count = values.shape[1]
+    if assignment.residues:
+        if not all(isinstance(number, int) for number in values.flat):
+            raise CheckError("sums and products of integers are integers")
+        values = values.astype(np.uint64)
+    return Numbers(values, np.zeros(count, np.int8), np.zeros(count, np.int8))
+
+
+def term_numbers(
+    terms: tuple[Term, ...], assignment: Assignment, unbounded: bool = False
+) -> Numbers:
     """Terms as numbers, one by one: shares nothing with how steps are run."""
-    values = np.zeros((assignment.trials, len(terms)), np.uint64)
+    kind = np.dtype(object) if unbounded else assignment.dtype
+    values = np.zeros((assignment.trials, len(terms)), kind)
     state = np.zeros(len(terms), np.int8)
     depth = np.zeros(len(terms), np.int8)
-    memo: dict[Term, tuple[list[int], int]] = {}
+    memo: dict[Term, tuple[list[Any], int]] = {}
     for cell, term in enumerate(terms):
         if isinstance(term, Zero):
             state[cell] = ZERO_STATE
@@ -174,21 +383,36 @@ def _of_terms(terms: tuple[Term, ...], assignment: Assignment) -> Numbers:
 
 
 def _of_term(
-    term: Term, assignment: Assignment, memo: dict[Term, tuple[list[int], int]]
-) -> tuple[list[int], int]:
-    """A symbol's or fold's value in every trial, and its depth, in plain Python integers."""
-    if isinstance(term, Symbol):
-        return assignment.values[term.number].tolist(), 0
-    known = memo.get(term)
-    if known is not None:
-        return known
+    term: Term, assignment: Assignment, memo: dict[Term, tuple[list[Any], int]]
+) -> tuple[list[Any], int]:
+    """The value of a term in every trial, and its depth, in plain Python numbers."""
+    match term:
+        case Symbol(number):
+            return assignment.symbols[number], 0
+        case Constant(value):
+            return [assignment.reduced(exact(value))] * assignment.trials, 0
+        case Zero():  # only a function has one inside
+            return [0] * assignment.trials, 0
     assert isinstance(term, Fold)
-    items = [_of_term(item, assignment, memo) for item in term.items]
-    depth = 1 + max(depth for _, depth in items)
-    multiply = bool(assignment.products[depth])
-    total = [1 if multiply else 0] * assignment.trials
-    for values, _ in items:
-        for trial, value in enumerate(values):
-            total[trial] = (total[trial] * value if multiply else total[trial] + value) % PRIME
-    memo[term] = total, depth
+    if term not in memo:
+        items = [_of_term(item, assignment, memo) for item in term.items]
+        depth = 1 + max(depth for _, depth in items)
+        trials = zip(*(values for values, _ in items), strict=True)
+        computed = [_compute(term, depth, list(row), assignment) for row in trials]
+        memo[term] = [assignment.reduced(number) for number in computed], depth
     return memo[term]
+
+
+def _compute(term: Fold, depth: int, numbers: list[Any], assignment: Assignment) -> Any:
+    operator = assignment.word(depth) if term.operator == WORD else term.operator
+    if not is_function(operator):
+        return apply(operator, numbers)
+    if operator == MEAN and "mean" in assignment.known:
+        return Fraction(numbers[0]) / _summands(term.items[0])
+    return opaque(operator.removesuffix("()"), numbers[0])
+
+
+def _summands(term: Term) -> int:
+    """How many items a sum has, what it starts with aside."""
+    items = term.items if isinstance(term, Fold) and term.operator == "+" else (term,)
+    return max(1, sum(not isinstance(item, Constant) for item in items))

@@ -4,7 +4,8 @@ statement  := annotation* (definition | goal | binding)
 binding    := name ':' type '=' (literal | block | call)
 type       := '[' number, … ']'
 literal    := fold* (nested array of leaves | 'range' '(' number ',' number ')')
-leaf       := number | '(' leaf, … ')' | '?'        packed, zero and undefined are Warploom's
+leaf       := number | [fold] '(' leaf, … ')' | '?' | '=' a number of any kind
+fold       := '+' | '*' | 'min' | 'max' | '&' | '|' | '^' | 'fold' | a function's name in quotes
 block      := '{' statement* '}'
 call       := [fold ['(']] ['?'] name [options] ['(' name, … ')'] [')']
 goal       := 'goal' ':' type ('=' literal | name [options])
@@ -14,6 +15,7 @@ gather     := nested array of: n | ((i, j, …)) | (argument, n) | (argument, (i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -21,6 +23,7 @@ from warploom.errors import ParseError, Span
 from warploom.sketch.term.ir import Shape
 from warploom.sketch.term.lex import Kind, Lexer, Token, lexer
 from warploom.sketch.term.limits import MAX_NESTING, MAX_RANK, MAX_WORDS
+from warploom.sketch.term.operator import WORD, function
 from warploom.sketch.term.surface import (
     Array,
     Binding,
@@ -28,6 +31,7 @@ from warploom.sketch.term.surface import (
     Call,
     Define,
     Entry,
+    Exact,
     File,
     Gather,
     GoalStatement,
@@ -121,7 +125,7 @@ class _Parser:
         while self.accept(Kind.AT):
             annotations.append(self.name())
         if self.token.kind is Kind.GOAL:
-            return self.goal()
+            return self.goal(tuple(annotations))
         if self.accept(Kind.DEFINE):
             return self.definition()
         if self.token.kind is not Kind.NAME:
@@ -149,11 +153,9 @@ class _Parser:
     def value(self, depth: int) -> LiteralValue | Block | Call:
         """What follows `=`: told apart by the first token that is not a fold."""
         start = self.token
-        folds: list[Token] = []
-        while self.token.kind is Kind.FOLD:
-            folds.append(self.next())
+        folds = self.folds()
         if self.token.kind in (Kind.SQUARE_OPEN, Kind.RANGE):
-            return self.literal(tuple(fold.text for fold in folds), self.source.span_of(start))
+            return self.literal(tuple(folds.values()), self.source.span_of(start))
         if self.token.kind is Kind.BRACE_OPEN:
             if folds:
                 raise self.unexpected(
@@ -163,10 +165,30 @@ class _Parser:
         if len(folds) > 1:
             raise ParseError(
                 "a call takes one fold only",
-                self.source.span_of(folds[1]),
+                self.source.span_of(list(folds)[1]),
                 "write the second fold as its own statement",
             )
-        return self.call(folds[0].text if folds else None)
+        return self.call(next(iter(folds.values()), None))
+
+    def folds(self) -> dict[Token, str]:
+        """As many operators as stand here, the outermost first."""
+        found = {}
+        while self.token.kind in (Kind.FOLD, Kind.STRING):
+            token = self.token
+            found[token] = self.operator()
+        return found
+
+    def operator(self) -> str:
+        """One operator: a sign, a word, or the name of a function in quotes."""
+        if self.token.kind is Kind.FOLD:
+            return self.next().text
+        token, name = self.token, self.string()
+        if not name:
+            raise ParseError("a function has a name", self.source.span_of(token))
+        return function(name)
+
+    def string(self) -> str:
+        return self.next().text[1:-1].replace('\\"', '"')
 
     def block(self, depth: int) -> Block:
         span = self.here()
@@ -186,14 +208,14 @@ class _Parser:
         self.accept(Kind.OPEN_MARK)  # cosmetic: a hole is a call with more than one gather
         if self.token.kind is not Kind.NAME:
             raise self.unexpected("a value", "a value is an array, range(a, b), a block or a call")
-        function = self.name()
+        called = self.name()
         options = self.options()
         args: tuple[Name, ...] | None = None
         if self.accept(Kind.PAREN_OPEN):
             args = self.listed(Kind.PAREN_CLOSE, self.name, least=0)
         if wrapped:
             self.expect(Kind.PAREN_CLOSE)
-        return Call(operator, function, options, args)
+        return Call(operator, called, options, args)
 
     def options(self) -> tuple[Option, ...]:
         if not self.accept(Kind.BRACE_OPEN):
@@ -216,7 +238,7 @@ class _Parser:
             raise self.unexpected("a number or '['")
         return Option(name, self.number())
 
-    def goal(self) -> GoalStatement:
+    def goal(self, annotations: tuple[Name, ...]) -> GoalStatement:
         span = self.here()
         self.next()
         self.expect(
@@ -224,15 +246,15 @@ class _Parser:
         )
         declared = self.type()
         if self.token.kind is Kind.NAME:
-            return GoalStatement(declared, NamedGoal(self.name(), self.options()), span)
+            return GoalStatement(
+                declared, NamedGoal(self.name(), self.options()), annotations, span
+            )
         self.expect(Kind.EQUALS, "a goal is an array behind '=', or the name of a built-in goal")
         start = self.here()
-        folds: list[str] = []
-        while self.token.kind is Kind.FOLD:
-            folds.append(self.next().text)
+        folds = tuple(self.folds().values())
         if self.token.kind not in (Kind.SQUARE_OPEN, Kind.RANGE):
             raise self.unexpected("'[' or 'range'")
-        return GoalStatement(declared, self.literal(tuple(folds), start), span)
+        return GoalStatement(declared, self.literal(folds, start), annotations, span)
 
     # -- literals --------------------------------------------------------------------------------
 
@@ -308,12 +330,29 @@ class _Parser:
             return self.number()
         if self.accept(Kind.OPEN_MARK):
             return Unknown()
+        if self.accept(Kind.EQUALS):
+            return self.exact()
         if depth >= MAX_NESTING:
             raise ParseError(f"folds nest at most {MAX_NESTING} deep", self.here())
+        written = self.token.kind in (Kind.FOLD, Kind.STRING)
+        operator = self.operator() if written else WORD
         if self.token.kind is not Kind.PAREN_OPEN:
-            raise self.unexpected("a number, '(' or '?'")
+            raise self.unexpected("'('" if written else "a number, '(' or '?'")
         self.next()
-        return Pack(self.listed(Kind.PAREN_CLOSE, lambda: self.leaf(depth + 1), least=0))
+        return Pack(operator, self.listed(Kind.PAREN_CLOSE, lambda: self.leaf(depth + 1), least=0))
+
+    def exact(self) -> Exact:
+        """The number behind `=`, such as 2, -0.5, 1e9 or inf."""
+        if self.token.kind not in (Kind.NUMBER, Kind.NAME):
+            raise self.unexpected("a number")
+        try:
+            value = float(self.token.text)
+        except ValueError:
+            raise self.unexpected("a number") from None
+        if math.isnan(value):
+            raise self.unexpected("a number")
+        self.next()
+        return Exact(value)
 
     # -- definitions -----------------------------------------------------------------------------
 
@@ -333,7 +372,7 @@ class _Parser:
     def named_gather(self) -> Gather:
         span = self.here()
         if self.token.kind is Kind.STRING:
-            name = Name(self.next().text[1:-1].replace('\\"', '"'), span)
+            name = Name(self.string(), span)
         elif self.token.kind is Kind.NAME:
             name = self.name()
         else:
@@ -367,5 +406,7 @@ class _Parser:
         return self.listed(Kind.PAREN_CLOSE, self.number)
 
 
-_LEAF = frozenset({Kind.NUMBER, Kind.PAREN_OPEN, Kind.OPEN_MARK})
+_LEAF = frozenset(
+    {Kind.NUMBER, Kind.PAREN_OPEN, Kind.OPEN_MARK, Kind.FOLD, Kind.STRING, Kind.EQUALS}
+)
 _ENTRY = frozenset({Kind.NUMBER, Kind.PAREN_OPEN})

@@ -13,6 +13,7 @@ from warploom.sketch.term.ir import (
     UNDEFINED,
     ZERO,
     Apply,
+    Constant,
     Definition,
     Fold,
     Goal,
@@ -27,12 +28,14 @@ from warploom.sketch.term.ir import (
 )
 from warploom.sketch.term.lex import is_name
 from warploom.sketch.term.limits import show_shape
+from warploom.sketch.term.operator import WORD, is_function
 
 # -- terms ---------------------------------------------------------------------------------------
 
 
 def show_term(term: Term, limit: int | None = None) -> str:
-    """A term as written in an array: `5`, `(0, 3)` for a fold, `()` for zero, `?` if undefined.
+    """A term as written in an array: `5` is a symbol, `=5` the number, `+(0, 3)` a fold (`(0, 3)`
+    of any operator), `"mean"(5)` a function, `()` zero, `?` undefined.
 
     With a limit, about that many characters: terms share parts, so their text can be huge.
     """
@@ -44,7 +47,7 @@ def _cut(text: str, limit: int | None) -> str:
 
 
 class _Writer:
-    """Writes terms with items in a fixed order: symbols by number, then folds by their text."""
+    """Writes terms with items in a fixed order: symbols by number, constants, folds by text."""
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
@@ -58,6 +61,10 @@ class _Writer:
                 return "?"
             case Symbol(number):
                 return str(number)
+            case Constant(value):
+                small = isinstance(value, int) and abs(value) < 1 << 53
+                text = str(value) if small else repr(float(value))
+                return "=" + text.replace("e+", "e")  # a + would be a word of its own
             case Fold():
                 return self._fold(term)[1]
             case _:
@@ -69,15 +76,32 @@ class _Writer:
         if known is None:
             keys = sorted(self._key(item) for item in term.items)
             body = ", ".join(text for _, _, text in keys)
-            comma = "," if len(keys) == 1 else ""
-            known = min(key[1] for key in keys), _cut(f"({body}{comma})", self._limit)
+            comma = "," if len(keys) == 1 and not is_function(term.operator) else ""
+            text = f"{_operator(term.operator)}({body}{comma})"
+            known = min(key[1] for key in keys), _cut(text, self._limit)
             self._folds[term] = known
         return known
 
-    def _key(self, item: Term) -> tuple[bool, int, str]:
+    def _key(self, item: Term) -> tuple[int, int, str]:
         if isinstance(item, Fold):
-            return True, *self._fold(item)
-        return False, item.number if isinstance(item, Symbol) else 0, self.text(item)
+            return 2, *self._fold(item)
+        if isinstance(item, Symbol):
+            return 0, item.number, self.text(item)
+        return 1, 0, self.text(item)
+
+
+def _operator(operator: str) -> str:
+    """As it stands before a bracket: nothing for the word `fold`."""
+    return "" if operator == WORD else _fold(operator)
+
+
+def _fold(operator: str) -> str:
+    """As it stands before a call."""
+    return _quoted(operator.removesuffix("()")) if is_function(operator) else operator
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '\\"') + '"'
 
 
 # -- fills ---------------------------------------------------------------------------------------
@@ -134,7 +158,7 @@ def _apply(step: Apply, name: str, args: Sequence[str]) -> str:
     options = step.gathers.options
     shape, fold = step.shape, ""
     if step.fold is not None:
-        fold = f"{step.operator} "
+        fold = f"{_fold(step.operator)} "
         if shape:
             options = (*options, ("fold_len", step.fold))
         else:  # a shape without axes cannot be written, so the one before the fold is
@@ -176,7 +200,7 @@ def _choice_name(name: str) -> str:
     """As it is if it reads as one name, else as a string."""
     if is_name(name):
         return name
-    return '"' + name.replace('"', '\\"') + '"'
+    return _quoted(name)
 
 
 def _table(row: list[int], ends: np.ndarray[tuple[int], np.dtype[np.int64]]) -> str:
@@ -196,16 +220,20 @@ def _table(row: list[int], ends: np.ndarray[tuple[int], np.dtype[np.int64]]) -> 
 
 def _goal(goal: Goal) -> str:
     text = goals.recognise(goal.shape, goal.values)
+    laws = "".join(f"@{law} " for law in goal.laws)
     if text is not None and goal.shape:
-        return f"goal: {show_shape(goal.shape)} {text}"
-    return f"goal: {_literal(goal.shape, goal.values)}"
+        return f"{laws}goal: {show_shape(goal.shape)} {text}"
+    return f"{laws}goal: {_literal(goal.shape, goal.values)}"
 
 
 def _literal(shape: Shape, values: tuple[Term, ...]) -> str:
     """`[shape] = range(a, b)` where the values are that, else a nested array."""
     if not shape:  # one packed cell; a shape without axes cannot be written
-        items = values[0].items if isinstance(values[0], Fold) else values
-        return f"[{len(items)}] = fold {_nested((len(items),), tuple(items), _Writer(None))}"
+        operator, items = WORD, values
+        if isinstance(values[0], Fold):
+            operator, items = values[0].operator, values[0].items
+        cells = _nested((len(items),), tuple(items), _Writer(None))
+        return f"[{len(items)}] = {_fold(operator)} {cells}"
     first = values[0].number if isinstance(values[0], Symbol) else -1
     if first >= 0 and values == tuple(map(Symbol, range(first, first + len(values)))):
         return f"{show_shape(shape)} = range({first}, {first + len(values)})"

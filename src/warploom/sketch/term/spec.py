@@ -2,36 +2,52 @@
 
     >>> x = symbols((4,))
     >>> total(x[i] for i in range(3))
-    (0, 1, 2)
+    +(0, 1, 2)
 
-`a + b + c` is one fold of three terms and `a * b` one of two; a sum of products nests. A reduction
-that started at its neutral element is a fold even of one term, just as a kernel's accumulator is:
-`0 + x`, hence `sum([x])`, `total([x])` and `acc = 0; acc += x`, is the fold `(x,)`, not `x`; so is
-`1 * x`. NumPy's own `np.sum` and `@` start at the first element instead, so over one term they give
-that term: use `total` where a reduction may have length one. A cell left at `0` is zero.
+`a + b + c` is one fold of three terms and `a * b` one of two; a sum of products nests. So it is
+with `&`, `|`, `^`, `minimum` and `maximum`. A reduction that started at its neutral element
+is a fold even of one term, just as a kernel's accumulator is: `0 + x`, hence `sum([x])`,
+`total([x])` and `acc = 0; acc += x`, is the fold `+(x,)`, not `x`; so is `1 * x`. NumPy's own
+`np.sum` and `@` start at the first element instead, so over one term they give that term: without
+laws, use `total` where a reduction may have length one. A cell left at `0` is zero.
+
+The same function runs on numbers when a fill is verified: everything here computes on numbers, too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError
-from warploom.sketch.term.ir import Shape, Symbol, Term, Zero, fold_of
+from warploom.sketch.term.ir import (
+    Shape,
+    Specification,
+    Symbol,
+    Term,
+    Zero,
+    constant,
+    fold_of,
+)
 from warploom.sketch.term.limits import MAX_NESTING, check_shape
+from warploom.sketch.term.numeric import apply, opaque
+from warploom.sketch.term.operator import NEUTRAL, WORD
+from warploom.sketch.term.operator import function as function_operator
 from warploom.sketch.term.show import show_term
 
-_NEUTRAL = {"+": 0, "*": 1}
+Function = Callable[[Any], Any]
 
 
 class Sym:
-    """A scalar of a specification: an input's element, a sum or a product of others."""
+    """A scalar of a specification: an input's element, or a fold of others."""
 
-    __slots__ = ("_depth", "_items", "_operator", "_term")
+    __slots__ = ("_depth", "_items", "_known", "_operator", "_term")
 
     def __init__(self, operator: str, items: tuple[Sym, ...], term: Term | None = None) -> None:
         self._depth: int = 1 + max((item._depth for item in items), default=-1)
@@ -40,11 +56,15 @@ class Sym:
         self._operator = operator
         self._items = items
         self._term = term
+        # Names of functions inside, with whether it was said what they compute.
+        self._known: dict[str, bool] = {}
+        for item in items:
+            self._known |= item._known
 
     @property
     def term(self) -> Term:
         if self._term is None:
-            self._term = fold_of([item.term for item in self._items])
+            self._term = fold_of([item.term for item in self._items], self._operator)
         return self._term
 
     def __add__(self, other: Any) -> Any:
@@ -53,68 +73,231 @@ class Sym:
     def __mul__(self, other: Any) -> Any:
         return other * self if isinstance(other, np.ndarray) else _combine("*", self, other)
 
+    def __and__(self, other: Any) -> Any:
+        return other & self if isinstance(other, np.ndarray) else _combine("&", self, other)
+
+    def __or__(self, other: Any) -> Any:
+        return other | self if isinstance(other, np.ndarray) else _combine("|", self, other)
+
+    def __xor__(self, other: Any) -> Any:
+        return other ^ self if isinstance(other, np.ndarray) else _combine("^", self, other)
+
     # A fold is a multiset, so the order of the operands does not matter.
     __radd__ = __add__
     __rmul__ = __mul__
+    __rand__ = __and__
+    __ror__ = __or__
+    __rxor__ = __xor__
 
-    def __bool__(self) -> bool:
+    def _value(self, *_: object) -> bool:
         raise CheckError(
             "a specification cannot depend on the value of an input",
-            advice="decide by position (loop counters) instead",
+            advice="decide by position (loop counters) instead; spec.minimum and spec.maximum fold",
         )
+
+    __bool__ = __lt__ = __le__ = __gt__ = __ge__ = _value
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return _by_numpy(ufunc, method, inputs, options)
 
     def __repr__(self) -> str:
         return show_term(self.term, 200)
 
 
-def _combine(operator: str, left: Sym, right: Any) -> Sym:
+class Symbols(np.ndarray):
+    """An array of scalars, of which NumPy's minimum and maximum fold like its sum."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return _by_numpy(ufunc, method, inputs, options)
+
+
+def _by_numpy(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    plain = [np.asarray(part, object).view(np.ndarray) for part in inputs]
+    result = getattr(_FOLDING.get(ufunc, ufunc), method)(*plain, **options)
+    return result.view(Symbols) if isinstance(result, np.ndarray) else result
+
+
+def _combine(operator: str, left: Any, right: Any) -> Any:
     """One fold of both sides; folds of the same operator merge into it."""
-    if isinstance(right, Sym):
+    if isinstance(left, Sym) and isinstance(right, Sym):
         return Sym(operator, (*_parts(operator, left), *_parts(operator, right)))
-    if isinstance(right, (int, np.integer)) and int(right) == _NEUTRAL[operator]:
-        return Sym(operator, _parts(operator, left))
+    some, other = (left, right) if isinstance(left, Sym) else (right, left)
+    if _is_number(other) and other == NEUTRAL[operator]:
+        return Sym(operator, _parts(operator, some))
     raise CheckError(
-        f"a specification has no 'x {operator} {right!r}'",
+        f"a specification has no 'x {operator} {other!r:.40}'",
         advice="constants are inputs too; only 0 + x (a sum) and 1 * x (a product) begin a fold",
     )
+
+
+_FOLDING = {
+    # The identity says that the order does not matter.
+    np.minimum: np.frompyfunc(partial(_combine, "min"), 2, 1, identity=None),
+    np.maximum: np.frompyfunc(partial(_combine, "max"), 2, 1, identity=None),
+}
 
 
 def _parts(operator: str, value: Sym) -> tuple[Sym, ...]:
     return value._items if value._operator == operator else (value,)
 
 
-def _flat(items: Iterable[Any]) -> Iterator[Sym]:
-    """The scalars in nested arrays and iterables; zeros are nothing."""
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real)
+
+
+def _flat(items: Iterable[Any]) -> Iterator[Any]:
+    """The scalars in nested arrays and iterables."""
     for item in items:
-        if isinstance(item, Sym):
+        if isinstance(item, Sym) or _is_number(item):
             yield item
         elif isinstance(item, Iterable) and not isinstance(item, (str, bytes)):
             yield from _flat(item)
-        elif not (isinstance(item, (int, np.integer)) and int(item) == 0):
-            raise CheckError(f"cannot fold {item!r}", advice="fold elements of the inputs")
+        else:
+            raise CheckError(f"cannot fold {item!r:.80}", advice="fold elements of the inputs")
 
 
-def total(items: Iterable[Any]) -> Sym:
+def fold(items: Iterable[Any], operator: str = WORD) -> Any:
+    """A fold that stays apart from others of its operator; without one, of any operator."""
+    return _fold(operator, list(_flat(items)))
+
+
+def _fold(operator: str, parts: list[Any]) -> Any:
+    numbers = [part for part in parts if not isinstance(part, Sym)]
+    if numbers and len(numbers) == len(parts):
+        return apply(operator, numbers)
+    wrong = next((n for n in numbers if n != NEUTRAL.get(operator, 0)), None)
+    if wrong is not None:
+        raise CheckError(
+            f"cannot fold {wrong!r:.80} with {operator}", advice="fold elements of the inputs"
+        )
+    return Sym(operator, tuple(part for part in parts if isinstance(part, Sym)))
+
+
+def _merged(operator: str, items: Iterable[Any]) -> Any:
+    """One fold of everything in `items`; folds of the same operator merge into it."""
+    parts = _flat(items)
+    flat = [
+        p for part in parts for p in (_parts(operator, part) if isinstance(part, Sym) else (part,))
+    ]
+    return _fold(operator, flat)
+
+
+def total(items: Iterable[Any]) -> Any:
     """The sum of everything in `items`: a fold even of one item."""
-    return Sym("+", tuple(part for item in _flat(items) for part in _parts("+", item)))
+    return _merged("+", items)
 
 
-def product(items: Iterable[Any]) -> Sym:
+def product(items: Iterable[Any]) -> Any:
     """The product of everything in `items`: a fold even of one item."""
-    return Sym("*", tuple(part for item in _flat(items) for part in _parts("*", item)))
+    return _merged("*", items)
 
 
-def fold(items: Iterable[Any]) -> Sym:
-    """A fold that never merges with another: partial sums that stay apart, or any operator."""
-    return Sym("fold", tuple(_flat(items)))
+def minimum(items: Iterable[Any]) -> Any:
+    return _merged("min", items)
+
+
+def maximum(items: Iterable[Any]) -> Any:
+    return _merged("max", items)
+
+
+def bit_and(items: Iterable[Any]) -> Any:
+    return _merged("&", items)
+
+
+def bit_or(items: Iterable[Any]) -> Any:
+    return _merged("|", items)
+
+
+def bit_xor(items: Iterable[Any]) -> Any:
+    return _merged("^", items)
+
+
+def started(init: float, items: Iterable[Any], operator: str = "+") -> Any:
+    """A fold that starts at `init` instead of its neutral element, as an accumulator may."""
+    parts = list(_flat(items))
+    if parts and all(map(_is_number, parts)):
+        return apply(operator, [*parts, constant(init).value])
+    first = [] if init == NEUTRAL[operator] else [Sym("", (), constant(init))]
+    return _merged(operator, [*parts, *first])
+
+
+def finalized(name: str, value: Any, function: Function | None = None) -> Any:
+    """What an accumulator with `finalize=name` gives for this value.
+
+    With a function, which computes it on numbers, the accumulator's `finish` is compared with it;
+    without one, nothing is known of it but its name.
+    """
+    if _is_number(value):
+        return function(value) if function is not None else opaque(name, value)
+    if not isinstance(value, Sym):
+        raise CheckError(f"cannot finalise {value!r:.80}", advice="finalise a fold of the inputs")
+    made = Sym(function_operator(name), (value,))
+    made._known[name] = function is not None and made._known.get(name, True)
+    return made
+
+
+# -- goals ---------------------------------------------------------------------------------------
 
 
 def symbols(shape: Shape, start: int = 0) -> npt.NDArray[np.object_]:
     """An array of fresh symbols start, start + 1, … in row-major order."""
     check_shape(shape)
-    array = np.empty(math.prod(shape), object)
-    array[:] = [Sym("", (), Symbol(start + i)) for i in range(len(array))]
-    return array.reshape(shape)
+    return _symbols(np.arange(start, start + math.prod(shape)).reshape(shape))
+
+
+def _symbols(numbers: npt.NDArray[Any]) -> npt.NDArray[np.object_]:
+    array = np.empty(numbers.size, object)
+    array[:] = [Sym("", (), Symbol(number)) for number in numbers.reshape(-1).tolist()]
+    return array.reshape(numbers.shape).view(Symbols)
+
+
+Outputs = list[tuple[Shape, tuple[Term, ...]]]
+
+
+def specify(
+    function: Callable[..., Any],
+    inputs: Sequence[npt.NDArray[Any]],
+    sizes: Mapping[str, int] | None = None,
+    outputs: int = 1,
+) -> tuple[Outputs, Specification]:
+    """Runs a function on the symbols of these numbers: the terms of each output come out."""
+    given = tuple(np.asarray(numbers, np.int64) for numbers in inputs)
+    result = function(*map(_symbols, given), **(sizes or {}))
+    parts = _outputs(result, outputs)
+    known: dict[str, bool] = {}
+    for cell in (cell for part in parts for cell in np.asarray(part, object).reshape(-1).tolist()):
+        for name, said in cell._known.items() if isinstance(cell, Sym) else ():
+            known[name] = said and known.get(name, True)
+    names = frozenset(name for name, said in known.items() if said)
+    specification = Specification(function, given, dict(sizes or {}), outputs, names)
+    return [terms_of(part) for part in parts], specification
+
+
+def run(specification: Specification, numbers: Mapping[int, Any]) -> list[Any]:
+    """The same function on numbers, given by symbol: the cells of all outputs, end to end."""
+    arrays = []
+    for symbol in specification.inputs:
+        array = np.empty(symbol.size, object)
+        array[:] = [numbers[number] for number in symbol.reshape(-1).tolist()]
+        arrays.append(array.reshape(symbol.shape))
+    result = specification.function(*arrays, **specification.sizes)
+    parts = _outputs(result, specification.outputs)
+    return [_number_of(c) for p in parts for c in np.asarray(p, object).reshape(-1).tolist()]
+
+
+def _outputs(result: Any, count: int) -> tuple[Any, ...]:
+    parts = (result,) if count == 1 else tuple(result)
+    if len(parts) != count:
+        raise CheckError(f"the specification returns {len(parts)} arrays for {count} outputs")
+    return parts
+
+
+def _number_of(cell: Any) -> Any:
+    if isinstance(cell, Sym) and not cell._items and cell._term is None:
+        return NEUTRAL[cell._operator]  # a fold of nothing
+    if not _is_number(cell):
+        raise CheckError(f"{cell!r:.80} is no number")
+    return int(cell) if isinstance(cell, np.integer) else cell
 
 
 def terms_of(value: Any) -> tuple[Shape, tuple[Term, ...]]:

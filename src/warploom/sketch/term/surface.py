@@ -36,8 +36,10 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """`(a, b)` inside a literal: a fold of its items; `()` is zero."""
+    """`+(a, b)` inside a literal: a fold of its items, of any operator if none is written; `()` is
+    zero."""
 
+    operator: str
     items: tuple[Leaf, ...]
 
 
@@ -46,7 +48,14 @@ class Unknown:
     """`?` inside a literal: an undefined value."""
 
 
-Leaf: TypeAlias = int | Pack | Unknown
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """`=2.5` inside a literal: the number itself, not a symbol."""
+
+    value: float
+
+
+Leaf: TypeAlias = int | Pack | Unknown | Exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +93,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`fold? function options? (args)?`; `args` is None where no list was written."""
+    """`operator? function options? (args)?`; `args` is None where no list was written."""
 
     operator: str | None
     function: Name
@@ -110,8 +119,11 @@ class NamedGoal:
 
 @dataclass(frozen=True, slots=True)
 class GoalStatement:
+    """`@flatten goal: [4] = …`: the annotation names the laws up to which it is to be met."""
+
     type: Type
     value: LiteralValue | NamedGoal
+    annotations: tuple[Name, ...]
     span: Span
 
 

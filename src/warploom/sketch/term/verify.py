@@ -1,22 +1,39 @@
 """Whether a filled sketch does what its goal asks: a fill comes in, a verdict comes out.
 
-It runs the program as `evaluate.py` and `numeric.py` define it and knows nothing of any search.
+It runs the program as `evaluate.py` and `numeric.py` define it and knows nothing of any search. The
+goal is run on numbers as the function that it was given as, where there is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from numbers import Real
 from typing import Generic, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from warploom.errors import CheckError, InternalError
+from warploom.errors import CheckError
 from warploom.search.outcome import Verdict
+from warploom.sketch.term import spec
 from warploom.sketch.term.evaluate import Fill, Ids, TermStore, choices, evaluate_step
-from warploom.sketch.term.ir import Goal, Literal, Program, Step
-from warploom.sketch.term.limits import show_shape
-from warploom.sketch.term.numeric import Numbers, assign, evaluate_numbers_step, goal_numbers
+from warploom.sketch.term.ir import Apply, Constant, Goal, Literal, Program, Step
+from warploom.sketch.term.laws import REASSOCIATED, laws_named, uses
+from warploom.sketch.term.limits import heights, show_shape
+from warploom.sketch.term.numeric import (
+    EXACT_BITS,
+    MEAN,
+    Assignment,
+    Numbers,
+    assign,
+    evaluate_numbers_step,
+    given_numbers,
+    goal_numbers,
+)
+from warploom.sketch.term.operator import WORD, is_function
+from warploom.sketch.term.read import Reading, live_steps, read
 from warploom.sketch.term.show import show_term
 
 T = TypeVar("T")
@@ -26,29 +43,48 @@ _SHOWN = 200  # characters of a term in a message
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The verdict; if refuted, the first cell that is wrong, what it holds and what it should."""
+    """The verdict; if refuted, the first cell that is wrong, what it holds and what it should.
+
+    `covers` says what was run, `laws` up to which laws it agrees, `not_covered` what a kernel may
+    still do differently.
+    """
 
     verdict: Verdict
     wrong_cells: int = 0
     cell: tuple[int, ...] | None = None
     holds: str = ""
     should_hold: str = ""
+    covers: tuple[str, ...] = ()
+    laws: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self.verdict is Verdict.PROVED
 
     def __str__(self) -> str:
         if self.cell is None:
-            return self.verdict.value
+            return "; ".join([self.verdict.value, *self.notes])
         place = ", ".join(map(str, self.cell))
         return (
             f"{self.verdict.value}: cell ({place}) holds {self.holds}, should hold "
             f"{self.should_hold} ({self.wrong_cells} cells are wrong)"
         )
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the verdict rests on, and what it does not cover."""
+        rest = (f"not covered: {', '.join(self.not_covered)}",) if self.not_covered else ()
+        return (*self.laws, *rest)
 
-def verify(program: Program, goal: Goal, fill: Fill = (), seed: int = 0) -> Verification:
-    """Runs the filled program on symbols and on random numbers and compares with the goal."""
+
+def verify(
+    program: Program, goal: Goal, fill: Fill = (), seed: int = 0, laws: str | None = None
+) -> Verification:
+    """Runs the filled program on symbols and on random numbers and compares with the goal.
+
+    `laws`, "flatten" or "none", is up to what they must be equal; by default the goal says.
+    """
+    goal = goal if laws is None else replace(goal, laws=laws_named(laws))
     return Verifier(program, goal, seed).verify(fill)
 
 
@@ -56,46 +92,171 @@ class Verifier:
     """Prepared once, verifies many fills; choices shared with the fill before are not run again."""
 
     def __init__(self, program: Program, goal: Goal, seed: int = 0) -> None:
+        self._seed = seed
         last = program.steps[-1]
         if goal.shape != last.shape:
             raise CheckError(
                 f"the goal has shape {show_shape(goal.shape)}, "
                 f"the last step {show_shape(last.shape)}"
             )
-        self.program = program
-        self.goal = goal
-        self._assignment = assign(program, goal, seed)
-        self._store = TermStore()
-        self._goal_ids = self._store.numbers(goal.values)
-        self._goal_numbers = goal_numbers(goal, self._assignment)
-        self._ids = _Rerun[Ids](program)
-        self._numbers = _Rerun[Numbers](program)
+        self._reading = reading = read(program, goal)
+        self.program, self.goal = reading.program, reading.goal
+        self._goal_laws = uses(goal.values, goal.laws)
+        self._store = TermStore(reading.words, goal.laws)
+        self._goal_ids = self._store.numbers(self.goal.values)
+        self._ids = _Rerun[Ids](self.program)
+        self._numbers = _Rerun[Numbers](self.program)
+
+    @cached_property
+    def _on_numbers(self) -> _OnNumbers:
+        return _prepared(self._reading, self._seed)
 
     def verify(self, fill: Fill = ()) -> Verification:
         taken = choices(self.program, fill)
         ids = self._ids(taken, self._run_ids)
         wrong = ids != self._goal_ids
         wrong |= ids == 0  # an undefined cell satisfies nothing
-        numbers = self._numbers(taken, self._run_numbers)
-        if not wrong.any():
-            if numbers.differs(self._goal_numbers).any():
-                raise InternalError("a fill is right on symbols but wrong on numbers")
-            return Verification(Verdict.PROVED)
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            holds = show_term(self._store.term(int(ids[first])), _SHOWN)
+            return self._refuted(wrong, holds, show_term(self.goal.values[first], _SHOWN))
+        numbers, goal = self._numbers(taken, self._run_numbers), self._on_numbers.goal
+        wrong = numbers.differs(goal)
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            trial = int(np.argmin(numbers.same(goal)[:, first]))
+            holds = f"{numbers.values[trial, first]} on numbers"
+            return self._refuted(wrong, holds, f"{goal.values[trial, first]}")
+        used = self._goal_laws | self._store.used
+        return Verification(
+            Verdict.PROVED,
+            covers=("symbols", *self._on_numbers.covers),
+            laws=tuple(_law(*use) for use in sorted(used, reverse=True)),
+            not_covered=self._on_numbers.not_covered,
+        )
+
+    def _refuted(self, wrong: npt.NDArray[np.bool_], holds: str, should: str) -> Verification:
         first = int(np.argmax(wrong))
         cell = tuple(int(i) for i in np.unravel_index(first, self.goal.shape))
-        return Verification(
-            Verdict.REFUTED,
-            int(np.count_nonzero(wrong)),
-            cell,
-            show_term(self._store.term(int(ids[first])), _SHOWN),
-            show_term(self.goal.values[first], _SHOWN),
-        )
+        return Verification(Verdict.REFUTED, int(np.count_nonzero(wrong)), cell, holds, should)
 
     def _run_ids(self, step: Step, arrays: list[Ids], choice: int) -> Ids:
         return evaluate_step(self._store, step, arrays, choice)
 
     def _run_numbers(self, step: Step, arrays: list[Numbers], choice: int) -> Numbers:
-        return evaluate_numbers_step(step, arrays, choice, self._assignment)
+        return evaluate_numbers_step(step, arrays, choice, self._on_numbers.assignment)
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OnNumbers:
+    """What is wanted on numbers, and how far comparing with it goes."""
+
+    assignment: Assignment
+    goal: Numbers
+    covers: tuple[str, ...]
+    not_covered: tuple[str, ...]
+
+
+def _prepared(reading: Reading, seed: int) -> _OnNumbers:
+    functions = _functions(reading)
+    assignment = assign(reading, seed, known=functions.known)
+    goal, how = _goal_numbers(reading.goal, assignment, functions.by_function)
+    covers = (how, *(f"finish '{name}'" for name in sorted(functions.known)))
+    return _OnNumbers(
+        assignment, goal, covers, (*_exact_only(reading.program), *functions.opened)
+    )  # fmt: skip
+
+
+def _exact_only(program: Program) -> Iterator[str]:
+    """What a kernel may do differently because its numbers are not exact."""
+    steps = [program.steps[position] for position in sorted(live_steps(program))]
+    folds = {s.operator for s in steps if isinstance(s, Apply) and s.fold is not None}
+    if WORD in folds:
+        yield "what 'fold' computes"
+    if folds & {"+", "*", WORD}:
+        yield "rounding and overflow"
+    values = [value for step in steps if isinstance(step, Literal) for value in step.values]
+    numbers = {value.value for value in values if isinstance(value, Constant)}
+    for number in sorted(numbers):
+        if not isinstance(number, int):
+            yield f"how the element type holds {number}"
+
+
+def _law(what: str, operator: str) -> str:
+    if what == REASSOCIATED and operator in ("+", "*"):
+        return f"{what}: {operator} (in floating point the result may round differently)"
+    return f"{what}: {operator}"
+
+
+def _goal_numbers(goal: Goal, assignment: Assignment, runs: bool) -> tuple[Numbers, str]:
+    """What the goal asks for on numbers, and how that was computed."""
+    terms = "numbers, by the goal's terms"
+    if goal.specification is None or not runs:
+        return goal_numbers(goal, assignment), terms
+    try:
+        trials = range(assignment.trials)
+        drawn = [{n: values[t] for n, values in assignment.symbols.items()} for t in trials]
+        cells = [spec.run(goal.specification, numbers) for numbers in drawn]
+        if any(len(row) != len(goal.values) for row in cells):
+            raise CheckError("it returns another shape")
+        return given_numbers(cells, assignment), "numbers, by the goal's function"
+    except Exception as error:  # noqa: BLE001  # it is the user's code
+        why = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
+        return goal_numbers(goal, assignment), f"{terms} (its function does not run on them: {why})"
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """Functions such as `mean` in a program and its goal, and what becomes of them on numbers.
+
+    `known` are computed on both sides, `opened` says of the others why they are only named. The
+    goal is run as its own function unless that would compute what the program does not.
+    """
+
+    by_function: bool
+    known: frozenset[str]
+    opened: tuple[str, ...]
+
+
+def _functions(reading: Reading) -> Functions:
+    goal = reading.goal
+    said = goal.specification.known if goal.specification else frozenset[str]()
+    folds = [fold.operator for fold in heights(goal.values)]
+    meant = {_name(operator) for operator in folds if is_function(operator)} - said
+    why: dict[str, str] = {}
+    for step in reading.program.steps:
+        if isinstance(step, Apply) and is_function(step.operator):
+            why[_name(step.operator)] = why.get(_name(step.operator)) or _cannot_run(step)
+    computed = frozenset(name for name, reason in why.items() if not reason)
+    # The mean of a sum needs no function: the goal's terms say of how many items it is.
+    means = computed & meant & {_name(MEAN)}
+    by_function = said <= computed and not means
+    known = said if by_function else means
+    opened = [
+        f"finish '{name}' ({reason or 'no function given'})"
+        for name, reason in sorted(why.items())
+        if name not in known
+    ]
+    return Functions(by_function, known, tuple(opened))
+
+
+def _name(operator: str) -> str:
+    return operator.removesuffix("()")
+
+
+def _cannot_run(step: Apply) -> str:
+    """Why a step's function cannot be compared on numbers; nothing if it can."""
+    if step.function is None:
+        return "the step gives no function"
+    try:
+        results = [step.function(number) for number in (0, 7, 1 << EXACT_BITS)]
+    except Exception:  # noqa: BLE001  # it is the user's code
+        results = [None]
+    runs = all(isinstance(result, Real) for result in results)
+    return "" if runs else "its function does not run on numbers"
 
 
 class _Rerun(Generic[T]):
@@ -106,7 +267,7 @@ class _Rerun(Generic[T]):
         self._program = program
         self._taken: tuple[int, ...] = ()
         self._arrays: list[T] = []
-        self._needed = _needed(program)
+        self._needed = live_steps(program)
 
     def __call__(self, taken: tuple[int, ...], run: Callable[[Step, list[T], int], T]) -> T:
         before, arrays = self._taken, self._arrays
@@ -126,16 +287,6 @@ class _Rerun(Generic[T]):
             fresh.append(again and not (before and _same(now[position], arrays[position])))
         self._taken, self._arrays = taken, now
         return now[-1]
-
-
-def _needed(program: Program) -> set[int]:
-    """The steps that the last one depends on."""
-    needed = {len(program.steps) - 1}
-    for position in reversed(range(len(program.steps))):
-        step = program.steps[position]
-        if position in needed and not isinstance(step, Literal):
-            needed.update(step.args)
-    return needed
 
 
 def _same(one: object, two: object) -> bool:

@@ -1,0 +1,249 @@
+"""How a program and a goal are read together: every fold gets its operator, or an error its place.
+
+The word `fold` reads any operator, one for all folds of a depth: a fold in which folds nest d deep
+has the operator that the goal's folds of depth d have, or, where those are written `fold` too, that
+of the program's. Where nobody says, `fold` is an operator of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from warploom.errors import CheckError, Span
+from warploom.sketch.term.ir import Apply, Fold, Goal, Literal, Program, Step, Term, fold_of
+from warploom.sketch.term.laws import FLATTEN, laws_named, normal_forms, obeys
+from warploom.sketch.term.limits import heights
+from warploom.sketch.term.nesting import depths_of
+from warploom.sketch.term.operator import OPERATORS, WORD, is_function, says
+from warploom.sketch.term.zeros import check_zeros
+
+Depths = dict[int, frozenset[int]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """`program` and `goal` with their operators, the goal and all inputs in normal form.
+
+    A step that is still written `fold` forms folds of several depths: `words[d]` is what they are
+    at depth d.
+    """
+
+    program: Program
+    goal: Goal
+    words: tuple[str, ...]
+
+
+def read(program: Program, goal: Goal) -> Reading:
+    """Refuses, with both places, what can be seen to be wrong before anything is evaluated."""
+    live, written = live_steps(program), program
+    made, wanted = dict(_folds(program, live)), {f.operator for f in heights(goal.values)}
+    if not made and not wanted:
+        return Reading(program, goal, ())
+    words: tuple[str, ...] = ()
+    if WORD in made or WORD in wanted:
+        depths = depths_of(program, live, goal.laws)
+        words = _words(program, goal, depths)
+        program = _resolved(program, depths, words, goal.laws)
+        goal = replace(goal, values=_with_words(goal.values, words))
+    program = _normal_inputs(program, goal.laws)
+    goal = replace(goal, values=normal_forms(goal.values, goal.laws))
+    _check_operators(program, goal, live)
+    check_zeros(written, goal, live)
+    return Reading(program, goal, words)
+
+
+def live_steps(program: Program) -> frozenset[int]:
+    """The steps that the last one depends on."""
+    live = {len(program.steps) - 1}
+    for position in reversed(range(len(program.steps))):
+        step = program.steps[position]
+        if position in live and isinstance(step, Apply):
+            live.update(step.args)
+    return frozenset(live)
+
+
+def as_published(program: Program) -> Program:
+    """The program with every operator read as the word `fold`; a Python goal keeps its own."""
+    steps = [
+        replace(step, values=_without_operators(step.values))
+        if isinstance(step, Literal)
+        else replace(step, operator=WORD if step.operator in OPERATORS else step.operator)
+        for step in program.steps
+    ]
+    goals = [
+        goal if goal.specification else replace(goal, values=_without_operators(goal.values))
+        for goal in program.goals
+    ]
+    return replace(program, steps=tuple(steps), goals=tuple(goals))
+
+
+def with_laws(program: Program, laws: str) -> Program:
+    """The program with goals that are to be met up to these laws: "flatten" or "none"."""
+    named = laws_named(laws)
+    return replace(program, goals=tuple(replace(goal, laws=named) for goal in program.goals))
+
+
+def _normal_inputs(program: Program, laws: tuple[str, ...]) -> Program:
+    if FLATTEN not in laws:
+        return program
+    steps = [
+        replace(step, values=normal_forms(step.values, laws)) if isinstance(step, Literal) else step
+        for step in program.steps
+    ]
+    return replace(program, steps=tuple(steps))
+
+
+# -- words ---------------------------------------------------------------------------------------
+
+
+def _words(program: Program, goal: Goal, depths: Depths) -> tuple[str, ...]:
+    """What `fold` means at each depth."""
+    wanted: dict[int, set[str]] = {}
+    for fold, depth in heights(goal.values).items():
+        wanted.setdefault(depth, set()).add(fold.operator)
+    made = list(_formed(program, depths))
+    tallest = max([*wanted, *(depth for _, _, depth in made), 0])
+    words = [WORD]
+    for depth in range(1, tallest + 1):
+        here = [(operator, step) for operator, step, at in made if at == depth]
+        words.append(_word(depth, wanted.get(depth, set()), here, goal))
+    return tuple(words)
+
+
+def _formed(program: Program, depths: Depths) -> Iterator[tuple[str, Step, int]]:
+    """The folds that the live steps may form or hold: operator, step, depth."""
+    for position, found in depths.items():
+        step = program.steps[position]
+        if isinstance(step, Literal):
+            for fold, depth in heights(step.values).items():
+                yield fold.operator, step, depth
+        elif step.fold is not None:
+            yield from ((step.operator, step, depth) for depth in sorted(found))
+
+
+def _word(depth: int, wanted: set[str], made: list[tuple[str, Step]], goal: Goal) -> str:
+    asking = next((step for operator, step in made if operator == WORD), None)
+    if WORD not in wanted and asking is None:
+        return WORD
+    said = sorted(wanted & set(OPERATORS))
+    if len(said) > 1:
+        who = f"'{asking.name}'" if asking else "the goal"
+        raise CheckError(
+            f"{who} has folds of depth {depth} written 'fold', and the goal's of that depth are "
+            f"{' and '.join(said)}{_place(goal.span if asking else None)}",
+            asking.span if asking else goal.span,
+            "write the operator instead of 'fold'",
+        )
+    if said or WORD not in wanted:
+        return said[0] if said else WORD
+    other = {operator: step for operator, step in made if operator in OPERATORS}
+    if len(other) > 1:
+        steps = " and ".join(f"'{s.name}' ({o}){_place(s.span)}" for o, s in other.items())
+        raise CheckError(
+            f"the goal's folds of depth {depth} are written 'fold', but {steps} differ",
+            goal.span,
+            "write the operators of the goal",
+        )
+    return next(iter(other), WORD)
+
+
+def _resolved(
+    program: Program, depths: Depths, words: tuple[str, ...], laws: tuple[str, ...]
+) -> Program:
+    """The program with `fold` replaced wherever only one operator is possible."""
+    steps = list(program.steps)
+    for position, found in depths.items():
+        step = steps[position]
+        if isinstance(step, Literal):
+            steps[position] = replace(step, values=_with_words(step.values, words))
+        elif step.fold is not None and step.operator == WORD:
+            meant = {words[depth] for depth in found}
+            if FLATTEN in laws and (len(meant) > 1 or WORD in meant):
+                raise CheckError(
+                    f"'{step.name}' is written 'fold', and nothing says which operator it has",
+                    step.span,
+                    "under laws every fold needs its operator: write it",
+                )
+            if len(meant) == 1:
+                steps[position] = replace(step, operator=meant.pop())
+    return replace(program, steps=tuple(steps))
+
+
+def _with_words(values: tuple[Term, ...], words: tuple[str, ...]) -> tuple[Term, ...]:
+    return _renamed(values, lambda said, depth: words[depth] if said == WORD else said)
+
+
+def _without_operators(values: tuple[Term, ...]) -> tuple[Term, ...]:
+    return _renamed(values, lambda said, _: WORD if said in OPERATORS else said)
+
+
+def _renamed(values: tuple[Term, ...], operator: Callable[[str, int], str]) -> tuple[Term, ...]:
+    """The terms with other operators, by what they say and how deep they are."""
+    made: dict[Term, Term] = {}
+    for fold, depth in sorted(heights(values).items(), key=lambda pair: pair[1]):
+        items = [made.get(item, item) for item in fold.items]
+        made[fold] = fold_of(items, operator(fold.operator, depth))
+    return tuple(made.get(value, value) for value in values)
+
+
+# -- operators that cannot agree -----------------------------------------------------------------
+
+
+def _check_operators(program: Program, goal: Goal, live: frozenset[int]) -> None:
+    """Refuses a goal whose operators no step has, where other operators stand in their place."""
+    tops = _tops(program, goal.laws)
+    for cell, value in enumerate(goal.values):
+        if isinstance(value, Fold) and tops and {value.operator, WORD}.isdisjoint(tops):
+            raise _mismatch(goal, cell, value.operator, *next(iter(tops.items())))
+    made, wanted = dict(_folds(program, live)), {f.operator for f in heights(goal.values)}
+    foreign = [pair for pair in made.items() if pair[0] not in wanted]
+    missing = sorted(wanted - set(made))
+    if foreign and missing and WORD not in made:
+        inside = (heights((value,)) for value in goal.values)
+        cell = next(n for n, f in enumerate(inside) if missing[0] in {i.operator for i in f})
+        raise _mismatch(goal, cell, missing[0], *foreign[0])
+
+
+def _mismatch(goal: Goal, cell: int, wanted: str, operator: str, step: Step) -> CheckError:
+    place = ", ".join(str(int(i)) for i in np.unravel_index(cell, goal.shape))
+    return CheckError(
+        f"'{step.name}' {says(operator)}, but the goal{_place(goal.span)} {says(wanted)} "
+        f"in cell ({place})",
+        step.span,
+        "let both say the same"
+        + ("" if is_function(operator) else "; the word 'fold' reads any operator"),
+    )
+
+
+def _folds(program: Program, positions: Iterable[int]) -> Iterator[tuple[str, Step]]:
+    """The operators of these steps, and of what inputs hold."""
+    for position in sorted(positions):
+        step = program.steps[position]
+        if isinstance(step, Literal):
+            yield from ((fold.operator, step) for fold in heights(step.values))
+        elif step.fold is not None:
+            yield step.operator, step
+
+
+def _tops(program: Program, laws: tuple[str, ...]) -> dict[str, Step]:
+    """The operators of the folds that the last step's cells may hold as they are."""
+    tops: list[dict[str, Step]] = []
+    for step in program.steps:
+        if isinstance(step, Literal):
+            tops.append({v.operator: step for v in step.values if isinstance(v, Fold)})
+            continue
+        here: dict[str, Step] = {}
+        if step.fold is not None:
+            here[step.operator] = step
+        if step.fold is None or obeys(step.operator, laws):
+            for arg in step.args:
+                here = tops[arg] | here
+        tops.append(here)
+    return tops[-1]
+
+
+def _place(span: Span | None) -> str:
+    return f" ({span.source.name}:{span.line}:{span.column})" if span is not None else ""
