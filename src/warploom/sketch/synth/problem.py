@@ -22,6 +22,7 @@ from warploom.sketch.term.ir import Apply, Goal, Literal, Program, size
 from warploom.sketch.term.laws import bag
 from warploom.sketch.term.read import live_steps, read
 
+MOST_PLACES = 1 << 27  # of a step's source, or of what it reads of it
 TABLE_AT_ONCE = 1 << 22  # entries of tables that are looked at together
 
 
@@ -313,6 +314,13 @@ class _Lowering:
         wide = max(widths, default=1)
         cells = [size(self.program.steps[arg].shape) for arg in step.args]
         inputs = sum(n * width for n, width in zip(cells, widths, strict=True))
+        places = max(size(step.gathers.out_shape), sum(cells)) * wide
+        if places > MOST_PLACES:
+            raise SearchError(
+                f"'{step.name}' would need {places} places under the laws",
+                step.span,
+                "search without laws (laws='none')",
+            )
         items = None if wide == 1 else _items(cells, widths, wide, inputs)
         make = partial(Move, position, args, step.gathers.reads, inputs + 2, items=items)
         if step.fold is None:
