@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import typer
 
 from warploom.search.outcome import Found, Undecided, Verdict
-from warploom.sketch.synth.record import outcome_word
+from warploom.search.record import outcome_word
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.show import show_fill
 
@@ -15,7 +15,7 @@ _COLORS = {"found": "green", "impossible": "yellow", "undecided": "magenta"}
 
 
 def headline(name: str, result: Result) -> str:
-    word = outcome_word(result)
+    word = outcome_word(result.outcome)
     return f"{name}: {typer.style(word, fg=_COLORS[word], bold=True)}, {_how_many(result)}"
 
 

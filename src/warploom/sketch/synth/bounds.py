@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.search.budget import Budget
-from warploom.sketch.synth.domain import UNDEFINED_ID, ZERO_ID, Bits, Domain
 from warploom.sketch.synth.problem import Given, Move, Problem, places_seen
+from warploom.sketch.synth.subterms import UNDEFINED_ID, ZERO_ID, Bits, Subterms
 
 Places = npt.NDArray[np.int64]
 
@@ -262,7 +262,7 @@ def _drop_choices(bounds: Bounds, move: Move, source: Bits) -> None:
     bounds.keep(move, alive)
 
 
-def _fold_forward(domain: Domain, move: Move, inner: Bits, bounds: Bounds) -> Bits:
+def _fold_forward(domain: Subterms, move: Move, inner: Bits, bounds: Bounds) -> Bits:
     """Folds that the runs of cells may form. Undefined is always one of them."""
     if not move.folded:
         return _over_bags(domain, move, inner, move.out_cells)
@@ -277,7 +277,7 @@ def _fold_forward(domain: Domain, move: Move, inner: Bits, bounds: Bounds) -> Bi
     return or_rows(cell, each, move.out_cells, fold, bounds.budget) | out
 
 
-def _over_bags(domain: Domain, move: Move, cells: Bits, count: int) -> Bits:
+def _over_bags(domain: Subterms, move: Move, cells: Bits, count: int) -> Bits:
     """The items of a bag have no order: each of its cells may hold what any of them may.
 
     Of a run that passes a bag on nothing is said: `count` cells may hold anything.
@@ -291,7 +291,7 @@ def _over_bags(domain: Domain, move: Move, cells: Bits, count: int) -> Bits:
 
 
 def _fold_candidates(
-    domain: Domain, move: Move, inner: Bits, allowed: Bits, budget: Budget
+    domain: Subterms, move: Move, inner: Bits, allowed: Bits, budget: Budget
 ) -> tuple[Places | None, Places | None]:
     """All (cell, value) such that the run may fold to the allowed value; None: too many to list.
 
@@ -356,7 +356,7 @@ def _undefined_if_free(problem: Problem, bounds: Bounds, move: Move) -> Bits:
     return np.where(free[:, None], everything, np.zeros_like(everything))
 
 
-def _fold_backward(domain: Domain, move: Move, bounds: Bounds) -> Bits:
+def _fold_backward(domain: Subterms, move: Move, bounds: Bounds) -> Bits:
     allowed = bounds.allowed[move.position]
     if not move.folded:
         return _over_bags(domain, move, allowed, move.cells)

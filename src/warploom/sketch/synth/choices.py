@@ -15,9 +15,9 @@ import numpy as np
 
 from warploom.search.budget import Budget
 from warploom.sketch.synth.demand import Flags
-from warploom.sketch.synth.domain import Ids
 from warploom.sketch.synth.problem import Move
 from warploom.sketch.synth.rows import Index
+from warploom.sketch.synth.subterms import Ids
 
 TRIE_LEVELS = 6
 TRIE_CHOICES = 1 << 20  # a larger set is kept in several tries

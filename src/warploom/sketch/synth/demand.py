@@ -19,16 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.sketch.synth.bounds import Bounds, Places, or_rows, overlap, pieces
-from warploom.sketch.synth.domain import (
+from warploom.sketch.synth.problem import Given, Move, Problem
+from warploom.sketch.synth.subterms import (
     COUNTED_EXACTLY,
     UNDEFINED_ID,
     ZERO_ID,
     Bits,
-    Domain,
     Forms,
+    Subterms,
     popcount,
 )
-from warploom.sketch.synth.problem import Given, Move, Problem
 
 # How many steps a value is followed to find cells that only it can fill.
 FOLLOWED_STEPS = 4
@@ -480,7 +480,7 @@ class Demands:
         return self._read_bits[move.position]
 
 
-def _holders(domain: Domain, forms: Forms) -> Bits:
+def _holders(domain: Subterms, forms: Forms) -> Bits:
     """[values, k]: the values of which the items include each value more than k times."""
     made = np.flatnonzero(forms.count > 0)
     rows = [np.unique(forms.items[v, : forms.count[v]], return_counts=True) for v in made]

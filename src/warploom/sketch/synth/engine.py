@@ -16,14 +16,15 @@ import numpy as np
 
 from warploom.search.budget import STOPS, Budget, BudgetSpentError, reason_of
 from warploom.search.outcome import Reason
+from warploom.search.statistics import Tally
 from warploom.sketch.synth.bounds import Bounds, solve_bounds
 from warploom.sketch.synth.choices import EXPAND_AT_ONCE
 from warploom.sketch.synth.demand import Demand, Demands
-from warploom.sketch.synth.domain import Ids
-from warploom.sketch.synth.expand import VALUES_AT_ONCE, Expander, Tally, prepare
+from warploom.sketch.synth.expand import VALUES_AT_ONCE, Expander, prepare
 from warploom.sketch.synth.join import Condition, cover_conditions, fold_conditions, pairs
 from warploom.sketch.synth.problem import Given, Move, Problem, settle, source_rows
 from warploom.sketch.synth.rows import Index, Origin, Pending, Rows, leaf
+from warploom.sketch.synth.subterms import Ids
 
 BATCH_BYTES = 96 << 20
 FIRST_BATCH_BYTES = 1 << 16

@@ -1,6 +1,6 @@
 """Tries all choices of one step on a whole batch of states at once.
 
-A candidate is a pair (state, choice). Its cells are evaluated one after another and candidates
+An attempt is a pair (state, choice). Its cells are evaluated one after another and attempts
 leave as soon as one cell is wrong, so most cost a cell or two. The first few cells are not even
 evaluated: choices are kept by the places they read for them, so only those that read allowed values
 are ever looked at.
@@ -9,17 +9,18 @@ are ever looked at.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from warploom.search.budget import Budget
+from warploom.search.statistics import Tally
 from warploom.sketch.synth.bounds import Bounds, pieces
 from warploom.sketch.synth.choices import Choices, Reads, Trie, Written, build_tries
 from warploom.sketch.synth.demand import Count, Cover, Demand, Flags, Hit, Part
-from warploom.sketch.synth.domain import UNDEFINED_ID, Domain, Ids, popcount
 from warploom.sketch.synth.problem import Move, Problem, settle
 from warploom.sketch.synth.rows import Index
+from warploom.sketch.synth.subterms import UNDEFINED_ID, Ids, Subterms, popcount
 
 VALUES_AT_ONCE = 1 << 21
 VALUE_BYTES = 32  # what a value of a candidate takes while it is worked out and packed
@@ -30,20 +31,6 @@ AHEAD_FROM = 1 << 12
 AHEAD_SAMPLE = 1 << 8
 AHEAD_CELLS = 16
 AHEAD_COST = 4
-
-
-@dataclass(slots=True)
-class Tally:
-    """What happened at one hole, for the statistics."""
-
-    options: int = 0
-    visited: int = 0
-    kept: int = 0
-    pruned: dict[str, int] = field(default_factory=dict)
-
-    def prune(self, test: str, count: int) -> None:
-        if count:
-            self.pruned[test] = self.pruned.get(test, 0) + count
 
 
 @dataclass(slots=True)
@@ -69,7 +56,7 @@ SAMPLE = 1024
 
 
 @dataclass(slots=True, eq=False)
-class Candidates:
+class Attempts:
     """Pairs (row of the sources, choice), evaluated cell by cell on demand.
 
     Reading with one index into the flat array is several times as fast as with two, so rows are
@@ -102,10 +89,10 @@ class Candidates:
         found: Ids = self.sources.reshape(-1)[at]
         return found
 
-    def some(self, at: Index | slice) -> Candidates:
-        return Candidates(self.sources, self.choices, self.start[at], self.choice[at])
+    def some(self, at: Index | slice) -> Attempts:
+        return Attempts(self.sources, self.choices, self.start[at], self.choice[at])
 
-    def sample(self) -> Candidates:
+    def sample(self) -> Attempts:
         return self.some(slice(None, None, max(1, len(self) // SAMPLE)))
 
     def keep(self, mask: Flags) -> int:
@@ -126,7 +113,7 @@ class Candidates:
 class Expander:
     """A step (with the hole before it, if the two are tried together), ready for batches."""
 
-    domain: Domain
+    domain: Subterms
     move: Move
     demand: Demand
     choices: Choices
@@ -149,7 +136,7 @@ class Expander:
             looked = _Looked()
             for row, choice in trie.pairs(Written(sources), self.flags, budget, looked):
                 self.tally.visited += max(looked.take(), len(row))
-                found = Candidates(sources, self.choices, row * sources.shape[1], choice)
+                found = Attempts(sources, self.choices, row * sources.shape[1], choice)
                 self._screen(found, len(trie.places), budget)
                 self._look_ahead(found, budget)
                 step = budget.at_once(
@@ -159,7 +146,7 @@ class Expander:
                     yield from self._finish(found.some(slice(start, start + step)), budget)
             self.tally.visited += looked.take()
 
-    def _screen(self, found: Candidates, done: int, budget: Budget) -> None:
+    def _screen(self, found: Attempts, done: int, budget: Budget) -> None:
         """`done` cells were seen to by the trie."""
         for cell, flags in zip(self.cells[done:], self.flags[done:], strict=True):
             if len(found) == 0:
@@ -176,7 +163,7 @@ class Expander:
                 continue
             self.tally.prune("hit", found.keep(_hit(found, hit, budget)))
 
-    def _look_ahead(self, found: Candidates, budget: Budget) -> None:
+    def _look_ahead(self, found: Attempts, budget: Budget) -> None:
         """Drops candidates that no choice of the next hole can go on from, before they are written
         down: what it reads for its first cells can be worked out from here."""
         ahead = self.ahead
@@ -190,7 +177,7 @@ class Expander:
         if AHEAD_COST * looked <= dropped * self.move.cells:
             self.tally.prune("ahead", found.keep(ahead.may_go_on(found, budget)))
 
-    def may_go_on(self, found: Candidates, budget: Budget) -> Flags:
+    def may_go_on(self, found: Attempts, budget: Budget) -> Flags:
         """Which candidates, taken as sources of this step, some choice reads allowed values from,
         for as many cells as are looked at."""
         going = np.zeros(len(found), dtype=np.bool_)
@@ -210,7 +197,7 @@ class Expander:
         return going
 
     def _finish(
-        self, found: Candidates, budget: Budget
+        self, found: Attempts, budget: Budget
     ) -> Iterator[tuple[Ids, Index, dict[int, Index]]]:
         budget.check()
         values = settle(self.move, found.written())
@@ -294,7 +281,7 @@ def _informative(problem: Problem, bounds: Bounds, move: Move) -> Index:
     return chosen[np.lexsort((jumps, np.round(mean[chosen], 6)))]
 
 
-def _hit(found: Candidates, hit: Hit, budget: Budget) -> Flags:
+def _hit(found: Attempts, hit: Hit, budget: Budget) -> Flags:
     good = np.zeros(len(found), dtype=np.bool_)
     for slot in hit.slots:
         budget.check()
@@ -303,7 +290,7 @@ def _hit(found: Candidates, hit: Hit, budget: Budget) -> Flags:
 
 
 def passes(
-    domain: Domain,
+    domain: Subterms,
     demand: Demand,
     values: Ids,
     tally: Tally,
@@ -338,7 +325,7 @@ def passes(
     return keep
 
 
-def _meets(domain: Domain, test: Hit | Cover, values: Ids, rows: Index, budget: Budget) -> Flags:
+def _meets(domain: Subterms, test: Hit | Cover, values: Ids, rows: Index, budget: Budget) -> Flags:
     good = np.ones(len(rows), dtype=np.bool_)
     words = 1 if isinstance(test, Hit) else int(np.count_nonzero(test.need))
     wide = max(1, len(test.slots) * words)
@@ -354,7 +341,7 @@ def _meets(domain: Domain, test: Hit | Cover, values: Ids, rows: Index, budget: 
     return good
 
 
-def _covers(domain: Domain, cover: Cover, values: Ids) -> Flags:
+def _covers(domain: Subterms, cover: Cover, values: Ids) -> Flags:
     """Do the slots together contain every needed term?"""
     words = np.flatnonzero(cover.need)
     need = cover.need[words]
@@ -362,7 +349,7 @@ def _covers(domain: Domain, cover: Cover, values: Ids) -> Flags:
     return np.asarray(((together & need) == need).all(axis=1))
 
 
-def _counts(domain: Domain, count: Count, values: Ids, budget: Budget) -> Flags:
+def _counts(domain: Subterms, count: Count, values: Ids, budget: Budget) -> Flags:
     """Is each term copied at most, and at least, as often as the goal wants it?"""
     rows, size = len(values), len(domain)
     good = np.ones(rows, dtype=np.bool_)

@@ -20,15 +20,15 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from warploom.sketch.synth.domain import (
+from warploom.sketch.synth.problem import Given, Move, Problem, pack, source_rows
+from warploom.sketch.synth.subterms import (
     UNDEFINED_ID,
     ZERO_ID,
     Bits,
-    Domain,
     Forms,
     Ids,
+    Subterms,
 )
-from warploom.sketch.synth.problem import Given, Move, Problem, pack, source_rows
 
 Flags = npt.NDArray[np.bool_]
 Amounts = npt.NDArray[np.float64]
@@ -342,7 +342,7 @@ def _may_hold(problem: Problem) -> dict[int, Bits]:
     return may
 
 
-def _formed(domain: Domain, forms: Forms, held: Bits) -> Bits:
+def _formed(domain: Subterms, forms: Forms, held: Bits) -> Bits:
     """What may be made of these values."""
     made = (forms.count >= 0) & ((forms.members & ~held) == 0).all(axis=1)
     return domain.bits_of([ZERO_ID, UNDEFINED_ID, *np.flatnonzero(made)])

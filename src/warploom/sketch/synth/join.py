@@ -15,9 +15,9 @@ import numpy as np
 from warploom.search.budget import Budget
 from warploom.sketch.synth.bounds import pieces
 from warploom.sketch.synth.demand import Cover, Flags
-from warploom.sketch.synth.domain import Bits, Domain, Forms, Ids
 from warploom.sketch.synth.problem import Move
 from warploom.sketch.synth.rows import Index, Rows
+from warploom.sketch.synth.subterms import Bits, Forms, Ids, Subterms
 
 MAX_GROUP_PAIRS = 1 << 21
 MAX_CODE_PAIRS = 1 << 22
@@ -172,7 +172,7 @@ def _code(forms: Forms, values: Ids, slots: Ids, budget: Budget) -> tuple[np.nda
 
 
 def cover_conditions(
-    domain: Domain,
+    domain: Subterms,
     table: Ids,
     sides: tuple[Ids, Ids],
     covers: tuple[Cover, ...],
@@ -200,7 +200,7 @@ def cover_conditions(
 
 
 def _contained(
-    domain: Domain, values: Ids, slots: Ids, need: Bits, budget: Budget
+    domain: Subterms, values: Ids, slots: Ids, need: Bits, budget: Budget
 ) -> tuple[Bits, Index]:
     """What the slots contain of what is needed, and which of these sets each row has."""
     words = np.flatnonzero(need)

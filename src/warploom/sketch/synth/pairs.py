@@ -15,8 +15,7 @@ import numpy as np
 
 from warploom.errors import SearchError
 from warploom.search.budget import STOPS, Budget
-from warploom.sketch.synth.domain import Bits, Ids
-from warploom.sketch.synth.expand import Tally
+from warploom.search.statistics import Tally
 from warploom.sketch.synth.flow import (
     Amounts,
     Flags,
@@ -34,6 +33,7 @@ from warploom.sketch.synth.flow import (
 )
 from warploom.sketch.synth.problem import Given, Move, Problem, pack, source_rows
 from warploom.sketch.synth.rows import Origin, Rows
+from warploom.sketch.synth.subterms import Bits, Ids
 from warploom.sketch.synth.viability import Viability
 
 DEFAULT_MEGABYTES = 2048

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from warploom.errors import SearchError
 from warploom.search.budget import Budget
 from warploom.sketch.synth.bags import Plan, plan
-from warploom.sketch.synth.domain import UNDEFINED_ID, ZERO_ID, Domain, Forms, Ids, domain_of
+from warploom.sketch.synth.subterms import UNDEFINED_ID, ZERO_ID, Forms, Ids, Subterms, subterms_of
 from warploom.sketch.term.gather import Moves, Sources, Table
 from warploom.sketch.term.ir import Apply, Goal, Literal, Program, size
 from warploom.sketch.term.laws import bag
@@ -185,7 +185,7 @@ class Problem:
     """
 
     program: Program
-    domain: Domain
+    domain: Subterms
     steps: dict[int, Given | Move]
     goal: Ids
     last: int
@@ -271,7 +271,7 @@ def lower(program: Program, goal: Goal) -> Problem:
             goal.span,
         )
     reading = read(program, goal)
-    domain = domain_of(reading.goal, reading.words)
+    domain = subterms_of(reading.goal, reading.words)
     live = live_steps(program)
     lowering = _Lowering(reading.program, domain, plan(reading.program, live, goal.laws))
     for position in sorted(live):
@@ -286,7 +286,7 @@ def lower(program: Program, goal: Goal) -> Problem:
 class _Lowering:
     """Steps made so far, and where the packed copies of those in bags are."""
 
-    def __init__(self, program: Program, domain: Domain, bags: Plan) -> None:
+    def __init__(self, program: Program, domain: Subterms, bags: Plan) -> None:
         self.program, self.domain, self.bags = program, domain, bags
         self.steps: dict[int, Given | Move] = {}
         self.packs: dict[int, int] = {}

@@ -6,27 +6,15 @@ text, and as text of the index language which argument is read, at which offset.
 
 from __future__ import annotations
 
-from typing import Any, assert_never
+from typing import Any
 
 from warploom.search.budget import Budget
-from warploom.search.outcome import Found, Impossible, Undecided
+from warploom.search.record import outcome_record
 from warploom.sketch.holes import choice_to_json
 from warploom.sketch.synth.result import Result
 from warploom.sketch.term.ir import Apply
 
 Record = dict[str, Any]
-
-
-def outcome_word(result: Result) -> str:
-    match result.outcome:
-        case Found():
-            return "found"
-        case Impossible():
-            return "impossible"
-        case Undecided():
-            return "undecided"
-        case _:
-            assert_never(result.outcome)
 
 
 def choices_of_fills(
@@ -58,8 +46,7 @@ def record_of(result: Result, limit: int | None = None, budget: Budget | None = 
     choices = choices_of_fills(result, limit, budget)
     stats = result.stats
     return {
-        "outcome": outcome_word(result),
-        "complete": result.complete,
+        **outcome_record(result.outcome),
         "solutions": result.fills.count,
         "fills": [{hole: choice["text"] for hole, choice in fill.items()} for fill in choices],
         "choices": choices,
@@ -67,7 +54,6 @@ def record_of(result: Result, limit: int | None = None, budget: Budget | None = 
         "covers": list(dict.fromkeys(c for v in result.verdicts for c in v.covers)),
         "laws": list(dict.fromkeys(law for v in result.verdicts for law in v.laws)),
         "not_covered": list(dict.fromkeys(n for v in result.verdicts for n in v.not_covered)),
-        "stopped": result.stopped.value if result.stopped else None,
         "seconds": round(stats.seconds, 6),
         "cpu_seconds": round(stats.cpu_seconds, 6),
         "states": stats.states,

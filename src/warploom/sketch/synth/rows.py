@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.search.budget import Budget
-from warploom.sketch.synth.domain import Ids
+from warploom.sketch.synth.subterms import Ids
 
 Index = npt.NDArray[np.int64]
 Columns = dict[int, Index]  # choices by hole

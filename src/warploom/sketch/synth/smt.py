@@ -22,11 +22,11 @@ from warploom.errors import SearchError
 from warploom.index.smt import load_z3
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Reason
+from warploom.search.statistics import Tally
 from warploom.sketch.synth.bounds import Bounds, solve_bounds
-from warploom.sketch.synth.domain import UNDEFINED_ID, ZERO_ID
-from warploom.sketch.synth.expand import Tally
 from warploom.sketch.synth.problem import Given, Move, Problem
 from warploom.sketch.synth.rows import Origin, Rows
+from warploom.sketch.synth.subterms import UNDEFINED_ID, ZERO_ID
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Model: TypeAlias = Any  # of Z3, which has no types

@@ -7,15 +7,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from typing import Protocol
 
 from warploom.errors import SearchError
 from warploom.search.budget import STOPS, Budget, peak_megabytes, reason_of
-from warploom.search.outcome import Found, Impossible, Reason, Undecided
+from warploom.search.engine import Gathered, gather, outcome_of
+from warploom.search.outcome import Reason
+from warploom.search.statistics import Clock, Tally
 from warploom.sketch.synth.cost import Prices, cheapest
 from warploom.sketch.synth.derivations import Derivations, derivations
 from warploom.sketch.synth.engine import BATCH_BYTES, FIRST_BATCH_BYTES, Engine
-from warploom.sketch.synth.expand import Tally
 from warploom.sketch.synth.fills import LIST_AT_MOST, Fills, oracle_states
 from warploom.sketch.synth.pairs import PairsEngine
 from warploom.sketch.synth.problem import Problem, lower
@@ -44,19 +46,6 @@ class SearchEngine(Protocol):
 
     def prepare(self) -> bool: ...
     def solutions(self) -> Iterator[Rows]: ...
-
-
-@dataclass(slots=True)
-class Clock:
-    """CPU seconds by phase."""
-
-    phases: dict[str, float] = field(default_factory=dict)
-    _last: float = field(default_factory=time.process_time)
-
-    def lap(self, phase: str) -> None:
-        now = time.process_time()
-        self.phases[phase] = self.phases.get(phase, 0.0) + now - self._last
-        self._last = now
 
 
 def synthesize(
@@ -107,8 +96,9 @@ class _Run:
     def result(self, engine: str, fuel: int | None, single: bool) -> Result:
         problem = lower(self.program, self.program.goals[self.goal])
         searcher = self._searcher(problem, engine, fuel, single)
-        finals, stopped, exhausted = _search(searcher, self.clock, self.mode)
-        found, tallies = derivations(problem, finals, searcher.shared), searcher.tallies
+        finals = gather(_finals(searcher, self.clock), 1 if self.mode == "first" else None)
+        stopped, exhausted = finals.stopped, finals.exhausted
+        found, tallies = derivations(problem, finals.answers, searcher.shared), searcher.tallies
         del searcher, finals  # what is left of the memory is for what follows
         limits = self._finishing(stopped, sum(t.visited for t in tallies.values()))
         listed = found.first(self._listed(), limits.split(2))  # the other half is for the proofs
@@ -124,7 +114,9 @@ class _Run:
         self.clock.lap("verify")
         seconds = self.clock.phases["sets"] + searched
         stats = _stats(problem, tallies, oracle, self.clock, seconds)
-        outcome = _outcome(fills, stopped or cut, exhausted and self.mode == "all")
+        answers = [fills] if len(fills) else []
+        complete = exhausted and (self.mode == "all" or not answers)
+        outcome = outcome_of(Gathered(answers, complete, stopped or cut), itemgetter(0))
         goal = self.program.goals[self.goal]
         return Result(self.program, goal, outcome, fills, verdicts, stats)
 
@@ -176,29 +168,12 @@ def _by_name(program: Program, report: Progress | None) -> Callable[[int, int], 
     return lambda position, states: report(program.steps[position].name, states)
 
 
-def _search(
-    searcher: SearchEngine, clock: Clock, mode: str
-) -> tuple[list[Rows], Reason | None, bool]:
-    """(final states, why it stopped early, whether the whole space was searched)."""
-    finals: list[Rows] = []
-    try:
-        feasible = searcher.prepare()
-        clock.lap("prepare")
-        for rows in searcher.solutions() if feasible else ():
-            finals.append(rows)
-            if mode == "first":
-                return finals, None, False
-    except STOPS as stop:
-        return finals, reason_of(stop), False
-    return finals, None, True
-
-
-def _outcome(
-    fills: Fills, stopped: Reason | None, complete: bool
-) -> Found[Fills] | Impossible | Undecided:
-    if len(fills):
-        return Found(fills, complete, stopped)
-    return Undecided(stopped) if stopped is not None else Impossible()
+def _finals(searcher: SearchEngine, clock: Clock) -> Iterator[Rows]:
+    """The final states of an engine, batch by batch."""
+    feasible = searcher.prepare()
+    clock.lap("prepare")
+    if feasible:
+        yield from searcher.solutions()
 
 
 def _verify(
