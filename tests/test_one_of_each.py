@@ -19,10 +19,6 @@ WORDS = {
 WAITING = {
     ("Verdict", "ptx/symbolic/distance.py"),
     ("Outcome", "ptx/symbolic/distance.py"),
-    ("Candidates", "sketch/holes/common.py"),
-    ("Candidates", "sketch/simt/space.py"),
-    ("Candidates", "sketch/synth/expand.py"),
-    ("Domain", "sketch/synth/domain.py"),
 }
 
 
