@@ -49,7 +49,7 @@ from warploom.kernel.ir import (
 from warploom.kernel.report import Report
 from warploom.machine.banks import bank_use
 from warploom.machine.coalesce import traffic
-from warploom.machine.epochs import Epochs, Race
+from warploom.machine.race import Kind, Race, RaceDetector
 
 BATCH_THREADS = 1 << 16
 
@@ -76,16 +76,18 @@ def run(
         param.name: array.reshape(-1) for param, array in zip(kernel.arrays, given, strict=True)
     }
     report = Report(binding.grid, kernel.threads)
-    stored = {each.array for each in walk(kernel.body) if isinstance(each, Store)}
-    epochs = {
-        name: Epochs(len(array), kernel.threads, kernel.warp_size)
-        for name, array in arrays.items()
-        if races and name in stored
-    }
+    statements = list(walk(kernel.body))
+    stored = frozenset(each.array for each in statements if isinstance(each, Store))
+    detector = (
+        RaceDetector(binding.blocks, kernel.threads, kernel.warp_size, len(statements) + 1)
+        if races else None
+    )  # fmt: skip
     per_batch = max(1, BATCH_THREADS // kernel.threads)
     for first in range(0, binding.blocks, per_batch):
         blocks = np.arange(first, min(first + per_batch, binding.blocks), dtype=np.int64)
-        Batch(kernel, binding, arrays, blocks, report, dict(epochs), races).run(kernel.body)
+        if detector is not None:
+            detector.start(first, len(blocks))
+        Batch(kernel, binding, arrays, blocks, report, stored, detector).run(kernel.body)
     return report
 
 
@@ -116,13 +118,11 @@ class Batch:
     arrays: dict[str, Array]
     blocks: Ints
     report: Report
-    epochs: dict[str, Epochs]
-    races: bool
+    stored: frozenset[str]
+    races: RaceDetector | None
     env: dict[str, Any] = field(default_factory=dict)
     registers: dict[str, Array] = field(default_factory=dict)
     shared: dict[str, Memory] = field(default_factory=dict)
-    block_epoch: Ints = field(init=False)
-    warp_epoch: Ints = field(init=False)
 
     def __post_init__(self) -> None:
         threads = thread_variables(self.kernel)
@@ -135,9 +135,6 @@ class Batch:
             "block_z": column // (x * y),
         }
         self.env |= {n: v for n, v in self.binding.scalars.items() if isinstance(v, int)}
-        # Barriers passed by each thread; a block barrier counts for both.
-        self.block_epoch = np.zeros(self.shape, dtype=np.int64)
-        self.warp_epoch = np.zeros(self.shape, dtype=np.int64)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -259,9 +256,8 @@ class Batch:
     def _declare_shared(self, name: str, dtype: DType, size: int) -> None:
         rows = (len(self.blocks), size)
         self.shared[name] = Memory(np.zeros(rows, dtype=dtype.numpy), np.zeros(rows, dtype=bool))
-        if self.races:
-            cells = len(self.blocks) * size
-            self.epochs[name] = Epochs(cells, self.kernel.threads, self.kernel.warp_size)
+        if self.races is not None:
+            self.races.forget(name)
 
     # -- memory
 
@@ -320,8 +316,7 @@ class Batch:
                 at,
                 use & (at % width != 0),
             )
-        for offset in range(width):
-            self._note_epoch(name, cells + offset, use, writes)
+        self._note_race(stmt, cells, use, flat)
         return flat, cells
 
     def _note_shared_use(
@@ -337,15 +332,16 @@ class Batch:
                 size = memory.data.shape[1]
                 self._fail(f"'{name}' is read where nothing was stored", cells % size, unset)
 
-    def _note_epoch(self, name: str, cells: Ints, use: Mask, writes: bool) -> None:
-        tracker = self.epochs.get(name)
-        if tracker is None or not use.any():
+    def _note_race(self, stmt: Load | Store, cells: Ints, use: Mask, flat: Array) -> None:
+        if self.races is None or stmt.array not in self.stored:
             return
-        threads = self.blocks[:, None] * self.kernel.threads + np.arange(self.kernel.threads)
-        note = tracker.write if writes else tracker.read
-        race = note(cells[use], threads[use], self.block_epoch[use], self.warp_epoch[use])
-        if race is not None:
-            self._fail_race(name, race)
+        kind = Kind.WRITE if isinstance(stmt, Store) else Kind.READ
+        found = self.races.access(
+            stmt.array, flat.nbytes, np.flatnonzero(use), cells[use] * flat.itemsize,
+            stmt.width * flat.itemsize, kind, id(stmt),
+        )  # fmt: skip
+        if found:
+            self._fail_race(stmt.array, found[0], flat.itemsize)
 
     def _check_inside(self, name: str, at: Ints, size: int, use: Mask, width: int) -> None:
         wrong = use & ((at < 0) | (at + width > size))
@@ -377,9 +373,10 @@ class Batch:
         if partial and whole:
             self._fail(f"a {stmt.scope} barrier is met by some threads only", None, active)
         self.report.barriers += int(rows.any(axis=1).sum())
-        self.warp_epoch += active
-        if stmt.scope == "block":
-            self.block_epoch += active
+        if self.races is not None and stmt.scope == "block":
+            self.races.block_barrier(np.flatnonzero(active.any(axis=1)))
+        elif self.races is not None:
+            self.races.warp_barrier(np.flatnonzero(active))
 
     def _shuffle(self, stmt: Shuffle, active: Mask) -> None:
         value = np.broadcast_to(self.value(stmt.value, active), self.shape)
@@ -434,17 +431,15 @@ class Batch:
             f"thread {thread})"
         )
 
-    def _fail_race(self, name: str, race: Race) -> None:
-        threads = self.kernel.threads
-        cell = race.cell
+    def _fail_race(self, name: str, race: Race, itemsize: int) -> None:
+        cell = race.offset // itemsize
         if name in self.shared:
             cell %= self.shared[name].data.shape[1]
-        who = " and ".join(
-            f"thread {each % threads} of block {each // threads}"
-            for each in (race.first, race.second)
-        )
+        sides = (race.first, race.second)
+        kind = " and ".join(sorted(side.kind.value for side in sides))
+        who = " and ".join(f"thread {side.thread} of block {side.block}" for side in sides)
         raise DeviceError(
-            f"'{self.kernel.name}': race on '{name}[{cell}]': {race.kind} by {who} "
+            f"'{self.kernel.name}': race on '{name}[{cell}]': {kind} by {who} "
             "without a barrier between them",
             advice="put a barrier between the two accesses, or let them use different cells",
         )

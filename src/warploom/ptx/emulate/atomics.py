@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.machine.race import Kind
 from warploom.ptx.emulate import rounding as r
 from warploom.ptx.emulate.access import Site, places
 from warploom.ptx.emulate.context import Context, Fetch, Step, Store
@@ -65,7 +66,7 @@ def compile_atomic(ctx: Context, ins: Instruction) -> Step:
     target = ins.operands[0] if returns else None
     rest = ins.operands[1:] if returns else ins.operands
     return by_space(
-        ctx, ins, rest[0], _width(rest[1], kind),
+        ctx, ins, rest[0], _width(rest[1], kind), Kind.ATOMIC,
         lambda site, address: _step(ctx, name, kind, target, rest, site, address),
     )  # fmt: skip
 
@@ -94,7 +95,7 @@ def _step(
         where = np.broadcast_to(f.active_part(address(f)), (f.count,))
         if f.batch.counters is not None:
             f.batch.counters.atomics += f.count
-        found = list(places(f, site, where, write=True, watched=False))
+        found = list(places(f, site, where))
         for part, (value, store) in enumerate(zip(values, stores, strict=True)):
             b = np.broadcast_to(f.active_part(value(f)), (f.count,))
             c = b if swap is None else np.broadcast_to(f.active_part(swap(f)), (f.count,))

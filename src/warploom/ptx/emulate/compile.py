@@ -13,15 +13,17 @@ import numpy as np
 from warploom.errors import DeviceError, WarploomError
 from warploom.ptx import flow
 from warploom.ptx.emulate import atomics, bits, compare, convert, floats, integer, memory, warp
+from warploom.ptx.emulate.barrier import Barrier
 from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
-from warploom.ptx.emulate.schedule import MALFORMED, Barrier, Code, CodeBlock, malformed
+from warploom.ptx.emulate.schedule import MALFORMED, Code, CodeBlock, malformed
 from warploom.ptx.emulate.shape import Compile, type_of
 from warploom.ptx.ir import (
     Address,
     Arguments,
     Component,
     Function,
+    Immediate,
     Instruction,
     Module,
     Negated,
@@ -119,6 +121,20 @@ def waits_for_lanes(instruction: Instruction) -> bool:
     return instruction.opcode in flow.BARRIERS and "warp" in instruction.modifiers
 
 
+def meets_in_part(instruction: Instruction) -> bool:
+    """Whether a barrier may be for other threads than a whole block or a whole warp."""
+    if instruction.opcode not in flow.BARRIERS:
+        return False
+    if "warp" in instruction.modifiers:
+        match instruction.operands:
+            case (Immediate(value=value),):
+                return value & 0xFFFFFFFF != 0xFFFFFFFF
+            case _:
+                return True
+    counted = len(instruction.operands) > (3 if "red" in instruction.modifiers else 1)
+    return counted or "arrive" in instruction.modifiers
+
+
 def _fill(ctx: Context, block: flow.Block, code: CodeBlock, call: CallCompiler) -> None:
     for instruction in block.instructions:
         ctx.current = instruction
@@ -148,7 +164,7 @@ def _add(ctx: Context, ins: Instruction, code: CodeBlock, call: CallCompiler) ->
         code.ends_thread = ins.opcode == "exit"
     elif ins.opcode == "brx":
         code.switch, code.branch = ctx.read(ins.operands[0], "u32"), ins
-    elif ins.opcode in flow.BARRIERS and "warp" not in ins.modifiers:
+    elif ins.opcode in flow.BARRIERS:
         code.barrier = _barrier(ctx, ins)
         if "red" in ins.modifiers:
             code.steps.append(_barrier_reduction(ctx, ins))
@@ -163,8 +179,6 @@ def _compile(ctx: Context, ins: Instruction, call: CallCompiler) -> Step:
         return call(ctx, ins)
     if ins.opcode in ("trap", "brkpt"):
         return _trap(ctx, ins)
-    if ins.opcode in flow.BARRIERS:
-        return warp.warp_barrier(ctx, ins)
     kind = type_of(ins)
     table = floats.TABLE if kind and is_float(kind) and ins.opcode in floats.TABLE else TABLE
     maker = table.get(ins.opcode)
@@ -209,14 +223,17 @@ def _guarded(ctx: Context, ins: Instruction, step: Step) -> Step:
 
 
 def _barrier(ctx: Context, ins: Instruction) -> Barrier:
+    if "warp" in ins.modifiers:
+        return Barrier(ins, members=ctx.read(ins.operands[0], "b32"), guard=_guard(ctx, ins))
     plain = list(ins.operands)
     if "red" in ins.modifiers:
         plain = plain[1:-1]
     number = ctx.read(plain[0], "u32") if plain else None
     threads = ctx.read(plain[1], "u32") if len(plain) > 1 else None
-    if ins.predicate is not None:
-        raise ctx.unknown("a barrier with a predicate")
-    return Barrier(ins, number, threads, "arrive" not in ins.modifiers)
+    guard = _guard(ctx, ins)
+    if guard is not None and "red" in ins.modifiers:
+        raise ctx.unknown("a barrier with a predicate and a reduction")
+    return Barrier(ins, "arrive" not in ins.modifiers, number, threads, None, guard)
 
 
 def _barrier_reduction(ctx: Context, ins: Instruction) -> Step:

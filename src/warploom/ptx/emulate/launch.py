@@ -13,7 +13,8 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from math import prod
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +23,12 @@ from warploom.errors import DeviceError, Span, UnsupportedError, WarploomError
 from warploom.machine.counters import Counters
 from warploom.machine.memory import Memory, Region
 from warploom.machine.race import RaceDetector
+from warploom.machine.record import CUDA
+from warploom.machine.report import Report
+from warploom.ptx.emulate.access import SHARED
 from warploom.ptx.emulate.arguments import bind, initial_bytes
 from warploom.ptx.emulate.call import CallCompiler
-from warploom.ptx.emulate.compile import alignment, byte_size, compile_function
+from warploom.ptx.emulate.compile import alignment, byte_size, compile_function, meets_in_part
 from warploom.ptx.emulate.frame import Batch, Frame
 from warploom.ptx.emulate.schedule import Code, Runner
 from warploom.ptx.ir import Function, Module, Variable
@@ -37,16 +41,6 @@ BATCH_THREADS = 1 << 15  # what fits the caches of a core, a few registers at a 
 BATCH_BYTES = 1 << 28  # shared and local memory of one batch
 MOST_THREADS = 1024
 FIRST_FUNCTION = 0x10
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a launch did. Memory figures are zero unless counters were asked for."""
-
-    thread_instructions: int
-    mix: dict[str, int]
-    seconds: float
-    counters: Counters = field(default_factory=Counters)
 
 
 class LoadedModule:
@@ -165,7 +159,7 @@ class Kernel:
         *,
         shared_bytes: int = 0,
         check: bool = True,
-        races: bool = False,
+        races: bool | Literal["all"] = False,
         counters: bool = False,
         seconds: float | None = None,
         batch_threads: int = BATCH_THREADS,
@@ -173,8 +167,9 @@ class Kernel:
         """Runs the kernel on all blocks of the grid.
 
         Bounds and alignment are always checked; `check` adds reads of shared memory that was
-        never written, `races` adds data races within a block. Batches hold `batch_threads`
-        threads at most (one block at least).
+        never written, `races` adds data races: the first ends the launch, or with "all" each pair
+        of instructions that race is in the report. Batches hold `batch_threads` threads at most
+        (one block at least).
         """
         started = time.monotonic()
         grid_size, block_size = _triple(grid, "grid"), _triple(block, "block")
@@ -183,18 +178,29 @@ class Kernel:
         assert found is not None
         memory, symbols = self.owner.new_memory()
         symbols |= bind(self.owner.module, self.function, args, memory)
-        totals = Counters()
+        report = Report(grid=grid_size, threads=prod(block_size))
         deadline = None if seconds is None else started + seconds
         launch = _Launch(
             self, found[1], grid_size, block_size, memory, symbols, shared_bytes, check,
-            RaceDetector() if races else None, totals if counters else None, deadline,
+            self._detector(grid_size, block_size, races) if races else None,
+            report if counters else None, deadline,
         )  # fmt: skip
         for _, code in self._codes.values():
             code.executed[:] = [0] * len(code.executed)
         with np.errstate(all="ignore"):
             launch.run(batch_threads)
-        mix = self._mix()
-        return Report(sum(mix.values()), mix, time.monotonic() - started, totals)
+        report.mix = self._mix()
+        report.races = [] if launch.races is None else launch.races.races
+        report.seconds = time.monotonic() - started
+        return report
+
+    def _detector(self, grid: Triple, block: Triple, races: bool | str) -> RaceDetector:
+        functions = [f for f in self.owner.module.functions if f.kind == "func"]
+        steps = [step for f in (self.function, *functions) for step in f.instructions()]
+        return RaceDetector(
+            prod(grid), prod(block), CUDA.lanes, len(steps) + 1,
+            partial=any(meets_in_part(step) for step in steps), every=races == "all",
+        )  # fmt: skip
 
     def _check_shape(self, block: Triple, shared_bytes: int) -> None:
         threads = block[0] * block[1] * block[2]
@@ -283,7 +289,8 @@ class _Launch:
     def _run_batch(self, first: int, blocks: int, threads: int, stride: int) -> None:
         total = blocks * threads
         if self.races is not None:
-            self.races.start(blocks, threads)
+            self.races.start(first, blocks)
+            self.races.forget(SHARED)
         batch = Batch(
             threads=total, block_size=threads, blocks=blocks, first_block=first, grid=self.grid,
             block=self.block, memory=self.memory,

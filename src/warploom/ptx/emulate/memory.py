@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.machine.race import Kind
 from warploom.ptx.emulate.access import Site, load, places
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import LOCAL_WINDOW, SHARED_WINDOW, Frame
@@ -18,6 +19,8 @@ from warploom.ptx.types import DTYPES, UNSIGNED
 Array = npt.NDArray[Any]
 
 _SPACES = ("global", "shared", "local", "const", "param")
+# Accesses that are strong in PTX's memory model: they do not race with each other.
+STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 
@@ -34,23 +37,25 @@ def space_of(ctx: Context, ins: Instruction, operand: Operand) -> str:
     return "local" if in_frame or ctx.function.kind == "func" else "flat"
 
 
-def make_site(ctx: Context, ins: Instruction, space: str, width: int) -> Site:
+def make_site(ctx: Context, ins: Instruction, space: str, width: int, kind: Kind) -> Site:
     counted = space == "flat" and not {"const", "param"} & {m.split("::")[0] for m in ins.modifiers}
-    return Site(ctx.module.span(ins), ins.name, space, width, counted)
+    if STRONG & set(ins.modifiers):
+        kind = Kind.ATOMIC if kind.writes else Kind.ATOMIC_READ
+    return Site(ctx.module.span(ins), ins.name, space, width, counted, kind)
 
 
 def by_space(
-    ctx: Context, ins: Instruction, operand: Operand, width: int,
+    ctx: Context, ins: Instruction, operand: Operand, width: int, kind: Kind,
     make: Callable[[Site, Fetch], Step],
 ) -> Step:  # fmt: skip
     """A step for the space written in the instruction, or one that looks at generic addresses."""
     address = ctx.address(operand)
     space = space_of(ctx, ins, operand)
     if space != "generic":
-        return make(make_site(ctx, ins, space, width), address)
-    flat = make(make_site(ctx, ins, "flat", width), address)
+        return make(make_site(ctx, ins, space, width, kind), address)
+    flat = make(make_site(ctx, ins, "flat", width, kind), address)
     shared, local = (
-        make(make_site(ctx, ins, name, width), _less(address, _WINDOWS[name]))
+        make(make_site(ctx, ins, name, width, kind), _less(address, _WINDOWS[name]))
         for name in ("shared", "local")
     )
 
@@ -104,7 +109,7 @@ def ld(ctx: Context, ins: Instruction) -> Step:
 
         return step
 
-    return by_space(ctx, ins, ins.operands[1], dtype.itemsize * count, make)
+    return by_space(ctx, ins, ins.operands[1], dtype.itemsize * count, Kind.READ, make)
 
 
 def st(ctx: Context, ins: Instruction) -> Step:
@@ -120,13 +125,13 @@ def st(ctx: Context, ins: Instruction) -> Step:
 
         return step
 
-    return by_space(ctx, ins, ins.operands[0], dtype.itemsize * count, make)
+    return by_space(ctx, ins, ins.operands[0], dtype.itemsize * count, Kind.WRITE, make)
 
 
 def put(f: Frame, site: Site, address: Array, values: list[Array], dtype: Any) -> None:
     """Stores for the active threads, in their order: the last one wins."""
     count = len(values)
-    for region, chosen, index in places(f, site, address, write=True):
+    for region, chosen, index in places(f, site, address):
         for part, value in enumerate(values):
             target = region.view(dtype)
             at = index if count == 1 else index * count + part
@@ -134,21 +139,6 @@ def put(f: Frame, site: Site, address: Array, values: list[Array], dtype: Any) -
             if region.written is not None:
                 ones = np.frombuffer(b"\x01" * dtype.itemsize, dtype)[0]
                 region.view(dtype, marks=True)[at] = ones
-            if f.batch.races is not None:
-                _refuse_clash(f, site, target[at], value[chosen], chosen)
-
-
-def _refuse_clash(f: Frame, site: Site, kept: Array, value: Array, chosen: Any) -> None:
-    """Two threads store different values to one place with one instruction."""
-    bits = UNSIGNED[value.dtype.itemsize]
-    lost = kept.view(bits) != np.ascontiguousarray(value).view(bits)
-    if site.space != "local" and lost.any():
-        block = f.batch.block_of[f.index[chosen]]
-        at = int(lost.argmax())
-        inside = (block == block[at]).sum() > 1
-        if inside and (site.space == "shared" or site.counted):
-            thread = int(f.index[chosen][at])
-            raise site.error(f, "data race: another thread stores a different value here", thread)
 
 
 # -- mov and addresses ----------------------------------------------------------------------------
@@ -259,7 +249,8 @@ def cp(ctx: Context, ins: Instruction) -> Step:
     width = size.value
     target, source = ctx.address(ins.operands[0]), ctx.address(ins.operands[1])
     kept = ctx.read(ins.operands[3], "u32") if len(ins.operands) > 3 else None
-    from_, to = make_site(ctx, ins, "flat", width), make_site(ctx, ins, "shared", width)
+    from_ = make_site(ctx, ins, "flat", width, Kind.READ)
+    to = make_site(ctx, ins, "shared", width, Kind.WRITE)
 
     def step(f: Frame) -> None:
         values = list(_copied(f, from_, source(f), width))

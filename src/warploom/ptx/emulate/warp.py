@@ -83,15 +83,8 @@ def shfl(ctx: Context, ins: Instruction) -> Step:
             store_flag(f, narrow_to_running(f, inside))
         if f.batch.counters is not None:
             f.batch.counters.shuffles += int(np.unique(f.batch.warp_of[f.index]).size)
-        synchronise(f)
 
     return step
-
-
-def synchronise(f: Frame) -> None:
-    """Lanes that took part in a warp-level operation are ordered by it."""
-    if f.batch.races is not None:
-        f.batch.races.pass_warp_barrier(f.index)
 
 
 def _shuffle_sources(f: Frame, mode: str, b: Array, c: Array) -> tuple[Array, Array]:
@@ -132,7 +125,6 @@ def vote(ctx: Context, ins: Instruction) -> Step:
             here = ballot(f, np.ones(1, bool))
             result = yes == here if mode == "all" else (yes == here) | (yes == 0)
         store(f, narrow_to_running(f, result))
-        synchronise(f)
 
     return step
 
@@ -158,7 +150,6 @@ def match(ctx: Context, ins: Instruction) -> Step:
             if store_flag is not None:
                 store_flag(f, narrow_to_running(f, agree))
         store(f, narrow_to_running(f, same))
-        synchronise(f)
 
     return step
 
@@ -208,7 +199,6 @@ def redux(ctx: Context, ins: Instruction) -> Step:
         else:
             result = per_warp(f, ufunc, np.ascontiguousarray(value))
         store(f, narrow_to_running(f, result))
-        synchronise(f)
 
     return step
 
@@ -228,10 +218,6 @@ def elect(ctx: Context, ins: Instruction) -> Step:
             store_flag(f, narrow_to_running(f, leader == lane))
 
     return step
-
-
-def warp_barrier(_: Context, __: Instruction) -> Step:
-    return synchronise
 
 
 def members(ctx: Context, ins: Instruction) -> Callable[[Frame], Array | None] | None:
