@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from warploom.errors import UnsupportedError
+from warploom.ptx.dominance import Flow, analyse
 from warploom.ptx.parse import parse
 from warploom.ptx.shuffle import confirm, rewrite
 from warploom.ptx.symbolic.distance import Outcome, Verdict, decide
-from warploom.ptx.symbolic.flow import Flow, build
 from warploom.ptx.symbolic.memory import accesses
 from warploom.ptx.symbolic.smt import judge
 from warploom.ptx.symbolic.walk import Reading, read
@@ -40,7 +40,7 @@ def reading_of(body: str) -> Reading:
 
 def flow_of(body: str) -> Flow:
     module = parse(kernel(body))
-    return build(module, module.functions[0])
+    return analyse(module, module.functions[0])
 
 
 def distances(reading: Reading) -> list[Verdict]:

@@ -14,9 +14,9 @@ from warploom.ptx.emulate.access import Site, places
 from warploom.ptx.emulate.context import Context, Fetch, Step, Store
 from warploom.ptx.emulate.floats import extreme
 from warploom.ptx.emulate.frame import Frame
-from warploom.ptx.emulate.memory import by_space
+from warploom.ptx.emulate.memory import by_space, elements_of
 from warploom.ptx.emulate.shape import Compile, type_of
-from warploom.ptx.ir import Instruction, Operand, Vector
+from warploom.ptx.ir import Instruction
 from warploom.ptx.types import DTYPES, F16, is_float
 
 Array = npt.NDArray[Any]
@@ -57,38 +57,28 @@ def _two_operands(name: str, kind: str) -> Function:
 
 def compile_atomic(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
-    name = next((m for m in ins.modifiers if m in _NAMES), None)
-    if name is None or kind == "b128":
-        raise ctx.unknown(ins.name)
-    if kind[0] == "b" and kind != "bf16" and not kind.startswith("bf"):
+    name = next(m for m in ins.modifiers if m in _NAMES)
+    if kind in ("b16", "b32", "b64"):
         kind = f"u{kind[1:]}"
-    returns = ins.opcode == "atom"
-    target = ins.operands[0] if returns else None
-    rest = ins.operands[1:] if returns else ins.operands
+    place = 1 if ins.opcode == "atom" else 0
+    elements = elements_of(ctx, ins, ins.operands[place + 1])
+    values = [ctx.read(element, kind) for element in elements]
+    swap = ctx.read(ins.operands[place + 2], kind) if name == "cas" else None
+    stores: list[Store | None] = [None] * len(values)
+    if ins.opcode == "atom":
+        stores = [ctx.write(each, kind) for each in elements_of(ctx, ins, ins.operands[0])]
     return by_space(
-        ctx, ins, rest[0], _width(rest[1], kind), Kind.ATOMIC,
-        lambda site, address: _step(ctx, name, kind, target, rest, site, address),
+        ctx, ins, ins.operands[place], DTYPES[kind].itemsize * len(values), Kind.ATOMIC,
+        lambda site, address: _step(name, kind, values, swap, stores, site, address),
     )  # fmt: skip
 
 
-def _width(operand: Operand, kind: str) -> int:
-    count = len(operand.elements) if isinstance(operand, Vector) else 1
-    return DTYPES[kind].itemsize * count
-
-
 def _step(
-    ctx: Context, name: str, kind: str, target: Operand | None, rest: tuple[Operand, ...],
+    name: str, kind: str, values: list[Fetch], swap: Fetch | None, stores: list[Store | None],
     site: Site, address: Fetch,
 ) -> Step:  # fmt: skip
     """One atomic on scalars; a vector is one atomic per element."""
-    elements = rest[1].elements if isinstance(rest[1], Vector) else (rest[1],)
-    count = len(elements)
-    values = [ctx.read(element, kind) for element in elements]
-    swap = ctx.read(rest[2], kind) if name == "cas" else None
-    stores: list[Store | None] = [None] * count
-    if target is not None:
-        targets = target.elements if isinstance(target, Vector) else (target,)
-        stores = [ctx.write(each, kind) for each in targets]
+    count = len(values)
     apply = _applier(name, kind)
 
     def step(f: Frame) -> None:

@@ -130,8 +130,6 @@ def wide_product(kind: str) -> Callable[[Array, Array], Array]:
 def mul(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
     if "wide" in ins.modifiers:
-        if kind not in WIDER:
-            raise ctx.unknown(ins.name)
         return mixed(ctx, ins, WIDER[kind], (kind, kind), wide_product(kind))
     return binary(ctx, ins, kind, high_product if "hi" in ins.modifiers else np.multiply)
 
@@ -141,8 +139,6 @@ def mad(ctx: Context, ins: Instruction) -> Step:
     if "cc" in ins.modifiers or ins.opcode == "madc":
         return _mad_with_carry(ctx, ins, kind)
     if "wide" in ins.modifiers:
-        if kind not in WIDER:
-            raise ctx.unknown(ins.name)
         wide, product = WIDER[kind], wide_product(kind)
         return mixed(ctx, ins, wide, (kind, kind, wide), lambda a, b, c: product(a, b) + c)
     fn = high_product if "hi" in ins.modifiers else np.multiply

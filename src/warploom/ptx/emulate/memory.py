@@ -14,31 +14,27 @@ from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import LOCAL_WINDOW, SHARED_WINDOW, Frame
 from warploom.ptx.emulate.shape import Compile, parts, type_of
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Register, Symbol, Vector
+from warploom.ptx.known import STRONG, space_of
 from warploom.ptx.types import DTYPES, UNSIGNED
 
 Array = npt.NDArray[Any]
 
-_SPACES = ("global", "shared", "local", "const", "param")
-# Accesses that are strong in PTX's memory model: they do not race with each other.
-STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 
 
-def space_of(ctx: Context, ins: Instruction, operand: Operand) -> str:
-    """The state space of an access: flat, shared, local, or generic where none is written."""
-    named = next((m.split("::")[0] for m in ins.modifiers if m.split("::")[0] in _SPACES), None)
-    if named is None:
-        return "generic"
+def place_of(ctx: Context, ins: Instruction, operand: Operand) -> str:
+    """Where an access goes: to flat, shared or local memory, or to one of them (generic)."""
+    named = space_of(ins)
     if named != "param":
-        return named if named in ("shared", "local") else "flat"
+        return "flat" if named in ("global", "const") else named
     base = operand.base if isinstance(operand, Address) else operand
     in_frame = isinstance(base, Symbol) and base.name in ctx.locals
     return "local" if in_frame or ctx.function.kind == "func" else "flat"
 
 
 def make_site(ctx: Context, ins: Instruction, space: str, width: int, kind: Kind) -> Site:
-    counted = space == "flat" and not {"const", "param"} & {m.split("::")[0] for m in ins.modifiers}
+    counted = space == "flat" and space_of(ins) not in ("const", "param")
     if STRONG & set(ins.modifiers):
         kind = Kind.ATOMIC if kind.writes else Kind.ATOMIC_READ
     return Site(ctx.module.span(ins), ins.name, space, width, counted, kind)
@@ -50,7 +46,7 @@ def by_space(
 ) -> Step:  # fmt: skip
     """A step for the space written in the instruction, or one that looks at generic addresses."""
     address = ctx.address(operand)
-    space = space_of(ctx, ins, operand)
+    space = place_of(ctx, ins, operand)
     if space != "generic":
         return make(make_site(ctx, ins, space, width, kind), address)
     flat = make(make_site(ctx, ins, "flat", width, kind), address)
@@ -87,16 +83,18 @@ def _less(fetch: Fetch, window: int) -> Fetch:
 # -- ld and st ----------------------------------------------------------------------------------
 
 
-def _elements(operand: Operand) -> tuple[Operand, ...]:
-    return operand.elements if isinstance(operand, Vector) else (operand,)
+def elements_of(ctx: Context, ins: Instruction, operand: Operand) -> tuple[Operand, ...]:
+    """The registers of an access, as many as its modifiers say."""
+    elements = operand.elements if isinstance(operand, Vector) else (operand,)
+    if len(elements) != next((_VECTORS[m] for m in ins.modifiers if m in _VECTORS), 1):
+        raise ctx.fail(f"{ins.name} and the number of its registers do not fit", ins)
+    return elements
 
 
 def ld(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
-    stores = [ctx.write(element, kind) for element in _elements(ins.operands[0])]
+    stores = [ctx.write(element, kind) for element in elements_of(ctx, ins, ins.operands[0])]
     dtype, count = DTYPES[kind], len(stores)
-    if count != next((_VECTORS[m] for m in ins.modifiers if m in _VECTORS), 1):
-        raise ctx.fail(f"{ins.name} and the number of its registers do not fit", ins)
 
     def make(site: Site, address: Fetch) -> Step:
         if count == 1:
@@ -114,7 +112,7 @@ def ld(ctx: Context, ins: Instruction) -> Step:
 
 def st(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
-    values = [ctx.read(element, kind) for element in _elements(ins.operands[1])]
+    values = [ctx.read(element, kind) for element in elements_of(ctx, ins, ins.operands[1])]
     dtype, count = DTYPES[kind], len(values)
 
     def make(site: Site, address: Fetch) -> Step:
@@ -201,7 +199,7 @@ def _pack(ctx: Context, target: Operand, source: Vector, kind: str) -> Step:
 
 def cvta(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
-    space = next((m.split("::")[0] for m in ins.modifiers if m.split("::")[0] in _SPACES), "global")
+    space = space_of(ins)
     window = DTYPES[kind].type(_WINDOWS.get(space, 0) & ((1 << 8 * DTYPES[kind].itemsize) - 1))
     store, (a,) = parts(ctx, ins, kind, kind)
     if space == "param" and ctx.function.kind == "func":
@@ -214,7 +212,7 @@ def cvta(ctx: Context, ins: Instruction) -> Step:
 
 
 def isspacep(ctx: Context, ins: Instruction) -> Step:
-    space = next((m.split("::")[0] for m in ins.modifiers if m.split("::")[0] in _SPACES), "")
+    space = space_of(ins)
     store = ctx.write(ins.operands[0], "pred")
     a = ctx.read(ins.operands[1], "u64")
 
@@ -239,16 +237,15 @@ def isspacep(ctx: Context, ins: Instruction) -> Step:
 
 def cp(ctx: Context, ins: Instruction) -> Step:
     """cp.async as a copy that is done at once; commits and waits are then nothing to do."""
-    if not ins.modifiers or ins.modifiers[0] != "async" or "bulk" in ins.modifiers:
-        raise ctx.unknown(ins.name)
-    if any(m in ins.modifiers for m in ("commit_group", "wait_group", "wait_all", "mbarrier")):
+    if any(m in ins.modifiers for m in ("commit_group", "wait_group", "wait_all")):
         return nothing(ctx, ins)
     size = ins.operands[2]
+    plain = ins.operands[:-1] if "L2::cache_hint" in ins.modifiers else ins.operands
     if not isinstance(size, Immediate) or size.value not in (4, 8, 16):
         raise ctx.unknown(ins.name)
     width = size.value
     target, source = ctx.address(ins.operands[0]), ctx.address(ins.operands[1])
-    kept = ctx.read(ins.operands[3], "u32") if len(ins.operands) > 3 else None
+    kept = ctx.read(plain[3], "u32") if len(plain) > 3 else None
     from_ = make_site(ctx, ins, "flat", width, Kind.READ)
     to = make_site(ctx, ins, "shared", width, Kind.WRITE)
 

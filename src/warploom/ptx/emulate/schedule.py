@@ -43,7 +43,8 @@ class CodeBlock:
     """Steps, then where to go: `condition` chooses between the first and second successor.
 
     `leaves`: threads for which the condition holds (all, without one) leave the function;
-    `ends_thread` says whether they leave the kernel. `switch` picks a successor by number.
+    `ends_thread` says whether they leave the kernel. `switch` picks a successor by number; with a
+    condition, threads for which it does not hold go to the last one.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -252,16 +253,20 @@ class Runner:
 
     def _switch(self, block: CodeBlock, switch: Fetch) -> None:
         f = self.frame
-        mask = f.mask
         number = f.widen(switch(f))
         here = f.full_mask()
+        targets = block.successors
+        if block.condition is not None:
+            holds = f.widen(block.condition(f))
+            self.add(targets[-1], here & ~holds)
+            here, targets = here & holds, targets[:-1]
         for choice in np.unique(number[here]).tolist():
             chosen = here & (number == choice)
-            if choice >= len(block.successors):
+            if choice >= len(targets):
                 where = self.batch.where(int(chosen.argmax()))
                 span = self.code.module.span(block.branch) if block.branch else None
                 raise DeviceError(f"brx.idx: there is no target number {choice}; {where}", span)
-            self.add(block.successors[choice], None if mask is None and chosen.all() else chosen)
+            self.add(targets[choice], None if bool(chosen.all()) else chosen)
 
     # -- barriers -----------------------------------------------------------------------------
 

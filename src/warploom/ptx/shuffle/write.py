@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from warploom.ptx.flow import JUMPS
 from warploom.ptx.ir import Directive, Function, Instruction, Register
+from warploom.ptx.known import control_of
 from warploom.ptx.show import Edit, insert_after, insert_at_top, insert_before, replace
 from warploom.ptx.shuffle.plan import Plan, Shuffle
 from warploom.ptx.symbolic.distance import Margin
-from warploom.ptx.symbolic.flow import SPLITS
 from warploom.ptx.symbolic.memory import Access
 from warploom.ptx.symbolic.operand import width_of
 
@@ -114,7 +115,7 @@ class _Writer:
             mask, full = self.register("b32"), self.register("pred")
             lines = [f"activemask.b32 {mask};", f"setp.eq.s32 {full}, {mask}, -1;"]
             last = self.flow.blocks[edge.source].stop - 1
-            if self.flow.code[last].opcode in SPLITS - {"call"}:
+            if control_of(self.flow.code[last]) in JUMPS:
                 self.patch(last).before += lines
             else:
                 self.patch(last).after += lines

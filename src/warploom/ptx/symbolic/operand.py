@@ -29,10 +29,6 @@ BOUNDS = {
 }  # fmt: skip
 
 
-def words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 def width_of(type_name: str) -> int:
     """Bits of a type; 0 for one we do not know."""
     if type_name == "pred":

@@ -11,6 +11,7 @@ from typing import Any
 
 from warploom.errors import missing_extra
 from warploom.ptx.ir import Address, Immediate, Instruction, Offset, Operand, Register, Special
+from warploom.ptx.known import form_of
 from warploom.ptx.symbolic.distance import Margin, Outcome, Verdict
 from warploom.ptx.symbolic.form import Atom, Form
 from warploom.ptx.symbolic.memory import Access
@@ -135,7 +136,7 @@ class _Lane:
 
     def step(self, step: Instruction, at: int, depth: int) -> Any:
         kind = step.modifiers[-1] if step.modifiers else ""
-        if step.predicate is not None or not is_integer(kind):
+        if step.predicate is not None or not is_integer(kind) or form_of(step) is None:
             return None
         width = width_of(kind)
         signed = kind.startswith("s")

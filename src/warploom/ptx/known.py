@@ -1,0 +1,74 @@
+"""What the records say of one instruction: its form, its effects, what it writes and reads."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from warploom.ptx.ir import Arguments, Component, Instruction, Operand, Pair, Register, Vector
+from warploom.ptx.opcode import Control, Form, Opcode
+from warploom.ptx.table import OPCODES
+
+SPACES = frozenset({"global", "shared", "local", "const", "param"})
+# Accesses that are strong in PTX's memory model: they do not race with each other.
+STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio"})
+
+
+@lru_cache(maxsize=1 << 14)
+def _form(name: str, modifiers: tuple[str, ...], operands: int) -> Form | None:
+    record = OPCODES.get(name)
+    return None if record is None else record.form(modifiers, operands)
+
+
+def form_of(instruction: Instruction) -> Form | None:
+    """The form that an instruction is; None where its opcode or a modifier is not known."""
+    return _form(instruction.opcode, instruction.modifiers, len(instruction.operands))
+
+
+def record_of(instruction: Instruction) -> Opcode | None:
+    """The record of an instruction that is known in all its parts, or known but not run."""
+    record = OPCODES.get(instruction.opcode)
+    if record is None or not record.forms:
+        return record
+    return record if form_of(instruction) is not None else None
+
+
+def control_of(instruction: Instruction) -> Control:
+    form = form_of(instruction)
+    if form is not None:
+        return form.control
+    record = OPCODES.get(instruction.opcode)
+    return Control.NEXT if record is None else record.control
+
+
+def split_operands(instruction: Instruction) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
+    """(written, read). Of an instruction that is not known, all operands may be both."""
+    operands = instruction.operands
+    record = record_of(instruction)
+    if record is None:
+        return operands, operands
+    form = form_of(instruction)
+    words = record.operands if form is None else form.operands
+    has_result = words[:1] != () and words[0].startswith("d")
+    if record.control is Control.CALL:
+        lists = sum(isinstance(operand, Arguments) for operand in operands)
+        has_result = isinstance(operands[0], Arguments) and lists > 1 if operands else False
+    return (operands[:1], operands[1:]) if has_result else ((), operands)
+
+
+def registers_in(operand: Operand) -> list[Register | Component]:
+    """The registers that a destination names."""
+    match operand:
+        case Register() | Component():
+            return [operand]
+        case Vector(elements) | Arguments(elements):
+            return [each for element in elements for each in registers_in(element)]
+        case Pair(first, second):
+            return registers_in(first) + registers_in(second)
+        case _:
+            return []
+
+
+def space_of(instruction: Instruction) -> str:
+    """The state space, without `::cta` and the like; generic where none is written."""
+    words = (word.split("::")[0] for word in instruction.modifiers)
+    return next((word for word in words if word in SPACES), "generic")
