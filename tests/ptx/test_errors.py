@@ -161,6 +161,9 @@ def test_branch_by_number() -> None:
     launch(body.replace("{n}", "1"), array)  # the number of the block
     assert array.tolist() == [1] * 32 + [2] * 32
     refused(body.replace("{n}", "3"), "no target number 2", where="thread (2,0,0)")
+    guarded = body.replace("brx.idx %r{n}", "setp.lt.u32 %p1, %r3, 2;\n  @%p1 brx.idx %r3")
+    launch(guarded.replace("A:\n", "  st.global.u32 [%rd3], 9;\n  ret;\nA:\n"), array)
+    assert array.tolist() == ([1, 2] + [9] * 30) * 2
 
 
 def test_endless_loop_ends() -> None:
@@ -182,6 +185,8 @@ def test_store_to_constant() -> None:
     ("grid", "block", "args", "message"),
     [
         (1, 2000, [np.zeros(1)], "at most 1024"),
+        (1, (1, 1, 128), [np.zeros(1)], "a block of"),
+        ((1, 70000), 32, [np.zeros(1)], "a grid of"),
         (0, 32, [np.zeros(1)], "positive"),
         ((1, 1, 1, 1), 32, [np.zeros(1)], "one to three"),
         (1, 32, [], "takes 1 arguments"),
@@ -193,6 +198,25 @@ def test_bad_launches(grid, block, args, message: str) -> None:
     text = f"{HEADER}.visible .entry k(.param .u64 a)\n{{ ret; }}\n"
     with pytest.raises(DeviceError, match=message):
         ptx.load(text).kernel("k").launch(grid, block, args)
+
+
+def test_clusters_are_refused() -> None:
+    text = f"{HEADER}.visible .entry k() .reqnctapercluster 2, 1, 1\n{{ ret; }}\n"
+    with pytest.raises(UnsupportedError, match="cluster"):
+        ptx.load(text).kernel("k").launch(2, 32, [])
+
+
+def test_calls_make_room_for_one_thread_too() -> None:
+    text = f"""{HEADER}.func (.param .b32 r) f(.param .b32 a)
+{{ .local .align 4 .b8 own[64]; .reg .b32 %r<3>; ld.param.u32 %r1, [a]; st.local.u32 [own+60], %r1;
+ld.local.u32 %r2, [own+60]; st.param.u32 [r], %r2; ret; }}
+.visible .entry k(.param .u64 out)
+{{ .reg .b32 %r<3>; .reg .b64 %rd<2>; .param .b32 a; .param .b32 r; mov.u32 %r1, 7; st.param.u32 [a], %r1;
+call (r), f, (a); ld.param.u32 %r2, [r]; ld.param.u64 %rd1, [out]; st.global.u32 [%rd1], %r2; ret; }}
+"""
+    out = np.zeros(1, np.uint32)
+    ptx.load(text).kernel("k").launch(1, 1, [out])
+    assert out[0] == 7
 
 
 def test_unknown_kernel() -> None:

@@ -15,7 +15,7 @@ from warploom.cli.ptx_arguments import parse_argument, parse_shape
 from warploom.errors import ParseError, UnsupportedError
 from warploom.ptx import load
 from warploom.ptx.emulate.launch import Report
-from warploom.ptx.shuffle import KernelReport, Rewrite, check, confirm, rewrite
+from warploom.ptx.shuffle import FARTHEST, KernelReport, Rewrite, check, confirm, rewrite
 from warploom.ptx.symbolic.distance import Outcome
 
 SHUFFLE = """Replace loads by warp shuffles where proved right and, by default, where it pays.
@@ -71,7 +71,7 @@ def shuffle(
     variant: str = typer.Option(
         "corner", help="corner, predicated; for timing studies also no-corner, no-load."
     ),
-    limit: int = typer.Option(31, min=0, max=31, help="Largest lane distance."),
+    limit: int = typer.Option(FARTHEST, min=0, max=FARTHEST, help="Largest lane distance."),
     machine: str = typer.Option("h200", help="Whose latencies decide what pays."),
     check_it: bool = typer.Option(False, "--check", help="Run both on the emulator and compare."),
     why: bool = typer.Option(False, "--why", help="Say for each load what was decided."),

@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import DeviceError, Span
+from warploom.machine.record import CUDA
+
 Array = npt.NDArray[Any]
 DType = np.dtype[Any]
 
@@ -57,8 +60,17 @@ class Region:
             self._views[dtype, marks] = found
         return found
 
-    def forget_views(self) -> None:
-        """To be called after `data` was replaced."""
+    def reserve(self, size: int) -> None:
+        """Makes every owner's copy at least `size` bytes, keeping what is there."""
+        if size <= self.size:
+            return
+        assert self.origin is not None
+        owners = self.origin.size
+        stride = _stride(size)
+        fresh = allocate(owners * stride, self.name).reshape(owners, stride)
+        fresh[:, : self.data.size // owners] = self.data.reshape(owners, -1)
+        self.data, self.size = fresh.reshape(-1), stride
+        self.origin = np.arange(owners, dtype=np.int64) * stride
         self._views.clear()
 
     def offsets(self, address: Array) -> Array:
@@ -66,6 +78,34 @@ class Region:
         if self.base == 0:
             return address.astype(np.uint64) if address.dtype.itemsize < 8 else address
         return np.subtract(address, np.uint64(self.base))
+
+
+def allocate(size: int, what: str, span: Span | None = None) -> npt.NDArray[np.uint8]:
+    try:
+        return np.zeros(size, np.uint8)
+    except (MemoryError, ValueError):  # more than there is, or more than an index can say
+        raise DeviceError(f"no room for {size} bytes of {what}", span) from None
+
+
+def per_owner(name: str, owners: int, threads: int, size: int, marked: bool = False) -> Region:
+    """A region with a copy of `size` bytes for each owner: a block, or a thread.
+
+    `threads` threads share a copy. `marked`: reads of what nobody stored are to be reported.
+    """
+    stride = _stride(size)
+    data = allocate(owners * stride, name)
+    origin = np.repeat(np.arange(owners, dtype=np.int64) * stride, threads)
+    written: npt.NDArray[np.uint8] | None = None
+    if marked and size:
+        marks = np.zeros((owners, stride), np.uint8)
+        marks[:, size:] = 1
+        written = marks.reshape(-1)
+    alone = owners == 1 and threads > 1
+    return Region(name, 0, size, data, None if alone else origin, written)
+
+
+def _stride(size: int) -> int:
+    return -(-size // CUDA.access_bytes) * CUDA.access_bytes
 
 
 class Memory:

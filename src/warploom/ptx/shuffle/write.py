@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from warploom.machine.record import CUDA
 from warploom.ptx.flow import JUMPS
 from warploom.ptx.ir import Directive, Function, Instruction, Register
 from warploom.ptx.known import control_of
@@ -27,6 +28,7 @@ from warploom.ptx.symbolic.distance import Margin
 from warploom.ptx.symbolic.memory import Access
 from warploom.ptx.symbolic.operand import width_of
 
+LAST = CUDA.lanes - 1  # the highest lane
 VARIANTS = ("corner", "predicated", "no-corner", "no-load")
 _BANKS = {"pred": "p", "b16": "h", "b32": "r", "b64": "d"}
 
@@ -95,7 +97,7 @@ class _Writer:
     # -- what shuffles share ------------------------------------------------------------------
 
     def mask(self, block: int) -> tuple[str, str]:
-        """Registers with the active lanes of a block, and whether they are all 32."""
+        """Registers with the active lanes of a block, and whether they are all there."""
         key = ("mask", block)
         if key not in self.made:
             mask, full = self.register("b32"), self.register("pred")
@@ -161,7 +163,7 @@ class _Writer:
             return self.made[key]
         lane, result = self.lane(), self.register("b32")
         if side == "right":
-            self.prologue.append(f"sub.s32 {result}, 31, {lane};")
+            self.prologue.append(f"sub.s32 {result}, {LAST}, {lane};")
         rows = not _one_row(self.reading.function)
         if side == "left":
             column = self.column() if rows else lane
@@ -316,7 +318,7 @@ class _Writer:
     def shfl(self, shuffle: Shuffle, into: str, value: str, lines: list[str]) -> str:
         mask = self.mask(shuffle.target.block)[0]
         guard = f"@{self.ready(shuffle, lines)} " if self.variant == "predicated" else ""
-        way, edge = ("down", 31) if shuffle.lanes > 0 else ("up", 0)
+        way, edge = ("down", LAST) if shuffle.lanes > 0 else ("up", 0)
         return f"{guard}shfl.sync.{way}.b32 {into}, {value}, {abs(shuffle.lanes)}, {edge}, {mask};"
 
     # -- the text -----------------------------------------------------------------------------

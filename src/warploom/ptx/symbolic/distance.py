@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from warploom.machine.record import CUDA
 from warploom.ptx.ir import Register
 from warploom.ptx.symbolic.form import (
     Atom,
@@ -95,7 +96,9 @@ def _stride(pool: Pool, flat: Form) -> int | None:
     return total
 
 
-def decide(reading: Reading, source: Access, target: Access, limit: int = 31) -> Verdict:
+def decide(
+    reading: Reading, source: Access, target: Access, limit: int = CUDA.lanes - 1
+) -> Verdict:
     """The lane distance from `source` to `target`, and what it rests on."""
     a, b = source.address, target.address
     if a is None or b is None or a.width != b.width:

@@ -13,11 +13,13 @@ from warploom.ptx.ir import Address, Instruction, Register, Vector
 from warploom.ptx.known import STRONG, control_of, form_of, record_of, space_of
 from warploom.ptx.opcode import Control, MemoryEffect
 from warploom.ptx.symbolic.form import Form, add
-from warploom.ptx.symbolic.operand import roots, width_of
+from warploom.ptx.symbolic.operand import BOUNDS, roots, width_of
 from warploom.ptx.symbolic.walk import Reading
 
 MOST_PAIRS = 300_000  # of stores and loads
-FARTHEST = {"%tid.x": 1023, "%tid.y": 1023, "%tid.z": 63, "%laneid": 31}  # between two lanes
+FARTHEST = {  # between two lanes of a block
+    name: high - low for name, (low, high) in BOUNDS.items() if name.startswith(("%tid", "%laneid"))
+}
 
 
 @dataclass(frozen=True, slots=True)

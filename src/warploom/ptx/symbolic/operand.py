@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from warploom.machine.record import CUDA
 from warploom.ptx.ir import (
     Address,
     Component,
@@ -20,13 +21,12 @@ from warploom.ptx.ir import (
 from warploom.ptx.symbolic.form import Form, Pool, add, constant
 
 Target = Register | Component
-BOUNDS = {
-    "%tid.x": (0, 1023), "%tid.y": (0, 1023), "%tid.z": (0, 63),
-    "%ntid.x": (1, 1024), "%ntid.y": (1, 1024), "%ntid.z": (1, 64),
-    "%ctaid.x": (0, 2**31 - 2), "%ctaid.y": (0, 65534), "%ctaid.z": (0, 65534),
-    "%nctaid.x": (1, 2**31 - 1), "%nctaid.y": (1, 65535), "%nctaid.z": (1, 65535),
-    "%laneid": (0, 31),
-}  # fmt: skip
+BOUNDS = {"%laneid": (0, CUDA.lanes - 1)}
+for _axis, _side, _blocks in zip("xyz", CUDA.block_sides, CUDA.grid_sides, strict=True):
+    BOUNDS |= {
+        f"%tid.{_axis}": (0, _side - 1), f"%ntid.{_axis}": (1, _side),
+        f"%ctaid.{_axis}": (0, _blocks - 1), f"%nctaid.{_axis}": (1, _blocks),
+    }  # fmt: skip
 
 
 def width_of(type_name: str) -> int:
@@ -64,7 +64,7 @@ class Reader:
                 form = self.value(inner, 1)
                 return None if form is None else add(constant(1, 1), form)
             case Special(name):
-                form = self.special(name, width)
+                form = self.special(name)
                 return None if form is None else pool.extend(form, width, signed=False)
             case Symbol(name):
                 return self.symbol(name, width)
@@ -74,9 +74,7 @@ class Reader:
             case _:
                 return None
 
-    def special(self, name: str, width: int) -> Form | None:
-        if name == "WARP_SZ":
-            return constant(width, 32)
+    def special(self, name: str) -> Form | None:
         if name not in BOUNDS:
             return None
         moves = name in ("%tid.x", "%laneid")
@@ -85,8 +83,6 @@ class Reader:
         return self.pool.symbol(name, 32, moves=moves, uniform=uniform, bounds=BOUNDS[name])
 
     def symbol(self, name: str, width: int) -> Form | None:
-        if name == "WARP_SZ":
-            return constant(width, 32)
         if name in self.parameters or name in self.names:
             return self.pool.symbol(f"&{name}", width)
         return None
