@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.ptx.emulate.context import Fetch
-from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
+from warploom.ptx.emulate.frame import NOTHING, WARP, Batch, Frame
 from warploom.ptx.ir import Instruction
 
 Array = npt.NDArray[Any]
@@ -71,11 +71,18 @@ class BlockBarriers:
         wide = np.broadcast_to(f.widen(numbers), (f.n,))
         going: Going = []
         for number in np.unique(wide[here]).tolist():
-            chosen = here & (wide == number)
-            f.activate(chosen, NOTHING)
-            needed = barrier.threads(f) if barrier.threads else None
-            going += self._arrive(rank, barrier, number, chosen, f, needed)
+            for chosen in self._arrivals(here & (wide == number), barrier):
+                f.activate(chosen, NOTHING)
+                needed = barrier.threads(f) if barrier.threads else None
+                going += self._arrive(rank, barrier, number, chosen, f, needed)
         return going
+
+    def _arrivals(self, mask: Mask, barrier: Barrier) -> list[Mask]:
+        """One warp of a block after the other where it matters which of them make it complete."""
+        if barrier.threads is None:
+            return [mask]
+        warp = np.arange(mask.size) % self.batch.block_size // WARP
+        return [mask & (warp == one) for one in np.unique(warp[mask]).tolist()]
 
     def _arrive(
         self, rank: int, barrier: Barrier, number: int, mask: Mask, f: Frame, threads: Array | None

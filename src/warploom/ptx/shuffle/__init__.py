@@ -18,9 +18,9 @@ from warploom.ptx.show import Edit, show
 from warploom.ptx.shuffle.check import CheckReport, Launch, check
 from warploom.ptx.shuffle.plan import Candidate, Plan, Shuffle, plan
 from warploom.ptx.shuffle.write import VARIANTS, edits
-from warploom.ptx.symbolic.distance import Outcome
 from warploom.ptx.symbolic.smt import judge
 from warploom.ptx.symbolic.walk import read
+from warploom.search.outcome import Verdict
 
 SELECTIONS = ("pays", "all")
 FARTHEST = CUDA.lanes - 1
@@ -96,11 +96,11 @@ def rewrite(
     return Rewrite(show(module, changes) if changes else text, tuple(reports))
 
 
-def confirm(result: Rewrite) -> dict[str, list[Outcome]]:
+def confirm(result: Rewrite) -> dict[str, list[Verdict]]:
     """Z3's own word on every shuffle, by kernel; needs the extra `smt`."""
     return {
         kernel.name: [
-            judge(kernel.plan.reading, shuffle.source, shuffle.target, shuffle.verdict)
+            judge(kernel.plan.reading, shuffle.source, shuffle.target, shuffle.distance)
             for shuffle in kernel.plan.shuffles
         ]
         for kernel in result.kernels

@@ -61,7 +61,7 @@ class _Writer:
         self.made: dict[tuple[object, ...], str] = {}
         self.prologue: list[str] = []
         self.rooms: dict[tuple[int, str], int] = {}  # the widest margin asked of each register
-        for margin in (m for shuffle in plan.shuffles for m in shuffle.verdict.margins):
+        for margin in (m for shuffle in plan.shuffles for m in shuffle.distance.margins):
             place = margin.at, margin.register.key
             self.rooms[place] = max(margin.room, self.rooms.get(place, 0))
 
@@ -225,7 +225,7 @@ class _Writer:
 
     def expected(self, shuffle: Shuffle) -> tuple[str, int]:
         """A register with the base address that the target must have, set beside the source."""
-        source, target, gap = shuffle.source, shuffle.target, shuffle.verdict.compare
+        source, target, gap = shuffle.source, shuffle.target, shuffle.distance.compare
         assert source.base is not None
         assert gap is not None
         width = width_of(source.base.type)
@@ -239,15 +239,15 @@ class _Writer:
 
     def corner(self, shuffle: Shuffle, lines: list[str]) -> str:
         """The predicate of the lanes that load as before."""
-        verdict = shuffle.verdict
-        tests = [self.near_wrap(margin) for margin in verdict.margins]
+        distance = shuffle.distance
+        tests = [self.near_wrap(margin) for margin in distance.margins]
         key: tuple[object, ...] = ("corner", shuffle.target.block, shuffle.lanes, *tests)
         if shuffle.lanes:
             key = (*key, self.room(shuffle, lines))
         if key not in self.made:
             self.made[key] = self.any_of(shuffle, tests, lines)
         result = self.made[key]
-        if verdict.compare is None:
+        if distance.compare is None:
             return result
         base = shuffle.target.base
         assert base is not None
@@ -277,7 +277,7 @@ class _Writer:
     def code(self, shuffle: Shuffle) -> list[str]:
         values = self.captured(shuffle.source)
         into = shuffle.target.into
-        exact = shuffle.lanes == 0 and not shuffle.verdict.tests
+        exact = shuffle.lanes == 0 and not shuffle.distance.tests
         if exact or self.variant == "no-load":
             return [_move(r, v) for r, v in zip(into, values, strict=True)]
         lines: list[str] = []
