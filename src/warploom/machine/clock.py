@@ -97,6 +97,7 @@ class Clocks:
         start = self._tick()
         self.entries = self._codes | start  # what an access of each thread is stamped with now
         self._floor = np.full(blocks * layout.block_threads, start, np.int64)  # of its block
+        self.lowest_floor = int(start)
 
     def _tick(self) -> np.int64:
         """A new time, later than all before; in the place that stamps have in entries."""
@@ -117,6 +118,7 @@ class Clocks:
         now = self._tick()
         rows = (self.blocks, self.layout.block_threads)
         self._floor.reshape(rows)[blocks] = now
+        self.lowest_floor = int(self._floor.min())
         self.entries.reshape(rows)[blocks] = self._codes.reshape(rows)[blocks] | now
 
     def live(self, entries: Array) -> Mask:
@@ -150,15 +152,14 @@ class Nested(Clocks):
         layout = self.layout
         mine = self.now(threads)
         differ = layout.differ(entries, mine)
-        bad: Mask = (differ != 0) & (entries != 0)
-        if not bad.any():
-            return bad
+        bad: Mask = differ >> layout.inner_bits != 0
+        bad &= entries != 0
         every = threads.size == self.entries.size
-        floor = self._floor if every else self._floor[threads]
-        other_block = differ >> layout.inner_bits != 0
-        other_warp = differ >> layout.lane_bits != 0
-        same_time = (entries ^ mine) >> layout.stamp_shift == 0
-        bad &= other_block | ((entries >= floor) & (other_warp | same_time))
+        live = entries >= (self._floor if every else self._floor[threads])
+        if live.any():
+            other_warp = differ >> layout.lane_bits != 0
+            same_time = (entries ^ mine) >> layout.stamp_shift == 0
+            bad |= live & (other_warp | (same_time & (differ != 0)))
         return bad
 
 
@@ -179,6 +180,8 @@ class Vector(Clocks):
 
     def release(self, threads: Array, clock: npt.NDArray[np.int32], group: Array) -> None:
         """What each thread did and has seen until now becomes known at its meeting place."""
+        if not threads.size:
+            return
         now = self._tick()
         inside = threads % self.layout.block_threads
         self.entries[threads] = self._codes[threads] | now

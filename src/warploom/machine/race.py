@@ -171,7 +171,7 @@ class RaceDetector:
         if store is None:
             store = self._store_type(-(-shadow.size // shadow.unit), self.layout)
             shadow.stores[kind] = store
-        at, others = store.note(cells, mine, self.clocks)
+        at, others = store.note(cells, mine, self.clocks, kind is Kind.WRITE)
         if kind is Kind.WRITE and at.size:
             found.append((kind, int(others[0]), int(at[0])))
         races = (

@@ -46,41 +46,63 @@ class Latest:
         self._layout = layout
         self._latest = np.zeros(cells, np.int64)
         self._before = np.zeros((0, cells), np.int64)  # of another lane, warp, block
+        self._crowded = False  # most came where others were at the same time
 
     def refine(self, ratio: int) -> None:
         """Every cell becomes `ratio` cells."""
         self._latest = np.repeat(self._latest, ratio)
         self._before = np.repeat(self._before, ratio, axis=1)
 
-    def note(self, cells: Array, entries: Ints, _clocks: Clocks) -> Met:
-        """Adds accesses of one instruction."""
+    def note(self, cells: Array, entries: Ints, clocks: Clocks, met: bool) -> Met:
+        """Adds accesses of one instruction; says which came to one cell at once, if `met`."""
+        if self._crowded and not met:
+            cells, entries = self._ends_of_runs(cells, entries)
         before = self._latest.take(cells)
         self._latest[cells] = entries
         after = self._latest.take(cells)
         if before.any():
-            self._keep(cells, before, after)
+            self._keep_older(cells, before, after, clocks)
         lost = np.flatnonzero(after != entries)
-        if lost.size:
-            self._keep(cells[lost], entries[lost], after[lost])
-        return lost, after[lost]
+        self._crowded = 4 * lost.size > cells.size
+        if not lost.size:
+            return lost, after[:0]
+        cells, entries, after = cells[lost], entries[lost], after[lost]
+        self._put(cells, entries, self._layout.differ(entries, after))
+        return lost, after
 
-    def _keep(self, cells: Array, older: Ints, newer: Ints) -> None:
-        """Puts an access where its distance from the latest one says."""
-        layout = self._layout
-        differ = layout.differ(older, newer)
+    def _ends_of_runs(self, cells: Array, entries: Ints) -> tuple[Array, Ints]:
+        """Of neighbouring lanes of a warp at one cell the first and the last: two are enough."""
+        inside = (entries[1:] ^ entries[:-1]) >> self._layout.lane_bits == 0
+        inside &= cells[1:] == cells[:-1]
+        end = np.ones(cells.size + 1, bool)
+        np.logical_not(inside, out=end[1:-1])
+        kept = np.flatnonzero(end[1:] | end[:-1])
+        return cells[kept], entries[kept]
+
+    def _keep_older(self, cells: Array, older: Ints, newer: Ints, clocks: Clocks) -> None:
+        """What was the latest access stays beside the new one, if it can still matter.
+
+        It cannot if it is of the same block and from before a barrier of all blocks.
+        """
+        differ = self._layout.differ(older, newer)
         differ *= older != 0
+        if int(older.max()) < clocks.lowest_floor:
+            differ[differ >> self._layout.inner_bits == 0] = 0
         at = np.flatnonzero(differ)
-        if not at.size:
-            return
-        if at.size < cells.size:
-            cells, older, differ = cells[at], older[at], differ[at]
+        if at.size == cells.size:
+            self._put(cells, older, differ)
+        elif at.size:
+            self._put(cells[at], older[at], differ[at])
+
+    def _put(self, cells: Array, entries: Ints, differ: Ints) -> None:
+        """Puts accesses where their distance from the latest one of their cell says."""
         if not self._before.size:
             self._before = np.zeros((3, self._latest.size), np.int64)
-        row = (differ >> layout.lane_bits != 0).astype(np.int64)
-        row += differ >> layout.inner_bits != 0
+        row = (differ >> self._layout.lane_bits != 0).astype(np.int64)
+        row += differ >> self._layout.inner_bits != 0
         row *= self._latest.size
         row += cells
-        self._before.reshape(-1)[row] = older
+        self._before.reshape(-1)[row] = entries
 
     def suspects(self, cells: Array, threads: Array, clocks: Clocks) -> Array:
         """Positions of the accesses that are unordered with an earlier one."""
@@ -120,12 +142,12 @@ class ByLabel:
         for part in (self._all, *self._each.values()):
             part.refine(ratio)
 
-    def note(self, cells: Array, entries: Ints, clocks: Clocks) -> Met:
+    def note(self, cells: Array, entries: Ints, clocks: Clocks, met: bool) -> Met:
         label = self._layout.label(int(entries[0]))
         if label not in self._each:
             self._each[label] = Latest(self._cells, self._layout)
-        self._each[label].note(cells, entries, clocks)
-        return self._all.note(cells, entries, clocks)
+        self._each[label].note(cells, entries, clocks, met)
+        return self._all.note(cells, entries, clocks, met)
 
     def earlier(self, cells: Array, threads: Array, clocks: Clocks) -> list[Earlier]:
         """For each instruction one unordered earlier access."""
@@ -172,7 +194,7 @@ class History:
         self._head[cells] = number  # the last of equal cells stays
         self._count += cells.size
 
-    def note(self, cells: Array, entries: Ints, clocks: Clocks) -> Met:
+    def note(self, cells: Array, entries: Ints, clocks: Clocks, _met: bool) -> Met:
         order = np.argsort(cells, kind="stable")
         cells, entries = cells[order], entries[order]
         met = cells[1:] == cells[:-1]

@@ -96,8 +96,7 @@ class BlockBarriers:
             waiting.masks[rank] = mask | waiting.masks.get(rank, False)
         else:
             waiting.arrived += np.bincount(batch.block_of[mask], minlength=batch.blocks)
-        if waiting.partial and batch.races is not None:
-            self._release_clocks(waiting, mask)
+            self._announce(waiting, mask)
         needed: Array | None = None
         if threads is not None:
             needed = np.zeros(batch.blocks, np.int64)
@@ -123,10 +122,11 @@ class BlockBarriers:
         open_ = done[batch.block_of]
         going = [(rank, mask & open_) for rank, mask in waiting.masks.items()]
         going = [(rank, mask) for rank, mask in going if mask.any()]
-        if waiting.clock is None:
-            self._pass(np.flatnonzero(done))
+        if waiting.partial and batch.races is not None:
+            self._meet(waiting, done, going)
+            self._count(np.flatnonzero(done))
         else:
-            self._acquire_clocks(waiting, done, going)
+            self._pass(np.flatnonzero(done))
         left = {rank: mask & ~open_ for rank, mask in waiting.masks.items()}
         waiting.masks = {rank: mask for rank, mask in left.items() if mask.any()}
         if not waiting.masks and not waiting.arrived.any():
@@ -147,25 +147,30 @@ class BlockBarriers:
         if shared.written is not None and bool(shared.written.all()):
             shared.written = None  # nothing is left to be reported
 
-    def _release_clocks(self, waiting: _Waiting, mask: Mask) -> None:
-        assert self.batch.races is not None
-        clocks = self.batch.races.vector
-        if waiting.clock is None:
-            waiting.clock = clocks.new_clock(self.batch.blocks)
-            for before in waiting.masks.values():  # those that came without a count
-                mask = mask | before
-        threads = np.flatnonzero(mask)
-        clocks.release(threads, waiting.clock, self.batch.block_of[threads])
+    def _announce(self, waiting: _Waiting, mask: Mask) -> None:
+        """Threads that arrive and go on: only what they did until now is ordered."""
+        if self.batch.races is not None:
+            clocks, threads = self.batch.races.vector, np.flatnonzero(mask)
+            if waiting.clock is None:
+                waiting.clock = clocks.new_clock(self.batch.blocks)
+            clocks.release(threads, waiting.clock, self.batch.block_of[threads])
 
-    def _acquire_clocks(self, waiting: _Waiting, done: Mask, going: Going) -> None:
-        assert self.batch.races is not None
-        assert waiting.clock is not None
-        for _, mask in going:
-            threads = np.flatnonzero(mask)
-            block = self.batch.block_of[threads]
-            self.batch.races.vector.acquire(threads, waiting.clock, block)
+    def _meet(self, waiting: _Waiting, done: Mask, going: Going) -> None:
+        """Those that waited see what all that arrived had done and seen."""
+        batch = self.batch
+        assert batch.races is not None
+        clocks = batch.races.vector
+        threads = np.flatnonzero(np.logical_or.reduce([mask for _, mask in going] or [done[:0]]))
+        block = batch.block_of[threads]
+        whole = np.bincount(block, minlength=batch.blocks) == batch.block_size
+        if whole.any():
+            batch.races.block_barrier(np.flatnonzero(whole))
+        rest = ~whole[block]
+        if waiting.clock is None:
+            waiting.clock = clocks.new_clock(batch.blocks)
+        clocks.release(threads[rest], waiting.clock, block[rest])
+        clocks.acquire(threads[rest], waiting.clock, block[rest])
         waiting.clock[done] = 0
-        self._count(np.flatnonzero(done))
 
     def settle(self) -> Going:
         """Threads that left count as arrived; arrivals that nobody waits for are forgotten."""
