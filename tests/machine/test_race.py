@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -76,13 +77,20 @@ SAMPLE = {"directly": 600, "ptx": 150, "kernel": 300}
 def test_longer_traces_of_more_threads(smallest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists are tidied up again and again, and every place of `Latest` is taken."""
     monkeypatch.setattr(shadow, "SMALLEST", smallest)
-    for seed in range(60):
-        trace = make(seed, ANY, 16, 40)
+    wide = (1, 2, 3, 4, 8)
+    for seed in range(25):
+        trace = make(seed, replace(ANY, lanes=wide), 16, 40)
         assert direct(trace, partial=True, every=True, batch=1) == racing_pairs(trace), seed
-        trace = make(seed, NESTED, 16, 40)
+        trace = make(seed, replace(NESTED, lanes=wide), 16, 40)
         expected = racing_pairs(trace)
         assert direct(trace, partial=False, every=True) == expected, seed
         assert bool(direct(trace, partial=False, every=False)) == bool(expected), seed
+
+
+def test_larger_kernels() -> None:
+    for seed in range(16):
+        trace = make(seed, replace(PTX, lanes=(2, 4, 8)), 16, 14)
+        assert through_ptx(trace, seed, every=True) == racing_pairs(trace), seed
 
 
 def test_what_a_race_says() -> None:
