@@ -115,6 +115,25 @@ def test_barriers_of_different_warps_meet() -> None:
     assert (array == 3).all()
 
 
+@pytest.mark.parametrize(("barrier", "half"), [("bar.sync 0", 32), ("bar.warp.sync -1", 16)])
+def test_threads_that_waited_elsewhere_keep_their_registers(barrier: str, half: int) -> None:
+    """Both halves go on at once; what the first one writes is not seen by the second."""
+    way = "  {mov};\n  " + barrier + ";\n  add.u32 %r9, %r9, {add};\n"
+    body = (f"  setp.lt.u32 %p1, %r3, {half};\n  @%p1 bra one;\n" + way.format(mov="mov.u32 %r9, %r3", add=1000)
+            + "  bra end;\none:\n" + way.format(mov="shl.b32 %r9, %r3, 4", add=5) + "end:\n  st.global.u32 [%rd3], %r9;")  # fmt: skip
+    array = np.zeros(2 * half, np.uint32)
+    launch(body, array, grid=1, block=2 * half)
+    assert array.tolist() == [t * 16 + 5 if t < half else t + 1000 for t in range(2 * half)]
+
+
+def test_barriers_with_a_predicate() -> None:
+    body = "  mov.u32 %r9, %r3;\n  setp.lt.u32 %p1, %r3, 32;\n  @%p1 {};\n  add.u32 %r9, %r9, 7;\n  st.global.u32 [%rd3], %r9;"
+    for barrier in ("bar.sync 1, 32", "bar.warp.sync -1"):
+        array = np.zeros(64, np.uint32)
+        launch(body.format(barrier), array, grid=1, block=64)
+        assert array.tolist() == [t + 7 for t in range(64)]
+
+
 RACE = "  st.shared.u32 [%r7], %r4;\n  xor.b32 %r8, %r7, 4;\n{between}  ld.shared.u32 %r9, [%r8];"
 
 

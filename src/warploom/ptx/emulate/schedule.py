@@ -106,6 +106,7 @@ class Runner:
         self.held: dict[int, Mask] = {}  # at a warp-level instruction, for lanes still missing
         self.blocks = BlockBarriers(self.batch)
         self.warps = WarpBarriers(self.batch)
+        self.going: Going = []
         self.unions: dict[tuple[int, ...], frozenset[int]] = {}
         self.impatience = 0
 
@@ -158,7 +159,8 @@ class Runner:
 
     def _protected(self) -> frozenset[int]:
         """Registers that some thread which is not running will still read."""
-        ranks = set(self.pending) | set(self.held) | set(self.warps.masks) | self.blocks.ranks()
+        ranks = {*self.pending, *self.held, *self.warps.masks, *(rank for rank, _ in self.going)}
+        ranks |= self.blocks.ranks()
         if not ranks:
             return NOTHING
         key = tuple(sorted(ranks))
@@ -258,7 +260,8 @@ class Runner:
         targets = block.successors
         if block.condition is not None:
             holds = f.widen(block.condition(f))
-            self.add(targets[-1], here & ~holds)
+            if not holds[here].all():
+                self.add(targets[-1], here & ~holds)
             here, targets = here & holds, targets[:-1]
         for choice in np.unique(number[here]).tolist():
             chosen = here & (number == choice)
@@ -271,23 +274,26 @@ class Runner:
     # -- barriers -----------------------------------------------------------------------------
 
     def _meet(self, rank: int, barrier: Barrier, mask: Mask | None) -> None:
+        going: Going = []
         if barrier.guard is not None:
             self.frame.activate(mask, NOTHING)
             holds = self.frame.widen(barrier.guard(self.frame))
             here = self.frame.full_mask()
             mask = here & holds
-            self._execute(rank, here & ~holds)
-            if not mask.any():
-                return
-        meeting = self.blocks if barrier.members is None else self.warps
-        self._go_on(meeting.arrive(self.frame, rank, barrier, mask))
+            going = [(rank, here & ~holds)]
+        if mask is None or mask.any():
+            meeting = self.blocks if barrier.members is None else self.warps
+            going += meeting.arrive(self.frame, rank, barrier, mask)
+        self._go_on(going)
         for waiting in self.blocks.waiting.values():
             if not waiting.partial and rank in waiting.masks:
                 self._refuse_skipped(rank, barrier, waiting.masks[rank])
 
     def _go_on(self, going: Going) -> None:
-        for rank, mask in going:
-            self._execute(rank, mask)
+        """Groups that go on from where they waited; each keeps its registers until its turn."""
+        self.going = going
+        while self.going:
+            self._execute(*self.going.pop(0))
 
     def _refuse_skipped(self, rank: int, barrier: Barrier, mask: Mask) -> None:
         """Threads of the same block that went past the barrier will never come to it."""
