@@ -121,6 +121,19 @@ def test_an_access_of_bytes_divides_words() -> None:
     assert detector.access("x", 16, first, np.array([6]), 1, Kind.WRITE, "own") == []
 
 
+def test_places_need_not_be_multiples_of_the_width() -> None:
+    """Rows of an odd number of elements, each read two at a time."""
+    for odd, races in ((4, 1), (8, 0)):
+        detector = RaceDetector(1, 4, 4, 4)
+        detector.start(0, 1)
+        detector.access("x", 32, np.array([0]), np.array([odd]), 8, Kind.WRITE, "first")
+        assert (
+            len(detector.access("x", 32, np.array([1]), np.array([0]), 8, Kind.READ, "second"))
+            == races
+        )
+        assert detector.access("x", 32, np.array([2]), np.array([24]), 8, Kind.WRITE, "third") == []
+
+
 def test_partial_barriers_must_be_announced() -> None:
     detector = RaceDetector(1, 4, 4, 4)
     detector.start(0, 1)

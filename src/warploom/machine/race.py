@@ -130,16 +130,17 @@ class RaceDetector:
     ) -> list[Race]:  # fmt: skip
         """Notes that each thread (once, in order) touches `width` bytes from byte `start` on.
 
-        Accesses are aligned: `start` is a multiple of `width`. Gives the races that are new.
+        Gives the races that are new.
         """
-        unit = width & -width
+        if not threads.size:
+            return []
+        ends = width | int(np.bitwise_or.reduce(start))
+        unit = ends & -ends  # the largest power of two that divides width and places
         shadow = self._shadows.get(region)
         if shadow is None:
             shadow = self._shadows[region] = _Shadow(size, unit)
         elif unit < shadow.unit:
             shadow.refine(unit)
-        if not threads.size:
-            return []
         mine = self.clocks.now(threads) | np.int64(self._number(label) << self.layout.code_bits)
         first = start >> (shadow.unit.bit_length() - 1)
         found: list[Race] = []
