@@ -16,7 +16,7 @@ clock per thread: what it has seen of every thread of its block.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from warploom.errors import UnsupportedError
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+IntOrInts = TypeVar("IntOrInts", int, Ints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,8 @@ class Layout:
         warp, lane = inner >> self.lane_bits, inner & ((1 << self.lane_bits) - 1)
         return code >> self.inner_bits, warp * self.lanes + lane
 
-    def label(self, entry: int) -> int:
+    def label(self, entry: IntOrInts) -> IntOrInts:
+        """Of one entry or of many."""
         return entry >> self.code_bits & ((1 << self.stamp_shift - self.code_bits) - 1)
 
     def differ(self, a: Array, b: Array) -> Array:

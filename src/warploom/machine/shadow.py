@@ -246,9 +246,10 @@ class History:
                 return list(found.values())
             position, number = position[going], number[going]
             entries = self._entry[number]
-            for at in np.flatnonzero(clocks.unordered(entries, threads[position])).tolist():
+            bad = np.flatnonzero(clocks.unordered(entries, threads[position]))
+            labels, first = np.unique(self._layout.label(entries[bad]), return_index=True)
+            for label, at in zip(labels.tolist(), bad[first].tolist(), strict=True):
                 one = Earlier(int(position[at]), int(entries[at]))
-                label = self._layout.label(one.entry)
                 if label not in found or one.position < found[label].position:
                     found[label] = one
             number = self._next[number]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from warploom.machine.record import CUDA
 from warploom.ptx.ir import (
@@ -29,6 +30,7 @@ for _axis, _side, _blocks in zip("xyz", CUDA.block_sides, CUDA.grid_sides, stric
     }  # fmt: skip
 
 
+@lru_cache(maxsize=256)
 def width_of(type_name: str) -> int:
     """Bits of a type; 0 for one we do not know."""
     if type_name == "pred":
@@ -39,6 +41,7 @@ def width_of(type_name: str) -> int:
     return int(match.group(1)) if match else 0
 
 
+@lru_cache(maxsize=256)
 def is_integer(type_name: str) -> bool:
     return re.fullmatch(r"[usb](8|16|32|64)", type_name) is not None
 
