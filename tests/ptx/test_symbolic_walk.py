@@ -62,6 +62,27 @@ INNER: add.s32 %r4, %r4, 1; setp.lt.s32 %p1, %r4, 3; @%p1 bra INNER;
     assert not flow.dominates(inner, outer)
 
 
+def test_labels_belong_to_their_scope() -> None:
+    loop = "{ mov.u32 %r3, 0; L: add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, 3; @%p1 bra L; }"
+    assert len(flow_of(f"{loop}\n{loop}").loops) == 2
+
+
+def test_a_modifier_that_is_not_known_is_never_looked_past() -> None:
+    """The load may be anything, so it takes no part and what was loaded before is forgotten."""
+    odd = "ld.global.sometimes.f32 %f2, [%rd3+4];"
+    pair = (
+        "ld.global.f32 %f1, [%rd3];\n{}\nld.global.f32 %f3, [%rd3+4]; st.global.f32 [%rd3+64], %f3;"
+    )
+    assert [load.refusal != "" for load in accesses(reading_of(pair.format(odd)))[2:]] == [
+        False,
+        True,
+        False,
+    ]
+    assert rewrite(kernel(pair.format("")), select="all").kernels[0].shuffles == 1
+    for strange in (odd, "add.sometimes.s32 %r5, %r5, 1;", "elsewhere.u32 %r5, %r4;"):
+        assert rewrite(kernel(pair.format(strange)), select="all").kernels[0].shuffles == 0
+
+
 def test_a_loop_with_two_entries_is_refused() -> None:
     body = """setp.lt.s32 %p1, %r2, 3; @%p1 bra MIDDLE;
 TOP: add.s32 %r3, %r2, 1;
