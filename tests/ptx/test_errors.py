@@ -87,6 +87,12 @@ def test_uninitialised_shared() -> None:
     refused("  st.shared.u8 [%r7], %r4;\n  bar.sync 0;\n" + body, "never written")
 
 
+@pytest.mark.parametrize("stored", ["", "st.shared.u8 [%r7], %r4;", "st.shared.u8 [%r7+3], %r4;"])
+def test_atomics_on_uninitialised_shared(stored: str) -> None:
+    body = f"  {stored}\n  bar.sync 0;\n  atom.shared.add.u32 %r9, [%r7], 1;"
+    refused(body, "never written", where="block (0,0,0), thread (0,0,0)")
+
+
 def test_barrier_not_reached_by_all() -> None:
     body = "  setp.lt.u32 %p1, %r3, 16;\n  @!%p1 bra skip;\n  bar.sync 0;\nskip:\n  st.global.u32 [%rd3], %r4;"
     error = refused(body, "not all threads", where="block (0,0,0), thread (0,0,0)")

@@ -1,7 +1,7 @@
 """Memory as flat bytes: separate allocations far apart, and regions with one copy per owner.
 
-Addresses come in as arrays, one per thread; what comes out are arrays of values, or an `Access`
-error value that says which thread went wrong and how. Nothing here knows about PTX.
+Addresses come in as arrays, one per thread; what comes out are arrays of values, or a `Fault` that
+says which thread went wrong and how. Both evaluators use it, and it knows nothing about either.
 """
 
 from __future__ import annotations
@@ -180,11 +180,17 @@ def place(index: Array, width: int, owner: Array | None) -> Array:
     return moved
 
 
-def first_unwritten(region: Region, index: Array, dtype: DType, active: Array | None) -> int | None:
-    """The first access that reads a byte nobody stored to, if any."""
-    marks = region.view(dtype, marks=True).take(index, mode="clip")
-    full = np.frombuffer(b"\x01" * dtype.itemsize, dtype=dtype)[0]
-    bad = marks != full
-    if active is not None:
-        bad = bad & active
-    return int(bad.argmax()) if bad.any() else None
+def mark_stored(region: Region, index: Array, dtype: DType) -> None:
+    """Something was stored there; index in units of the type."""
+    if region.written is not None:
+        region.view(dtype, marks=True)[index] = _all_marked(dtype)
+
+
+def unstored(region: Region, index: Array, dtype: DType, active: Array | None = None) -> Array:
+    """Which accesses of active threads read a byte that nobody stored to."""
+    bad: Array = region.view(dtype, marks=True).take(index, mode="clip") != _all_marked(dtype)
+    return bad if active is None else bad & active
+
+
+def _all_marked(dtype: DType) -> Any:
+    return np.frombuffer(b"\x01" * dtype.itemsize, dtype)[0]

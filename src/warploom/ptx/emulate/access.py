@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeviceError, Span
-from warploom.machine.memory import GAP, Fault, Memory, Region, check, first_unwritten, place
+from warploom.machine.memory import GAP, Fault, Memory, Region, check, place, unstored
 from warploom.machine.race import Kind, Race, Side
 from warploom.ptx.emulate.frame import Frame
 
@@ -105,9 +105,9 @@ def _refuse_unwritten(
     active: Array | None,
 ) -> None:  # fmt: skip
     for part in range(count_of):
-        bad = first_unwritten(region, index * count_of + part, dtype, active)
-        if bad is not None:
-            thread = _thread(f, bad, packed=False)
+        bad = unstored(region, index * count_of + part, dtype, active)
+        if bad.any():
+            thread = _thread(f, int(bad.argmax()), packed=False)
             raise site.error(f, "reads shared memory that was never written", thread)
 
 

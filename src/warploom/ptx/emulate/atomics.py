@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.machine.memory import unstored
 from warploom.machine.race import Kind
 from warploom.ptx.emulate import rounding as r
 from warploom.ptx.emulate.access import Site, places
@@ -93,17 +94,16 @@ def _step(
             for region, chosen, index in found:
                 memory = region.view(DTYPES[kind])
                 at = index * count + part
-                old[chosen] = apply(memory, at, b[chosen], c[chosen], store is not None)
                 if region.written is not None:
-                    _require_written(f, site, region.view(np.dtype(np.uint8), marks=True), at, kind)
+                    _require_stored(f, site, unstored(region, at, DTYPES[kind]))
+                old[chosen] = apply(memory, at, b[chosen], c[chosen], store is not None)
             if store is not None:
                 store(f, f.spread(old))
 
     return step
 
 
-def _require_written(f: Frame, site: Site, marks: Array, at: Array, kind: str) -> None:
-    bad = marks[at * DTYPES[kind].itemsize] == 0
+def _require_stored(f: Frame, site: Site, bad: Array) -> None:
     if bad.any():
         thread = int(f.index[int(bad.argmax())])
         raise site.error(f, "atomic on shared memory that was never written", thread)

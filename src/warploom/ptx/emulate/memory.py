@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.machine.memory import mark_stored
 from warploom.machine.race import Kind
 from warploom.ptx.emulate.access import Site, load, places
 from warploom.ptx.emulate.context import Context, Fetch, Step
@@ -131,12 +132,9 @@ def put(f: Frame, site: Site, address: Array, values: list[Array], dtype: Any) -
     count = len(values)
     for region, chosen, index in places(f, site, address):
         for part, value in enumerate(values):
-            target = region.view(dtype)
             at = index if count == 1 else index * count + part
-            target[at] = value[chosen]
-            if region.written is not None:
-                ones = np.frombuffer(b"\x01" * dtype.itemsize, dtype)[0]
-                region.view(dtype, marks=True)[at] = ones
+            region.view(dtype)[at] = value[chosen]
+            mark_stored(region, at, dtype)
 
 
 # -- mov and addresses ----------------------------------------------------------------------------
