@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
@@ -26,12 +29,17 @@ from tests.ptx.spelling import (
 
 from warploom import ptx
 from warploom.errors import DeviceError, UnsupportedError
+from warploom.ptx import known
 from warploom.ptx.emulate import compile as compiler
 from warploom.ptx.emulate import floats
-from warploom.ptx.opcode import Form, Opcode, Slot
+from warploom.ptx.opcode import Control, Form, MemoryEffect, Opcode, Slot
+from warploom.ptx.shuffle import rewrite
+from warploom.ptx.symbolic.form import Form as Value
+from warploom.ptx.symbolic.memory import accesses
+from warploom.ptx.symbolic.walk import read
 from warploom.ptx.table import OPCODES, WITHOUT_EFFECT
 
-RUN = [record for record in OPCODES.values() if record.forms]
+RUN = list(OPCODES.values())
 FORMS = [(record, form) for record in RUN for form in record.forms]
 # Operands of these are labels, functions or nothing: tests of control flow use them.
 FLOW = ("bra", "brx", "call", "ret", "exit", "trap", "brkpt")
@@ -187,3 +195,114 @@ def test_the_number_of_operands_is_part_of_a_form() -> None:
         text = HEADER.format(version="9.0", target="sm_90a") + f"\n{line}\nret;\n}}"
         with pytest.raises(DeviceError, match="takes the operands"):
             ptx.load(text, "k.ptx").kernel("k").launch(1, 32, [])
+
+
+# -- there is no other table -------------------------------------------------------------------
+
+ROOT = Path(ptx.__file__).parent
+
+
+def listed(node: ast.AST) -> list[str]:
+    """The opcodes that a literal lists; a dictionary of handlers says what to call, and no more."""
+    match node:
+        case ast.Tuple(elts=elements) | ast.List(elts=elements) | ast.Set(elts=elements):
+            keys: list[ast.expr | None] = [*elements]
+        case ast.Dict(keys=keys, values=values):
+            if all(isinstance(value, ast.Name | ast.Attribute | ast.Lambda) for value in values):
+                return []
+        case _:
+            return []
+    return [k.value for k in keys if isinstance(k, ast.Constant) and k.value in OPCODES]
+
+
+def test_no_other_place_lists_opcodes() -> None:
+    found = [
+        (path.name, names)
+        for path in sorted(ROOT.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if len(names := listed(node)) > 2 and path.name != "table.py"
+    ]
+    # Operations of atomics, of reductions and of joined comparisons: words after an opcode.
+    words = {"add", "and", "or", "xor", "min", "max"}
+    assert [names for _, names in found if not set(names) <= words] == []
+    assert {name for name, _ in found} <= {"atomics.py", "warp.py", "compare.py", "bits.py"}
+
+
+def test_lists_of_opcodes_are_noticed() -> None:
+    for text in ("{'ld', 'st', 'bar'}", "{'ld': 1, 'st': 2, 'bar': f}", "('ld', 'st', 'bar')"):
+        assert listed(ast.parse(text, mode="eval").body) == ["ld", "st", "bar"]
+    assert listed(ast.parse("{'ld': load, 'st': m.store}", mode="eval").body) == []
+
+
+PAIR = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 a)
+{ .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>;
+ld.param.u64 %rd1, [a]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
+ld.global.f32 %f1, [%rd3]; popc.b32 %r2, %r1; ld.global.f32 %f2, [%rd3+4];
+st.global.f32 [%rd3+4096], %f2; ret; }
+"""
+
+
+def shuffles() -> int:
+    return rewrite(PAIR, select="all").kernels[0].shuffles
+
+
+@pytest.fixture
+def change(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Changes a record for one test."""
+
+    def changed(name: str, **fields: object) -> None:
+        monkeypatch.setitem(OPCODES, name, replace(OPCODES[name], **fields))
+        known.spelled.cache_clear()
+
+    yield changed
+    monkeypatch.undo()
+    known.spelled.cache_clear()
+
+
+def test_the_emulator_the_walk_and_the_rewriter_read_one_record(
+    change: Callable[..., None],
+) -> None:
+    def launch() -> None:
+        ptx.load(PAIR, "k.ptx").kernel("k").launch(1, 32, [np.zeros(2048, np.float32)])
+
+    launch()
+    assert shuffles() == 1
+    change("popc", forms=())  # not known any more: not run, and not looked past
+    with pytest.raises(UnsupportedError, match="popc"):
+        launch()
+    assert shuffles() == 0
+
+
+@pytest.mark.parametrize(
+    ("effect", "left"),
+    [("nothing", 1), ("reads", 1), ("meets", 0), ("updates", 0), ("anything", 0)],
+)
+def test_what_the_record_says_of_memory_is_believed(
+    effect: str, left: int, change: Callable[..., None]
+) -> None:
+    change("popc", memory=MemoryEffect(effect))
+    assert shuffles() == left
+
+
+def test_what_the_record_says_of_purity_is_believed(change: Callable[..., None]) -> None:
+    def address() -> Value | None:
+        text = PAIR.replace("[%rd3+4];", "[%rd4];").replace(
+            "popc.b32 %r2, %r1;", "popc.b32 %r2, 7; mad.wide.u32 %rd4, %r2, 4, %rd3;"
+        )
+        module = ptx.parse(text)
+        reading = read(module, module.functions[0])
+        form = accesses(reading)[-1].address
+        return form if form is not None and reading.pool.known(form) else None
+
+    assert address() is not None
+    change("popc", pure=False)
+    assert address() is None
+
+
+def test_what_the_record_says_of_control_is_believed(change: Callable[..., None]) -> None:
+    leaving = tuple(replace(form, control=Control.LEAVE) for form in OPCODES["popc"].forms)
+    change("popc", forms=leaving)
+    assert shuffles() == 0  # the second load is not reached

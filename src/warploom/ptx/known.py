@@ -14,22 +14,22 @@ STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "sc"
 
 
 @lru_cache(maxsize=1 << 14)
-def _form(name: str, modifiers: tuple[str, ...], operands: int) -> Form | None:
-    record = OPCODES.get(name)
-    return None if record is None else record.form(modifiers, operands)
+def spelled(opcode: str, modifiers: tuple[str, ...]) -> tuple[Form, ...]:
+    """The forms that these words may be; none where one of them is not known."""
+    record = OPCODES.get(opcode)
+    return () if record is None else record.spelled(modifiers)
 
 
 def form_of(instruction: Instruction) -> Form | None:
-    """The form that an instruction is; None where its opcode or a modifier is not known."""
-    return _form(instruction.opcode, instruction.modifiers, len(instruction.operands))
+    """The form that an instruction is; None where it is not known in all its parts."""
+    count = len(instruction.operands)
+    forms = spelled(instruction.opcode, instruction.modifiers)
+    return next((form for form in forms if form.takes(count)), None)
 
 
 def record_of(instruction: Instruction) -> Opcode | None:
-    """The record of an instruction that is known in all its parts, or known but not run."""
-    record = OPCODES.get(instruction.opcode)
-    if record is None or not record.forms:
-        return record
-    return record if form_of(instruction) is not None else None
+    """The record of an instruction that is one of its forms."""
+    return OPCODES[instruction.opcode] if form_of(instruction) is not None else None
 
 
 def control_of(instruction: Instruction) -> Control:
@@ -43,13 +43,11 @@ def control_of(instruction: Instruction) -> Control:
 def split_operands(instruction: Instruction) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
     """(written, read). Of an instruction that is not known, all operands may be both."""
     operands = instruction.operands
-    record = record_of(instruction)
-    if record is None:
-        return operands, operands
     form = form_of(instruction)
-    words = record.operands if form is None else form.operands
-    has_result = words[:1] != () and words[0].startswith("d")
-    if record.control is Control.CALL:
+    if form is None:
+        return operands, operands
+    has_result = form.operands[:1] != () and form.operands[0].startswith("d")
+    if form.control is Control.CALL:
         lists = sum(isinstance(operand, Arguments) for operand in operands)
         has_result = isinstance(operands[0], Arguments) and lists > 1 if operands else False
     return (operands[:1], operands[1:]) if has_result else ((), operands)

@@ -90,7 +90,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Opcode:
-    """`forms` are those the emulator runs; without any, only the rest of the record is known."""
+    """What an opcode does, and the forms in which it is known to do just that."""
 
     name: str
     operands: tuple[str, ...]
@@ -100,10 +100,9 @@ class Opcode:
     control: Control
     reads_carry: bool
 
-    def form(self, modifiers: tuple[str, ...], operands: int) -> Form | None:
-        """The form with these modifiers; of several the one with that many operands."""
-        found = [form for form in self.forms if form.matches(modifiers)]
-        return next((form for form in found if form.takes(operands)), found[0] if found else None)
+    def spelled(self, modifiers: tuple[str, ...]) -> tuple[Form, ...]:
+        """The forms with these modifiers; they differ in their operands."""
+        return tuple(form for form in self.forms if form.matches(modifiers))
 
 
 def opcode(

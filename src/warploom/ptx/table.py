@@ -378,17 +378,9 @@ _FLOW = (
     _op("pmevent", "a", "~mask?"),
     _op("setmaxnreg", "n", "~inc|dec ~sync ~aligned u32"),
 )  # fmt: skip
-# Not run, but known well enough to look past on symbols.
-_NAMED = (
-    *(_op(name, "d a", "") for name in ("mma", "movmatrix", "mapa", "getctarank", "createpolicy")),
-    *(_op(name, "d [a]", "", memory=_READS) for name in ("ldmatrix", "tex", "tld4", "suld")),
-    _op("stmatrix", "[a] b", "", memory=_ANYTHING),
-)
 
 OPCODES: dict[str, Opcode] = {
     record.name: record
-    for group in (
-        _INTEGERS, _BITS, _FLOATS, _COMPARISONS, _CONVERSIONS, _MEMORY, _LANES, _FLOW, _NAMED
-    )
+    for group in (_INTEGERS, _BITS, _FLOATS, _COMPARISONS, _CONVERSIONS, _MEMORY, _LANES, _FLOW)
     for record in group
-}  # fmt: skip
+}

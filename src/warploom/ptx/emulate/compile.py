@@ -34,7 +34,7 @@ from warploom.ptx.ir import (
     Variable,
     Vector,
 )
-from warploom.ptx.known import form_of, record_of, split_operands
+from warploom.ptx.known import form_of, record_of, spelled, split_operands
 from warploom.ptx.opcode import Control, Form, MemoryEffect
 from warploom.ptx.table import OPCODES
 from warploom.ptx.types import is_float, size_of
@@ -126,13 +126,15 @@ def _fill(
 def _known_form(ctx: Context, ins: Instruction) -> Form:
     """The form of an instruction; what no form lists is refused, never ignored."""
     form = form_of(ins)
-    if form is None:
-        if ins.opcode not in OPCODES:
-            raise ctx.unknown(f"the instruction {ins.name}")
+    if form is not None:
+        return form
+    if ins.opcode not in OPCODES:
+        raise ctx.unknown(f"the instruction {ins.name}")
+    forms = spelled(ins.opcode, ins.modifiers)
+    if not forms:
         raise ctx.unknown(f"{ins.opcode} with these modifiers: {ins.name}")
-    if not form.takes(len(ins.operands)):
-        raise ctx.fail(f"{ins.name} takes the operands {' '.join(form.operands)}", ins)
-    return form
+    rows = " or ".join(" ".join(form.operands) or "none" for form in forms)
+    raise ctx.fail(f"{ins.name} takes the operands {rows}", ins)
 
 
 def _raising(error: WarploomError) -> Step:
@@ -143,14 +145,13 @@ def _raising(error: WarploomError) -> Step:
 
 
 def _add(ctx: Context, ins: Instruction, form: Form, code: CodeBlock, call: CallCompiler) -> None:
-    if ins.opcode in ("bra", "ret", "exit"):
+    if form.control in flow.JUMPS and ins.opcode != "trap":
         code.condition = _guard(ctx, ins)
-        code.leaves = ins.opcode != "bra"
+        code.leaves = form.control is Control.LEAVE
         code.ends_thread = ins.opcode == "exit"
-    elif form.control is Control.SWITCH:
-        code.switch, code.branch = ctx.read(ins.operands[0], "u32"), ins
-        code.condition = _guard(ctx, ins)
-    elif ins.opcode in ("bar", "barrier"):
+        if form.control is Control.SWITCH:
+            code.switch, code.branch = ctx.read(ins.operands[0], "u32"), ins
+    elif OPCODES[ins.opcode].memory is MemoryEffect.MEETS:
         code.barrier = _barrier(ctx, ins)
         if "red" in ins.modifiers:
             code.steps.append(_barrier_reduction(ctx, ins))

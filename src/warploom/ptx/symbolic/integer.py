@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warploom.ptx.ir import Address, Component, Instruction, Register, Symbol
-from warploom.ptx.known import form_of, record_of, space_of
+from warploom.ptx.known import record_of, space_of
 from warploom.ptx.symbolic.form import Form, Pool, add, constant, scale
 from warploom.ptx.symbolic.operand import Reader, is_integer, roots, width_of
 
 
 def values(reader: Reader, step: Instruction) -> list[Form | None] | None:
     """One form per destination where we can say; None where nothing is known."""
-    form, record = form_of(step), record_of(step)
-    if form is None or record is None or not form.takes(len(step.operands)):
-        return None
-    if not width_of(_kind(step)):
+    record = record_of(step)
+    if record is None or not width_of(_kind(step)):
         return None
     handler = HANDLERS.get(step.opcode)
     if handler is not None:

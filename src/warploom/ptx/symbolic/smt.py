@@ -21,6 +21,7 @@ from warploom.search.outcome import Verdict
 
 MILLISECONDS = 5_000
 DEEPEST = 200
+AMOUNT_BITS = 32  # of a shift
 
 
 def judge(reading: Reading, source: Access, target: Access, distance: Distance) -> Verdict:
@@ -145,6 +146,8 @@ class _Lane:
         args = [self.operand(operand, width, at, depth) for operand in step.operands[1:]]
         if any(arg is None for arg in args) or "sat" in step.modifiers:
             return None
+        if step.opcode in ("shl", "shr") and width < AMOUNT_BITS:
+            return None  # the amount would lose its upper bits
         return self.simple(step, args, signed)
 
     def simple(self, step: Instruction, args: list[Any], signed: bool) -> Any:

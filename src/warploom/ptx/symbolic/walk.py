@@ -282,7 +282,7 @@ class _Walker:
         if record is not None and record.memory in ACCESSES:
             found = [operand for operand in step.operands if isinstance(operand, Address)]
             self.reading.addresses[self.at] = self.reader.address(found[0]) if found else None
-        elif step.opcode in ("cvt", "mul", "mad"):
+        else:
             self.note_extensions(step)
         condition = self.predicate(step)
         for target, new in results:
@@ -315,16 +315,13 @@ class _Walker:
 
     def note_extensions(self, step: Instruction) -> None:
         """Where a narrow index is widened, a later guard can still see it in a register."""
+        if step.opcode != "cvt" and "wide" not in step.modifiers:
+            return
         kinds = [m for m in step.modifiers if width_of(m)]
         if not kinds:
             return
-        if step.opcode == "cvt":
-            signed, width, wide = kinds[-1][0] == "s", width_of(kinds[-1]), width_of(kinds[0])
-        elif "wide" in step.modifiers:
-            signed, width = kinds[-1][0] == "s", width_of(kinds[-1])
-            wide = 2 * width
-        else:
-            return
+        signed, width = kinds[-1][0] == "s", width_of(kinds[-1])
+        wide = 2 * width if "wide" in step.modifiers else width_of(kinds[0])
         for operand in step.operands[1:3]:
             if isinstance(operand, Register) and width_of(operand.type) == width < wide:
                 narrow = self.value_of(operand)
