@@ -18,9 +18,10 @@ from warploom.errors import WarploomError
 from warploom.ptx.ir import Function, Module
 from warploom.ptx.parse import parse
 from warploom.ptx.shuffle import KernelReport, Rewrite, check, rewrite
-from warploom.ptx.symbolic.distance import Outcome, decide
+from warploom.ptx.symbolic.distance import decide
 from warploom.ptx.symbolic.memory import accesses, survivors
 from warploom.ptx.symbolic.walk import read
+from warploom.search.outcome import Verdict
 
 FOLDER = Path(__file__).parent
 KERNELGEN = (FOLDER / "kernelgen" / "kernelgen.ptx").read_text()
@@ -150,7 +151,7 @@ def published_count(module: Module, function: Function, limit: int) -> int:
         for other in range(number):
             if alive[number] >> other & 1 and loads[other].kind == load.kind:
                 verdict = decide(reading, loads[other], load, limit)
-                if verdict.outcome is Outcome.PROVED:
+                if verdict.verdict is Verdict.PROVED:
                     sources.setdefault(number, []).append(other)
     return sum(any(s not in sources for s in found) for found in sources.values())
 

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Report = Callable[[str, int], None]
+OnStates = Callable[[str, int], None]
 
 _EVERY = 0.1  # seconds between two updates
 
 
 @contextmanager
-def progress(name: str) -> Iterator[Report | None]:
+def progress(name: str) -> Iterator[OnStates | None]:
     """A function to call with (where, states); None where nobody would see it."""
     if not sys.stderr.isatty():
         yield None

@@ -80,7 +80,7 @@ class Examined:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Examination:
     """The mutants of one kernel and their fates."""
 
     kernel: str
@@ -126,7 +126,7 @@ def examine(
     *,
     most: int | None = None,
     seed: int = 0,
-) -> Report:
+) -> Examination:
     """Puts mutants of the kernel to the verification; at most so many, drawn at random."""
     for trial in trials:
         if why := trial(kernel):
@@ -135,7 +135,7 @@ def examine(
     if most is not None and len(chosen) > most:
         chosen = random.Random(seed).sample(chosen, most)
     order = list(trials)
-    return Report(kernel.name, tuple(_examine(each, kernel, order, probes) for each in chosen))
+    return Examination(kernel.name, tuple(_examine(each, kernel, order, probes) for each in chosen))
 
 
 def _examine(
