@@ -255,11 +255,11 @@ def change(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
 
     def changed(name: str, **fields: object) -> None:
         monkeypatch.setitem(OPCODES, name, replace(OPCODES[name], **fields))
-        known.spelled.cache_clear()
+        known.form_with.cache_clear()
 
     yield changed
     monkeypatch.undo()
-    known.spelled.cache_clear()
+    known.form_with.cache_clear()
 
 
 def test_the_emulator_the_walk_and_the_rewriter_read_one_record(

@@ -83,7 +83,8 @@ class Layout:
 
     def differ(self, a: Array, b: Array) -> Array:
         """0 where two entries are of one thread; below 1 << inner_bits where of one block, …"""
-        different: Array = (a ^ b) & np.int64(self.code_mask)
+        different: Array = a ^ b
+        different &= np.int64(self.code_mask)
         return different
 
 
@@ -154,13 +155,14 @@ class Nested(Clocks):
         layout = self.layout
         mine = self.now(threads)
         differ = layout.differ(entries, mine)
-        bad: Mask = differ >> layout.inner_bits != 0
-        bad &= entries != 0
+        bad: Mask = differ >= 1 << layout.inner_bits  # of another block
+        if bad.any():
+            bad &= entries != 0
         every = threads.size == self.entries.size
         live = entries >= (self._floor if every else self._floor[threads])
         if live.any():
-            other_warp = differ >> layout.lane_bits != 0
-            same_time = (entries ^ mine) >> layout.stamp_shift == 0
+            other_warp = differ >= 1 << layout.lane_bits
+            same_time = entries ^ mine < 1 << layout.stamp_shift
             bad |= live & (other_warp | (same_time & (differ != 0)))
         return bad
 

@@ -66,18 +66,18 @@ class Latest:
         self._crowded = 4 * lost.size > cells.size
         if not lost.size:
             return lost, after[:0]
-        cells, entries, after = cells[lost], entries[lost], after[lost]
+        cells, entries, after = cells.take(lost), entries.take(lost), after.take(lost)
         self._put(cells, entries, self._layout.differ(entries, after))
         return lost, after
 
     def _ends_of_runs(self, cells: Array, entries: Ints) -> tuple[Array, Ints]:
         """Of neighbouring lanes of a warp at one cell the first and the last: two are enough."""
-        inside = (entries[1:] ^ entries[:-1]) >> self._layout.lane_bits == 0
+        inside = entries[1:] ^ entries[:-1] < 1 << self._layout.lane_bits
         inside &= cells[1:] == cells[:-1]
         end = np.ones(cells.size + 1, bool)
         np.logical_not(inside, out=end[1:-1])
         kept = np.flatnonzero(end[1:] | end[:-1])
-        return cells[kept], entries[kept]
+        return cells.take(kept), entries.take(kept)
 
     def _keep_older(self, cells: Array, older: Ints, newer: Ints, clocks: Clocks) -> None:
         """What was the latest access stays beside the new one, if it can still matter.
@@ -87,19 +87,19 @@ class Latest:
         differ = self._layout.differ(older, newer)
         differ *= older != 0
         if int(older.max()) < clocks.lowest_floor:
-            differ[differ >> self._layout.inner_bits == 0] = 0
+            differ *= differ >= 1 << self._layout.inner_bits
         at = np.flatnonzero(differ)
         if at.size == cells.size:
             self._put(cells, older, differ)
         elif at.size:
-            self._put(cells[at], older[at], differ[at])
+            self._put(cells.take(at), older.take(at), differ.take(at))
 
     def _put(self, cells: Array, entries: Ints, differ: Ints) -> None:
         """Puts accesses where their distance from the latest one of their cell says."""
         if not self._before.size:
             self._before = np.zeros((3, self._latest.size), np.int64)
-        row = (differ >> self._layout.lane_bits != 0).astype(np.int64)
-        row += differ >> self._layout.inner_bits != 0
+        row = (differ >= 1 << self._layout.lane_bits).astype(np.int64)
+        row += differ >= 1 << self._layout.inner_bits
         row *= self._latest.size
         row += cells
         self._before.reshape(-1)[row] = entries

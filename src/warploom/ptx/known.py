@@ -13,18 +13,21 @@ SPACES = frozenset({"global", "shared", "local", "const", "param"})
 STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio"})
 
 
-@lru_cache(maxsize=1 << 14)
 def spelled(opcode: str, modifiers: tuple[str, ...]) -> tuple[Form, ...]:
     """The forms that these words may be; none where one of them is not known."""
     record = OPCODES.get(opcode)
     return () if record is None else record.spelled(modifiers)
 
 
+@lru_cache(maxsize=1 << 14)
+def form_with(opcode: str, modifiers: tuple[str, ...], operands: int) -> Form | None:
+    """Of the forms that these words may be, the one with so many operands."""
+    return next((form for form in spelled(opcode, modifiers) if form.takes(operands)), None)
+
+
 def form_of(instruction: Instruction) -> Form | None:
     """The form that an instruction is; None where it is not known in all its parts."""
-    count = len(instruction.operands)
-    forms = spelled(instruction.opcode, instruction.modifiers)
-    return next((form for form in forms if form.takes(count)), None)
+    return form_with(instruction.opcode, instruction.modifiers, len(instruction.operands))
 
 
 def record_of(instruction: Instruction) -> Opcode | None:
