@@ -1,0 +1,242 @@
+"""In which order the lanes of a filled sketch touch memory: who writes what, and what is a race.
+
+Lanes of a warp are ordered by barriers alone. So two lanes that touch one cell of shared memory or
+of an output, one of them writing, need a barrier between them; loops are followed iteration by
+iteration, the way back to their start included. In comes a filled sketch; out come its conflict, if
+it has one, and which lane wrote each cell last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import CheckError, Span
+from warploom.index.evaluate import evaluate
+from warploom.index.ir import Expr
+from warploom.machine.epochs import Epochs, Race
+from warploom.sketch.simt.ir import (
+    Accumulate,
+    Exchange,
+    Finish,
+    Loop,
+    Read,
+    Stmt,
+    Sync,
+    Traced,
+    Write,
+    closed,
+    prune,
+    walk,
+)
+from warploom.sketch.term.gather import strides
+from warploom.sketch.term.ir import Shape, size
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Counters: TypeAlias = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """What the kernel of a filled sketch would leave to chance; `span` is the later access."""
+
+    message: str
+    span: Span | None
+    advice: str
+
+    def error(self) -> CheckError:
+        return CheckError(self.message, self.span, self.advice)
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """The lane (by its coordinates) that wrote a cell last, the register it took, and where."""
+
+    lane: tuple[int, ...]
+    register: str
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """`writers[array]` has the last writer of each cell of an output, None if there is none."""
+
+    conflict: Conflict | None
+    writers: Mapping[str, list[Writer | None]]
+
+
+def follow(traced: Traced, fill: Mapping[str, Expr], live: frozenset[int]) -> Order:
+    """Runs the memory accesses of the filled sketch, all lanes at once, up to a conflict."""
+    machine = _Machine(traced)
+    try:
+        machine.run(closed(prune(traced, live), fill), {})
+    except _ConflictError as found:
+        return Order(found.conflict, machine.writers)
+    return Order(None, machine.writers)
+
+
+class _ConflictError(Exception):
+    def __init__(self, conflict: Conflict) -> None:
+        super().__init__(conflict.message)
+        self.conflict = conflict
+
+
+@dataclass(slots=True, eq=False)
+class _Cells:
+    """One array: who touched each cell since the last barrier; which statement wrote it, in
+    which run of an outermost loop (0: outside loops)."""
+
+    epochs: Epochs
+    statement: Ints
+    loop: Ints
+
+
+@dataclass(slots=True, eq=False)
+class _Machine:
+    traced: Traced
+    arrays: dict[str, _Cells] = field(default_factory=dict)
+    writers: dict[str, list[Writer | None]] = field(default_factory=dict)
+    lanes: dict[str, Ints] = field(default_factory=dict)
+    made: dict[str, Stmt] = field(default_factory=dict)
+    count: int = 0  # lanes
+    epoch: int = 0
+    loops: int = 0  # outermost loops begun
+
+    def __post_init__(self) -> None:
+        shape = tuple(n for _, n in self.traced.lanes)
+        self.count = size(shape)
+        grid = np.indices(shape).reshape(len(shape), -1)
+        self.lanes = {name: each for (name, _), each in zip(self.traced.lanes, grid, strict=True)}
+        for array in self.traced.arrays.values():
+            if array.space in ("shared", "output"):
+                cells = size(array.shape)
+                numbers = np.full(cells, -1), np.zeros(cells, np.int64)
+                self.arrays[array.name] = _Cells(Epochs(cells, self.count, self.count), *numbers)
+            if array.space == "output":
+                self.writers[array.name] = [None] * size(array.shape)
+        for stmt in walk(self.traced.body):
+            if isinstance(stmt, Read | Exchange | Finish):
+                self.made[stmt.target] = stmt
+
+    def run(self, body: tuple[Stmt, ...], counters: Counters) -> None:
+        for stmt in body:
+            match stmt:
+                case Loop(var, count, inner):
+                    self.loops += not counters
+                    for i in range(count) if self._touches(inner) else ():
+                        self.run(inner, {**counters, var: i})
+                case Read(_, array, index) if array in self.arrays:
+                    cells, threads = self._cells(array, index, counters)
+                    note = self.arrays[array].epochs.read
+                    self._check(stmt, note(cells, threads, *self._stamps(cells)), counters)
+                case Write(array) if array in self.arrays:
+                    self._write(stmt, counters)
+                case Sync():
+                    self.epoch += 1
+                case Read() | Write() | Exchange() | Accumulate() | Finish():
+                    pass
+                case _:
+                    assert_never(stmt)
+
+    def _touches(self, body: tuple[Stmt, ...]) -> bool:
+        """Whether there is anything to follow in a body."""
+        return any(
+            isinstance(stmt, Sync) or (isinstance(stmt, Read | Write) and stmt.array in self.arrays)
+            for stmt in walk(body)
+        )
+
+    def _write(self, stmt: Write, counters: Counters) -> None:
+        cells, threads = self._cells(stmt.array, stmt.index, counters)
+        state = self.arrays[stmt.array]
+        self._check(stmt, state.epochs.write(cells, threads, *self._stamps(cells)), counters)
+        loop = self.loops if counters else 0
+        others = (state.statement[cells] >= 0) & (state.statement[cells] != id(stmt))
+        clash = others & (state.loop[cells] == loop) & (loop > 0)
+        if clash.any():
+            cell = self._cell(stmt.array, int(cells[clash][0]))
+            raise _ConflictError(
+                Conflict(
+                    f"{cell} is written by two statements of one loop",
+                    stmt.span,
+                    "write it once in the loop, or in two loops",
+                )
+            )
+        state.statement[cells], state.loop[cells] = id(stmt), loop
+        if stmt.array in self.writers:
+            register = self._register(stmt.value, counters)
+            for cell_number, thread in zip(cells.tolist(), threads.tolist(), strict=True):
+                writer = Writer(self._lane(thread), register, stmt.span)
+                self.writers[stmt.array][cell_number] = writer
+
+    def _cells(self, name: str, index: tuple[Expr, ...], counters: Counters) -> tuple[Ints, Ints]:
+        """The cells that lanes touch, and which lane each: those outside the array touch none."""
+        shape = self.traced.arrays[name].shape
+        places, inside = places_of(index, shape, {**self.lanes, **counters}, self.count)
+        return places[inside], np.flatnonzero(inside)
+
+    def _stamps(self, cells: Ints) -> tuple[Ints, Ints]:
+        stamp = np.full_like(cells, self.epoch)
+        return stamp, stamp
+
+    def _check(self, stmt: Read | Write, race: Race | None, counters: Counters) -> None:
+        if race is None:
+            return
+        cell = self._cell(stmt.array, race.cell)
+        lanes = [lane_name(self._lane(lane)) for lane in (race.first, race.second)]
+        did = "write" if race.kind == "write and write" else "read and write"
+        raise _ConflictError(
+            Conflict(
+                f"lanes {lanes[0]} and {lanes[1]} {did} {cell} without a barrier between them"
+                + "".join(f", {name} = {value}" for name, value in counters.items()),
+                stmt.span,
+                "k.barrier() orders the lanes of a warp",
+            )
+        )
+
+    def _lane(self, number: int) -> tuple[int, ...]:
+        return tuple(int(each[number]) for each in self.lanes.values())
+
+    def _cell(self, name: str, cell: int) -> str:
+        return cell_name(name, self.traced.arrays[name].shape, cell)
+
+    def _register(self, value: str, counters: Counters) -> str:
+        """A value by the name its user knows, if there is one."""
+        match self.made[value]:
+            case Finish(_, accumulator):
+                return accumulator
+            case Read(_, array, index) if self.traced.arrays[array].space == "register":
+                try:
+                    return f"{array}[{', '.join(str(evaluate(e, counters)) for e in index)}]"
+                except CheckError:  # which register differs from lane to lane
+                    return array
+            case _:
+                return value
+
+
+def places_of(
+    index: tuple[Expr, ...], shape: Shape, env: Mapping[str, int | Ints], lanes: int
+) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """For each lane the cell of an array that an index means, and whether it is inside."""
+    place, inside = np.zeros(lanes, np.int64), np.ones(lanes, np.bool_)
+    for expr, length, stride in zip(index, shape, strides(shape), strict=True):
+        along = np.broadcast_to(np.asarray(evaluate(expr, env)), (lanes,))
+        inside = inside & (along >= 0) & (along < length)
+        place = place + along * stride
+    return place, inside
+
+
+def cell_name(array: str, shape: Shape, cell: int) -> str:
+    """
+    >>> cell_name("y", (2, 4), 6)
+    'y[1, 2]'
+    """
+    return f"{array}[{', '.join(str(int(i)) for i in np.unravel_index(cell, shape))}]"
+
+
+def lane_name(lane: tuple[int, ...]) -> str:
+    """A lane by its coordinates: `3`, or `(1, 2)` in a warp of two axes."""
+    return str(lane[0]) if len(lane) == 1 else f"({', '.join(map(str, lane))})"
