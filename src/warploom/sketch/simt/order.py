@@ -186,7 +186,7 @@ class _Machine:
         if race is None:
             return
         cell = self._cell(stmt.array, race.cell)
-        lanes = [lane_name(self._lane(lane)) for lane in (race.first, race.second)]
+        lanes = [lane_name(self._lane(lane)) for lane in sorted((race.first, race.second))]
         did = "write" if race.kind == "write and write" else "read and write"
         raise _ConflictError(
             Conflict(

@@ -10,15 +10,8 @@ import numpy as np
 from warploom.sketch.simt.lower import Lowered
 from warploom.sketch.simt.order import Order, Writer, cell_name, lane_name
 from warploom.sketch.term.evaluate import evaluate
-from warploom.sketch.term.ir import (
-    Constant,
-    Fold,
-    Symbol,
-    Term,
-    Undefined,
-    Zero,
-    size,
-)
+from warploom.sketch.term.ir import Term, Undefined, size
+from warploom.sketch.term.show import show_term
 from warploom.sketch.term.verify import Verification
 
 _SHOWN = 200  # characters of a term
@@ -59,7 +52,7 @@ def refutation(lowered: Lowered, verdict: Verification, order: Order) -> Refutat
         if own < size(array.shape):
             break
         start += size(array.shape)
-    expected, found = show(traced.goal.values[number], names), show(term, names)
+    expected, found = _shown(traced.goal.values[number], names), _shown(term, names)
     if verdict.holds.endswith("on numbers"):  # equal on symbols
         expected, found = verdict.should_hold, verdict.holds
     return Refutation(
@@ -77,30 +70,6 @@ def _symbols(lowered: Lowered) -> Iterator[str]:
             yield cell_name(array.name, array.shape, cell)
 
 
-def show(term: Term, names: list[str]) -> str:
-    """A term with the elements of inputs by name: `x[0] + x[1]`; not all of a long one."""
-    text = "".join(_words(term, names, [_SHOWN]))
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
-def _words(term: Term, names: list[str], left: list[int]) -> Iterator[str]:
-    """Words of a term, until about as many characters as are left: terms share parts."""
-    match term:
-        case Symbol(number):
-            yield names[number]
-        case Constant(value):
-            yield str(value)
-        case Zero():
-            yield "0"
-        case Undefined():
-            yield "nothing anyone may rely on"
-        case Fold(operator, items):
-            yield f"{operator.removesuffix('()')}("
-            for position, item in enumerate(items):
-                for word in _words(item, names, left):
-                    left[0] -= len(word)
-                    yield word
-                if left[0] < 0:
-                    return
-                yield ", " if position < len(items) - 1 else ""
-            yield ")"
+def _shown(term: Term, names: list[str]) -> str:
+    undefined = isinstance(term, Undefined)
+    return "nothing anyone may rely on" if undefined else show_term(term, _SHOWN, names)

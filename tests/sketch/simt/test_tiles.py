@@ -1,0 +1,582 @@
+"""What is proved of one tile holds for the kernel: many tiles, their borders, lanes that meet.
+
+Each of the first tests is a sketch that was once called proved while its kernel was wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from tests.tools import require
+
+from warploom import runtime
+from warploom.errors import CheckError, DeviceError
+from warploom.index.evaluate import evaluate
+from warploom.index.parse import parse
+from warploom.index.show import show
+from warploom.kernel.dtype import DType, i32, u32
+from warploom.kernel.evaluate import run
+from warploom.kernel.ir import Kernel, Load, walk
+from warploom.search.outcome import Found, Impossible, Outcome, Verdict
+from warploom.sketch.simt import trial
+from warploom.sketch.simt.code import to_kernel
+from warploom.sketch.simt.function import SketchFunction, sketch
+from warploom.sketch.simt.solve import Filled, reinstantiate, solve
+from warploom.sketch.simt.trace import Tracer
+from warploom.sketch.term import spec
+
+Ints = npt.NDArray[np.int32]
+DEVICES = ("simulator", "c", "ptx")
+MARK = -7
+
+
+def specified(body: Callable[..., None], wanted: Callable[..., Any]) -> SketchFunction:
+    made = sketch(body)
+    made.specification(wanted)
+    return made
+
+
+def proved(outcome: Outcome[Filled]) -> Filled:
+    assert isinstance(outcome, Found)
+    assert outcome.answer.verification.verdict is Verdict.PROVED
+    return outcome.answer
+
+
+def padded(count: int) -> tuple[Ints, Ints]:
+    """An array with marks round it, and the whole of it."""
+    whole = np.full(count + 64, MARK, np.int32)
+    return whole[32:-32], whole
+
+
+def launched(kernel: Kernel, device: Any, x: Ints, count: int, **named: int) -> Ints:
+    """The output, of which nothing outside was written."""
+    y, whole = padded(count)
+    runtime.load(kernel, device)(x, y, **named)
+    assert (whole[:32] == MARK).all()
+    assert (whole[-32:] == MARK).all()
+    return y
+
+
+# -- tiles ---------------------------------------------------------------------------------------
+
+
+def below(k: Tracer, lanes: int = 32) -> None:
+    lane = k.warp(lanes)
+    x, y = k.input("x", lanes, step=lanes - 2), k.output("y", lanes - 2)
+    y[lane - 2] = x[lane]
+
+
+def beyond(k: Tracer, lanes: int = 32) -> None:
+    lane = k.warp(lanes)
+    x, y = k.input("x", lanes, step=lanes - 2), k.output("y", lanes - 2)
+    y[lane] = x[lane]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("body", "shift"), [(below, 2), (beyond, 0)])
+def test_lanes_outside_the_tile_write_nothing(body: Any, shift: int, device: str) -> None:
+    require(device)
+    made = specified(body, lambda x, lanes: x[shift : shift + lanes - 2])
+    kernel = to_kernel(proved(solve(made.at())), i32)
+    for count in (1, 29, 30, 31, 150, 151):
+        x = np.arange(1, count + 1 + shift, dtype=np.int32)
+        np.testing.assert_array_equal(launched(kernel, device, x, count), x[shift:])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_load_that_is_masked_afterwards_stays_inside_the_array(device: str) -> None:
+    require(device)
+
+    def running(k: Tracer, lanes: int = 32, taps: int = 3) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", lanes), k.output("y", lanes)
+        total = k.accumulator("+")
+        for i in k.loop(taps):
+            total.add(x[lane - i], when=lane.ge(i))
+        y[lane] = total.value()
+
+    def wanted(x: Any, lanes: int, taps: int) -> Any:
+        return [spec.total(x[max(0, i - taps + 1) : i + 1]) for i in range(lanes)]
+
+    kernel = to_kernel(proved(solve(specified(running, wanted).at())), i32)
+    loads = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Load)]
+    assert all(stmt.predicate is not None and ">=" in show(stmt.predicate) for stmt in loads)
+    for count in (1, 31, 33, 160):
+        x = np.arange(1, count + 1, dtype=np.int32)
+        tiles = [x[start : start + 32] for start in range(0, count, 32)]
+        parts = [np.convolve(tile, np.ones(3, np.int32))[: len(tile)] for tile in tiles]
+        np.testing.assert_array_equal(launched(kernel, device, x, count), np.concatenate(parts))
+
+
+def test_what_lies_beside_the_tile_is_not_zero() -> None:
+    """The model does not take a neighbour's element for a zero, nor for the right one."""
+
+    def neighbours(k: Tracer, lanes: int = 8) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", lanes), k.output("y", lanes)
+        both = k.accumulator("+")
+        both.add(x[lane])
+        both.add(x[lane + 1])
+        y[lane] = both.value()
+
+    def wanted(x: Any, lanes: int) -> Any:
+        return [spec.total(x[i : i + 2]) for i in range(lanes)]
+
+    outcome = solve(specified(neighbours, wanted).at())
+    assert isinstance(outcome, Impossible)
+    assert "y[7] should hold +(x[7],) but holds nothing anyone may rely on" in outcome.why
+    assert "lane 7 writes register 'acc'" in outcome.why
+
+
+@pytest.mark.parametrize("step", [3, 5])
+def test_tiles_of_an_output_lie_side_by_side(step: int) -> None:
+    def stepped(k: Tracer) -> None:
+        lane = k.warp(4)
+        x, y = k.input("x", 4), k.output("y", 4, step=step)
+        y[lane] = x[lane]
+
+    with pytest.raises(CheckError, match=re.escape(f"tiles of [4] every [{step}]")) as caught:
+        specified(stepped, lambda x: x).at()
+    assert caught.value.span is not None
+
+
+def test_a_register_outside_its_array_is_refused() -> None:
+    def outside(k: Tracer) -> None:
+        lane = k.warp(4)
+        x, y = k.input("x", 4), k.output("y", 4)
+        r = k.registers((2, 2))
+        for i in k.loop(2):
+            r[0, i + 1] = x[lane]
+        y[lane] = r[0, 1]
+
+    with pytest.raises(CheckError, match="2 registers along axis 1, but register 2 is written"):
+        specified(outside, lambda x: x).at()
+
+
+def test_a_step_leads_forward_and_outputs_have_the_same_axes() -> None:
+    def backward(k: Tracer) -> None:
+        k.warp(4)
+        k.input("x", 4, step=-4)
+
+    def mixed(k: Tracer) -> None:
+        lane = k.warp(4)
+        x, y, z = k.input("x", 4), k.output("y", 4), k.output("z", (1, 4))
+        y[lane], z[0, lane] = x[lane], x[lane]
+
+    with pytest.raises(CheckError, match="negative step"):
+        specified(backward, lambda x: x).at()
+    with pytest.raises(CheckError, match="'z' has 2 axes, 'y' has 1"):
+        specified(mixed, lambda x: (x, [x])).at()
+
+
+# -- shared memory -------------------------------------------------------------------------------
+
+
+def through_shared(barriers: str, index: Callable[[Tracer, Any], Any]) -> SketchFunction:
+    """`s[lane] = x[lane]`, then y[lane] = s[index]; twice, with barriers where the text says b."""
+
+    def moved(k: Tracer, lanes: int = 8) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", 2 * lanes), k.output("y", 2 * lanes)
+        s = k.shared("s", lanes)
+        for half in range(2):
+            s[lane] = x[lane + half * lanes]
+            if barriers[2 * half] == "b":
+                k.barrier()
+            y[lane + half * lanes] = s[index(k, lane)]
+            if barriers[2 * half + 1] == "b":
+                k.barrier()
+
+    return sketch(moved)
+
+
+def rotated(x: Any, lanes: int) -> Any:
+    return np.roll(x.reshape(2, lanes), -1, axis=1).reshape(-1)
+
+
+@pytest.mark.parametrize("open_", [False, True])
+def test_lanes_that_meet_in_shared_memory_need_barriers(open_: bool) -> None:
+    def index(k: Tracer, lane: Any) -> Any:
+        return k.swizzle(lane, 8) if open_ else (lane + 1) % 8
+
+    for barriers in ("bbb-", "bb-b", "b-bb", "-bbb", "----"):
+        made = through_shared(barriers, index)
+        made.specification(rotated)
+        if barriers == "bbb-":
+            kernel = to_kernel(proved(solve(made.at())), i32, warps=2)
+            x = np.arange(48, dtype=np.int32)
+            y = np.zeros(48, np.int32)
+            run(kernel, [x, y])
+            want = np.roll(x.reshape(-1, 8), -1, axis=1).reshape(-1)
+            np.testing.assert_array_equal(y, want)
+        else:
+            with pytest.raises(CheckError, match=r"lanes \d and \d read and write s\[\d\]") as at:
+                solve(made.at())
+            assert at.value.span is not None
+            assert "s[" in at.value.span.source.line(at.value.span.line)
+
+
+def test_a_lane_that_reads_its_own_cell_needs_no_barrier() -> None:
+    """The hole decides whether there is a conflict, and the fill without one is taken."""
+    made = through_shared("----", lambda k, lane: k.swizzle(lane, 8))
+    made.specification(lambda x, lanes: x)
+    filled = proved(solve(made.at()))
+    x, y = np.arange(16, dtype=np.int32), np.zeros(16, np.int32)
+    run(to_kernel(filled, i32), [x, y])
+    np.testing.assert_array_equal(y, x)
+
+
+def test_a_fill_without_a_conflict_is_preferred() -> None:
+    """Elements 0 and 1 are equal, in shared memory, too: only a lane's own needs no barrier."""
+
+    def twice(k: Tracer, lanes: int = 4) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", 1), k.output("y", lanes)
+        s = k.shared("s", lanes)
+        s[lane] = x[0]
+        y[lane] = s[k.swizzle(lane, lanes)]
+
+    made = specified(twice, lambda x, lanes: [x[0]] * lanes)
+    filled = proved(solve(made.at()))
+    assert set(map(str, filled.fill.values())) == {"Var('lane')"}
+    large = proved(reinstantiate(filled, made.at(lanes=32)))
+    assert "verdict: proved" in to_kernel(large).doc
+
+
+def test_loops_are_followed_back_to_their_start() -> None:
+    def looped(synced: bool) -> SketchFunction:
+        def body(k: Tracer, lanes: int = 4) -> None:
+            lane = k.warp(lanes)
+            x, y = k.input("x", lanes), k.output("y", (2, lanes))
+            s = k.shared("s", lanes)
+            for i in k.loop(2):
+                y[i, (lane + i) % lanes] = x[lane]
+                if synced:
+                    k.barrier()
+                y[1 - i, (lane + 1) % lanes] = x[lane]
+            s[lane] = x[lane]
+
+        return specified(body, lambda x, lanes: [x, x])
+
+    with pytest.raises(CheckError, match=r"y\[\d, \d\]"):
+        solve(looped(False).at())
+    with pytest.raises(CheckError, match="written by two statements of one loop"):
+        solve(looped(True).at())
+
+
+def test_two_stores_of_one_loop_are_not_one_after_the_other() -> None:
+    """Terms would say that all of the second come after all of the first."""
+
+    def crossed(k: Tracer, lanes: int = 4) -> None:
+        lane = k.warp(lanes)
+        a, b, y = k.input("a", 8), k.input("b", 8), k.output("y", 8)
+        for i in k.loop(2):
+            y[lane + 4 * i] = a[lane + 4 * i]
+            y[lane + 4 - 4 * i] = b[lane + 4 - 4 * i]
+
+    for wanted in (lambda a, b, lanes: b, lambda a, b, lanes: [*b[:4], *a[4:]]):
+        with pytest.raises(CheckError, match="two statements of one loop"):
+            solve(specified(crossed, wanted).at())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_warps_of_a_block_keep_to_their_own_shared_memory(device: str) -> None:
+    """A store or load beside the array would be in the neighbouring warp's."""
+    require(device)
+
+    def shifted(k: Tracer, lanes: int = 8) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", lanes), k.output("y", lanes)
+        s = k.shared("s", (2, lanes))
+        s[0, lane] = x[lane]
+        s[1, lane] = x[lane]
+        k.barrier()
+        s[1, lane + 4] = x[lane]
+        k.barrier()
+        total = k.accumulator("+")
+        total.add(s[1, lane])
+        total.add(s[0, lane - 1], when=lane.ge(1))
+        y[lane] = total.value()
+
+    def wanted(x: Any, lanes: int) -> Any:
+        moved = [*x[:4], *x[:4]]
+        return [spec.total([moved[i], *x[max(0, i - 1) : i]]) for i in range(lanes)]
+
+    kernel = to_kernel(proved(solve(specified(shifted, wanted).at())), i32, warps=4)
+    x = np.arange(1, 81, dtype=np.int32)
+    tiles = x.reshape(-1, 8)
+    want = np.concatenate([tiles[:, :4], tiles[:, :4]], axis=1)
+    want[:, 1:] += tiles[:, :-1]
+    np.testing.assert_array_equal(launched(kernel, device, x, 80), want.reshape(-1))
+
+
+# -- sizes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "source", "needs"),
+    [
+        (8, lambda lane: lane, "x_size >= y_size"),
+        (8, lambda lane: lane + 2, "x_size >= y_size + 2"),
+        (10, lambda lane: lane + 2, "x_size >= (y_size + 7) // 8 * 10"),
+        (16, lambda lane: lane * 2, "x_size >= y_size * 2 - 1"),
+        (0, lambda lane: lane * 0 + 4, "x_size >= 5"),
+        (8, lambda lane: 7 - lane, "x_size >= (y_size + 7) // 8 * 8"),
+        (4, lambda lane: lane // 2, "x_size >= (y_size + 7) // 8 * 4"),
+    ],
+)
+def test_inputs_are_as_long_as_the_outputs_need(step: int, source: Any, needs: str) -> None:
+    def picked(k: Tracer, lanes: int = 8) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", 16, step=step), k.output("y", lanes)
+        y[lane] = x[source(lane)]
+
+    made = specified(picked, lambda x, lanes: [x[source(lane)] for lane in range(lanes)])
+    kernel = to_kernel(proved(solve(made.at())), i32)
+    assert f"needs {needs}" in kernel.doc.splitlines()
+    for count in (5, 8, 20):
+        tiles, lanes = np.divmod(np.arange(count), 8)
+        places = tiles * step + source(lanes)
+        least = int(evaluate(parse(needs.split(" >= ")[1]), {"y_size": count}))
+        x, y = np.arange(1, least + 1, dtype=np.int32), np.zeros(count, np.int32)
+        run(kernel, [x, y])
+        np.testing.assert_array_equal(y, x[places])
+        with pytest.raises(DeviceError, match="requires"):
+            run(kernel, [x[:-1].copy() if least > 1 else x[:0], y])
+
+
+def test_outputs_have_the_same_number_of_tiles() -> None:
+    def split(k: Tracer, lanes: int = 8) -> None:
+        lane = k.warp(lanes)
+        x, y, z = k.input("x", 2 * lanes), k.output("y", lanes), k.output("z", 2 * lanes)
+        y[lane] = x[2 * lane]
+        z[2 * lane], z[2 * lane + 1] = x[2 * lane + 1], x[2 * lane]
+
+    def wanted(x: Any, lanes: int) -> Any:
+        return x[::2], x.reshape(-1, 2)[:, ::-1].reshape(-1)
+
+    kernel = to_kernel(proved(solve(specified(split, wanted).at())), i32)
+    x = np.arange(64, dtype=np.int32)
+    y, z = np.zeros(32, np.int32), np.zeros(64, np.int32)
+    run(kernel, [x, y, z])
+    np.testing.assert_array_equal(y, x[::2])
+    np.testing.assert_array_equal(z, x.reshape(-1, 2)[:, ::-1].reshape(-1))
+    with pytest.raises(DeviceError, match="requires"):
+        run(kernel, [x, y, np.zeros(48, np.int32)])
+
+
+# -- the trial -----------------------------------------------------------------------------------
+
+
+def copied(k: Tracer, lanes: int = 8) -> None:
+    lane = k.warp(lanes)
+    x, y = k.input("x", lanes), k.output("y", lanes)
+    y[lane] = x[lane]
+
+
+def test_a_kernel_that_is_wrong_does_not_go_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    filled = proved(solve(specified(copied, lambda x, lanes: x).at()))
+    real = trial.run
+
+    def spoiled(kernel: Kernel, arrays: Any, named: Any) -> Any:
+        real(kernel, arrays, named)
+        arrays[1][9] += 1
+
+    monkeypatch.setattr(trial, "run", spoiled)
+    with pytest.raises(CheckError, match=r"holds \S+ in y\[9\], but the specification says"):
+        to_kernel(filled)
+
+    def outside(kernel: Kernel, arrays: Any, named: Any) -> Any:
+        real(kernel, arrays, named)
+        arrays[1].base[15] = 3
+
+    monkeypatch.setattr(trial, "run", outside)
+    with pytest.raises(CheckError, match=r"writes y\[-1\]"):
+        to_kernel(filled)
+
+
+@pytest.mark.parametrize("sign", ["max", "min", "*", "+"])
+def test_numbers_of_a_trial_do_not_wrap_where_that_matters(sign: str) -> None:
+    """The largest of 16 products of four 32-bit numbers, …: any wrapped product would mislead."""
+
+    def nested(k: Tracer, lanes: int = 4) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", 4 * lanes), k.output("y", lanes)
+        start = {"max": 0, "min": (1 << 31) - 1}
+        best = k.accumulator(sign, "*", init=start.get(sign))
+        for _ in k.loop(2):
+            best.add(x[4 * lane], x[4 * lane + 1], x[4 * lane + 2], x[4 * lane + 3])
+        y[lane] = best.value()
+
+    def wanted(x: Any, lanes: int) -> Any:
+        rows = [spec.product(row) for row in x.reshape(lanes, 4)]
+        if sign in ("max", "min"):
+            start = 0 if sign == "max" else (1 << 31) - 1
+            return [spec.started(start, [row, row], sign) for row in rows]
+        return [spec.fold([row, row], sign) for row in rows]
+
+    outcome = solve(specified(nested, wanted).at())
+    assert "verdict: proved" in to_kernel(proved(outcome), i32).doc
+
+
+def test_a_refuted_fill_has_no_kernel() -> None:
+    def half(k: Tracer, lanes: int = 4) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", lanes), k.output("y", lanes)
+        total = k.accumulator("+", finalize="half", finish=lambda value: value / 2.0)
+        total.add(x[k.swizzle(lane, lanes)])
+        y[lane] = total.value()
+
+    def third(value: Any) -> Any:
+        return value / 3
+
+    made = specified(
+        half, lambda x, lanes: [spec.finalized("half", spec.total([v]), third) for v in x]
+    )
+    outcome = solve(made.at())
+    assert isinstance(outcome, Found)
+    with pytest.raises(CheckError, match="is refuted"):
+        to_kernel(outcome.answer)
+
+
+def test_an_integer_kernel_of_a_mean_is_refused() -> None:
+    def mean(k: Tracer, lanes: int = 4) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", 2 * lanes), k.output("y", lanes)
+        total = k.accumulator("+", finalize="mean", finish=lambda value: value / 2)
+        for i in k.loop(2):
+            total.add(x[2 * lane + i])
+        y[lane] = total.value()
+
+    def wanted(x: Any, lanes: int) -> Any:
+        return [spec.finalized("mean", spec.total(row)) for row in x.reshape(lanes, 2)]
+
+    filled = proved(solve(specified(mean, wanted).at()))
+    assert "equal to the specification" in to_kernel(filled).doc
+    with pytest.raises(CheckError, match="but the specification says"):
+        to_kernel(filled, i32)
+
+
+# -- sketches without holes ----------------------------------------------------------------------
+
+
+def swapped(by: int) -> Any:
+    def body(k: Tracer, lanes: int = 8) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", lanes), k.output("y", lanes)
+        y[lane] = k.shuffle(x[lane], lane ^ by)
+
+    return specified(body, lambda x, lanes: [x[i ^ 1] for i in range(lanes)]).at()
+
+
+def test_a_sketch_without_holes_is_proved() -> None:
+    outcome = solve(swapped(1))
+    filled = proved(outcome)
+    assert isinstance(outcome, Found)
+    assert outcome.complete
+    assert filled.fill == {}
+    assert filled.optimal
+    x, y = np.arange(24, dtype=np.float32), np.zeros(24, np.float32)
+    run(to_kernel(filled), [x, y])
+    np.testing.assert_array_equal(y, x.reshape(-1, 2)[:, ::-1].reshape(-1))
+    assert isinstance(solve(swapped(1), optimum=True), Found)
+
+
+def test_a_wrong_sketch_without_holes_is_refuted_with_lane_register_expected_and_found() -> None:
+    outcome = solve(swapped(2))
+    assert isinstance(outcome, Impossible)
+    assert outcome.why.startswith(
+        "y[0] should hold x[1] but holds x[2]: lane 0 writes register 'v2'"
+    )
+    assert outcome.why.endswith("8 cells are wrong")
+
+
+def test_a_refutation_names_accumulators_registers_and_cells_of_two_axes() -> None:
+    def window(k: Tracer) -> None:
+        row, column = k.warp(2, 4)
+        x, y, z = k.input("x", (2, 4)), k.output("y", (2, 4)), k.output("z", (2, 4))
+        total = k.accumulator("+", "*", init=2)
+        total.add(x[row, column], x[row, column])
+        y[row, column] = total.value()
+        r = k.registers(2)
+        r[0], r[1] = x[row, column], x[1 - row, column]
+        z[row, column] = r[1]
+
+    def wanted(x: Any) -> Any:
+        squares = [[spec.started(2, [spec.product([v, v])]) for v in row] for row in x]
+        return squares, [
+            [x[0, 0] if (i, j) == (1, 2) else x[1 - i, j] for j in range(4)] for i in range(2)
+        ]
+
+    outcome = solve(specified(window, wanted).at())
+    assert isinstance(outcome, Impossible)
+    assert "z[1, 2] should hold x[0, 0] but holds x[0, 2]" in outcome.why
+    assert "lane (1, 2) writes register 'r[1]'" in outcome.why
+
+    def other(x: Any) -> Any:
+        return [[spec.started(3, [spec.product([v, v])]) for v in row] for row in x], x[::-1]
+
+    outcome = solve(specified(window, other).at())
+    assert isinstance(outcome, Impossible)
+    assert "y[0, 0] should hold +(=3, *(x[0, 0], x[0, 0]))" in outcome.why
+    assert "but holds +(=2, *(x[0, 0], x[0, 0]))" in outcome.why
+    assert "writes register 'acc'" in outcome.why
+
+
+def test_a_refutation_says_when_nobody_writes_a_cell_and_when_numbers_differ() -> None:
+    def short(k: Tracer, lanes: int = 4) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", lanes), k.output("y", lanes + 1)
+        y[lane] = x[lane]
+
+    outcome = solve(specified(short, lambda x, lanes: [*x, x[0]]).at())
+    assert isinstance(outcome, Impossible)
+    assert "y[4] should hold x[0]" in outcome.why
+    assert "no lane writes it" in outcome.why
+
+    def half(k: Tracer, lanes: int = 4) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", lanes), k.output("y", lanes)
+        total = k.accumulator("+", finalize="half", finish=lambda value: value / 2.0)
+        total.add(x[lane])
+        y[lane] = total.value()
+
+    def third(value: Any) -> Any:
+        return value / 3
+
+    made = specified(
+        half, lambda x, lanes: [spec.finalized("half", spec.total([v]), third) for v in x]
+    )
+    outcome = solve(made.at())
+    assert isinstance(outcome, Impossible)
+    assert "on numbers: lane 0 writes register 'acc'" in outcome.why
+
+
+def test_what_several_lanes_write_at_once_is_refused() -> None:
+    def clash(k: Tracer, lanes: int = 4) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", lanes), k.output("y", lanes)
+        y[lane // 2] = x[lane]
+
+    with pytest.raises(CheckError, match=r"lanes 0 and 1 write y\[0\] without a barrier"):
+        solve(specified(clash, lambda x, lanes: x).at())
+
+
+@pytest.mark.parametrize("dtype", [u32, i32])
+def test_bits_are_tried_on_whole_words(dtype: DType) -> None:
+    def mixed(k: Tracer, lanes: int = 8) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", lanes), k.output("y", lanes)
+        both = k.accumulator("^", "&")
+        both.add(x[lane], x[lane ^ 1])
+        y[lane] = both.value()
+
+    def wanted(x: Any, lanes: int) -> Any:
+        return [spec.bit_xor([spec.bit_and([x[i], x[i ^ 1]])]) for i in range(lanes)]
+
+    assert "verdict: proved" in to_kernel(proved(solve(specified(mixed, wanted).at())), dtype).doc
