@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tools import is_here
 
+from warploom import runtime
 from warploom.errors import CheckError
 from warploom.kernel.dtype import f32, i32
-from warploom.kernel.evaluate import run
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome, Verdict
 from warploom.sketch.simt.code import to_kernel
@@ -28,6 +29,7 @@ from warploom.sketch.term.verify import Verification
 Specification = Callable[..., Any]
 
 LANES, ITEMS = 4, 3
+DEVICES: tuple[Any, ...] = ("simulator", "c", "ptx")
 
 
 def reducing(operator: str, wanted: Callable[[Any], Any], **accumulator: Any) -> Traced:
@@ -211,11 +213,13 @@ def test_nested_accumulators_are_found_up_to_the_laws(made: SketchFunction, lane
     filled = answer(solve(made.at(lanes=lanes), budget=Budget(240)))
     assert filled.verification.verdict is Verdict.PROVED
     assert filled.verification.laws[0].startswith("reassociated: +")
-    x = np.random.default_rng(lanes).integers(-99, 99, (5, lanes)).astype(np.int32)
-    y = np.zeros_like(x)
-    run(to_kernel(filled, i32), [x.reshape(-1), y.reshape(-1)])
-    wanted = x.cumsum(axis=1) if made is scan else x.sum(axis=1, keepdims=True) + 0 * x
-    np.testing.assert_array_equal(y, wanted)
+    kernel = to_kernel(filled, i32)
+    for device in filter(is_here, DEVICES):
+        x = np.random.default_rng(lanes).integers(-99, 99, (5, lanes)).astype(np.int32)
+        y = np.zeros_like(x)
+        runtime.load(kernel, device)(x.reshape(-1), y.reshape(-1))
+        wanted = x.cumsum(axis=1) if made is scan else x.sum(axis=1, keepdims=True) + 0 * x
+        np.testing.assert_array_equal(y, wanted, device)
     assert "reassociated: +" in to_kernel(filled, f32).doc
 
 

@@ -248,6 +248,22 @@ def test_a_fill_without_a_conflict_is_preferred() -> None:
     assert "verdict: proved" in to_kernel(large).doc
 
 
+def test_shared_memory_that_nobody_wrote_is_not_read() -> None:
+    def half(k: Tracer, lanes: int = 4) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", lanes), k.output("y", lanes)
+        s = k.shared("s", 2 * lanes)
+        s[lane] = x[lane]
+        k.barrier()
+        total = k.accumulator("+")
+        for i in k.loop(2):
+            total.add(s[lane + i * lanes], when=i.lt(1))
+        y[lane] = total.value()
+
+    with pytest.raises(CheckError, match=r"lane 0 reads s\[4\], where nobody has written, i = 1"):
+        solve(specified(half, lambda x, lanes: [spec.total([v]) for v in x]).at())
+
+
 def test_loops_are_followed_back_to_their_start() -> None:
     def looped(synced: bool) -> SketchFunction:
         def body(k: Tracer, lanes: int = 4) -> None:

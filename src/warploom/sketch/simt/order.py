@@ -129,10 +129,8 @@ class _Machine:
                     self.loops += not counters
                     for i in range(count) if self._touches(inner) else ():
                         self.run(inner, {**counters, var: i})
-                case Read(_, array, index) if array in self.arrays:
-                    cells, threads = self._cells(array, index, counters)
-                    note = self.arrays[array].epochs.read
-                    self._check(stmt, note(cells, threads, *self._stamps(cells)), counters)
+                case Read(_, array) if array in self.arrays:
+                    self._read(stmt, counters)
                 case Write(array) if array in self.arrays:
                     self._write(stmt, counters)
                 case Sync():
@@ -148,6 +146,22 @@ class _Machine:
             isinstance(stmt, Sync) or (isinstance(stmt, Read | Write) and stmt.array in self.arrays)
             for stmt in walk(body)
         )
+
+    def _read(self, stmt: Read, counters: Counters) -> None:
+        cells, threads = self._cells(stmt.array, stmt.index, counters)
+        state = self.arrays[stmt.array]
+        self._check(stmt, state.epochs.read(cells, threads, *self._stamps(cells)), counters)
+        empty = state.statement[cells] < 0
+        if empty.any():
+            lane = lane_name(self._lane(int(threads[empty][0])))
+            cell = self._cell(stmt.array, int(cells[empty][0]))
+            raise _ConflictError(
+                Conflict(
+                    f"lane {lane} reads {cell}, where nobody has written{_at(counters)}",
+                    stmt.span,
+                    "write it first, or read elsewhere: a mask afterwards comes too late",
+                )
+            )
 
     def _write(self, stmt: Write, counters: Counters) -> None:
         cells, threads = self._cells(stmt.array, stmt.index, counters)
@@ -191,7 +205,7 @@ class _Machine:
         raise _ConflictError(
             Conflict(
                 f"lanes {lanes[0]} and {lanes[1]} {did} {cell} without a barrier between them"
-                + "".join(f", {name} = {value}" for name, value in counters.items()),
+                + _at(counters),
                 stmt.span,
                 "k.barrier() orders the lanes of a warp",
             )
@@ -240,3 +254,8 @@ def cell_name(array: str, shape: Shape, cell: int) -> str:
 def lane_name(lane: tuple[int, ...]) -> str:
     """A lane by its coordinates: `3`, or `(1, 2)` in a warp of two axes."""
     return str(lane[0]) if len(lane) == 1 else f"({', '.join(map(str, lane))})"
+
+
+def _at(counters: Counters) -> str:
+    """In which iteration, if in any."""
+    return "".join(f", {name} = {value}" for name, value in counters.items())
