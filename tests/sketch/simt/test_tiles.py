@@ -68,13 +68,13 @@ def launched(kernel: Kernel, device: Any, x: Ints, count: int, **named: int) -> 
 def below(k: Tracer, lanes: int = 32) -> None:
     lane = k.warp(lanes)
     x, y = k.input("x", lanes, step=lanes - 2), k.output("y", lanes - 2)
-    y[lane - 2] = x[lane]
+    y[lane - 2] = k.shuffle(x[lane], k.swizzle(lane, lanes))
 
 
 def beyond(k: Tracer, lanes: int = 32) -> None:
     lane = k.warp(lanes)
     x, y = k.input("x", lanes, step=lanes - 2), k.output("y", lanes - 2)
-    y[lane] = x[lane]
+    y[lane] = k.shuffle(x[lane], k.swizzle(lane, lanes))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -97,7 +97,7 @@ def test_a_load_that_is_masked_afterwards_stays_inside_the_array(device: str) ->
         x, y = k.input("x", lanes), k.output("y", lanes)
         total = k.accumulator("+")
         for i in k.loop(taps):
-            total.add(x[lane - i], when=lane.ge(i))
+            total.add(x[lane - i], when=k.condition(lane, i))
         y[lane] = total.value()
 
     def wanted(x: Any, lanes: int, taps: int) -> Any:
@@ -384,6 +384,41 @@ def test_outputs_have_the_same_number_of_tiles() -> None:
     np.testing.assert_array_equal(z, x.reshape(-1, 2)[:, ::-1].reshape(-1))
     with pytest.raises(DeviceError, match="requires"):
         run(kernel, [x, y, np.zeros(48, np.int32)])
+
+
+def test_an_input_with_more_axes_has_one_tile_along_the_first() -> None:
+    def sums(k: Tracer, lanes: int = 8) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", (3, lanes + 1), step=(3, lanes)), k.output("y", lanes)
+        total = k.accumulator("+")
+        for i in k.loop(3):
+            total.add(x[i, lane + 1])
+        y[lane] = total.value()
+
+    def wanted(x: Any, lanes: int) -> Any:
+        return [spec.total(x[:, i + 1]) for i in range(lanes)]
+
+    kernel = to_kernel(proved(solve(specified(sums, wanted).at())), i32)
+    assert {"needs x_rows >= 3", "needs x_columns >= y_size + 1"} <= set(kernel.doc.splitlines())
+    x, y = np.arange(4 * 22, dtype=np.int32).reshape(4, 22), np.zeros(21, np.int32)
+    run(kernel, [x, y], {"x_rows": 4, "x_columns": 22})
+    np.testing.assert_array_equal(y, x[:3, 1:].sum(axis=0))
+
+
+def test_tiles_of_three_axes() -> None:
+    def turned(k: Tracer) -> None:
+        lane = k.warp(8)
+        x, y = k.input("x", (3, 2, 5)), k.output("y", (3, 2, 5))
+        for i in k.loop(3):
+            for j in k.loop(2, "j"):
+                y[i, j, 4 - lane] = x[i, j, lane]
+
+    kernel = to_kernel(proved(solve(specified(turned, lambda x: x[:, :, ::-1]).at())), i32)
+    x, y = np.arange(6 * 3 * 10, dtype=np.int32).reshape(6, 3, 10), np.zeros((6, 3, 10), np.int32)
+    axes = ("planes", "rows", "columns")
+    named = {f"{name}_{axis}": n for name in "xy" for axis, n in zip(axes, x.shape, strict=True)}
+    run(kernel, [x, y], named)
+    np.testing.assert_array_equal(y, x.reshape(6, 3, 2, 5)[..., ::-1].reshape(x.shape))
 
 
 # -- the trial -----------------------------------------------------------------------------------

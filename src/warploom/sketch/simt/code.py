@@ -104,7 +104,7 @@ class _Emitter:
         fill = [f"{name} = {show(expr)}" for name, expr in self.filled.fill.items()]
         needs = [f"needs {show(condition)}" for condition in self._conditions()]
         verdict = f"verdict: {self.filled.verification}"
-        return "\n".join([self.traced.doc, *fill, *needs, verdict])
+        return "\n".join(filter(None, [self.traced.doc, *fill, *needs, verdict]))
 
     def _conditions(self) -> list[Expr]:
         """What launches must meet: every element needed exists, all outputs have as many tiles."""
