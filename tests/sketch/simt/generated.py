@@ -63,6 +63,7 @@ class Case:
     inputs: dict[str, Tiled]
     outputs: dict[str, tuple[Tiled, list[Cell]]]
     doubled: bool  # the last accumulator is finished by doubling
+    right: bool  # what is recorded, with the holes that were meant, gives what is wanted
     words: str
 
 
@@ -167,6 +168,7 @@ class Shared:
     pad: int
     barriers: str = "bb"
     reused: bool = False
+    hole: bool = False
 
     def place(self, how: str, lane: Any, i: Any, lanes: int, count: int) -> Any:
         match how:
@@ -192,7 +194,10 @@ class Shared:
                 k.barrier()
             result = k.registers(r.shape)
             for i in k.loop(count):
-                result[i] = s[self.place(self.read, lane, i, lanes, count)]
+                place = self.place(self.read, lane, i, lanes, count)
+                if self.hole:
+                    place = i * (lanes + self.pad) + k.swizzle(lane, lanes, i)
+                result[i] = s[place]
             if "b" in self.barriers[1:]:
                 k.barrier()
         return result
@@ -219,6 +224,7 @@ class Reduced:
     weighted: bool
     doubled: bool = False
     off: int = 0
+    hole: bool = False
 
     def holds(self, lane: Any, i: Any) -> Any:
         if self.when == "always":
@@ -234,7 +240,7 @@ class Reduced:
         w = k.constant("w", count) if self.weighted else None
         for i in k.loop(count):
             items = (r[i],) if w is None else (r[i], w[i])
-            total.add(*items, when=self.holds(lane, i))
+            total.add(*items, when=k.condition(lane, i) if self.hole else self.holds(lane, i))
         result[0] = total.value()
         return result
 
@@ -302,12 +308,14 @@ def _stage(random: Random, lanes: int, count: int, plain: bool) -> Stage:
         case "moved":
             kind = random.choice(("rotate", "xor", "reverse", "group"))
             hole = {"rotate": "swizzle", "xor": "bits"}.get(kind, "")
-            hole = hole if random.random() < 0.6 and lanes <= 16 else ""
+            hole = hole if random.random() < 0.7 and lanes <= 16 else ""
             return Moved(kind, random.randrange(1, lanes), hole=hole)
         case "combined":
             kind = random.choice(("rotate", "xor", "up", "up"))
             when = "above" if kind == "up" else random.choice(("always", "always", "below"))
-            return Moved(kind, 1 << random.randrange(3), True, when)
+            hole = {"rotate": "swizzle", "xor": "bits"}.get(kind, "")
+            hole = hole if random.random() < 0.4 and lanes <= 8 else ""
+            return Moved(kind, 1 << random.randrange(3), True, when, hole)
         case "shared":
             pair = random.choice(
                 (("rows", "columns"), ("columns", "rows"), ("rows", "rotated"), ("beside", "rows"))
@@ -315,12 +323,15 @@ def _stage(random: Random, lanes: int, count: int, plain: bool) -> Stage:
             pad = (
                 random.choice((0, 0, 1)) if pair in (("rows", "rotated"), ("beside", "rows")) else 0
             )
-            return Shared(*pair, random.randrange(3), pad, reused=random.random() < 0.3)
+            hole = pair[1] == "rotated" and random.random() < 0.5 and lanes <= 16
+            reused = not hole and random.random() < 0.3
+            return Shared(*pair, random.randrange(3), pad, reused=reused, hole=hole)
         case "turned":
             return Turned(random.randrange(1, 3))
         case _:
             when = random.choice(("always", "always", "above", "below"))
-            return Reduced(when, plain and random.random() < 0.4)
+            hole = lanes <= 16 and random.random() < 0.3
+            return Reduced(when, plain and random.random() < 0.4, hole=hole)
 
 
 def _ends(random: Random, lanes: int, count: int, registers: int) -> Ends:
@@ -330,7 +341,7 @@ def _ends(random: Random, lanes: int, count: int, registers: int) -> Ends:
     wide, shift = random.choice(((True, 0), (True, 0), (False, 0), (True, 2)))
     store = (1, lanes, -shift) if wide or rows else (registers, 1, -shift)
     out = lanes if rows else lanes * registers
-    out -= random.choice((0, 0, 0, 1, 2)) + shift
+    out = max(1, out - random.choice((0, 0, 0, 1, 2)) - shift)
     tile = max(reach) + 1
     step = random.choice((out, out, tile, max(out * 2, tile)))
     return Ends(load, store, tile, step, out, rows, random.random() < 0.15)
@@ -383,15 +394,15 @@ def _case(
     doubled: bool,
     words: str,
 ) -> Case:
-    stages, ends = meant
-    cells: Cells = [[_loaded(ends, lane, i) for i in range(count)] for lane in range(lanes)]
-    for stage in stages:
-        cells = stage.model(cells)
-    registers = len(cells[0])
+    ends = meant[1]
+    tile = {"x": Tiled((recorded[1].tile,), (recorded[1].step,))}
+    if any(isinstance(stage, Reduced) and stage.weighted for stage in recorded[0]):
+        tile["w"] = Tiled((count,), ())
+    wanted = _outputs(*meant, lanes, count)
+    outputs = {name: [_existing(c, tile) for c in each] for name, each in wanted.items()}
+    found = _outputs(*recorded, lanes, count)
+    registers = 1 if any(isinstance(stage, Reduced) for stage in meant[0]) else count
     shape = (registers, ends.out) if ends.rows else (ends.out,)
-    outputs = {"y": _stored(ends, cells, shape)}
-    if ends.second:
-        outputs["z"] = _stored(ends, cells[::-1], shape)
 
     @sketch
     def chain(k: Tracer) -> None:
@@ -414,22 +425,29 @@ def _case(
                 else:
                     y[own * a + i * b + c] = r[i]
 
-    inputs = {"x": Tiled((recorded[1].tile,), (recorded[1].step,))}
-    if any(isinstance(stage, Reduced) and stage.weighted for stage in stages):
-        weighted = next(s for s in stages if isinstance(s, Reduced) and s.weighted)
-        inputs["w"] = Tiled((_weights(stages, weighted, count),), ())
-    tiled = {
-        name: (Tiled(shape, shape), [_existing(cell, inputs) for cell in each])
-        for name, each in outputs.items()
-    }
-    case = Case(chain, dtype, random.randrange(1, 5), by, inputs, tiled, doubled, words)
+    right = all(
+        _same(*pair) for name in wanted for pair in zip(outputs[name], found[name], strict=True)
+    )
+    tiled = {name: (Tiled(shape, shape), each) for name, each in outputs.items()}
+    case = Case(chain, dtype, random.randrange(1, 5), by, tile, tiled, doubled, right, words)
     chain.specification(_specification(case))
     return case
 
 
-def _weights(stages: list[Stage], weighted: Reduced, count: int) -> int:
-    before = stages[: stages.index(weighted)]
-    return 1 if any(isinstance(stage, Reduced) for stage in before) else count
+def _same(one: Cell, other: Cell) -> bool:
+    return one is not None and other is not None and sorted(one) == sorted(other)
+
+
+def _outputs(stages: list[Stage], ends: Ends, lanes: int, count: int) -> dict[str, list[Cell]]:
+    """What each output cell holds at the end."""
+    cells: Cells = [[_loaded(ends, lane, i) for i in range(count)] for lane in range(lanes)]
+    for stage in stages:
+        cells = stage.model(cells)
+    shape = (len(cells[0]), ends.out) if ends.rows else (ends.out,)
+    outputs = {"y": _stored(ends, cells, shape)}
+    if ends.second:
+        outputs["z"] = _stored(ends, cells[::-1], shape)
+    return outputs
 
 
 def _loaded(ends: Ends, lane: int, i: int) -> Cell:
@@ -495,9 +513,11 @@ def _window(random: Random) -> Case:
         y[row, column] = total.value()
 
     inside = {"x": Tiled(tile, steps)}
-    cells = [cell(row, column) for row in range(out[0]) for column in range(out[1])]
-    outputs = {"y": (Tiled(out, out), [_existing(each, inside) for each in cells])}
-    case = Case(window, dtype, random.randrange(1, 4), by, inside, outputs, False, words)
+    wanted = [cell(row, column) for row in range(out[0]) for column in range(out[1])]
+    cells = [_existing(each, inside) for each in wanted]
+    outputs = {"y": (Tiled(out, out), cells)}
+    right = None not in cells
+    case = Case(window, dtype, random.randrange(1, 4), by, inside, outputs, False, right, words)
     window.specification(_specification(case))
     return case
 

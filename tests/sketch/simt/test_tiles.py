@@ -23,7 +23,7 @@ from warploom.kernel.dtype import DType, i32, u32
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel, Load, walk
 from warploom.search.outcome import Found, Impossible, Outcome, Verdict
-from warploom.sketch.simt import trial
+from warploom.sketch.simt import code, trial
 from warploom.sketch.simt.code import to_kernel
 from warploom.sketch.simt.function import SketchFunction, sketch
 from warploom.sketch.simt.solve import Filled, reinstantiate, solve
@@ -448,6 +448,16 @@ def test_a_kernel_that_is_wrong_does_not_go_out(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(trial, "run", outside)
     with pytest.raises(CheckError, match=r"writes y\[-1\]"):
+        to_kernel(filled)
+
+
+@pytest.mark.parametrize(("body", "shift"), [(below, 2), (beyond, 0)])
+def test_a_kernel_without_its_conditions_does_not_go_out(
+    body: Any, shift: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled = proved(solve(specified(body, lambda x, lanes: x[shift : shift + lanes - 2]).at()))
+    monkeypatch.setattr(code._Emitter, "_within", lambda *_: [])
+    with pytest.raises(CheckError, match="fails on the simulator: .*(y' has|race on 'y)"):
         to_kernel(filled)
 
 
