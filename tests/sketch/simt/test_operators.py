@@ -131,6 +131,29 @@ def test_what_finishes_an_accumulator_is_compared() -> None:
     assert "not covered: rounding and overflow, finish 'root'" in str(unknown)
 
 
+def test_a_function_of_nothing_added_is_a_number() -> None:
+    """Lanes that add nothing finish what they start with, in the specification as in the sketch."""
+
+    @sketch
+    def lower(k: Tracer, lanes: int = 4) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", lanes), k.output("y", lanes)
+        acc = k.accumulator("+", finalize="more", finish=lambda value: value * 2 + 1)
+        acc.add(x[k.swizzle(lane, lanes)], when=lane.lt(2))
+        y[lane] = acc.value()
+
+    def wanted(x: Any, lanes: int) -> Any:
+        items = [x[i : i + 1] if i < 2 else [] for i in range(lanes)]
+        return [finalized("more", spec.total(each), lambda v: v * 2 + 1) for each in items]
+
+    lower.specification(wanted)
+    filled = answer(solve(lower.at()))
+    assert "finish 'more'" in filled.verification.covers
+    x, y = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    runtime.load(to_kernel(filled, i32), "simulator")(x, y)
+    assert y.tolist() == [1, 3, 1, 1, 9, 11, 1, 1]
+
+
 def test_items_of_a_start_or_a_function_do_not_ask_for_statements() -> None:
     """Three iterations add three items; the start is there already, the mean is one value."""
     x = symbols((3,))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.sketch.simt.tiled import below, beyond, proved, specified
 from tests.tools import require
 
 from warploom import runtime
@@ -19,32 +20,19 @@ from warploom.errors import CheckError, DeviceError
 from warploom.index.evaluate import evaluate
 from warploom.index.parse import parse
 from warploom.index.show import show
-from warploom.kernel.dtype import DType, i32, u32
+from warploom.kernel.dtype import i32
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel, Load, walk
-from warploom.search.outcome import Found, Impossible, Outcome, Verdict
-from warploom.sketch.simt import code, trial
+from warploom.search.outcome import Impossible
 from warploom.sketch.simt.code import to_kernel
 from warploom.sketch.simt.function import SketchFunction, sketch
-from warploom.sketch.simt.solve import Filled, reinstantiate, solve
+from warploom.sketch.simt.solve import reinstantiate, solve
 from warploom.sketch.simt.trace import Tracer
 from warploom.sketch.term import spec
 
 Ints = npt.NDArray[np.int32]
 DEVICES = ("simulator", "c", "ptx")
 MARK = -7
-
-
-def specified(body: Callable[..., None], wanted: Callable[..., Any]) -> SketchFunction:
-    made = sketch(body)
-    made.specification(wanted)
-    return made
-
-
-def proved(outcome: Outcome[Filled]) -> Filled:
-    assert isinstance(outcome, Found)
-    assert outcome.answer.verification.verdict is Verdict.PROVED
-    return outcome.answer
 
 
 def padded(count: int) -> tuple[Ints, Ints]:
@@ -63,18 +51,6 @@ def launched(kernel: Kernel, device: Any, x: Ints, count: int, **named: int) -> 
 
 
 # -- tiles ---------------------------------------------------------------------------------------
-
-
-def below(k: Tracer, lanes: int = 32) -> None:
-    lane = k.warp(lanes)
-    x, y = k.input("x", lanes, step=lanes - 2), k.output("y", lanes - 2)
-    y[lane - 2] = k.shuffle(x[lane], k.swizzle(lane, lanes))
-
-
-def beyond(k: Tracer, lanes: int = 32) -> None:
-    lane = k.warp(lanes)
-    x, y = k.input("x", lanes, step=lanes - 2), k.output("y", lanes - 2)
-    y[lane] = k.shuffle(x[lane], k.swizzle(lane, lanes))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -419,225 +395,3 @@ def test_tiles_of_three_axes() -> None:
     named = {f"{name}_{axis}": n for name in "xy" for axis, n in zip(axes, x.shape, strict=True)}
     run(kernel, [x, y], named)
     np.testing.assert_array_equal(y, x.reshape(6, 3, 2, 5)[..., ::-1].reshape(x.shape))
-
-
-# -- the trial -----------------------------------------------------------------------------------
-
-
-def copied(k: Tracer, lanes: int = 8) -> None:
-    lane = k.warp(lanes)
-    x, y = k.input("x", lanes), k.output("y", lanes)
-    y[lane] = x[lane]
-
-
-def test_a_kernel_that_is_wrong_does_not_go_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    filled = proved(solve(specified(copied, lambda x, lanes: x).at()))
-    real = trial.run
-
-    def spoiled(kernel: Kernel, arrays: Any, named: Any) -> Any:
-        real(kernel, arrays, named)
-        arrays[1][9] += 1
-
-    monkeypatch.setattr(trial, "run", spoiled)
-    with pytest.raises(CheckError, match=r"holds \S+ in y\[9\], but the specification says"):
-        to_kernel(filled)
-
-    def outside(kernel: Kernel, arrays: Any, named: Any) -> Any:
-        real(kernel, arrays, named)
-        arrays[1].base[15] = 3
-
-    monkeypatch.setattr(trial, "run", outside)
-    with pytest.raises(CheckError, match=r"writes y\[-1\]"):
-        to_kernel(filled)
-
-
-@pytest.mark.parametrize(("body", "shift"), [(below, 2), (beyond, 0)])
-def test_a_kernel_without_its_conditions_does_not_go_out(
-    body: Any, shift: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    filled = proved(solve(specified(body, lambda x, lanes: x[shift : shift + lanes - 2]).at()))
-    monkeypatch.setattr(code._Emitter, "_within", lambda *_: [])
-    with pytest.raises(CheckError, match="fails on the simulator: .*(y' has|race on 'y)"):
-        to_kernel(filled)
-
-
-@pytest.mark.parametrize("sign", ["max", "min", "*", "+"])
-def test_numbers_of_a_trial_do_not_wrap_where_that_matters(sign: str) -> None:
-    """The largest of 16 products of four 32-bit numbers, …: any wrapped product would mislead."""
-
-    def nested(k: Tracer, lanes: int = 4) -> None:
-        lane = k.warp(lanes)
-        x, y = k.input("x", 4 * lanes), k.output("y", lanes)
-        start = {"max": 0, "min": (1 << 31) - 1}
-        best = k.accumulator(sign, "*", init=start.get(sign))
-        for _ in k.loop(2):
-            best.add(x[4 * lane], x[4 * lane + 1], x[4 * lane + 2], x[4 * lane + 3])
-        y[lane] = best.value()
-
-    def wanted(x: Any, lanes: int) -> Any:
-        rows = [spec.product(row) for row in x.reshape(lanes, 4)]
-        if sign in ("max", "min"):
-            start = 0 if sign == "max" else (1 << 31) - 1
-            return [spec.started(start, [row, row], sign) for row in rows]
-        return [spec.fold([row, row], sign) for row in rows]
-
-    outcome = solve(specified(nested, wanted).at())
-    assert "verdict: proved" in to_kernel(proved(outcome), i32).doc
-
-
-def test_a_refuted_fill_has_no_kernel() -> None:
-    def half(k: Tracer, lanes: int = 4) -> None:
-        lane = k.warp(lanes)
-        x, y = k.input("x", lanes), k.output("y", lanes)
-        total = k.accumulator("+", finalize="half", finish=lambda value: value / 2.0)
-        total.add(x[k.swizzle(lane, lanes)])
-        y[lane] = total.value()
-
-    def third(value: Any) -> Any:
-        return value / 3
-
-    made = specified(
-        half, lambda x, lanes: [spec.finalized("half", spec.total([v]), third) for v in x]
-    )
-    outcome = solve(made.at())
-    assert isinstance(outcome, Found)
-    with pytest.raises(CheckError, match="is refuted"):
-        to_kernel(outcome.answer)
-
-
-def test_an_integer_kernel_of_a_mean_is_refused() -> None:
-    def mean(k: Tracer, lanes: int = 4) -> None:
-        lane = k.warp(lanes)
-        x, y = k.input("x", 2 * lanes), k.output("y", lanes)
-        total = k.accumulator("+", finalize="mean", finish=lambda value: value / 2)
-        for i in k.loop(2):
-            total.add(x[2 * lane + i])
-        y[lane] = total.value()
-
-    def wanted(x: Any, lanes: int) -> Any:
-        return [spec.finalized("mean", spec.total(row)) for row in x.reshape(lanes, 2)]
-
-    filled = proved(solve(specified(mean, wanted).at()))
-    assert "equal to the specification" in to_kernel(filled).doc
-    with pytest.raises(CheckError, match="but the specification says"):
-        to_kernel(filled, i32)
-
-
-# -- sketches without holes ----------------------------------------------------------------------
-
-
-def swapped(by: int) -> Any:
-    def body(k: Tracer, lanes: int = 8) -> None:
-        lane = k.warp(lanes)
-        x, y = k.input("x", lanes), k.output("y", lanes)
-        y[lane] = k.shuffle(x[lane], lane ^ by)
-
-    return specified(body, lambda x, lanes: [x[i ^ 1] for i in range(lanes)]).at()
-
-
-def test_a_sketch_without_holes_is_proved() -> None:
-    outcome = solve(swapped(1))
-    filled = proved(outcome)
-    assert isinstance(outcome, Found)
-    assert outcome.complete
-    assert filled.fill == {}
-    assert filled.optimal
-    x, y = np.arange(24, dtype=np.float32), np.zeros(24, np.float32)
-    run(to_kernel(filled), [x, y])
-    np.testing.assert_array_equal(y, x.reshape(-1, 2)[:, ::-1].reshape(-1))
-    assert isinstance(solve(swapped(1), optimum=True), Found)
-
-
-def test_a_wrong_sketch_without_holes_is_refuted_with_lane_register_expected_and_found() -> None:
-    outcome = solve(swapped(2))
-    assert isinstance(outcome, Impossible)
-    assert outcome.why.startswith(
-        "y[0] should hold x[1] but holds x[2]: lane 0 writes register 'v2'"
-    )
-    assert outcome.why.endswith("8 cells are wrong")
-
-
-def test_a_refutation_names_accumulators_registers_and_cells_of_two_axes() -> None:
-    def window(k: Tracer) -> None:
-        row, column = k.warp(2, 4)
-        x, y, z = k.input("x", (2, 4)), k.output("y", (2, 4)), k.output("z", (2, 4))
-        total = k.accumulator("+", "*", init=2)
-        total.add(x[row, column], x[row, column])
-        y[row, column] = total.value()
-        r = k.registers(2)
-        r[0], r[1] = x[row, column], x[1 - row, column]
-        z[row, column] = r[1]
-
-    def wanted(x: Any) -> Any:
-        squares = [[spec.started(2, [spec.product([v, v])]) for v in row] for row in x]
-        return squares, [
-            [x[0, 0] if (i, j) == (1, 2) else x[1 - i, j] for j in range(4)] for i in range(2)
-        ]
-
-    outcome = solve(specified(window, wanted).at())
-    assert isinstance(outcome, Impossible)
-    assert "z[1, 2] should hold x[0, 0] but holds x[0, 2]" in outcome.why
-    assert "lane (1, 2) writes register 'r[1]'" in outcome.why
-
-    def other(x: Any) -> Any:
-        return [[spec.started(3, [spec.product([v, v])]) for v in row] for row in x], x[::-1]
-
-    outcome = solve(specified(window, other).at())
-    assert isinstance(outcome, Impossible)
-    assert "y[0, 0] should hold +(=3, *(x[0, 0], x[0, 0]))" in outcome.why
-    assert "but holds +(=2, *(x[0, 0], x[0, 0]))" in outcome.why
-    assert "writes register 'acc'" in outcome.why
-
-
-def test_a_refutation_says_when_nobody_writes_a_cell_and_when_numbers_differ() -> None:
-    def short(k: Tracer, lanes: int = 4) -> None:
-        lane = k.warp(lanes)
-        x, y = k.input("x", lanes), k.output("y", lanes + 1)
-        y[lane] = x[lane]
-
-    outcome = solve(specified(short, lambda x, lanes: [*x, x[0]]).at())
-    assert isinstance(outcome, Impossible)
-    assert "y[4] should hold x[0]" in outcome.why
-    assert "no lane writes it" in outcome.why
-
-    def half(k: Tracer, lanes: int = 4) -> None:
-        lane = k.warp(lanes)
-        x, y = k.input("x", lanes), k.output("y", lanes)
-        total = k.accumulator("+", finalize="half", finish=lambda value: value / 2.0)
-        total.add(x[lane])
-        y[lane] = total.value()
-
-    def third(value: Any) -> Any:
-        return value / 3
-
-    made = specified(
-        half, lambda x, lanes: [spec.finalized("half", spec.total([v]), third) for v in x]
-    )
-    outcome = solve(made.at())
-    assert isinstance(outcome, Impossible)
-    assert "on numbers: lane 0 writes register 'acc'" in outcome.why
-
-
-def test_what_several_lanes_write_at_once_is_refused() -> None:
-    def clash(k: Tracer, lanes: int = 4) -> None:
-        lane = k.warp(lanes)
-        x, y = k.input("x", lanes), k.output("y", lanes)
-        y[lane // 2] = x[lane]
-
-    with pytest.raises(CheckError, match=r"lanes 0 and 1 write y\[0\] without a barrier"):
-        solve(specified(clash, lambda x, lanes: x).at())
-
-
-@pytest.mark.parametrize("dtype", [u32, i32])
-def test_bits_are_tried_on_whole_words(dtype: DType) -> None:
-    def mixed(k: Tracer, lanes: int = 8) -> None:
-        lane = k.warp(lanes)
-        x, y = k.input("x", lanes), k.output("y", lanes)
-        both = k.accumulator("^", "&")
-        both.add(x[lane], x[lane ^ 1])
-        y[lane] = both.value()
-
-    def wanted(x: Any, lanes: int) -> Any:
-        return [spec.bit_xor([spec.bit_and([x[i], x[i ^ 1]])]) for i in range(lanes)]
-
-    assert "verdict: proved" in to_kernel(proved(solve(specified(mixed, wanted).at())), dtype).doc

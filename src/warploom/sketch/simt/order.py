@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, assert_never
+from typing import NoReturn, TypeAlias, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -155,12 +155,10 @@ class _Machine:
         if empty.any():
             lane = lane_name(self._lane(int(threads[empty][0])))
             cell = self._cell(stmt.array, int(cells[empty][0]))
-            raise _ConflictError(
-                Conflict(
-                    f"lane {lane} reads {cell}, where nobody has written{_at(counters)}",
-                    stmt.span,
-                    "write it first, or read elsewhere: a mask afterwards comes too late",
-                )
+            _fail(
+                stmt,
+                f"lane {lane} reads {cell}, where nobody has written{_at(counters)}",
+                "write it first, or read elsewhere: a mask afterwards comes too late",
             )
 
     def _write(self, stmt: Write, counters: Counters) -> None:
@@ -172,12 +170,10 @@ class _Machine:
         clash = others & (state.loop[cells] == loop) & (loop > 0)
         if clash.any():
             cell = self._cell(stmt.array, int(cells[clash][0]))
-            raise _ConflictError(
-                Conflict(
-                    f"{cell} is written by two statements of one loop",
-                    stmt.span,
-                    "write it once in the loop, or in two loops",
-                )
+            _fail(
+                stmt,
+                f"{cell} is written by two statements of one loop",
+                "write it once in the loop, or in two loops",
             )
         state.statement[cells], state.loop[cells] = id(stmt), loop
         if stmt.array in self.writers:
@@ -202,13 +198,11 @@ class _Machine:
         cell = self._cell(stmt.array, race.cell)
         lanes = [lane_name(self._lane(lane)) for lane in sorted((race.first, race.second))]
         did = "write" if race.kind == "write and write" else "read and write"
-        raise _ConflictError(
-            Conflict(
-                f"lanes {lanes[0]} and {lanes[1]} {did} {cell} without a barrier between them"
-                + _at(counters),
-                stmt.span,
-                "k.barrier() orders the lanes of a warp",
-            )
+        _fail(
+            stmt,
+            f"lanes {lanes[0]} and {lanes[1]} {did} {cell} without a barrier between them"
+            + _at(counters),
+            "k.barrier() orders the lanes of a warp",
         )
 
     def _lane(self, number: int) -> tuple[int, ...]:
@@ -254,6 +248,10 @@ def cell_name(array: str, shape: Shape, cell: int) -> str:
 def lane_name(lane: tuple[int, ...]) -> str:
     """A lane by its coordinates: `3`, or `(1, 2)` in a warp of two axes."""
     return str(lane[0]) if len(lane) == 1 else f"({', '.join(map(str, lane))})"
+
+
+def _fail(stmt: Read | Write, message: str, advice: str) -> NoReturn:
+    raise _ConflictError(Conflict(message, stmt.span, advice))
 
 
 def _at(counters: Counters) -> str:

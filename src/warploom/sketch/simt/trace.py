@@ -13,6 +13,7 @@ import numpy as np
 
 from warploom.errors import CheckError, Span, calling_line
 from warploom.index.ir import Expr, Var, lift, variables
+from warploom.sketch.simt.array import check_registers, declared
 from warploom.sketch.simt.ir import (
     STARTS,
     Accumulate,
@@ -32,11 +33,10 @@ from warploom.sketch.simt.ir import (
     exprs,
     holes_in,
 )
-from warploom.sketch.simt.reach import reach
 from warploom.sketch.simt.spec import goal_of
 from warploom.sketch.simt.tile import TILE_FILE, Index, LaneShuffle, Tile, as_tuple, per_axis
 from warploom.sketch.term.ir import Shape
-from warploom.sketch.term.limits import check_shape, show_shape
+from warploom.sketch.term.limits import check_shape
 from warploom.sketch.term.operator import OPERATORS
 
 
@@ -274,7 +274,7 @@ class Tracer:
                     f"registers of '{array.name}' are written at indices known after unrolling",
                     advice="put the hole, or the lane, where the registers are read",
                 )
-            self._check_inside(array, where)
+            check_registers(array, where, self._extents)
         if array.name in self._written and array.space != "output":
             raise CheckError(f"'{array.name}' is written twice in one loop")
         if array.name in self._seen:
@@ -516,33 +516,13 @@ class Tracer:
         self._check_open()
         if not name.isidentifier() or name != self._fresh(name):
             raise CheckError(f"'{name}' is no name, or is taken")
-        sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-        if not all(isinstance(n, (int, np.integer)) for n in sizes):
-            raise CheckError(f"the shape of '{name}' is made of constants, not {sizes!r:.60}")
-        sizes = tuple(map(int, sizes))
-        check_shape(sizes)
-        steps = sizes if step is None else per_axis(step, len(sizes))
-        if len(steps) != len(sizes):
-            raise CheckError(f"'{name}' needs a step for each of its {len(sizes)} axes")
-        array = Array(name, space, sizes, steps if space in ("input", "output") else ())
-        _check_steps(array)
+        array = declared(name, space, shape, step)
         self._arrays[name] = array
         return ArrayHandle(array, self)
 
     def _line(self) -> Span | None:
         """The line of the sketch that is being recorded."""
         return calling_line(__file__, TILE_FILE)
-
-    def _check_inside(self, array: Array, index: tuple[Expr, ...]) -> None:
-        """Registers have no addresses: a place outside an array is no register at all."""
-        for axis, (expr, length) in enumerate(zip(index, array.shape, strict=True)):
-            low, high = reach(expr, self._extents)
-            if low < 0 or high >= length:
-                wrong = low if low < 0 else high
-                raise CheckError(
-                    f"'{array.name}' has {length} registers along axis {axis}, "
-                    f"but register {wrong} is written"
-                )
 
     def _array(self, handle: ArrayHandle) -> Array:
         self._check_owner(handle.owner)
@@ -602,18 +582,6 @@ class Tracer:
                 f"hole '{min(again)}' is used in two places", advice="make a hole for each"
             )
         self._used_holes |= from_here
-
-
-def _check_steps(array: Array) -> None:
-    """Every element of an output belongs to one tile; tiles of inputs may overlap."""
-    if array.space == "output" and array.step != array.shape:
-        raise CheckError(
-            f"output '{array.name}' has tiles of {show_shape(array.shape)} every "
-            f"{show_shape(array.step)} elements",
-            advice="tiles of an output lie side by side: leave its step out",
-        )
-    if min(array.step, default=0) < 0:
-        raise CheckError(f"'{array.name}' has a negative step, {show_shape(array.step)}")
 
 
 def _kind(value: object) -> str:
