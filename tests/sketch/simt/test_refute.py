@@ -12,18 +12,18 @@ from warploom.errors import CheckError
 from warploom.kernel.evaluate import run
 from warploom.search.outcome import Found, Impossible
 from warploom.sketch.simt.code import to_kernel
-from warploom.sketch.simt.solve import solve
+from warploom.sketch.simt.solve import reinstantiate, solve
 from warploom.sketch.simt.trace import Tracer
 from warploom.sketch.term import spec
 
 
-def swapped(by: int) -> Any:
+def swapped(by: int, **sizes: int) -> Any:
     def body(k: Tracer, lanes: int = 8) -> None:
         lane = k.warp(lanes)
         x, y = k.input("x", lanes), k.output("y", lanes)
         y[lane] = k.shuffle(x[lane], lane ^ by)
 
-    return specified(body, lambda x, lanes: [x[i ^ 1] for i in range(lanes)]).at()
+    return specified(body, lambda x, lanes: [x[i ^ 1] for i in range(lanes)]).at(**sizes)
 
 
 def test_a_sketch_without_holes_is_proved() -> None:
@@ -37,6 +37,8 @@ def test_a_sketch_without_holes_is_proved() -> None:
     run(to_kernel(filled), [x, y])
     np.testing.assert_array_equal(y, x.reshape(-1, 2)[:, ::-1].reshape(-1))
     assert isinstance(solve(swapped(1), optimum=True), Found)
+    large = reinstantiate(filled, swapped(1, lanes=32))
+    assert proved(large).traced.lanes == (("lane", 32),)
 
 
 def test_a_wrong_sketch_without_holes_is_refuted_with_lane_register_expected_and_found() -> None:
