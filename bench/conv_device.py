@@ -46,7 +46,7 @@ LINE = 1 << 26  # outputs of a 1-D convolution
 SIDE = 8192
 PRODUCT_BYTES = 1 << 28
 FMA_RATE = 33.5e12
-NPP_MS = {3: 0.188, 5: 0.260, 7: 1.50, 9: 1.70, 11: 2.39}  # when last measured
+HAND_WRITTEN = ("shared_product", "cached_product")
 QUICK, SAMPLES = 7, 25
 REGISTERS, MULTIPROCESSORS = 65536, 132
 
@@ -112,7 +112,7 @@ def jobs_product(degree: int) -> Iterator[Job]:
         for block in (64, 128, 256):
             if block * degree <= 256 * 192:  # what fits into shared memory
                 yield job("product", f"product-{form}", degree=degree, block=block)
-    for form in ("shared_product", "cached_product"):
+    for form in HAND_WRITTEN:
         for block in (64, 128):
             for unroll in (1, 32) if degree <= 64 else (1, 2):
                 yield job("product", form, degree=degree, block=block, unroll=unroll)
@@ -124,7 +124,7 @@ def build(each: Job) -> Built:
     try:
         if each.entry == "shared_convolution":
             built = Built(each, None, each.entry, baselines.shared_convolution(**parameters))
-        elif each.entry in ("shared_product", "cached_product"):
+        elif each.entry in HAND_WRITTEN:
             built = Built(each, None, each.entry, baselines.product(each.entry, **parameters))
         else:
             waves = parameters.pop("waves", 0)
@@ -396,18 +396,20 @@ def _others_2d(gpu: Gpu, contest: Contest, taps: int, image: Any, w: Any, out: A
 
 
 def _verdict_2d(taps: int, rows: dict[str, Any], floor: float) -> dict[str, Any]:
+    """Every competitor that ran and was right is compared; one that failed has no figure."""
     ours = rows["ours"]["seconds"]
-    npp = rows["npp"].get("seconds", math.inf)
-    npp = npp if math.isfinite(npp) else NPP_MS[taps] / 1e3
     wanted = 1.2 if taps <= 5 else 3.0
-    beaten = all(
-        rows[name]["seconds"] > ours
-        for name in ("triton", "shared memory", "torch")
-        if "seconds" in rows.get(name, {})
-    )
+    over = {
+        name: rows[name]["seconds"] / ours
+        for name in ("npp", "triton", "shared memory", "torch")
+        if math.isfinite(rows.get(name, {}).get("seconds", math.inf))
+    }
+    failed = sorted(rows.keys() - over.keys() - {"ours"})
+    beaten = all(ratio > 1 for ratio in over.values())
     return {
-        "over_npp": npp / ours, "target_over_npp": wanted, "over_floor": ours / floor,
-        "faster_than_all": beaten, "met": npp / ours >= wanted and ours <= 2 * floor and beaten,
+        "over_npp": over.get("npp"), "target_over_npp": wanted, "over_floor": ours / floor,
+        "faster_than_all": beaten, "failed": failed,
+        "met": over.get("npp", 0.0) >= wanted and ours <= 2 * floor and beaten,
     }  # fmt: skip
 
 
@@ -434,11 +436,12 @@ def measure_product(gpu: Gpu, degree: int, built: list[Built], ceiling: float) -
         launch = gpu.text(each, grid, (block, 1, 1), (np.int32(batch), a, b, c))
         contest.enter(each.job.entry, each.job.label, launch, registers=each.registers)
     rows = contest.finish()
-    best = min(rows[name]["seconds"] for name in ("shared_product", "cached_product"))
-    speedup = best / rows["ours"]["seconds"]
+    hand = [rows.get(name, {}).get("seconds", math.inf) for name in HAND_WRITTEN]
+    # Both must have run and been right: the better of one is not the better of two.
+    speedup = min(hand) / rows["ours"]["seconds"] if all(map(math.isfinite, hand)) else None
     words = batch * degree * degree
     return {
-        "rows": rows, "batch": batch, "speedup": speedup, "met": speedup >= 1.0,
+        "rows": rows, "batch": batch, "speedup": speedup, "met": (speedup or 0.0) >= 1.0,
         "floors": {"memory": 16 * degree * batch / ceiling, "logic": words / (FMA_RATE / 2)},
     }  # fmt: skip
 
@@ -501,12 +504,14 @@ def show(record: dict[str, Any]) -> None:
             floors = " ".join(f"{n} {1e3 * s:.3f}" for n, s in row["floors"].items())
             facts = " ".join(
                 f"{name}={row[name]:.2f}"
-                for name in ("of_ceiling", "over_npp", "over_floor", "speedup") if name in row
+                for name in ("of_ceiling", "over_npp", "over_floor", "speedup")
+                if row.get(name) is not None
             )  # fmt: skip
             mark = "met" if row["met"] else "MISSED"
             print(f"{part} {size:>3} ms: {', '.join(cells)} | floors {floors} | {facts} {mark}")
             print(f"        ours: {row['rows']['ours'].get('setting', 'none was right')}")
-    speedups = [r["speedup"] for d, r in record.get("product", {}).items() if int(d) >= 64]
+    rows = [r for d, r in record.get("product", {}).items() if int(d) >= 64]
+    speedups = [r["speedup"] for r in rows if r["speedup"] is not None]
     if speedups:
         print(f"products from degree 64: {np.mean(speedups):.2f} on average (wanted 1.06)")
 
@@ -562,7 +567,7 @@ def _dry_convolution() -> None:
 
 def _dry_products() -> None:
     entry = find("product-registers")
-    for form in ("shared_product", "cached_product"):
+    for form in HAND_WRITTEN:
         for degree in (32, 64, 160):
             case = entry.case(entry.kernel(degree=degree), {"batch": 5}, degree=degree)
             _, a, b, c = case.fresh()

@@ -12,7 +12,7 @@ from warploom.catalogue import Entry
 from warploom.emit.cuda import cuda
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel
-from warploom.kernel.report import Report
+from warploom.machine.report import Report
 
 DEVICES = ("simulator", "c", "opencl", "ptx")
 

@@ -20,10 +20,10 @@ def test_totals() -> None:
     counters = Counters()
     lane = np.arange(64) % 32
     warp = np.arange(64) // 32
-    counters.count_global(warp, lane, np.arange(64) * 4, 4, write=False)
-    counters.count_global(warp, lane, np.arange(64) * 128, 4, write=True)
+    counters.count_global("a", warp, lane, np.arange(64) * 4, 4, write=False)
+    counters.count_global("a", warp, lane, np.arange(64) * 128, 4, write=True)
     assert (counters.global_loads.requests, counters.global_loads.sectors) == (2, 8)
     assert counters.global_stores.sectors == 64
-    counters.count_shared(warp, lane, lane * 128, 4)
-    counters.count_shared(warp, lane, lane * 4, 4)
+    counters.count_shared("s", warp, lane, lane * 128, 4)
+    counters.count_shared("s", warp, lane, lane * 4, 4)
     assert counters.shared.conflicts == 2 * 31

@@ -7,7 +7,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from warploom.machine.memory import ALIGNMENT, GAP, Fault, Memory, check, first_unwritten
+from warploom.machine.memory import (
+    ALIGNMENT,
+    GAP,
+    Fault,
+    Memory,
+    check,
+    mark_stored,
+    per_owner,
+    unstored,
+)
 
 
 def test_allocations_lie_apart_and_aligned() -> None:
@@ -46,12 +55,20 @@ def test_check() -> None:
     assert check(region, offsets(0, 4, 999), 4, active).tolist()[:2] == [0, 1]
 
 
-def test_unwritten_bytes() -> None:
+def test_bytes_that_nobody_stored() -> None:
+    word, byte = np.dtype(np.uint32), np.dtype(np.uint8)
+    region = per_owner("r", 2, 1, 8, marked=True)
+    at = np.array([0, 1, 4])  # a copy is 16 bytes
+    assert unstored(region, at, word).tolist() == [True, True, True]
+    mark_stored(region, np.array([0, 4]), word)
+    mark_stored(region, np.array([4, 5, 7]), byte)
+    assert unstored(region, at, word).tolist() == [False, True, False]
+    assert unstored(region, at, word, np.array([True, False, True])).tolist() == [False] * 3
+    mark_stored(region, np.array([6]), byte)
+    assert not unstored(region, at, word).any()
+
+
+def test_memory_without_marks_takes_stores() -> None:
     region = Memory().add("r", np.zeros(8, np.uint8))
-    region.written = np.array([1, 1, 1, 1, 1, 1, 0, 1], np.uint8)
-    assert first_unwritten(region, np.array([0]), np.dtype(np.uint32), None) is None
-    assert first_unwritten(region, np.array([0, 1]), np.dtype(np.uint32), None) == 1
-    assert (
-        first_unwritten(region, np.array([0, 1]), np.dtype(np.uint32), np.array([True, False]))
-        is None
-    )
+    mark_stored(region, np.array([0]), np.dtype(np.uint32))
+    assert region.written is None

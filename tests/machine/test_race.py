@@ -1,83 +1,195 @@
-"""The race detector against a plain one that keeps every access."""
+"""The race detector, however it is fed, against one that looks at every pair of accesses."""
 
 from __future__ import annotations
 
+import json
+import os
+import platform
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import pytest
+from tests.machine.feeds import direct, through_kernel, through_ptx
+from tests.machine.traces import ANY, KERNEL, NESTED, PTX, Dialect, Meet, make, racing, racing_pairs
 
-from warploom.machine.race import RaceDetector
+from warploom.errors import InternalError, UnsupportedError
+from warploom.machine import shadow
+from warploom.machine.race import Kind, RaceDetector
 
-BLOCKS, SIZE, BYTES = 2, 64, 32
-
-
-class Plain:
-    """Every access of the current epoch, compared pair by pair."""
-
-    def __init__(self) -> None:
-        self.epoch = [0] * BLOCKS
-        self.warp_epoch = [0] * (BLOCKS * 2)
-        self.seen: list[tuple] = []
-
-    def access(self, thread: int, start: int, width: int, write: bool) -> bool:
-        block, warp = thread // SIZE, thread // 32
-        race = False
-        for other, place, size, wrote, epoch, warp_epoch in self.seen:
-            if other // SIZE != block or epoch != self.epoch[block] or other == thread:
-                continue
-            ordered = other // 32 == warp and warp_epoch != self.warp_epoch[warp]
-            overlap = place < start + width and start < place + size
-            race |= overlap and (write or wrote) and not ordered
-        self.seen.append((thread, start, width, write, self.epoch[block], self.warp_epoch[warp]))
-        return race
+RECORD = Path(__file__).parents[2] / "bench" / "results" / "races.json"
 
 
-ACCESS = st.tuples(
-    st.integers(0, BLOCKS * SIZE - 1),
-    st.integers(0, BYTES // 4 - 1),
-    st.sampled_from([1, 4]),
-    st.booleans(),
-)
-EVENT = st.one_of(
-    ACCESS,
-    st.tuples(st.just("block"), st.integers(0, 1)),
-    st.tuples(st.just("warp"), st.integers(0, 3)),
-)
+def feed_directly(seed: int) -> bool:
+    """Whether the trace races; all ways to feed it agree with the plain detector."""
+    trace = make(seed, ANY)
+    expected = racing_pairs(trace)
+    assert direct(trace, partial=True, every=True, batch=1 + seed % 2) == expected, seed
+    trace = make(seed, NESTED)
+    expected = racing_pairs(trace)
+    assert direct(trace, partial=False, every=True, batch=1 + seed % 2) == expected, seed
+    first = direct(trace, partial=False, every=False, batch=1 + seed % 2)
+    assert bool(first) == bool(expected), seed
+    assert first <= expected, seed
+    return bool(expected)
 
 
-@settings(deadline=None, max_examples=200)
-@given(st.lists(EVENT, max_size=12))
-def test_agrees_with_the_plain_detector(events: list[tuple]) -> None:
-    plain, detector = Plain(), RaceDetector()
-    detector.start(BLOCKS, SIZE)
-    for event in events:
-        if event[0] == "block":
-            plain.epoch[event[1]] += 1
-            detector.pass_barrier(np.array([event[1]]))
-        elif event[0] == "warp":
-            plain.warp_epoch[event[1]] += 1
-            detector.pass_warp_barrier(np.array([event[1] * 32]))
-        else:
-            thread, word, width, write = event
-            word += thread // SIZE * (BYTES // 4)  # blocks do not share locations
-            want = plain.access(thread, 4 * word, width, write)
-            got = detector.record(
-                0, 2 * BYTES, np.array([thread]), np.array([4 * word]), width, write
-            )
-            assert (got is not None) == want
-            if want:
-                return
+def feed_ptx(seed: int) -> bool:
+    trace = make(seed, PTX)
+    expected = racing_pairs(trace)
+    assert through_ptx(trace, seed, every=True) == expected, seed
+    if seed % 4 == 0:
+        first = through_ptx(trace, seed, every=False)
+        assert bool(first) == bool(expected), seed
+        assert first <= expected, seed
+    return bool(expected)
 
 
-def test_many_threads_in_one_access() -> None:
-    detector = RaceDetector()
-    detector.start(1, 64)
-    threads = np.arange(64)
-    assert detector.record(0, 256, threads, threads * 4, 4, True) is None
-    race = detector.record(0, 256, threads, (threads ^ 32) * 4, 4, False)
-    assert race is not None
-    assert (race.position, race.other, race.earlier) == (0, 32, "write")
-    detector.pass_barrier(np.array([0]))
-    assert detector.record(0, 256, threads, (threads ^ 32) * 4, 4, False) is None
-    detector.start(1, 64)  # the next batch starts anew
-    assert detector.record(0, 256, threads, threads * 4, 4, True) is None
+def feed_kernel(seed: int) -> bool:
+    trace = make(seed, KERNEL)
+    expected = racing(trace)
+    said = through_kernel(trace, seed)
+    assert bool(said) == bool(expected), (seed, said)
+    if said:
+        assert "race on" in said
+        who = re.findall(r"thread (\d+) of block (\d+)", said)
+        threads = {int(block) * trace.size + int(thread) for thread, block in who}
+        assert threads in [{a.thread, b.thread} for a, b in expected], (seed, said)
+    return bool(expected)
+
+
+FEEDS: dict[str, Callable[[int], bool]] = {
+    "directly": feed_directly, "ptx": feed_ptx, "kernel": feed_kernel,
+}  # fmt: skip
+DIALECTS = {"directly": ANY, "ptx": PTX, "kernel": KERNEL}
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_agrees_with_every_pair(feed: str) -> None:
+    racy = sum(FEEDS[feed](seed) for seed in range(SAMPLE[feed]))
+    assert 0.3 * SAMPLE[feed] < racy < 0.8 * SAMPLE[feed]  # both answers are asked for
+
+
+SAMPLE = {"directly": 600, "ptx": 150, "kernel": 300}
+
+
+@pytest.mark.parametrize("smallest", [1, 1 << 10])
+def test_longer_traces_of_more_threads(smallest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists are tidied up again and again, and every place of `Latest` is taken."""
+    monkeypatch.setattr(shadow, "SMALLEST", smallest)
+    wide = (1, 2, 3, 4, 8)
+    for seed in range(25):
+        trace = make(seed, replace(ANY, lanes=wide), 16, 40)
+        assert direct(trace, partial=True, every=True, batch=1) == racing_pairs(trace), seed
+        trace = make(seed, replace(NESTED, lanes=wide), 16, 40)
+        expected = racing_pairs(trace)
+        assert direct(trace, partial=False, every=True) == expected, seed
+        assert bool(direct(trace, partial=False, every=False)) == bool(expected), seed
+
+
+def test_larger_kernels() -> None:
+    for seed in range(16):
+        trace = make(seed, replace(PTX, lanes=(2, 4, 8)), 16, 14)
+        assert through_ptx(trace, seed, every=True) == racing_pairs(trace), seed
+
+
+def test_what_a_race_says() -> None:
+    detector = RaceDetector(2, 64, 32, 4)
+    detector.start(0, 2)
+    threads = np.arange(128)
+    places = threads * 4
+    assert detector.access("x", 512, threads, places, 4, Kind.WRITE, "store") == []
+    (race,) = detector.access("x", 512, threads, places ^ 128, 4, Kind.READ, "load")
+    assert (race.region, race.offset) == ("x", 128)
+    assert (race.first.kind, race.first.block, race.first.thread) == (Kind.WRITE, 0, 32)
+    assert (race.second.kind, race.second.block, race.second.thread) == (Kind.READ, 0, 0)
+    assert (race.first.label, race.second.label) == ("store", "load")
+    assert detector.access("x", 512, threads, places ^ 128, 4, Kind.READ, "load") == []  # known
+    detector.block_barrier(np.array([1]))
+    detector.forget("x")
+    assert detector.access("x", 512, threads, places ^ 256, 4, Kind.READ, "load") == []
+    assert detector.races == [race]
+
+
+def test_an_access_of_bytes_divides_words() -> None:
+    detector = RaceDetector(1, 4, 4, 4)
+    detector.start(0, 1)
+    first, second = np.array([0]), np.array([1])
+    assert detector.access("x", 16, first, np.array([0]), 16, Kind.WRITE) == []
+    (race,) = detector.access("x", 16, second, np.array([5]), 1, Kind.READ)
+    assert race.offset == 5
+    assert detector.access("x", 16, first, np.array([6]), 1, Kind.WRITE, "own") == []
+
+
+def test_places_need_not_be_multiples_of_the_width() -> None:
+    """Rows of an odd number of elements, each read two at a time."""
+    for odd, races in ((4, 1), (8, 0)):
+        detector = RaceDetector(1, 4, 4, 4)
+        detector.start(0, 1)
+        detector.access("x", 32, np.array([0]), np.array([odd]), 8, Kind.WRITE, "first")
+        assert (
+            len(detector.access("x", 32, np.array([1]), np.array([0]), 8, Kind.READ, "second"))
+            == races
+        )
+        assert detector.access("x", 32, np.array([2]), np.array([24]), 8, Kind.WRITE, "third") == []
+
+
+def test_partial_barriers_must_be_announced() -> None:
+    detector = RaceDetector(1, 4, 4, 4)
+    detector.start(0, 1)
+    with pytest.raises(InternalError):
+        detector.vector.meet(np.arange(2), np.zeros(2, int))
+
+
+def test_more_barriers_than_there_are_stamps() -> None:
+    detector = RaceDetector(2**31 - 1, 1024, 32, 1 << 20)  # 41 and 20 of 63 bits
+    detector.start(0, 1)
+    detector.block_barrier(np.array([0]))
+    detector.block_barrier(np.array([0]))
+    with pytest.raises(UnsupportedError, match="so many barriers"):
+        detector.block_barrier(np.array([0]))
+
+
+def differs(feed: str, seed: int, racy: list[int]) -> bool:
+    """Whether a feed and the plain detector disagree; notes the seeds of traces that race."""
+    try:
+        if FEEDS[feed](seed):
+            racy.append(seed)
+    except AssertionError:
+        return True
+    return False
+
+
+def shapes(dialect: Dialect, count: int) -> dict[str, dict[str, int]]:
+    """How many traces have so many threads and words, and how many barriers of each kind."""
+    found: dict[str, Counter[str]] = {"threads": Counter(), "words": Counter(), "meets": Counter()}
+    for seed in range(count):
+        trace = make(seed, dialect)
+        found["threads"][str(trace.blocks * trace.size)] += 1
+        found["words"][str(trace.words)] += 1
+        found["meets"].update(each.kind for each in trace.events if isinstance(each, Meet))
+    return {name: dict(sorted(counts.items())) for name, counts in found.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("feed", FEEDS)
+def test_agrees_on_100_000_traces(feed: str) -> None:
+    count = 100_000
+    started = time.monotonic()
+    racy: list[int] = []
+    different = [seed for seed in range(count) if differs(feed, seed, racy)]
+    entry = {
+        "traces": count, "racy": len(racy), "differences": len(different),
+        "first_different": different[:10], "seconds": round(time.monotonic() - started),
+        **shapes(DIALECTS[feed], count), "date": time.strftime("%Y-%m-%d"),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}, NumPy {np.__version__}",
+        "command": f"pytest tests/machine/test_race.py -k '100_000 and {feed}'",
+    }  # fmt: skip
+    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    RECORD.write_text(json.dumps(record | {feed: entry}, indent=1) + "\n")
+    assert not different

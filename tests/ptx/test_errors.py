@@ -87,6 +87,12 @@ def test_uninitialised_shared() -> None:
     refused("  st.shared.u8 [%r7], %r4;\n  bar.sync 0;\n" + body, "never written")
 
 
+@pytest.mark.parametrize("stored", ["", "st.shared.u8 [%r7], %r4;", "st.shared.u8 [%r7+3], %r4;"])
+def test_atomics_on_uninitialised_shared(stored: str) -> None:
+    body = f"  {stored}\n  bar.sync 0;\n  atom.shared.add.u32 %r9, [%r7], 1;"
+    refused(body, "never written", where="block (0,0,0), thread (0,0,0)")
+
+
 def test_barrier_not_reached_by_all() -> None:
     body = "  setp.lt.u32 %p1, %r3, 16;\n  @!%p1 bra skip;\n  bar.sync 0;\nskip:\n  st.global.u32 [%rd3], %r4;"
     error = refused(body, "not all threads", where="block (0,0,0), thread (0,0,0)")
@@ -115,6 +121,25 @@ def test_barriers_of_different_warps_meet() -> None:
     assert (array == 3).all()
 
 
+@pytest.mark.parametrize(("barrier", "half"), [("bar.sync 0", 32), ("bar.warp.sync -1", 16)])
+def test_threads_that_waited_elsewhere_keep_their_registers(barrier: str, half: int) -> None:
+    """Both halves go on at once; what the first one writes is not seen by the second."""
+    way = "  {mov};\n  " + barrier + ";\n  add.u32 %r9, %r9, {add};\n"
+    body = (f"  setp.lt.u32 %p1, %r3, {half};\n  @%p1 bra one;\n" + way.format(mov="mov.u32 %r9, %r3", add=1000)
+            + "  bra end;\none:\n" + way.format(mov="shl.b32 %r9, %r3, 4", add=5) + "end:\n  st.global.u32 [%rd3], %r9;")  # fmt: skip
+    array = np.zeros(2 * half, np.uint32)
+    launch(body, array, grid=1, block=2 * half)
+    assert array.tolist() == [t * 16 + 5 if t < half else t + 1000 for t in range(2 * half)]
+
+
+def test_barriers_with_a_predicate() -> None:
+    body = "  mov.u32 %r9, %r3;\n  setp.lt.u32 %p1, %r3, 32;\n  @%p1 {};\n  add.u32 %r9, %r9, 7;\n  st.global.u32 [%rd3], %r9;"
+    for barrier in ("bar.sync 1, 32", "bar.warp.sync -1"):
+        array = np.zeros(64, np.uint32)
+        launch(body.format(barrier), array, grid=1, block=64)
+        assert array.tolist() == [t + 7 for t in range(64)]
+
+
 RACE = "  st.shared.u32 [%r7], %r4;\n  xor.b32 %r8, %r7, 4;\n{between}  ld.shared.u32 %r9, [%r8];"
 
 
@@ -136,8 +161,8 @@ def test_race_write_after_read_and_clash() -> None:
         "  ld.global.u32 %r9, [%rd1];\n  setp.eq.u32 %p1, %r3, 3;\n  @%p1 st.global.u32 [%rd1], 1;"
     )
     refused(body, "earlier read", races=True, where="thread (3,0,0)")
-    refused("  st.global.u32 [%rd1], %r4;", "different value", races=True)
-    launch("  st.global.u32 [%rd1], 5;", np.zeros(64, np.uint32), races=True)
+    refused("  st.global.u32 [%rd1], %r4;", "data race", races=True)
+    refused("  st.global.u32 [%rd1], 5;", "data race", races=True)  # equal values are no excuse
 
 
 def test_unknown_instruction_matters_when_reached() -> None:
@@ -161,6 +186,9 @@ def test_branch_by_number() -> None:
     launch(body.replace("{n}", "1"), array)  # the number of the block
     assert array.tolist() == [1] * 32 + [2] * 32
     refused(body.replace("{n}", "3"), "no target number 2", where="thread (2,0,0)")
+    guarded = body.replace("brx.idx %r{n}", "setp.lt.u32 %p1, %r3, 2;\n  @%p1 brx.idx %r3")
+    launch(guarded.replace("A:\n", "  st.global.u32 [%rd3], 9;\n  ret;\nA:\n"), array)
+    assert array.tolist() == ([1, 2] + [9] * 30) * 2
 
 
 def test_endless_loop_ends() -> None:
@@ -182,6 +210,8 @@ def test_store_to_constant() -> None:
     ("grid", "block", "args", "message"),
     [
         (1, 2000, [np.zeros(1)], "at most 1024"),
+        (1, (1, 1, 128), [np.zeros(1)], "a block of"),
+        ((1, 70000), 32, [np.zeros(1)], "a grid of"),
         (0, 32, [np.zeros(1)], "positive"),
         ((1, 1, 1, 1), 32, [np.zeros(1)], "one to three"),
         (1, 32, [], "takes 1 arguments"),
@@ -193,6 +223,25 @@ def test_bad_launches(grid, block, args, message: str) -> None:
     text = f"{HEADER}.visible .entry k(.param .u64 a)\n{{ ret; }}\n"
     with pytest.raises(DeviceError, match=message):
         ptx.load(text).kernel("k").launch(grid, block, args)
+
+
+def test_clusters_are_refused() -> None:
+    text = f"{HEADER}.visible .entry k() .reqnctapercluster 2, 1, 1\n{{ ret; }}\n"
+    with pytest.raises(UnsupportedError, match="cluster"):
+        ptx.load(text).kernel("k").launch(2, 32, [])
+
+
+def test_calls_make_room_for_one_thread_too() -> None:
+    text = f"""{HEADER}.func (.param .b32 r) f(.param .b32 a)
+{{ .local .align 4 .b8 own[64]; .reg .b32 %r<3>; ld.param.u32 %r1, [a]; st.local.u32 [own+60], %r1;
+ld.local.u32 %r2, [own+60]; st.param.u32 [r], %r2; ret; }}
+.visible .entry k(.param .u64 out)
+{{ .reg .b32 %r<3>; .reg .b64 %rd<2>; .param .b32 a; .param .b32 r; mov.u32 %r1, 7; st.param.u32 [a], %r1;
+call (r), f, (a); ld.param.u32 %r2, [r]; ld.param.u64 %rd1, [out]; st.global.u32 [%rd1], %r2; ret; }}
+"""
+    out = np.zeros(1, np.uint32)
+    ptx.load(text).kernel("k").launch(1, 1, [out])
+    assert out[0] == 7
 
 
 def test_unknown_kernel() -> None:

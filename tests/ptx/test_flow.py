@@ -10,20 +10,25 @@ from hypothesis import strategies as st
 from warploom.errors import CheckError
 from warploom.ptx import flow, parse
 from warploom.ptx.emulate.compile import uses
+from warploom.ptx.opcode import Control
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 
-def graph(body: str) -> flow.Graph:
+def graph(body: str, **cuts: frozenset[Control]) -> flow.Graph:
     text = f"{HEADER}.entry k()\n{{ .reg .pred %p<3>; .reg .b32 %r<9>;\n{body}\n}}\n"
     module = parse(text)
-    return flow.build(module, module.functions[0])
+    return flow.build(module, module.functions[0], **cuts)
+
+
+def ranks(found: flow.Graph) -> list[int]:
+    return flow.loop_order([block.successors for block in found.blocks])
 
 
 def test_loop_runs_before_what_follows_it() -> None:
     # The exit of the loop stands before its body in the text.
     found = graph("head: @%p1 bra body;\nexit: ret;\nbody: add.u32 %r1, %r1, 1; bra head;")
-    head, exit_, body = (found.rank[n] for n in range(3))
+    head, exit_, body = ranks(found)[:3]
     assert head < body < exit_
 
 
@@ -64,15 +69,21 @@ def test_live_registers() -> None:
     found = graph(
         "mov.u32 %r1, 1;\n@%p1 bra end;\n@%p2 mov.u32 %r2, %r1;\nadd.u32 %r3, %r2, %r1;\nend: st.global.u32 [0], %r1;"
     )
-    live = flow.live_in(found.blocks, uses)
+    live = flow.live_in(found, uses)
     assert live[0] == {"%p1", "%p2", "%r2"}  # %r2 may keep its old value
     assert live[2] == {"%r1"}
 
 
 def test_every_barrier_is_a_block() -> None:
-    found = graph("mov.u32 %r1, 1;\nbar.sync 0;\nmov.u32 %r2, 1;\nbar.warp.sync -1;\nret;")
-    assert [[i.opcode for i in b.instructions] for b in found.blocks][:3] == [
+    body = "mov.u32 %r1, 1;\nbar.sync 0;\nmov.u32 %r2, 1;\nbar.warp.sync -1;\nret;"
+    cuts = {"after": frozenset({Control.BARRIER}), "before": frozenset({Control.BARRIER})}
+    found = graph(body, **cuts)
+    assert [[i.opcode for i in found.instructions(b)] for b in found.blocks] == [
         ["mov"],
         ["bar"],
         ["mov", "bar", "ret"],
+        [],
     ]
+    cuts["before"] |= {Control.LANES}
+    assert len(graph(body, **cuts).blocks) == 5
+    assert len(graph(body).blocks) == 2

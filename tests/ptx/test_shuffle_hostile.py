@@ -12,7 +12,7 @@ import pytest
 
 from warploom.errors import ParseError
 from warploom.ptx.shuffle import Launch, check, confirm, rewrite
-from warploom.ptx.symbolic.distance import Outcome
+from warploom.search.outcome import Verdict
 
 HEAD = """.version 8.0
 .target sm_80
@@ -457,7 +457,7 @@ def test_a_machine_without_shuffles_gets_none() -> None:
 def test_z3_agrees(name: str) -> None:
     pytest.importorskip("z3")
     result = rewrite(text_of(CHANGED[name][0]), select="all")
-    assert Outcome.REFUTED not in confirm(result)["k"]
+    assert Verdict.REFUTED not in confirm(result)["k"]
 
 
 # Instructions with too few operands, too many, or no type: nothing is known of what they compute.

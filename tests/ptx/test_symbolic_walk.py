@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from warploom.errors import UnsupportedError
+from warploom.ptx.dominance import Flow, analyse
 from warploom.ptx.parse import parse
 from warploom.ptx.shuffle import confirm, rewrite
-from warploom.ptx.symbolic.distance import Outcome, Verdict, decide
-from warploom.ptx.symbolic.flow import Flow, build
+from warploom.ptx.symbolic.distance import Distance, decide
 from warploom.ptx.symbolic.memory import accesses
 from warploom.ptx.symbolic.smt import judge
 from warploom.ptx.symbolic.walk import Reading, read
+from warploom.search.outcome import Verdict
 
 KERNELGEN = (Path(__file__).parent / "kernelgen" / "kernelgen.ptx").read_text()
 
@@ -40,10 +41,10 @@ def reading_of(body: str) -> Reading:
 
 def flow_of(body: str) -> Flow:
     module = parse(kernel(body))
-    return build(module, module.functions[0])
+    return analyse(module, module.functions[0])
 
 
-def distances(reading: Reading) -> list[Verdict]:
+def distances(reading: Reading) -> list[Distance]:
     loads = [load for load in accesses(reading) if load.space == "global"]
     return [decide(reading, loads[0], load) for load in loads[1:]]
 
@@ -59,6 +60,27 @@ INNER: add.s32 %r4, %r4, 1; setp.lt.s32 %p1, %r4, 3; @%p1 bra INNER;
     assert flow.around[inner] == (outer, inner)
     assert flow.dominates(outer, inner)
     assert not flow.dominates(inner, outer)
+
+
+def test_labels_belong_to_their_scope() -> None:
+    loop = "{ mov.u32 %r3, 0; L: add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, 3; @%p1 bra L; }"
+    assert len(flow_of(f"{loop}\n{loop}").loops) == 2
+
+
+def test_a_modifier_that_is_not_known_is_never_looked_past() -> None:
+    """The load may be anything, so it takes no part and what was loaded before is forgotten."""
+    odd = "ld.global.sometimes.f32 %f2, [%rd3+4];"
+    pair = (
+        "ld.global.f32 %f1, [%rd3];\n{}\nld.global.f32 %f3, [%rd3+4]; st.global.f32 [%rd3+64], %f3;"
+    )
+    assert [load.refusal != "" for load in accesses(reading_of(pair.format(odd)))[2:]] == [
+        False,
+        True,
+        False,
+    ]
+    assert rewrite(kernel(pair.format("")), select="all").kernels[0].shuffles == 1
+    for strange in (odd, "add.sometimes.s32 %r5, %r5, 1;", "elsewhere.u32 %r5, %r4;"):
+        assert rewrite(kernel(pair.format(strange)), select="all").kernels[0].shuffles == 0
 
 
 def test_a_loop_with_two_entries_is_refused() -> None:
@@ -89,7 +111,7 @@ LOOP: ld.global.f32 %f1, [%rd4]; mad.wide.s32 %rd5, %r3, 8, %rd3;
     add.s64 %rd4, %rd4, 8; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r1; @%p1 bra LOOP;""")
     # The pointer and the index of one loop count the same turns; but the index has 32 bits.
     verdicts = distances(reading)
-    assert verdicts[1].outcome is Outcome.PROVED
+    assert verdicts[1].verdict is Verdict.PROVED
     assert verdicts[1].lanes == 2
     assert verdicts[0].compare == 4
 
@@ -101,7 +123,7 @@ def test_a_condition_met_before_prunes_the_path() -> None:
     add.s64 %rd4, %rd4, 64;
 NEAR: ld.global.f32 %f1, [%rd4]; ld.global.f32 %f2, [%rd3+4];
 FAR:""")
-    assert distances(reading) == [Verdict(Outcome.PROVED, 1)]
+    assert distances(reading) == [Distance(Verdict.PROVED, 1)]
 
 
 def test_the_taken_side_of_a_branch_knows_its_condition() -> None:
@@ -110,7 +132,7 @@ def test_the_taken_side_of_a_branch_knows_its_condition() -> None:
     bra END;
 TAKEN: @!%p1 add.s64 %rd4, %rd4, 64; ld.global.f32 %f1, [%rd4]; ld.global.f32 %f2, [%rd3+4];
 END:""")
-    assert distances(reading) == [Verdict(Outcome.PROVED, 1)]
+    assert distances(reading) == [Distance(Verdict.PROVED, 1)]
 
 
 def test_a_pointer_chosen_alike_by_all_lanes_is_followed() -> None:
@@ -118,7 +140,7 @@ def test_a_pointer_chosen_alike_by_all_lanes_is_followed() -> None:
     mov.b64 %rd4, %rd1; setp.lt.s32 %p1, %r1, 9; @%p1 bra JOIN;
     add.s64 %rd4, %rd1, 1024;
 JOIN: add.s64 %rd5, %rd4, %rd2; ld.global.f32 %f1, [%rd5]; ld.global.f32 %f2, [%rd5+4];""")
-    assert distances(reading) == [Verdict(Outcome.PROVED, 1)]
+    assert distances(reading) == [Distance(Verdict.PROVED, 1)]
 
 
 def test_a_wrap_of_the_index_is_tested_at_run_time() -> None:
@@ -126,7 +148,7 @@ def test_a_wrap_of_the_index_is_tested_at_run_time() -> None:
     mad.lo.s32 %r3, %r1, 100, %r2; mul.wide.s32 %rd4, %r3, 4; add.s64 %rd5, %rd1, %rd4;
     ld.global.f32 %f1, [%rd5]; ld.global.f32 %f2, [%rd5+8];""")
     (verdict,) = distances(reading)
-    assert verdict.outcome is Outcome.PROVED
+    assert verdict.verdict is Verdict.PROVED
     (margin,) = verdict.margins
     assert (margin.register.name, margin.room, margin.signed) == ("%r3", 2, True)
 
@@ -136,7 +158,7 @@ def test_an_index_that_wraps_alike_on_both_sides_needs_no_test() -> None:
     mad.lo.s32 %r3, %r1, 100, %r2; mul.wide.s32 %rd4, %r3, 4; add.s64 %rd5, %rd1, %rd4;
     add.s32 %r4, %r3, 1; mul.wide.s32 %rd6, %r4, 4; add.s64 %rd7, %rd1, %rd6;
     ld.global.f32 %f1, [%rd5]; ld.global.f32 %f2, [%rd7];""")
-    assert distances(reading) == [Verdict(Outcome.PROVED, 1)]
+    assert distances(reading) == [Distance(Verdict.PROVED, 1)]
 
 
 # -- the judge ----------------------------------------------------------------------------------
@@ -149,7 +171,7 @@ def test_z3_confirms_every_proof(name: str) -> None:
     alone = KERNELGEN[: KERNELGEN.index(".visible")] + KERNELGEN[start:].split("\n}\n")[0] + "\n}\n"
     (said,) = confirm(rewrite(alone, select="all")).values()
     assert said
-    assert set(said) == {Outcome.PROVED}
+    assert set(said) == {Verdict.PROVED}
 
 
 def test_z3_refutes_a_proof_without_its_margin() -> None:
@@ -157,9 +179,9 @@ def test_z3_refutes_a_proof_without_its_margin() -> None:
     report = next(k for k in rewrite(KERNELGEN, select="all").kernels if k.name == "divergence")
     assert report.plan is not None
     (shuffle,) = report.plan.shuffles
-    assert shuffle.verdict.margins
-    bare = Verdict(Outcome.PROVED, shuffle.lanes)
-    wrong = Verdict(Outcome.PROVED, shuffle.lanes + 1, shuffle.verdict.margins)
+    assert shuffle.distance.margins
+    bare = Distance(Verdict.PROVED, shuffle.lanes)
+    wrong = Distance(Verdict.PROVED, shuffle.lanes + 1, shuffle.distance.margins)
     reading = report.plan.reading
-    assert judge(reading, shuffle.source, shuffle.target, bare) is not Outcome.PROVED
-    assert judge(reading, shuffle.source, shuffle.target, wrong) is not Outcome.PROVED
+    assert judge(reading, shuffle.source, shuffle.target, bare) is not Verdict.PROVED
+    assert judge(reading, shuffle.source, shuffle.target, wrong) is not Verdict.PROVED

@@ -19,6 +19,7 @@ from warploom.search.budget import Budget
 from warploom.sketch.front import load_text
 from warploom.sketch.synth.record import Record, record_of
 from warploom.sketch.synth.solve import synthesize
+from warploom.sketch.term.ir import Apply, Program, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Request:
     sizes: dict[str, int] = field(default_factory=dict)
     engine: str = "default"
     seconds: float | None = None
+    megabytes: float | None = None
     fuel: int | None = None
     single: bool = False
 
@@ -48,12 +50,22 @@ def measure(request: Request) -> Record:
     result = synthesize(
         program,
         engine=request.engine,
-        budget=Budget(request.seconds),
+        budget=Budget(request.seconds, request.megabytes),
         set_seconds=time.process_time() - started,
         fuel=request.fuel,
         single=request.single,
     )
-    return {"name": request.label, "engine": request.engine, **record_of(result, limit=10)}
+    about = {"name": request.label, "engine": request.engine, **_size(program)}
+    return about | record_of(result, limit=10)
+
+
+def _size(program: Program) -> Record:
+    """The cells of the largest array, and the choices of all holes."""
+    applied = [step for step in program.steps if isinstance(step, Apply)]
+    return {
+        "cells": max(size(step.gathers.out_shape) for step in applied),
+        "choices": sum(len(step.gathers) for step in applied if step.gathers.is_hole),
+    }
 
 
 def apart(request: Request, seconds: float = 600.0) -> Record:

@@ -74,7 +74,7 @@ def ablations(seconds: float, match: str = "") -> Iterator[tuple[Ablation, Reque
     for name in SMALL:
         if re.search(match, name):
             for way in ABLATIONS:
-                yield way, Request(name, {}, way.engine, seconds, way.fuel, way.single)
+                yield way, Request(name, {}, way.engine, seconds, fuel=way.fuel, single=way.single)
 
 
 def cells(record: Record, known: Published | None) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from warploom.errors import DeviceError, WarploomError
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel
 from warploom.runtime.callable import Device, load
-from warploom.trust.mutation import Report, Trial, examine
+from warploom.trust.mutation import Examination, Trial, examine
 
 PROBES = 24
 
@@ -54,7 +54,7 @@ def verify(
 
 def mutation(
     entry: Entry, settings: dict[str, Parameter], *, most: int | None = None, seed: int = 0
-) -> Report:
+) -> Examination:
     """Whether the simulator on the entry's sizes catches every mutant that computes otherwise."""
     kernel = entry.kernel(**settings)
     sizes = entry.sizes(**entry.settings(settings))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-from warploom.bench import inventor, transpositions
+from warploom.bench import growth, inventor, transpositions
 from warploom.bench import synth as table
 from warploom.bench.families import published
 from warploom.bench.measure import Request, apart
@@ -30,6 +30,7 @@ synth   the sketches of section 5 of the Swizzleflow paper. 'pub.' is what its t
 inventor        Tables 1 and 2 of the Swizzle Inventor paper: SIMT sketches, found at a small
                 warp and proved at 32 lanes; --ablation adds Table 2.
 transpositions  a fill for every m x n up to 64 x 64, each verified; --json keeps and resumes.
+growth          time and memory against the size of the sketches, family by family.
 
 \b
 Examples:
@@ -42,6 +43,7 @@ class Table(StrEnum):
     synth = "synth"
     inventor = "inventor"
     transpositions = "transpositions"
+    growth = "growth"
 
 
 def add(app: typer.Typer) -> None:
@@ -54,7 +56,7 @@ def bench(
     quick: bool = typer.Option(False, "--quick", help="One sketch of each kind."),
     limits: bool = typer.Option(False, "--limits", help="Also beyond the published limits."),
     ablation: bool = typer.Option(False, "--ablation", help="Also weaker pruning, and the phases."),
-    seconds: float = typer.Option(20.0, min=0.1, help="Budget of each ablation run."),
+    seconds: float = typer.Option(20.0, min=0.1, help="Budget of each run: ablation, growth."),
     json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
 ) -> None:
     def action() -> Status:
@@ -66,6 +68,8 @@ def bench(
             return _inventor(match, ablation, seconds, json_file)
         if name is Table.transpositions:
             return _transpositions(json_file)
+        if name is Table.growth:
+            return _growth(match, seconds, json_file)
         records = _table(table.rows(match, quick))
         if limits:
             typer.echo("\nbeyond the published limits (full grammar, all fills)")
@@ -144,6 +148,19 @@ def _transpositions(json_file: Path | None) -> Status:
     for line in transpositions.summary(cases):
         typer.echo(line)
     return Status.FOUND
+
+
+def _growth(match: str, seconds: float, json_file: Path | None) -> Status:
+    records = []
+    for request in growth.rows(match, seconds):
+        _say(request.label)
+        records.append(growth.figures(request, apart(request, 4 * seconds + 60)))
+    _say("")
+    for line in growth.table(records):
+        typer.echo(line)
+    if json_file is not None:
+        json_file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+    return Status.BAD_INPUT if any("error" in r for r in records) else Status.FOUND
 
 
 def _say(text: str) -> None:

@@ -14,6 +14,7 @@ from types import ModuleType
 
 from warploom.bench.families import FAMILIES, named, published, sized, sizes_of
 from warploom.errors import CheckError, ParseError, Source, Span, WarploomError
+from warploom.search.budget import BudgetSpentError
 from warploom.sketch.build import Sketch
 from warploom.sketch.front import load_bytes, load_file, load_text
 from warploom.sketch.term.ir import Program
@@ -140,6 +141,8 @@ def _shielded(action: Callable[[], object], path: Path) -> object:
     except WarploomError as error:
         if error.span is None:
             error.span = _last_line(error, path)
+        raise
+    except (BudgetSpentError, MemoryError):  # ours, on the way through: sets are built in there
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  # it is the user's code
         if isinstance(error, SyntaxError):

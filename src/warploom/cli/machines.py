@@ -1,4 +1,4 @@
-"""`warploom machines`: the machines we have figures for."""
+"""`warploom machines`: the machines we know, and the figures we have for them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ from pathlib import Path
 import typer
 
 from warploom.cli.guard import Status, run
-from warploom.machine.latency import LATENCIES
+from warploom.machine.latency import LATENCIES, Latency
+from warploom.machine.record import MACHINES, Machine
 
-HELP = """List the machines whose latencies decide whether a shuffle pays (cycles, issue to use)."""
+HELP = """List the machines whose limits kernels are checked against, and those whose latencies
+(cycles, issue to use) decide whether a shuffle pays."""
+
+_LIMITS = (
+    ("lanes", "lanes"), ("block_threads", "threads"), ("shared_bytes", "shared"),
+    ("shared_bytes_most", "at most"), ("thread_registers", "registers"), ("sector_bytes", "sector"),
+    ("banks", "banks"),
+)  # fmt: skip
+_CYCLES = ("shuffle", "shared", "l1", "corner", "l2")
 
 
 def add(app: typer.Typer) -> None:
@@ -22,17 +31,27 @@ def machines(
     json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
 ) -> None:
     def action() -> Status:
-        names = ("shuffle", "shared", "L1", "corner", "L2")
-        typer.echo(f"{'machine':10}" + "".join(f"{name:>9}" for name in names) + "  from")
+        typer.echo("limits    " + "".join(f"{title:>10}" for _, title in _LIMITS))
+        for machine in MACHINES.values():
+            typer.echo(f"{machine.name:10}" + _row(machine, [name for name, _ in _LIMITS]))
+        typer.echo("\ncycles    " + "".join(f"{name:>10}" for name in _CYCLES) + "  from")
         for entry in LATENCIES.values():
-            l2 = f"{entry.l2:9g}" if entry.l2 is not None else f"{'-':>9}"
-            typer.echo(
-                f"{entry.name:10}{entry.shuffle:9g}{entry.shared:9g}{entry.l1:9g}"
-                f"{entry.corner:9g}{l2}  {entry.source}"
-            )
+            typer.echo(f"{entry.name:10}{_row(entry, _CYCLES)}  {entry.source}")
         if json_file is not None:
-            records = [asdict(entry) for entry in LATENCIES.values()]
-            json_file.write_text(json.dumps(records, indent=1) + "\n")
+            json_file.write_text(json.dumps(records(), indent=1) + "\n")
         return Status.FOUND
 
     run(action)
+
+
+def _row(record: Machine | Latency, names: list[str] | tuple[str, ...]) -> str:
+    values = [getattr(record, name) for name in names]
+    return "".join(f"{'-' if value is None else format(value, 'g'):>10}" for value in values)
+
+
+def records() -> list[dict[str, object]]:
+    """One object per machine; of some only the latencies are known."""
+    found: dict[str, dict[str, object]] = {name: asdict(m) for name, m in MACHINES.items()}
+    for name, entry in LATENCIES.items():
+        found.setdefault(name, {"name": name, "latency": asdict(entry)})
+    return list(found.values())

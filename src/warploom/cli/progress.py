@@ -1,4 +1,4 @@
-"""Progress on standard error, if that is a terminal: which hole, how many states so far."""
+"""Progress on standard error, if that is a terminal: at which step, how many states so far."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Report = Callable[[str, int], None]
+OnStates = Callable[[str, int], None]
 
 _EVERY = 0.1  # seconds between two updates
 
 
 @contextmanager
-def progress(name: str) -> Iterator[Report | None]:
-    """A function to call with (hole, states); None where nobody would see it."""
+def progress(name: str) -> Iterator[OnStates | None]:
+    """A function to call with (where, states); None where nobody would see it."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -25,11 +25,11 @@ def progress(name: str) -> Iterator[Report | None]:
     last = time.monotonic()
     with console.status(_plain(f"{name} …")) as status:
 
-        def report(hole: str, states: int) -> None:
+        def report(where: str, states: int) -> None:
             nonlocal last
             if time.monotonic() - last > _EVERY:
                 last = time.monotonic()
-                status.update(_plain(f"{name}: at hole {hole}, {states} states"))
+                status.update(_plain(f"{name}: at {where}, {states} states"))
 
         yield report
 

@@ -15,8 +15,8 @@ from warploom.cli.ptx_arguments import parse_argument, parse_shape
 from warploom.errors import ParseError, UnsupportedError
 from warploom.ptx import load
 from warploom.ptx.emulate.launch import Report
-from warploom.ptx.shuffle import KernelReport, Rewrite, check, confirm, rewrite
-from warploom.ptx.symbolic.distance import Outcome
+from warploom.ptx.shuffle import FARTHEST, KernelReport, Rewrite, check, confirm, rewrite
+from warploom.search.outcome import Verdict
 
 SHUFFLE = """Replace loads by warp shuffles where proved right and, by default, where it pays.
 
@@ -71,7 +71,7 @@ def shuffle(
     variant: str = typer.Option(
         "corner", help="corner, predicated; for timing studies also no-corner, no-load."
     ),
-    limit: int = typer.Option(31, min=0, max=31, help="Largest lane distance."),
+    limit: int = typer.Option(FARTHEST, min=0, max=FARTHEST, help="Largest lane distance."),
     machine: str = typer.Option("h200", help="Whose latencies decide what pays."),
     check_it: bool = typer.Option(False, "--check", help="Run both on the emulator and compare."),
     why: bool = typer.Option(False, "--why", help="Say for each load what was decided."),
@@ -147,13 +147,13 @@ def _check(text: str, done: Rewrite) -> bool | None:
 def _judge(done: Rewrite) -> bool:
     """Whether Z3 refutes a shuffle."""
     try:
-        outcomes = [outcome for each in confirm(done).values() for outcome in each]
+        verdicts = [verdict for each in confirm(done).values() for verdict in each]
     except UnsupportedError as error:
         typer.echo(f"check: Z3 was not asked: {error.message}", err=True)
         return False
-    proved = sum(outcome is Outcome.PROVED for outcome in outcomes)
-    typer.echo(f"check: Z3 proves {proved} of {len(outcomes)} shuffles", err=True)
-    return any(outcome is Outcome.REFUTED for outcome in outcomes)
+    proved = sum(verdict is Verdict.PROVED for verdict in verdicts)
+    typer.echo(f"check: Z3 proves {proved} of {len(verdicts)} shuffles", err=True)
+    return any(verdict is Verdict.REFUTED for verdict in verdicts)
 
 
 def run_kernel(

@@ -6,6 +6,7 @@ import json
 import time
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -15,7 +16,7 @@ from warploom.cli.inputs import Input, find_input, parse_sizes
 from warploom.cli.progress import progress
 from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, verdict_text
 from warploom.errors import CheckError, ParseError
-from warploom.search.budget import Budget
+from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes, reason_of
 from warploom.search.outcome import Found, Impossible, Reason, Verdict
 from warploom.sketch.synth.record import Record, choices_of_fills, record_of
 from warploom.sketch.synth.result import Result
@@ -90,8 +91,12 @@ def synth(
     engine: EngineName = typer.Option(
         EngineName.default, help="pairs: the published pruner; smt: Z3."
     ),
-    seconds: float = typer.Option(None, min=0, help="Wall time for each sketch."),
-    memory: float = typer.Option(None, min=1, help="Megabytes of memory."),
+    seconds: float = typer.Option(
+        None, min=0, help="Wall time for each sketch, its sets, all its goals and proofs included."
+    ),
+    memory: float = typer.Option(
+        None, min=1, help="Megabytes of memory of the whole process; what was found is kept."
+    ),
     goal: int = typer.Option(None, min=1, help="Only the Nth goal of each sketch."),
     size: list[str] = typer.Option([], metavar="K=V", help="Build the sketch at this size."),
     transfer_to: list[str] = typer.Option(
@@ -151,11 +156,22 @@ def _write(file: Path, records: list[Record]) -> None:
 
 
 def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
+    budget = asked.budget()
     started = time.process_time()
-    program = _build(given, asked, asked.sizes)
+    try:
+        with progress(given.name) as report:
+            watched = budget.watched(report and partial(report, "its sets", 0))
+            with watched.governing():
+                program = _build(given, asked, asked.sizes)
+    except (BudgetSpentError, KeyboardInterrupt) as stop:
+        spent = reason_of(stop)
+        typer.echo(f"{given.name}: undecided, {spent.value} while its sets were built")
+        records.append(_unbuilt(given.name, spent, asked))
+        return Status.UNDECIDED
     set_seconds = time.process_time() - started
     statuses = []
-    for number in _goals(program, asked.goal):
+    goals = _goals(program, asked.goal)
+    for done, number in enumerate(goals):
         name = given.name if len(program.goals) == 1 else f"{given.name}, goal {number + 1}"
         with progress(name) as report:
             result = synthesize(
@@ -163,13 +179,14 @@ def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
                 number,
                 mode=asked.mode,
                 engine=asked.engine,
-                budget=asked.budget(),
+                budget=budget.split(len(goals) - done),
                 on_progress=report,
                 set_seconds=set_seconds,
             )
         _show(name, result, asked)
         record: Record = {"name": given.name, "goal": number + 1, "engine": asked.engine}
-        record |= {"mode": asked.mode, **record_of(result)}
+        writing = Budget(None if asked.seconds is None else max(0.2, asked.seconds / 20))
+        record |= {"mode": asked.mode, **record_of(result, budget=writing)}
         records.append({**record, "sizes": [_size_record(asked.sizes, result)]})
         records[-1]["sizes"] += _transfers(given, result, asked)
         statuses.append(_status(result))
@@ -181,6 +198,28 @@ def _build(given: Input, asked: Asked, sizes: dict[str, int]) -> Program:
     program = given.build(sizes)
     program = as_published(program) if asked.published else program
     return program if asked.laws is None else with_laws(program, asked.laws)
+
+
+def _unbuilt(name: str, reason: Reason, asked: Asked) -> Record:
+    """The record of a sketch whose sets already spend the budget."""
+    return {
+        "name": name,
+        "goal": asked.goal or 1,
+        "engine": asked.engine,
+        "mode": asked.mode,
+        "outcome": "undecided",
+        "complete": False,
+        "solutions": 0,
+        "fills": [],
+        "choices": [],
+        "verdict": Verdict.UNKNOWN.value,
+        "stopped": reason.value,
+        "seconds": asked.seconds or 0.0,
+        "cpu_seconds": time.process_time(),
+        "states": 0,
+        "peak_mb": round(peak_megabytes(), 1),
+        "sizes": [],
+    }
 
 
 def _goals(program: Program, asked: int | None) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import typer
 
 from warploom.search.outcome import Found, Undecided, Verdict
-from warploom.sketch.synth.record import outcome_word
+from warploom.search.record import outcome_word
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.show import show_fill
 
@@ -15,7 +15,7 @@ _COLORS = {"found": "green", "impossible": "yellow", "undecided": "magenta"}
 
 
 def headline(name: str, result: Result) -> str:
-    word = outcome_word(result)
+    word = outcome_word(result.outcome)
     return f"{name}: {typer.style(word, fg=_COLORS[word], bold=True)}, {_how_many(result)}"
 
 
@@ -40,7 +40,12 @@ def verdict_text(result: Result) -> str:
         some = "" if listed == result.fills.count else f" ({listed} of them)"
         return f"proved on symbols and on random numbers{some}"
     wrong = next((v for v in result.verdicts if not v), None)
-    return str(wrong) if wrong is not None else result.verdict.value
+    if wrong is not None:
+        return str(wrong)
+    proved = sum(1 for verdict in result.verdicts if verdict)
+    if not proved:
+        return str(result.verdict.value)
+    return f"proved for {proved} of {len(result.fills)} listed, the others not verified in time"
 
 
 def note_lines(result: Result) -> Iterator[str]:

@@ -46,10 +46,11 @@ from warploom.kernel.ir import (
     Value,
     walk,
 )
-from warploom.kernel.report import Report
 from warploom.machine.banks import bank_use
 from warploom.machine.coalesce import traffic
-from warploom.machine.epochs import Epochs, Race
+from warploom.machine.memory import Region, mark_stored, per_owner, place, unstored
+from warploom.machine.race import Kind, Race, RaceDetector
+from warploom.machine.report import Report
 
 BATCH_THREADS = 1 << 16
 
@@ -75,17 +76,19 @@ def run(
     arrays = {
         param.name: array.reshape(-1) for param, array in zip(kernel.arrays, given, strict=True)
     }
-    report = Report(binding.grid, kernel.threads)
-    stored = {each.array for each in walk(kernel.body) if isinstance(each, Store)}
-    epochs = {
-        name: Epochs(len(array), kernel.threads, kernel.warp_size)
-        for name, array in arrays.items()
-        if races and name in stored
-    }
+    report = Report(grid=binding.grid, threads=kernel.threads)
+    statements = list(walk(kernel.body))
+    stored = frozenset(each.array for each in statements if isinstance(each, Store))
+    detector = (
+        RaceDetector(binding.blocks, kernel.threads, kernel.warp_size, len(statements) + 1)
+        if races else None
+    )  # fmt: skip
     per_batch = max(1, BATCH_THREADS // kernel.threads)
     for first in range(0, binding.blocks, per_batch):
         blocks = np.arange(first, min(first + per_batch, binding.blocks), dtype=np.int64)
-        Batch(kernel, binding, arrays, blocks, report, dict(epochs), races).run(kernel.body)
+        if detector is not None:
+            detector.start(first, len(blocks))
+        Batch(kernel, binding, arrays, blocks, report, stored, detector).run(kernel.body)
     return report
 
 
@@ -99,12 +102,17 @@ def _plain(argument: Array | int | float) -> Array | int | float:
     )
 
 
-@dataclass(slots=True)
-class Memory:
-    """An array in shared memory: one row per block, and which cells hold something."""
+@dataclass(frozen=True, slots=True)
+class SharedArray:
+    """A shared array: a copy per block, which knows what was stored, and all of it as elements."""
 
+    region: Region
     data: Array
-    written: Mask
+
+    @property
+    def size(self) -> int:
+        """Elements of one block."""
+        return self.region.size // self.data.itemsize
 
 
 @dataclass(slots=True)
@@ -116,13 +124,11 @@ class Batch:
     arrays: dict[str, Array]
     blocks: Ints
     report: Report
-    epochs: dict[str, Epochs]
-    races: bool
+    stored: frozenset[str]
+    races: RaceDetector | None
     env: dict[str, Any] = field(default_factory=dict)
     registers: dict[str, Array] = field(default_factory=dict)
-    shared: dict[str, Memory] = field(default_factory=dict)
-    block_epoch: Ints = field(init=False)
-    warp_epoch: Ints = field(init=False)
+    shared: dict[str, SharedArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         threads = thread_variables(self.kernel)
@@ -135,9 +141,6 @@ class Batch:
             "block_z": column // (x * y),
         }
         self.env |= {n: v for n, v in self.binding.scalars.items() if isinstance(v, int)}
-        # Barriers passed by each thread; a block barrier counts for both.
-        self.block_epoch = np.zeros(self.shape, dtype=np.int64)
-        self.warp_epoch = np.zeros(self.shape, dtype=np.int64)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -257,11 +260,11 @@ class Batch:
         self.registers[stmt.name] = np.full(size, fill, dtype=stmt.dtype.numpy)
 
     def _declare_shared(self, name: str, dtype: DType, size: int) -> None:
-        rows = (len(self.blocks), size)
-        self.shared[name] = Memory(np.zeros(rows, dtype=dtype.numpy), np.zeros(rows, dtype=bool))
-        if self.races:
-            cells = len(self.blocks) * size
-            self.epochs[name] = Epochs(cells, self.kernel.threads, self.kernel.warp_size)
+        blocks, threads = self.shape
+        region = per_owner(name, blocks, threads, size * dtype.bytes, marked=True)
+        self.shared[name] = SharedArray(region, region.view(dtype.numpy))
+        if self.races is not None:
+            self.races.forget(name)
 
     # -- memory
 
@@ -294,58 +297,51 @@ class Batch:
     def _touch(self, stmt: Load | Store, at: Ints, use: Mask, writes: bool) -> tuple[Array, Ints]:
         """Checks and counts an access; the memory, flat, and the cell each thread starts at."""
         name, width = stmt.array, stmt.width
-        if name in self.shared:
-            memory = self.shared[name]
-            size = memory.data.shape[1]
-            self._check_inside(name, at, size, use, width)
-            cells = at + np.arange(len(self.blocks))[:, None] * size
-            self._note_shared_use(memory, name, cells, use, width, writes)
-            self.report.add_shared(
-                name,
-                bank_use(
-                    self._rows(at) * memory.data.itemsize, width * memory.data.itemsize,
-                    self._rows(use),
-                ),
-            )  # fmt: skip
-            flat: Array = memory.data.reshape(-1)
-        else:
-            flat = self.arrays[name]
-            cells = at
-            self._check_inside(name, at, len(flat), use, width)
-            moved = traffic(self._rows(at) * flat.itemsize, width * flat.itemsize, self._rows(use))
-            (self.report.add_store if writes else self.report.add_load)(name, moved)
+        memory = self.shared.get(name)
+        flat = self.arrays[name] if memory is None else memory.data
+        self._check_inside(name, at, len(flat) if memory is None else memory.size, use, width)
         if width > 1 and bool(np.any(use & (at % width != 0))):
-            self._fail(
-                f"an access of {width} elements of '{name}' is not aligned",
-                at,
-                use & (at % width != 0),
-            )
-        for offset in range(width):
-            self._note_epoch(name, cells + offset, use, writes)
+            what = f"an access of {width} elements of '{name}' is not aligned"
+            self._fail(what, at, use & (at % width != 0))
+        addresses = self._rows(at) * flat.itemsize, width * flat.itemsize, self._rows(use)
+        cells = at
+        if memory is None:
+            (self.report.add_store if writes else self.report.add_load)(name, traffic(*addresses))
+        else:
+            self.report.add_shared(name, bank_use(*addresses))
+            cells = self._in_all_blocks(memory, at)
+            self._note_shared_use(memory, name, cells, use, width, writes)
+        self._note_race(stmt, cells, use, flat)
         return flat, cells
 
+    def _in_all_blocks(self, memory: SharedArray, at: Ints) -> Ints:
+        """Cells of each thread's own copy, counted through those of all blocks."""
+        origin = memory.region.origin
+        owner = None if origin is None else origin.reshape(self.shape)
+        return place(at, memory.data.itemsize, owner)
+
     def _note_shared_use(
-        self, memory: Memory, name: str, cells: Ints, use: Mask, width: int, writes: bool
+        self, memory: SharedArray, name: str, cells: Ints, use: Mask, width: int, writes: bool
     ) -> None:
-        written = memory.written.reshape(-1)
         for offset in range(width):
             if writes:
-                written[cells[use] + offset] = True
+                mark_stored(memory.region, cells[use] + offset, memory.data.dtype)
                 continue
-            unset = use & ~written[np.where(use, cells + offset, 0)]
+            unset = unstored(memory.region, cells + offset, memory.data.dtype, use)
             if unset.any():
-                size = memory.data.shape[1]
-                self._fail(f"'{name}' is read where nothing was stored", cells % size, unset)
+                at = cells - self._in_all_blocks(memory, np.zeros_like(cells))
+                self._fail(f"'{name}' is read where nothing was stored", at, unset)
 
-    def _note_epoch(self, name: str, cells: Ints, use: Mask, writes: bool) -> None:
-        tracker = self.epochs.get(name)
-        if tracker is None or not use.any():
+    def _note_race(self, stmt: Load | Store, cells: Ints, use: Mask, flat: Array) -> None:
+        if self.races is None or stmt.array not in self.stored:
             return
-        threads = self.blocks[:, None] * self.kernel.threads + np.arange(self.kernel.threads)
-        note = tracker.write if writes else tracker.read
-        race = note(cells[use], threads[use], self.block_epoch[use], self.warp_epoch[use])
-        if race is not None:
-            self._fail_race(name, race)
+        kind = Kind.WRITE if isinstance(stmt, Store) else Kind.READ
+        found = self.races.access(
+            stmt.array, flat.nbytes, np.flatnonzero(use), cells[use] * flat.itemsize,
+            stmt.width * flat.itemsize, kind, id(stmt),
+        )  # fmt: skip
+        if found:
+            self._fail_race(stmt.array, found[0], flat.itemsize)
 
     def _check_inside(self, name: str, at: Ints, size: int, use: Mask, width: int) -> None:
         wrong = use & ((at < 0) | (at + width > size))
@@ -377,9 +373,10 @@ class Batch:
         if partial and whole:
             self._fail(f"a {stmt.scope} barrier is met by some threads only", None, active)
         self.report.barriers += int(rows.any(axis=1).sum())
-        self.warp_epoch += active
-        if stmt.scope == "block":
-            self.block_epoch += active
+        if self.races is not None and stmt.scope == "block":
+            self.races.block_barrier(np.flatnonzero(active.any(axis=1)))
+        elif self.races is not None:
+            self.races.warp_barrier(np.flatnonzero(active))
 
     def _shuffle(self, stmt: Shuffle, active: Mask) -> None:
         value = np.broadcast_to(self.value(stmt.value, active), self.shape)
@@ -434,17 +431,15 @@ class Batch:
             f"thread {thread})"
         )
 
-    def _fail_race(self, name: str, race: Race) -> None:
-        threads = self.kernel.threads
-        cell = race.cell
+    def _fail_race(self, name: str, race: Race, itemsize: int) -> None:
+        cell = race.offset // itemsize
         if name in self.shared:
-            cell %= self.shared[name].data.shape[1]
-        who = " and ".join(
-            f"thread {each % threads} of block {each // threads}"
-            for each in (race.first, race.second)
-        )
+            cell %= self.shared[name].data.size // len(self.blocks)
+        sides = (race.first, race.second)
+        kind = " and ".join(sorted(side.kind.value for side in sides))
+        who = " and ".join(f"thread {side.thread} of block {side.block}" for side in sides)
         raise DeviceError(
-            f"'{self.kernel.name}': race on '{name}[{cell}]': {race.kind} by {who} "
+            f"'{self.kernel.name}': race on '{name}[{cell}]': {kind} by {who} "
             "without a barrier between them",
             advice="put a barrier between the two accesses, or let them use different cells",
         )

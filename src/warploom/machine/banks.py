@@ -1,7 +1,7 @@
 """Shared memory banks: how many passes (wavefronts) the accesses of whole warps take.
 
-Shared memory has 32 banks of 4 bytes. Lanes that want different words of one bank are served one
-after another; lanes that want the same word share it. Accesses of 8 (16) bytes are served in
+Shared memory lies in banks, a word wide. Lanes that want different words of one bank are served
+one after another; lanes that want the same word share it. Accesses of 8 (16) bytes are served in
 halves (quarters) of the warp, each by the same rule.
 """
 
@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine.coalesce import Active, Addresses
+from warploom.machine.record import CUDA
 
-BANKS = 32
-WORD_BYTES = 4
+BANKS = CUDA.banks
+WORD_BYTES = CUDA.bank_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def bank_use(addresses: Addresses, width: int, active: Active) -> BankUse:
     """
     requests = int(active.any(axis=1).sum())
     words = max(1, width // WORD_BYTES)
-    # Wide accesses are served in groups of lanes that together ask for at most 32 words.
+    # Wide accesses are served in groups of lanes that together ask for as many words as banks.
     groups = min(words, addresses.shape[1])
     lanes = -(-addresses.shape[1] // groups)
     padded = np.zeros((len(addresses), groups * lanes), dtype=np.int64)

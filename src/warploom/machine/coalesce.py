@@ -1,4 +1,4 @@
-"""Global memory traffic: how many 32-byte sectors the accesses of whole warps touch.
+"""Global memory traffic: how many sectors the accesses of whole warps touch.
 
 In come byte addresses, one row per warp and one column per lane; out go counts.
 """
@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-SECTOR_BYTES = 32
+from warploom.machine.record import CUDA
+
+SECTOR_BYTES = CUDA.sector_bytes
 
 Addresses = npt.NDArray[np.int64]
 Active = npt.NDArray[np.bool_]

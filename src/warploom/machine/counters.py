@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,37 +10,99 @@ import numpy.typing as npt
 
 from warploom.machine.banks import BankUse, bank_use
 from warploom.machine.coalesce import Traffic, traffic
+from warploom.machine.record import CUDA
 
 Ints = npt.NDArray[np.int64]
-WARP = 32
 
 
 @dataclass(slots=True)
 class Counters:
-    """Totals over a launch. A request is one memory instruction of one warp."""
+    """Totals over a launch, memory by array. A request is one memory instruction of one warp."""
 
-    global_loads: Traffic = field(default_factory=Traffic)
-    global_stores: Traffic = field(default_factory=Traffic)
-    shared: BankUse = field(default_factory=BankUse)
-    shuffles: int = 0  # by warps
-    divergent_branches: int = 0  # by warps
-    barriers: int = 0  # by blocks
+    loads: dict[str, Traffic] = field(default_factory=dict)
+    stores: dict[str, Traffic] = field(default_factory=dict)
+    banks: dict[str, BankUse] = field(default_factory=dict)
+    shuffles: int = 0  # by warps, as all that follows where nothing else is said
+    selects: int = 0
+    operations: int = 0
+    index_operations: int = 0
+    branches: int = 0
+    divergent_branches: int = 0
+    barriers: int = 0  # by blocks; those of warps by warps
     atomics: int = 0  # by threads
 
-    def count_global(self, warp: Ints, lane: Ints, address: Ints, width: int, write: bool) -> None:
-        rows, active = by_warp(warp, lane, address)
-        if write:
-            self.global_stores += traffic(rows, width, active)
-        else:
-            self.global_loads += traffic(rows, width, active)
+    # -- counting -----------------------------------------------------------------------------
 
-    def count_shared(self, warp: Ints, lane: Ints, address: Ints, width: int) -> None:
+    def add_load(self, array: str, moved: Traffic) -> None:
+        self.loads[array] = self.loads.get(array, Traffic()) + moved
+
+    def add_store(self, array: str, moved: Traffic) -> None:
+        self.stores[array] = self.stores.get(array, Traffic()) + moved
+
+    def add_shared(self, array: str, use: BankUse) -> None:
+        self.banks[array] = self.banks.get(array, BankUse()) + use
+
+    def count_global(
+        self, array: str, warp: Ints, lane: Ints, address: Ints, width: int, write: bool
+    ) -> None:
         rows, active = by_warp(warp, lane, address)
-        self.shared += bank_use(rows, width, active)
+        (self.add_store if write else self.add_load)(array, traffic(rows, width, active))
+
+    def count_shared(self, array: str, warp: Ints, lane: Ints, address: Ints, width: int) -> None:
+        rows, active = by_warp(warp, lane, address)
+        self.add_shared(array, bank_use(rows, width, active))
+
+    # -- totals -------------------------------------------------------------------------------
+
+    @property
+    def global_loads(self) -> Traffic:
+        return _total(self.loads.values())
+
+    @property
+    def global_stores(self) -> Traffic:
+        return _total(self.stores.values())
+
+    @property
+    def shared(self) -> BankUse:
+        return sum(self.banks.values(), BankUse())
+
+    @property
+    def sectors(self) -> int:
+        return (self.global_loads + self.global_stores).sectors
+
+    @property
+    def load_efficiency(self) -> float:
+        return self.global_loads.efficiency
+
+    @property
+    def store_efficiency(self) -> float:
+        return self.global_stores.efficiency
+
+    @property
+    def efficiency(self) -> float:
+        """Useful bytes per byte moved between the chip and global memory."""
+        return (self.global_loads + self.global_stores).efficiency
+
+    @property
+    def bank_conflicts(self) -> int:
+        return self.shared.conflicts
+
+    def as_dict(self) -> dict[str, int | float]:
+        """The figures by name, for records."""
+        names = (
+            "sectors", "efficiency", "load_efficiency", "store_efficiency", "bank_conflicts",
+            "shuffles", "selects", "operations", "index_operations", "branches",
+            "divergent_branches", "barriers",
+        )  # fmt: skip
+        return {name: getattr(self, name) for name in names}
+
+
+def _total(parts: Iterable[Traffic]) -> Traffic:
+    return sum(parts, Traffic())
 
 
 def by_warp(warp: Ints, lane: Ints, address: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Addresses of single lanes as rows of 32, and which lanes take part; idle warps are left out.
+    """Addresses of single lanes as rows of warps, and which lanes take part; no idle warps.
 
     >>> rows, active = by_warp(np.array([7, 7]), np.array([0, 3]), np.array([64, 96]))
     >>> rows.shape, np.flatnonzero(active[0]).tolist()
@@ -49,8 +112,8 @@ def by_warp(warp: Ints, lane: Ints, address: Ints) -> tuple[Ints, npt.NDArray[np
     fresh[1:] = warp[1:] != warp[:-1]
     row = np.cumsum(fresh) - 1
     count = int(row[-1]) + 1 if row.size else 0
-    rows = np.zeros((count, WARP), np.int64)
-    active = np.zeros((count, WARP), bool)
+    rows = np.zeros((count, CUDA.lanes), np.int64)
+    active = np.zeros((count, CUDA.lanes), bool)
     rows[row, lane] = address
     active[row, lane] = True
     return rows, active

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from warploom.errors import UnsupportedError
 
+_WARP = 32  # lanes, on every machine of the table
+
 
 @dataclass(frozen=True, slots=True)
 class Latency:
@@ -29,14 +31,14 @@ class Latency:
         """Cycles won (or lost, if negative) by taking `words` 32-bit words from `lanes` away.
 
         A distance of 0 needs no shuffle: the load becomes a move. Otherwise the lanes at the end
-        of the warp load as before, so `|lanes|` of 32 pay for both.
+        of the warp load as before, so `|lanes|` of them pay for both.
         """
         load = self.shared if space == "shared" else self.l1
         if lanes == 0 and tests == 0:
             return load
         if lanes == 0:
             return -self.test * tests  # the load stays, behind a predicate
-        edge = load * abs(lanes) / 32
+        edge = load * abs(lanes) / _WARP
         shuffles = self.shuffle + (words - 1) * self.test
         return load - shuffles - self.corner - self.test * tests - edge
 

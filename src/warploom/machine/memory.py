@@ -1,7 +1,7 @@
 """Memory as flat bytes: separate allocations far apart, and regions with one copy per owner.
 
-Addresses come in as arrays, one per thread; what comes out are arrays of values, or an `Access`
-error value that says which thread went wrong and how. Nothing here knows about PTX.
+Addresses come in as arrays, one per thread; what comes out are arrays of values, or a `Fault` that
+says which thread went wrong and how. Both evaluators use it, and it knows nothing about either.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from warploom.errors import DeviceError, Span
+from warploom.machine.record import CUDA
 
 Array = npt.NDArray[Any]
 DType = np.dtype[Any]
@@ -57,8 +60,17 @@ class Region:
             self._views[dtype, marks] = found
         return found
 
-    def forget_views(self) -> None:
-        """To be called after `data` was replaced."""
+    def reserve(self, size: int) -> None:
+        """Makes every owner's copy at least `size` bytes, keeping what is there."""
+        if size <= self.size:
+            return
+        assert self.origin is not None
+        owners = self.origin.size
+        stride = _stride(size)
+        fresh = allocate(owners * stride, self.name).reshape(owners, stride)
+        fresh[:, : self.data.size // owners] = self.data.reshape(owners, -1)
+        self.data, self.size = fresh.reshape(-1), stride
+        self.origin = np.arange(owners, dtype=np.int64) * stride
         self._views.clear()
 
     def offsets(self, address: Array) -> Array:
@@ -66,6 +78,34 @@ class Region:
         if self.base == 0:
             return address.astype(np.uint64) if address.dtype.itemsize < 8 else address
         return np.subtract(address, np.uint64(self.base))
+
+
+def allocate(size: int, what: str, span: Span | None = None) -> npt.NDArray[np.uint8]:
+    try:
+        return np.zeros(size, np.uint8)
+    except (MemoryError, ValueError):  # more than there is, or more than an index can say
+        raise DeviceError(f"no room for {size} bytes of {what}", span) from None
+
+
+def per_owner(name: str, owners: int, threads: int, size: int, marked: bool = False) -> Region:
+    """A region with a copy of `size` bytes for each owner: a block, or a thread.
+
+    `threads` threads share a copy. `marked`: reads of what nobody stored are to be reported.
+    """
+    stride = _stride(size)
+    data = allocate(owners * stride, name)
+    origin = np.repeat(np.arange(owners, dtype=np.int64) * stride, threads)
+    written: npt.NDArray[np.uint8] | None = None
+    if marked and size:
+        marks = np.zeros((owners, stride), np.uint8)
+        marks[:, size:] = 1
+        written = marks.reshape(-1)
+    alone = owners == 1 and threads > 1
+    return Region(name, 0, size, data, None if alone else origin, written)
+
+
+def _stride(size: int) -> int:
+    return -(-size // CUDA.access_bytes) * CUDA.access_bytes
 
 
 class Memory:
@@ -140,11 +180,17 @@ def place(index: Array, width: int, owner: Array | None) -> Array:
     return moved
 
 
-def first_unwritten(region: Region, index: Array, dtype: DType, active: Array | None) -> int | None:
-    """The first access that reads a byte nobody stored to, if any."""
-    marks = region.view(dtype, marks=True).take(index, mode="clip")
-    full = np.frombuffer(b"\x01" * dtype.itemsize, dtype=dtype)[0]
-    bad = marks != full
-    if active is not None:
-        bad = bad & active
-    return int(bad.argmax()) if bad.any() else None
+def mark_stored(region: Region, index: Array, dtype: DType) -> None:
+    """Something was stored there; index in units of the type."""
+    if region.written is not None:
+        region.view(dtype, marks=True)[index] = _all_marked(dtype)
+
+
+def unstored(region: Region, index: Array, dtype: DType, active: Array | None = None) -> Array:
+    """Which accesses of active threads read a byte that nobody stored to."""
+    bad: Array = region.view(dtype, marks=True).take(index, mode="clip") != _all_marked(dtype)
+    return bad if active is None else bad & active
+
+
+def _all_marked(dtype: DType) -> Any:
+    return np.frombuffer(b"\x01" * dtype.itemsize, dtype)[0]

@@ -1,141 +1,194 @@
-"""Data races by barrier epochs: two threads of a block, one location, no barrier between, a write.
+"""Data races by happens-before: two threads, one place, a write, and nothing that orders the two.
 
-A barrier starts a new epoch of its block; a warp-level synchronisation starts a new epoch of its
-warp, which orders the lanes of that warp only. Atomic accesses do not race with each other and are
-not recorded. A location that several blocks touch is followed for the last of them: what is
-reported is a race, but a race in such a place may be missed.
-
-Each location remembers its last writer and up to two readers of the current epoch as stamps:
-
-     63            32 31         10 9       0
-    | epoch of a block | warp epoch | thread |     epochs are never used twice, by any block
+Both evaluators feed it: accesses of many threads at once, and barriers. An access and an earlier
+one race if they are of different threads, overlap, at least one writes, not both are atomic, and
+the earlier is not ordered before the later (`clock`). Every such pair is seen, whatever the order
+in which an evaluator happens to run its threads; what is reported is one race for each pair of
+instructions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from enum import Enum
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from warploom.errors import InternalError
+from warploom.machine.clock import Array, Clocks, Ints, Layout, Nested, Vector
+from warploom.machine.shadow import ByLabel, History, Latest, Store
 
-_EPOCH = 32
-_WARP_EPOCH = 10
-_THREAD = (1 << _WARP_EPOCH) - 1
-_WARP_EPOCHS = 1 << (_EPOCH - _WARP_EPOCH)
-WORD = 4
+
+class Kind(Enum):
+    """What an access does; atomic ones do not race with each other."""
+
+    READ = "read"
+    WRITE = "write"
+    ATOMIC_READ = "atomic read"
+    ATOMIC = "atomic"  # reads and writes
+
+    @property
+    def writes(self) -> bool:
+        return self in (Kind.WRITE, Kind.ATOMIC)
+
+    @property
+    def atomic(self) -> bool:
+        return self in (Kind.ATOMIC, Kind.ATOMIC_READ)
+
+    def conflicts(self, other: Kind) -> bool:
+        return (self.writes or other.writes) and not (self.atomic and other.atomic)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a race. `label` is whatever the evaluator calls the instruction."""
+
+    kind: Kind
+    block: int
+    thread: int  # within the block
+    label: Hashable = None
 
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """`position` counts within the accesses given; `other` is the earlier thread of the block."""
+    """Two accesses to byte `offset` of a region, in the order in which they were seen."""
 
-    position: int
-    other: int
-    earlier: str  # read or write
+    region: Hashable
+    offset: int
+    first: Side
+    second: Side
 
 
+@dataclass(slots=True)
 class _Shadow:
-    """Stamps of one region, per word; per byte from the first access that needs it."""
+    """The accesses to one region, in cells of `unit` bytes that no access so far has divided."""
 
-    def __init__(self, size: int) -> None:
-        self.unit = WORD
-        self.stamps = [np.zeros(-(-size // WORD), np.int64) for _ in range(3)]
+    size: int
+    unit: int
+    stores: dict[Kind, Store] = field(default_factory=dict)
 
-    def refine(self) -> None:
-        if self.unit > 1:
-            self.stamps = [np.repeat(stamp, self.unit) for stamp in self.stamps]
-            self.unit = 1
+    def refine(self, unit: int) -> None:
+        for store in self.stores.values():
+            store.refine(self.unit // unit)
+        self.unit = unit
 
 
 class RaceDetector:
-    """Epochs and stamps of one launch; `start` is called for every batch of blocks."""
+    """The accesses of one launch.
 
-    def __init__(self) -> None:
-        self._shadows: dict[int, _Shadow] = {}
-        self._next_epoch = 1
+    `labels` is how many instructions there can be. `partial`: threads may synchronise in other
+    groups than whole blocks and whole warps. `every`: a race for every pair of instructions is
+    wanted, not only that there is one.
+    """
 
-    def start(self, blocks: int, block_size: int) -> None:
-        index = np.arange(blocks * block_size, dtype=np.int64)
-        self._inside = index % block_size
-        self._block_of = index // block_size
-        warps = -(-block_size // 32)
-        self._warp_of = self._block_of * warps + self._inside // 32
-        self._warp_epoch = np.zeros(blocks * warps, np.int64)
-        self._epoch = np.zeros(blocks, np.int64)
-        self.pass_barrier(np.arange(blocks))
+    def __init__(
+        self, blocks: int, block_threads: int, lanes: int, labels: int, *, partial: bool = False,
+        every: bool = False,
+    ) -> None:  # fmt: skip
+        self.layout = Layout(blocks, block_threads, lanes, labels)
+        self.partial = partial
+        self.every = every
+        self.races: list[Race] = []
+        self._clock_type = Vector if partial else Nested
+        self._store_type = History if partial else ByLabel if every else Latest
+        self._shadows: dict[Hashable, _Shadow] = {}
+        self._labels: dict[Hashable, int] = {}
+        self._names: list[Hashable] = []
+        self._seen: set[frozenset[tuple[Kind, Hashable]]] = set()
 
-    def pass_barrier(self, blocks: Array) -> None:
-        self._epoch[blocks] = self._next_epoch + np.arange(blocks.size)
-        self._next_epoch += int(blocks.size)
-        self._restamp()
+    # -- batches and synchronisation ----------------------------------------------------------
 
-    def pass_warp_barrier(self, threads: Array) -> None:
-        self._warp_epoch[np.unique(self._warp_of[threads])] += 1
-        self._restamp()
+    def start(self, first_block: int, blocks: int) -> None:
+        """The next blocks run; from now on threads are numbered from the first of these."""
+        self.clocks: Clocks = self._clock_type(self.layout, first_block, blocks)
 
-    def _restamp(self) -> None:
-        epoch = self._epoch[self._block_of] << _EPOCH
-        warp = (self._warp_epoch[self._warp_of] % _WARP_EPOCHS) << _WARP_EPOCH
-        self._stamp = epoch | warp | self._inside
+    def forget(self, region: Hashable) -> None:
+        """The region is new memory from now on."""
+        self._shadows.pop(region, None)
 
-    def record(
-        self, region: int, size: int, threads: Array, start: Array, width: int, write: bool
-    ) -> Race | None:
-        """Notes an access of `width` bytes at byte `start` per thread; gives the race it makes."""
+    def block_barrier(self, blocks: Array) -> None:
+        """Whole blocks, numbered from the first of the batch, pass a barrier."""
+        self.clocks.block_barrier(blocks)
+
+    def warp_barrier(self, threads: Array) -> None:
+        """The whole warps of these threads pass a barrier."""
+        self.clocks.warp_barrier(threads)
+
+    @property
+    def vector(self) -> Vector:
+        """The clocks for all other ways to synchronise: `release`, `acquire` and `meet`."""
+        if not isinstance(self.clocks, Vector):
+            raise InternalError("the race detector was not made for partial barriers")
+        return self.clocks
+
+    # -- accesses -----------------------------------------------------------------------------
+
+    def access(
+        self, region: Hashable, size: int, threads: Array, start: Array, width: int, kind: Kind,
+        label: Hashable = None,
+    ) -> list[Race]:  # fmt: skip
+        """Notes that each thread (once, in order) touches `width` bytes from byte `start` on.
+
+        Gives the races that are new.
+        """
+        if not threads.size:
+            return []
+        ends = width | int(np.bitwise_or.reduce(start))
+        unit = ends & -ends  # the largest power of two that divides width and places
         shadow = self._shadows.get(region)
         if shadow is None:
-            shadow = self._shadows[region] = _Shadow(size)
-        if width < WORD:
-            shadow.refine()
-        mine = self._stamp[threads]
-        first = start // shadow.unit
-        for part in range(max(1, width // shadow.unit)):
-            race = self._record_word(shadow, mine, first + part, write)
-            if race is not None:
-                return race
-        return None
+            shadow = self._shadows[region] = _Shadow(size, unit)
+        elif unit < shadow.unit:
+            shadow.refine(unit)
+        mine = self.clocks.now(threads) | np.int64(self._number(label) << self.layout.code_bits)
+        first = start >> (shadow.unit.bit_length() - 1)
+        found: list[Race] = []
+        for part in range(width // shadow.unit):
+            found += self._cells(region, shadow, threads, first + part, kind, mine)
+        self.races += found
+        return found
 
-    def _record_word(self, shadow: _Shadow, mine: Array, at: Array, write: bool) -> Race | None:
-        writer, reader, second = shadow.stamps
-        race = _conflict(writer[at], mine, "write")
-        if race is None and write:
-            race = _conflict(reader[at], mine, "read") or _conflict(second[at], mine, "read")
-        if race is not None:
-            return race
-        if write:
-            writer[at] = mine
-        else:
-            _note_read(reader, second, mine, at)
-        return None
+    def _number(self, label: Hashable) -> int:
+        number = self._labels.get(label)
+        if number is None:
+            number = self._labels[label] = len(self._names)
+            self._names.append(label)
+            if number >= self.layout.labels:
+                raise InternalError("more instructions than the race detector was made for")
+        return number
 
+    def _cells(
+        self, region: Hashable, shadow: _Shadow, threads: Array, cells: Array, kind: Kind,
+        mine: Ints,
+    ) -> list[Race]:  # fmt: skip
+        found = [
+            (other, one.entry, one.position)
+            for other, store in shadow.stores.items()
+            if kind.conflicts(other)
+            for one in store.earlier(cells, threads, self.clocks)
+        ]
+        store = shadow.stores.get(kind)
+        if store is None:
+            store = self._store_type(-(-shadow.size // shadow.unit), self.layout)
+            shadow.stores[kind] = store
+        at, others = store.note(cells, mine, self.clocks, kind is Kind.WRITE)
+        if kind is Kind.WRITE and at.size:
+            found.append((kind, int(others[0]), int(at[0])))
+        races = (
+            Race(
+                region, int(cells[position]) * shadow.unit, self._side(other, entry),
+                self._side(kind, int(mine[position])),
+            )
+            for other, entry, position in found
+        )  # fmt: skip
+        return [race for race in races if self._is_new(race)]
 
-def _note_read(reader: Array, second: Array, mine: Array, at: Array) -> None:
-    """Keeps one reader of the epoch and, beside it, the last one that is another thread."""
-    before = reader[at]
-    stale = ((before ^ mine) >> _EPOCH) != 0
-    if stale.any():
-        fresh = at[stale]
-        reader[fresh] = mine[stale]
-        second[fresh] = 0
-        before = reader[at]
-    others = before != mine
-    if others.any():
-        second[at[others]] = mine[others]
+    def _side(self, kind: Kind, entry: int) -> Side:
+        return Side(kind, *self.layout.thread(entry), self._names[self.layout.label(entry)])
 
-
-def _conflict(earlier: Array, mine: Array, what: str) -> Race | None:
-    """The first stamp of the same epoch by another thread that nothing orders before mine."""
-    differ = earlier ^ mine
-    bad = (differ >> _EPOCH == 0) & (differ & _THREAD != 0)
-    if not bad.any():
-        return None
-    same_warp = (differ & _THREAD) < 32  # threads differ in their lowest five bits only
-    ordered = same_warp & ((differ >> _WARP_EPOCH) & (_WARP_EPOCHS - 1) != 0)
-    bad &= ~ordered
-    if not bad.any():
-        return None
-    position = int(bad.argmax())
-    return Race(position, int(earlier[position]) & _THREAD, what)
+    def _is_new(self, race: Race) -> bool:
+        pair = frozenset((side.kind, side.label) for side in (race.first, race.second))
+        fresh = pair not in self._seen
+        self._seen.add(pair)
+        return fresh

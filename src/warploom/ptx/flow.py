@@ -1,7 +1,8 @@
-"""Control flow of a function body: basic blocks, an order to run them in, and live registers.
+"""Control flow of a function: its instructions in a graph of blocks.
 
-The order puts every loop in one piece and before what follows the loop, so that a scheduler that
-always runs the earliest waiting block lets threads meet again at the first possible place.
+One graph serves all: the emulator runs its blocks in `loop_order` and asks which registers are live
+where; the walk on symbols asks who dominates whom (`dominance`). They differ only in where they
+want blocks to be cut. Labels belong to the scope they stand in.
 """
 
 from __future__ import annotations
@@ -22,110 +23,134 @@ from warploom.ptx.ir import (
     Statement,
     Symbol,
 )
+from warploom.ptx.known import control_of
+from warploom.ptx.opcode import Control
 
-LEAVING = ("ret", "exit", "trap")
-BRANCHES = ("bra", "brx", *LEAVING)
-BARRIERS = ("bar", "barrier")
+JUMPS = frozenset({Control.BRANCH, Control.SWITCH, Control.LEAVE})
+# After these lanes may go different ways, or some may be gone.
+PARTS_LANES = JUMPS | {Control.CALL}
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From block to block; `predicate` is None where the way is not conditional."""
+
+    source: int
+    target: int
+    predicate: Register | None
+    when: bool
+    exact: bool = True  # False for one of many targets of an indirect branch
 
 
 @dataclass(slots=True)
 class Block:
-    """Instructions that run one after the other; `successors` are numbers of blocks.
+    """Instructions `start` up to `stop`; only the last may leave it.
 
-    For a conditional branch the taken block comes first, then the one that follows.
+    Of the edges out of a branch the one that is taken comes first, then the one that follows.
     """
 
-    instructions: list[Instruction] = field(default_factory=list)
-    successors: list[int] = field(default_factory=list)
+    start: int
+    stop: int
+    into: list[Edge] = field(default_factory=list)
+    out: list[Edge] = field(default_factory=list)
+
+    @property
+    def successors(self) -> list[int]:
+        return [edge.target for edge in self.out]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Graph:
-    """Blocks in text order; `rank[b]` is the place of block b in the running order."""
+    """Blocks in text order; the last is empty: whoever gets there leaves the function."""
 
-    blocks: list[Block]
-    rank: list[int]
+    code: tuple[Instruction, ...]
+    blocks: tuple[Block, ...]
+    block_of: tuple[int, ...]  # instruction to block
 
-
-def build(module: Module, function: Function) -> Graph:
-    """The blocks of a body; branches to unknown labels are a `CheckError`."""
-    builder = _Builder(module)
-    builder.split(function.body or ())
-    builder.connect()
-    return Graph(builder.blocks, loop_order([b.successors for b in builder.blocks]))
+    def instructions(self, block: Block) -> tuple[Instruction, ...]:
+        return self.code[block.start : block.stop]
 
 
-class _Builder:
+def build(
+    module: Module, function: Function, after: frozenset[Control] = JUMPS,
+    before: frozenset[Control] = frozenset(),
+) -> Graph:  # fmt: skip
+    """Blocks end after and begin before instructions of the given kinds, and at labels.
+
+    A branch to an unknown label is a `CheckError`.
+    """
+    reader = _Reader(module)
+    reader.read(function.body or (), [])
+    code = reader.code
+    cuts = {0, *reader.labels, len(code)}
+    cuts |= {at + 1 for at, step in enumerate(code) if control_of(step) in after | JUMPS}
+    cuts |= {at for at, step in enumerate(code) if control_of(step) in before}
+    starts = sorted(cuts)
+    blocks = [Block(a, b) for a, b in zip(starts, [*starts[1:], len(code)], strict=True)]
+    number_at = {start: number for number, start in enumerate(starts)}
+    for number, block in enumerate(blocks):
+        for edge in reader.edges(number, block, number_at):
+            block.out.append(edge)
+            blocks[edge.target].into.append(edge)
+    block_of = tuple(number for number, b in enumerate(blocks) for _ in range(b.start, b.stop))
+    return Graph(tuple(code), tuple(blocks), block_of)
+
+
+class _Reader:
+    """Opens the scopes of a body: instructions in a row, and where each branch goes."""
+
     def __init__(self, module: Module) -> None:
         self.module = module
-        self.blocks = [Block()]
-        self.branches: list[tuple[int, list[dict[str, int]]]] = []
+        self.code: list[Instruction] = []
+        self.labels: set[int] = set()
         self.lists: dict[str, tuple[str, ...]] = {}
+        self.tables: dict[int, list[dict[str, int]]] = {}  # labels a branch can see, by branch
 
-    def split(self, body: Sequence[Statement]) -> None:
-        """Cuts the body into blocks; each scope has its own labels and sees those around it."""
-        self._walk(body, [])
-        if self.blocks[-1].instructions or self._targeted(len(self.blocks) - 1):
-            self.blocks.append(Block())  # running off the end leaves the function
-
-    def _targeted(self, number: int) -> bool:
-        return any(number in table.values() for _, tables in self.branches for table in tables)
-
-    def _walk(self, body: Sequence[Statement], around: list[dict[str, int]]) -> None:
+    def read(self, body: Sequence[Statement], around: list[dict[str, int]]) -> None:
         labels: dict[str, int] = {}
         tables = [*around, labels]
         for statement in body:
             match statement:
                 case Scope(inner):
-                    self._walk(inner, tables)
+                    self.read(inner, tables)
                 case Label(name):
-                    self._start_block()
-                    labels[name] = len(self.blocks) - 1
+                    labels[name] = len(self.code)
+                    self.labels.add(len(self.code))
                 case Directive("branchtargets", words, label):
-                    self.lists[label] = tuple(w for w in words if w != ",")
+                    self.lists[label] = tuple(w for w in words if w not in (",", ";"))
                 case Instruction():
-                    self._add(statement, tables)
+                    if control_of(statement) in JUMPS:
+                        self.tables[len(self.code)] = tables
+                    self.code.append(statement)
                 case _:
                     pass
 
-    def _start_block(self) -> None:
-        if self.blocks[-1].instructions:
-            self.blocks.append(Block())
+    def edges(self, number: int, block: Block, number_at: dict[int, int]) -> list[Edge]:
+        last = self.code[block.stop - 1] if block.stop > block.start else None
+        control = Control.NEXT if last is None else control_of(last)
+        if last is None or control not in JUMPS:
+            follows = block.stop < len(self.code) or block.start < block.stop
+            return [Edge(number, number + 1, None, True)] if follows else []
+        found = []
+        if control is not Control.LEAVE:
+            found = [
+                Edge(number, number_at[at], last.predicate, not last.negated,
+                     control is Control.BRANCH)
+                for at in self._targets(block.stop - 1, last, control)
+            ]  # fmt: skip
+        if last.predicate is not None:
+            found.append(Edge(number, number + 1, last.predicate, last.negated))
+        return found
 
-    def _add(self, instruction: Instruction, tables: list[dict[str, int]]) -> None:
-        if instruction.opcode in BARRIERS and "warp" not in instruction.modifiers:
-            self._start_block()
-            self.blocks[-1].instructions.append(instruction)
-            self.blocks.append(Block())
-            return
-        self.blocks[-1].instructions.append(instruction)
-        if instruction.opcode in BRANCHES:
-            self.branches.append((len(self.blocks) - 1, tables))
-            self.blocks.append(Block())
-
-    def connect(self) -> None:
-        ends = dict(self.branches)
-        for number, block in enumerate(self.blocks):
-            last = block.instructions[-1] if block.instructions else None
-            follow = [number + 1] if number + 1 < len(self.blocks) else []
-            if last is None or number not in ends:
-                block.successors = follow
-                continue
-            targets = self._targets(last, ends[number])
-            always = last.predicate is None
-            block.successors = targets if always else targets + follow
-
-    def _targets(self, last: Instruction, tables: list[dict[str, int]]) -> list[int]:
-        if last.opcode in LEAVING:
-            return []
+    def _targets(self, at: int, last: Instruction, control: Control) -> list[int]:
         names = last.operands[-1:]
-        if last.opcode == "brx":
+        if control is Control.SWITCH:
             listed = names[0] if names else None
             words = self.lists.get(listed.name, ()) if isinstance(listed, Symbol) else ()
             names = tuple(Symbol(word) for word in words)
         if not names:
             raise CheckError("a branch without a target", self.module.span(last))
-        return [self._find(name, last, tables) for name in names]
+        return [self._find(name, last, self.tables[at]) for name in names]
 
     def _find(self, name: Operand, last: Instruction, tables: list[dict[str, int]]) -> int:
         text = name.name if isinstance(name, Symbol | Register) else "?"
@@ -214,7 +239,7 @@ def _components(nodes: Iterable[int], follow: Callable[[int], list[int]]) -> lis
 
 
 def live_in(
-    blocks: Sequence[Block],
+    graph: Graph,
     uses: Callable[[Instruction], tuple[frozenset[str], frozenset[str]]],
 ) -> list[frozenset[str]]:
     """Keys of the registers each block may read before writing them.
@@ -223,26 +248,23 @@ def live_in(
     """
     reads: list[set[str]] = []
     writes: list[set[str]] = []
-    for block in blocks:
+    for block in graph.blocks:
         read: set[str] = set()
         written: set[str] = set()
-        for instruction in block.instructions:
+        for instruction in graph.instructions(block):
             used, defined = uses(instruction)
             read |= used - written
             written |= defined
         reads.append(read)
         writes.append(written)
     live = [frozenset(read) for read in reads]
-    before: list[list[int]] = [[] for _ in blocks]
-    for number, block in enumerate(blocks):
-        for after in block.successors:
-            before[after].append(number)
-    work = list(range(len(blocks)))
+    work = list(range(len(graph.blocks)))
     while work:
         number = work.pop()
-        coming = {key for after in blocks[number].successors for key in live[after]}
+        block = graph.blocks[number]
+        coming = {key for after in block.successors for key in live[after]}
         fresh = frozenset(reads[number] | (coming - writes[number]))
         if fresh != live[number]:
             live[number] = fresh
-            work += before[number]
+            work += [edge.source for edge in block.into]
     return live

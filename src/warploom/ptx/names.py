@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from warploom.machine.record import CUDA
 from warploom.ptx.ir import Component, Immediate, Operand, Register, Special, Spelling, Symbol
 
 _AXES = tuple(f"{name}.{axis}" for name in ("%tid", "%ntid", "%ctaid", "%nctaid") for axis in "xyz")
@@ -87,7 +88,7 @@ class Names:
         if name in SPECIAL:
             return Special(name)
         if name == "WARP_SZ":
-            return Immediate(name, 32, Spelling.INTEGER)
+            return Immediate(name, CUDA.lanes, Spelling.INTEGER)
         base, dot, component = name.rpartition(".")
         if dot and component in _COMPONENTS:
             register = self._register(base)

@@ -1,13 +1,33 @@
-"""A budget of time and memory that engines ask now and then; it never interrupts by force."""
+"""A budget of time and memory that engines ask now and then; it never interrupts by force.
+
+Whoever works long asks `check` between pieces of work of a tenth of a second or so, and `room_for`
+before an allocation that matters. That is also when Ctrl-C is noticed and a spinner moves.
+"""
 
 from __future__ import annotations
 
 import resource
+import signal
 import sys
+import threading
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from warploom.search.outcome import Reason
+
+# Of the memory that is left, what one piece of work may take for itself; and megabytes that it
+# always gets, as work in tiny pieces would take forever.
+PIECE = 1 / 8
+SMALLEST_PIECE = 1.0
+LARGEST_PIECE = 1 << 29  # bytes, where memory is not limited
+
+LOOK_EVERY = 0.005  # seconds: how long the memory is trusted to be what it was
 
 
 class BudgetSpentError(Exception):
@@ -18,32 +38,174 @@ class BudgetSpentError(Exception):
         self.reason = reason
 
 
+# What ends a search before its end; `reason_of` says why.
+STOPS = (BudgetSpentError, KeyboardInterrupt, MemoryError)
+
+
+def reason_of(stop: BaseException) -> Reason:
+    if isinstance(stop, BudgetSpentError):
+        return stop.reason
+    return Reason.MEMORY if isinstance(stop, MemoryError) else Reason.INTERRUPTED
+
+
+@dataclass(slots=True)
+class Switch:
+    """Whether Ctrl-C was pressed; shared by all budgets made of one."""
+
+    on: bool = False
+
+
 @dataclass(slots=True)
 class Budget:
-    """`seconds` of wall time and `megabytes` of resident memory; None is unlimited."""
+    """`seconds` of wall time and `megabytes` of resident memory; None is unlimited.
+
+    The memory is that of the whole process: what was there before the search counts, too.
+    """
 
     seconds: float | None = None
     megabytes: float | None = None
+    on_check: Callable[[], None] | None = field(default=None, repr=False)
+    haste: int = 1  # pieces of work are so many times smaller than usual
     _start: float = field(default_factory=time.monotonic)
+    _interrupt: Switch = field(default_factory=Switch)
+    _spent: Reason | None = None
+    _looked: float = 0.0
 
     @property
     def seconds_left(self) -> float | None:
         """For solvers that keep the time themselves; None is unlimited."""
         return None if self.seconds is None else self._start + self.seconds - time.monotonic()
 
-    def check(self) -> None:
-        if self.seconds is not None and time.monotonic() - self._start > self.seconds:
-            raise BudgetSpentError(Reason.SECONDS)
-        if self.megabytes is not None and peak_megabytes() > self.megabytes:
-            raise BudgetSpentError(Reason.MEMORY)
+    @property
+    def megabytes_left(self) -> float | None:
+        return None if self.megabytes is None else self.megabytes - resident_megabytes()
 
-    def room_for(self, nbytes: int) -> None:
+    def check(self) -> None:
+        """Raises if the budget is spent; once spent, it stays so."""
+        if self.on_check is not None:
+            self.on_check()
+        if self._interrupt.on:
+            self._end(Reason.INTERRUPTED)
+        now = time.monotonic()
+        if self.seconds is not None and now - self._start > self.seconds:
+            self._end(Reason.SECONDS)
+        if self._spent is not None or now - self._looked > LOOK_EVERY:
+            self._looked = now
+            self.room_for(0)
+
+    def room_for(self, nbytes: float) -> None:
         """Called before a large allocation: refuses what would not fit the memory budget."""
-        if self.megabytes is not None and peak_megabytes() + nbytes / 2**20 > self.megabytes:
-            raise BudgetSpentError(Reason.MEMORY)
+        if self._spent is not None:
+            self._end(self._spent)
+        if self.megabytes is not None and resident_megabytes() + nbytes / 2**20 > self.megabytes:
+            self._end(Reason.MEMORY)
+
+    def is_spent(self) -> bool:
+        try:
+            self.check()
+        except BudgetSpentError:
+            return True
+        return False
+
+    def fits(self, nbytes: float) -> bool:
+        """For what can be done without: whether it is a piece of work at most."""
+        left = self.megabytes_left
+        return nbytes <= LARGEST_PIECE and (left is None or nbytes <= left * PIECE * 2**20)
+
+    def _end(self, reason: Reason) -> NoReturn:
+        self._spent = reason
+        raise BudgetSpentError(reason)
+
+    def at_once(self, count: int, bytes_each: float) -> int:
+        """How many items, `count` at most, a piece of work should take on to fit the memory."""
+        left = self.megabytes_left
+        count = max(1, count // self.haste)
+        if left is None:
+            return count
+        piece = max(left * PIECE, SMALLEST_PIECE) * 2**20
+        return max(1, min(count, int(piece / max(1.0, bytes_each))))
+
+    # -- budgets made of this one --------------------------------------------------------------
+
+    def watched(self, on_check: Callable[[], None] | None) -> Budget:
+        """The same budget; `on_check` is called whenever it is asked."""
+        return replace(self, on_check=on_check)
+
+    def shortened(self, share: float, at_most: float) -> Budget:
+        """The same budget without a share of its seconds, which is kept for what comes after."""
+        if self.seconds is None:
+            return replace(self)
+        return replace(self, seconds=self.seconds - min(share * self.seconds, at_most))
+
+    def split(self, parts: int) -> Budget:
+        """One of `parts` equal parts of the time that is left, beginning now."""
+        if self.seconds_left is None:
+            return replace(self)
+        now = time.monotonic()
+        return replace(self, seconds=max(0.0, self.seconds_left / parts), _start=now)
+
+    # -- the two things that reach further than a call -----------------------------------------
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Ctrl-C is seen at the next check and nothing is lost; pressed twice, it interrupts.
+
+        Only where Python would raise KeyboardInterrupt: handlers of others are left alone.
+        """
+        ours = threading.current_thread() is threading.main_thread()
+        if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            yield
+            return
+
+        def pressed(_number: int, _frame: FrameType | None) -> None:
+            if self._interrupt.on:
+                raise KeyboardInterrupt
+            self._interrupt.on = True
+
+        signal.signal(signal.SIGINT, pressed)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    @contextmanager
+    def governing(self) -> Iterator[None]:
+        """Makes this the budget that `governing_budget` gives, also beyond code that knows none."""
+        token = _GOVERNING.set(self)
+        try:
+            yield
+        finally:
+            _GOVERNING.reset(token)
+
+
+# For what is built while a user's own code runs, which takes no budget and hands none on.
+_GOVERNING: ContextVar[Budget | None] = ContextVar("budget", default=None)
+
+
+def governing_budget() -> Budget:
+    """The budget of whoever called us, however far up; without one, an unlimited one."""
+    return _GOVERNING.get() or Budget()
+
+
+def resident_megabytes() -> float:
+    """Resident memory of this process now; its peak where the system does not tell."""
+    try:
+        pages = int(_STATM.read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        return peak_megabytes()
+    return pages * resource.getpagesize() / 2**20
 
 
 def peak_megabytes() -> float:
     """Peak resident memory of this process."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+    try:
+        # What the system counts for `getrusage` can be that of the parent, before this one began.
+        lines = dict(line.split(":", 1) for line in _STATUS.read_text().splitlines())
+        return float(lines["VmHWM"].split()[0]) / 2**10
+    except (OSError, KeyError, IndexError, ValueError):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+
+
+_STATM = Path("/proc/self/statm")
+_STATUS = Path("/proc/self/status")

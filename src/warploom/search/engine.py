@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from warploom.search.budget import Budget, BudgetSpentError
+from warploom.search.budget import STOPS, Budget, reason_of
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
 from warploom.search.statistics import Clock, Statistics, Stopwatch, Tally
 
@@ -87,12 +87,8 @@ def gather(answers: Iterator[A], most: int | None = None) -> Gathered[A]:
             found.append(answer)
             if len(found) == most:
                 return Gathered(found, False)
-    except BudgetSpentError as spent:
-        return Gathered(found, False, spent.reason)
-    except KeyboardInterrupt:
-        return Gathered(found, False, Reason.INTERRUPTED)
-    except MemoryError:
-        return Gathered(found, False, Reason.MEMORY)
+    except STOPS as stop:
+        return Gathered(found, False, reason_of(stop))
     return Gathered(found, True)
 
 

@@ -80,7 +80,7 @@ class Examined:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Examination:
     """The mutants of one kernel and their fates."""
 
     kernel: str
@@ -106,8 +106,17 @@ class Report:
             "caught": self.count(Fate.CAUGHT),
             "equivalent": self.count(Fate.EQUAL, Fate.PROVED_EQUAL),
             "proved_equivalent": self.count(Fate.PROVED_EQUAL),
+            "judged_equivalent": self._judged_equivalent(),
             "survived": [str(each.mutant) for each in self.survivors],
         }
+
+    def _judged_equivalent(self) -> dict[str, list[str]]:
+        """The mutants that count as computing the same, by how that was found."""
+        found: dict[str, list[str]] = {}
+        for each in self.examined:
+            if each.fate in (Fate.EQUAL, Fate.PROVED_EQUAL):
+                found.setdefault(each.reason, []).append(str(each.mutant))
+        return found
 
 
 def examine(
@@ -117,7 +126,7 @@ def examine(
     *,
     most: int | None = None,
     seed: int = 0,
-) -> Report:
+) -> Examination:
     """Puts mutants of the kernel to the verification; at most so many, drawn at random."""
     for trial in trials:
         if why := trial(kernel):
@@ -126,7 +135,7 @@ def examine(
     if most is not None and len(chosen) > most:
         chosen = random.Random(seed).sample(chosen, most)
     order = list(trials)
-    return Report(kernel.name, tuple(_examine(each, kernel, order, probes) for each in chosen))
+    return Examination(kernel.name, tuple(_examine(each, kernel, order, probes) for each in chosen))
 
 
 def _examine(
@@ -142,11 +151,12 @@ def _examine(
             trials.insert(0, trials.pop(number))
             return Examined(mutant, Fate.CAUGHT, why)
     if _proved_equal(mutant, kernel):
-        return Examined(mutant, Fate.PROVED_EQUAL, "")
+        return Examined(mutant, Fate.PROVED_EQUAL, "proved: equal wherever it is used, by Z3")
     for trial in probes:
         if why := trial(mutant.kernel):
             return Examined(mutant, Fate.SURVIVED, why)
-    return Examined(mutant, Fate.EQUAL, "")
+    tried = f"not proved: equal on {len(trials)} sizes and {len(probes)} probes"
+    return Examined(mutant, Fate.EQUAL, tried)
 
 
 def _proved_equal(mutant: Mutant, kernel: Kernel) -> bool:

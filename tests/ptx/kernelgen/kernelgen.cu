@@ -1,4 +1,5 @@
-// The sixteen KernelGen stencils and products, written anew from their definitions.
+// Sixteen stencils and products with the names of KernelGen, written anew from their definitions and shaped
+// to the published numbers of loads and shuffles: the published sources are OpenACC.
 // One thread per point along i; one block row per j (and k); interior points only.
 #define POINT_2D                                                   \
     const int i = blockIdx.x * blockDim.x + threadIdx.x + REACH;   \

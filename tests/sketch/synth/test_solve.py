@@ -17,12 +17,12 @@ from warploom.sketch.front import load_text
 from warploom.sketch.synth import choices
 from warploom.sketch.synth.cost import cost_of
 from warploom.sketch.synth.demand import Cover
-from warploom.sketch.synth.domain import domain_of
 from warploom.sketch.synth.expand import _covers
 from warploom.sketch.synth.fills import Fills, oracle_states
 from warploom.sketch.synth.problem import Move, lower, source_rows
 from warploom.sketch.synth.result import raw_space, search_tree
 from warploom.sketch.synth.solve import synthesize
+from warploom.sketch.synth.subterms import subterms_of
 from warploom.sketch.term.ir import Goal, Program, Symbol
 
 ENGINES = ["default", "pairs"]
@@ -162,7 +162,7 @@ def test_ctrl_c_keeps_what_was_found(
     monkeypatch.setattr(choices, "EXPAND_AT_ONCE", 2)  # so that it can be pressed in between
     whole = synthesize(program, engine=engine).fills.choices.tolist()
     kept = []
-    for after in range(40):
+    for after in range(400):
         result = synthesize(program, engine=engine, on_progress=Interrupt(after))
         found = result.fills.choices.tolist()
         assert all(fill in whole for fill in found)
@@ -257,7 +257,7 @@ def test_phases_add_up() -> None:
 
 
 def test_a_cover_without_slots_is_met_by_nothing() -> None:
-    domain = domain_of(Goal((2,), (Symbol(0), Symbol(1))))
+    domain = subterms_of(Goal((2,), (Symbol(0), Symbol(1))))
     cover = Cover(np.zeros(0, np.int64), domain.bits_of([2]))
     assert _covers(domain, cover, np.zeros((3, 0), np.int32)).tolist() == [False] * 3
 

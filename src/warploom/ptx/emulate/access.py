@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeviceError, Span
-from warploom.machine.memory import GAP, Fault, Memory, Region, check, first_unwritten, place
-from warploom.machine.race import Race
+from warploom.machine.memory import GAP, Fault, Memory, Region, check, place, unstored
+from warploom.machine.race import Kind, Race, Side
 from warploom.ptx.emulate.frame import Frame
 
 Array = npt.NDArray[Any]
 DType = np.dtype[Any]
+SHARED = "shared memory"
 
 
 @dataclass(slots=True)
@@ -31,6 +32,7 @@ class Site:
     space: str  # flat (global, const, param), shared, local
     width: int  # bytes of the whole access
     counted: bool  # global memory, for the sector counters
+    kind: Kind = Kind.READ
     last: Region | None = None  # the region found last, which is most often the next one
     owner: Memory | None = None  # whose region that is: every launch has its own memory
 
@@ -83,7 +85,7 @@ def load(f: Frame, site: Site, address: Array, dtype: DType, count_of: int) -> l
     except Fault:
         return _load_slowly(f, site, address, dtype, count_of)
     index = place(index, site.width, _owner(f, region, packed=False))
-    _watch(f, site, region, index, packed=False, write=False)
+    _watch(f, site, region, index, packed=False)
     out = _take(region, index, dtype, count_of)
     if region.written is not None:
         _refuse_unwritten(f, site, region, index, dtype, count_of, active)
@@ -103,9 +105,9 @@ def _refuse_unwritten(
     active: Array | None,
 ) -> None:  # fmt: skip
     for part in range(count_of):
-        bad = first_unwritten(region, index * count_of + part, dtype, active)
-        if bad is not None:
-            thread = _thread(f, bad, packed=False)
+        bad = unstored(region, index * count_of + part, dtype, active)
+        if bad.any():
+            thread = _thread(f, int(bad.argmax()), packed=False)
             raise site.error(f, "reads shared memory that was never written", thread)
 
 
@@ -120,17 +122,14 @@ def _load_slowly(f: Frame, site: Site, address: Array, dtype: DType, count_of: i
     return [f.spread(value) for value in out]
 
 
-def places(
-    f: Frame, site: Site, address: Array, write: bool = False, watched: bool = True
-) -> Iterator[tuple[Region, Any, Array]]:
+def places(f: Frame, site: Site, address: Array) -> Iterator[tuple[Region, Any, Array]]:
     """(region, which of the active threads, index in units of the width) for packed addresses."""
     if site.space != "flat":
         region = _region(f, site, 0)
         assert region is not None
         index = _checked(f, site, region, address, slice(None))
         index = place(index, site.width, _owner(f, region, packed=True))
-        if watched:
-            _watch(f, site, region, index, packed=True, write=write)
+        _watch(f, site, region, index, packed=True)
         yield region, slice(None), index
         return
     rest = np.ones(address.size, bool)
@@ -145,10 +144,9 @@ def places(
         whole = bool(chosen.all())
         where = slice(None) if whole else chosen
         index = _checked(f, site, region, address[where], where)
-        if write and region.read_only:
+        if site.kind.writes and region.read_only:
             raise site.error(f, f"stores to constant memory {region.name}", int(f.index[first]))
-        if watched:
-            _watch(f, site, region, index, packed=True, write=write, chosen=where)
+        _watch(f, site, region, index, packed=True, chosen=where)
         yield region, where, index
         rest &= ~chosen
 
@@ -176,9 +174,8 @@ def _nowhere(f: Frame, site: Site, position: int, address: int) -> DeviceError:
 
 
 def _watch(
-    f: Frame, site: Site, region: Region, index: Array, packed: bool, write: bool,
-    chosen: Any = slice(None),
-) -> None:  # fmt: skip
+    f: Frame, site: Site, region: Region, index: Array, packed: bool, chosen: Any = slice(None)
+) -> None:
     batch = f.batch
     if batch.counters is None and batch.races is None:
         return
@@ -186,30 +183,40 @@ def _watch(
         index = index[f.index]
     threads = f.index[chosen]
     start = np.broadcast_to(index, threads.shape) * site.width
-    if batch.counters is not None:
-        _count(f, site, region, threads, start, write)
+    if batch.counters is not None and site.kind is not Kind.ATOMIC:
+        _count(f, site, region, threads, start)
     if batch.races is not None and (site.space == "shared" or site.counted):
-        key = -1 if site.space == "shared" else region.base
-        race = batch.races.record(key, region.data.size, threads, start, site.width, write)
-        if race is not None:
-            raise race_error(f, site, race, int(threads[race.position]), write)
+        key = SHARED if site.space == "shared" else region.base
+        races = batch.races.access(
+            key, region.data.size, threads, start, site.width, site.kind, site.span
+        )
+        if races and not batch.races.every:
+            raise race_error(f, site, races[0])
 
 
-def race_error(f: Frame, site: Site, race: Race, thread: int, write: bool) -> DeviceError:
-    kind = "write" if write else "read"
-    other = thread - thread % f.batch.block_size + race.other
-    return site.error(
-        f, f"data race: this {kind} and an earlier {race.earlier} by {f.batch.where(other)} "
-        "have no barrier between them", thread,
-    )  # fmt: skip
+def race_error(f: Frame, site: Site, race: Race) -> DeviceError:
+    first, second = race.first, race.second
+    return DeviceError(
+        f"{site.name}: data race: this {second.kind.value} and an earlier {first.kind.value} by "
+        f"{_who(f, first)}{_line(first)} have no barrier between them; {_who(f, second)}",
+        site.span,
+    )
 
 
-def _count(f: Frame, site: Site, region: Region, threads: Array, start: Array, write: bool) -> None:
+def _who(f: Frame, side: Side) -> str:
+    return f.batch.where((side.block - f.batch.first_block) * f.batch.block_size + side.thread)
+
+
+def _line(side: Side) -> str:
+    return f" (line {side.label.line})" if isinstance(side.label, Span) else ""
+
+
+def _count(f: Frame, site: Site, region: Region, threads: Array, start: Array) -> None:
     counters = f.batch.counters
     assert counters is not None
     warp, lane = f.batch.warp_of[threads], f.batch.lane[threads]
     if site.space == "shared":
         inside = start % max(1, region.data.size // f.batch.blocks)
-        counters.count_shared(warp, lane, inside, site.width)
+        counters.count_shared(region.name, warp, lane, inside, site.width)
     elif site.counted:
-        counters.count_global(warp, lane, start, site.width, write)
+        counters.count_global(region.name, warp, lane, start, site.width, site.kind.writes)

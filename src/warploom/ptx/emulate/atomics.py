@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.machine.memory import unstored
+from warploom.machine.race import Kind
 from warploom.ptx.emulate import rounding as r
 from warploom.ptx.emulate.access import Site, places
 from warploom.ptx.emulate.context import Context, Fetch, Step, Store
 from warploom.ptx.emulate.floats import extreme
 from warploom.ptx.emulate.frame import Frame
-from warploom.ptx.emulate.memory import by_space
+from warploom.ptx.emulate.memory import by_space, elements_of
 from warploom.ptx.emulate.shape import Compile, type_of
-from warploom.ptx.ir import Instruction, Operand, Vector
+from warploom.ptx.ir import Instruction
 from warploom.ptx.types import DTYPES, F16, is_float
 
 Array = npt.NDArray[Any]
@@ -56,45 +58,35 @@ def _two_operands(name: str, kind: str) -> Function:
 
 def compile_atomic(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
-    name = next((m for m in ins.modifiers if m in _NAMES), None)
-    if name is None or kind == "b128":
-        raise ctx.unknown(ins.name)
-    if kind[0] == "b" and kind != "bf16" and not kind.startswith("bf"):
+    name = next(m for m in ins.modifiers if m in _NAMES)
+    if kind in ("b16", "b32", "b64"):
         kind = f"u{kind[1:]}"
-    returns = ins.opcode == "atom"
-    target = ins.operands[0] if returns else None
-    rest = ins.operands[1:] if returns else ins.operands
+    place = 1 if ins.opcode == "atom" else 0
+    elements = elements_of(ctx, ins, ins.operands[place + 1])
+    values = [ctx.read(element, kind) for element in elements]
+    swap = ctx.read(ins.operands[place + 2], kind) if name == "cas" else None
+    stores: list[Store | None] = [None] * len(values)
+    if ins.opcode == "atom":
+        stores = [ctx.write(each, kind) for each in elements_of(ctx, ins, ins.operands[0])]
     return by_space(
-        ctx, ins, rest[0], _width(rest[1], kind),
-        lambda site, address: _step(ctx, name, kind, target, rest, site, address),
+        ctx, ins, ins.operands[place], DTYPES[kind].itemsize * len(values), Kind.ATOMIC,
+        lambda site, address: _step(name, kind, values, swap, stores, site, address),
     )  # fmt: skip
 
 
-def _width(operand: Operand, kind: str) -> int:
-    count = len(operand.elements) if isinstance(operand, Vector) else 1
-    return DTYPES[kind].itemsize * count
-
-
 def _step(
-    ctx: Context, name: str, kind: str, target: Operand | None, rest: tuple[Operand, ...],
+    name: str, kind: str, values: list[Fetch], swap: Fetch | None, stores: list[Store | None],
     site: Site, address: Fetch,
 ) -> Step:  # fmt: skip
     """One atomic on scalars; a vector is one atomic per element."""
-    elements = rest[1].elements if isinstance(rest[1], Vector) else (rest[1],)
-    count = len(elements)
-    values = [ctx.read(element, kind) for element in elements]
-    swap = ctx.read(rest[2], kind) if name == "cas" else None
-    stores: list[Store | None] = [None] * count
-    if target is not None:
-        targets = target.elements if isinstance(target, Vector) else (target,)
-        stores = [ctx.write(each, kind) for each in targets]
+    count = len(values)
     apply = _applier(name, kind)
 
     def step(f: Frame) -> None:
         where = np.broadcast_to(f.active_part(address(f)), (f.count,))
         if f.batch.counters is not None:
             f.batch.counters.atomics += f.count
-        found = list(places(f, site, where, write=True, watched=False))
+        found = list(places(f, site, where))
         for part, (value, store) in enumerate(zip(values, stores, strict=True)):
             b = np.broadcast_to(f.active_part(value(f)), (f.count,))
             c = b if swap is None else np.broadcast_to(f.active_part(swap(f)), (f.count,))
@@ -102,17 +94,16 @@ def _step(
             for region, chosen, index in found:
                 memory = region.view(DTYPES[kind])
                 at = index * count + part
-                old[chosen] = apply(memory, at, b[chosen], c[chosen], store is not None)
                 if region.written is not None:
-                    _require_written(f, site, region.view(np.dtype(np.uint8), marks=True), at, kind)
+                    _require_stored(f, site, unstored(region, at, DTYPES[kind]))
+                old[chosen] = apply(memory, at, b[chosen], c[chosen], store is not None)
             if store is not None:
                 store(f, f.spread(old))
 
     return step
 
 
-def _require_written(f: Frame, site: Site, marks: Array, at: Array, kind: str) -> None:
-    bad = marks[at * DTYPES[kind].itemsize] == 0
+def _require_stored(f: Frame, site: Site, bad: Array) -> None:
     if bad.any():
         thread = int(f.index[int(bad.argmax())])
         raise site.error(f, "atomic on shared memory that was never written", thread)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.shape import Compile, binary, mixed, parts, ternary, type_of, unary
-from warploom.ptx.ir import Immediate, Instruction, Pair
+from warploom.ptx.ir import Immediate, Instruction
 from warploom.ptx.types import DTYPES, is_signed
 
 Array = npt.NDArray[Any]
@@ -42,7 +42,7 @@ def shift(ctx: Context, ins: Instruction) -> Step:
         fn = np.right_shift
     dtype = DTYPES[kind]
     most = np.uint32(8 * dtype.itemsize)
-    amount = ins.operands[2] if len(ins.operands) > 2 else None
+    amount = ins.operands[2]
     if isinstance(amount, Immediate):
         fixed = dtype.type(min(amount.value & 0xFFFFFFFF, int(most)))
         store, (a,) = parts(ctx, ins, kind, kind)
@@ -69,11 +69,10 @@ def funnel(ctx: Context, ins: Instruction) -> Step:
 
 def lop3(ctx: Context, ins: Instruction) -> Step:
     """Any function of three bits, given by its table."""
-    table = ins.operands[4] if len(ins.operands) > 4 else None
-    if not isinstance(table, Immediate) or isinstance(ins.operands[0], Pair):
-        raise ctx.unknown(ins.name)
-    fn = lop3_function(table.value & 0xFF)
-    return ternary(ctx, ins, "u32", fn)
+    table = ins.operands[4]
+    if not isinstance(table, Immediate):
+        raise ctx.fail(f"the table of {ins.name} is a constant", ins)
+    return ternary(ctx, ins, "u32", lop3_function(table.value & 0xFF))
 
 
 def lop3_function(table: int) -> Callable[[Array, Array, Array], Array]:

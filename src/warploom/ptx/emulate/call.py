@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from warploom.errors import DeviceError
-from warploom.machine.memory import Region
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.schedule import Code, Runner
@@ -95,7 +94,7 @@ def invoke(
         raise ctx.fail(f"the call does not fit the parameters of '{function.name}'", ins)
     base = f.local_base + -(-ctx.local_size // 16) * 16
     callee = Frame(f.batch, code.new_registers(), f.depth + 1, base)
-    reserve_local(f.batch.local, f.n, base + code.local_size)
+    f.batch.local.reserve(base + code.local_size)
     pairs = [*zip(function.results, results, strict=False)]
     pairs += zip(function.parameters, arguments, strict=True)
     for formal, actual in pairs:
@@ -130,17 +129,3 @@ def _bury(f: Frame) -> None:
     if gone.any():
         mask = f.full_mask() & alive
         f.activate(mask, f.protected)
-
-
-def reserve_local(local: Region, threads: int, size: int) -> None:
-    """Makes every thread's local memory at least `size` bytes, keeping what is there."""
-    if size <= local.size:
-        return
-    stride = -(-size // 16) * 16
-    old = local.data.reshape(threads, -1)
-    fresh = np.zeros((threads, stride), np.uint8)
-    fresh[:, : old.shape[1]] = old
-    local.data = fresh.reshape(-1)
-    local.size = stride
-    local.origin = np.arange(threads, dtype=np.int64) * stride
-    local.forget_views()

@@ -29,13 +29,10 @@ _COMBINE: dict[str, Function] = {
 }  # fmt: skip
 
 
-def comparison(ctx: Context, ins: Instruction, kind: str) -> Function:
+def comparison(ins: Instruction, kind: str) -> Function:
     """The comparison among the modifiers, on values of a type. NaN: ordered ones are false."""
-    name = next(
-        (m for m in ins.modifiers if m in _ORDERED or m in _UNORDERED or m in ("num", "nan")), None
-    )
-    if name is None:
-        raise ctx.unknown(ins.name)
+    names = (*_ORDERED, *_UNORDERED, "num", "nan")
+    name = next(m for m in ins.modifiers if m in names)
     if not is_float(kind):
         return _ORDERED[name]
     return _float_comparison(ins, kind, name)
@@ -45,7 +42,7 @@ def _float_comparison(ins: Instruction, kind: str, name: str) -> Function:
     plain = _plain_float(name)
     if kind.startswith("bf16"):
         return lambda a, b: plain(r.bf16_to_single(a), r.bf16_to_single(b))
-    if "ftz" in ins.modifiers and kind == "f32":
+    if "ftz" in ins.modifiers:
         return lambda a, b: plain(r.flush(a), r.flush(b))
     return plain
 
@@ -78,7 +75,7 @@ def setp(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
     if kind in ("f16x2", "bf16x2"):
         return _setp_pairs(ctx, ins, kind)
-    compare = comparison(ctx, ins, kind)
+    compare = comparison(ins, kind)
     first, second = _two_stores(ctx, ins.operands[0])
     a, b = (ctx.read(operand, kind) for operand in ins.operands[1:3])
     combine = _combiner(ins)
@@ -101,7 +98,7 @@ def setp(ctx: Context, ins: Instruction) -> Step:
 
 def _setp_pairs(ctx: Context, ins: Instruction, kind: str) -> Step:
     """On packed pairs p is for the lower and q for the upper half."""
-    compare = comparison(ctx, ins, kind)
+    compare = comparison(ins, kind)
     first, second = _two_stores(ctx, ins.operands[0])
     a, b = (ctx.read(operand, kind) for operand in ins.operands[1:3])
     combine = _combiner(ins)
@@ -124,9 +121,7 @@ def _setp_pairs(ctx: Context, ins: Instruction, kind: str) -> Step:
 def set_(ctx: Context, ins: Instruction) -> Step:
     """set.lt.u32.f32: all ones (or 1.0 for a floating result) where the comparison holds."""
     target, source = type_of(ins, -2), type_of(ins, -1)
-    if source.endswith("x2"):
-        raise ctx.unknown(ins.name)
-    compare = comparison(ctx, ins, source)
+    compare = comparison(ins, source)
     combine = _combiner(ins)
     store, (a, b) = parts(ctx, ins, target, source, source)
     c = ctx.read(ins.operands[3], "pred") if combine is not None else None
@@ -161,6 +156,8 @@ def slct(ctx: Context, ins: Instruction) -> Step:
     """a where c is not negative (−0 counts as zero), else b."""
     kind, tested = type_of(ins, -2), type_of(ins, -1)
     store, (a, b, c) = parts(ctx, ins, kind, kind, kind, tested)
+    if "ftz" in ins.modifiers:
+        return lambda f: store(f, np.where(r.flush(c(f)) >= 0, a(f), b(f)))
     return lambda f: store(f, np.where(c(f) >= 0, a(f), b(f)))
 
 

@@ -13,15 +13,17 @@ import numpy as np
 from warploom.errors import DeviceError, WarploomError
 from warploom.ptx import flow
 from warploom.ptx.emulate import atomics, bits, compare, convert, floats, integer, memory, warp
+from warploom.ptx.emulate.barrier import Barrier
 from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
-from warploom.ptx.emulate.schedule import MALFORMED, Barrier, Code, CodeBlock, malformed
+from warploom.ptx.emulate.schedule import MALFORMED, Code, CodeBlock, malformed
 from warploom.ptx.emulate.shape import Compile, type_of
 from warploom.ptx.ir import (
     Address,
     Arguments,
     Component,
     Function,
+    Immediate,
     Instruction,
     Module,
     Negated,
@@ -32,16 +34,16 @@ from warploom.ptx.ir import (
     Variable,
     Vector,
 )
+from warploom.ptx.known import form_of, record_of, spelled, split_operands
+from warploom.ptx.opcode import Control, Form, MemoryEffect
+from warploom.ptx.table import OPCODES
 from warploom.ptx.types import is_float, size_of
 
 TABLE: dict[str, Compile] = {
     **integer.TABLE, **bits.TABLE, **compare.TABLE, **convert.TABLE, **memory.TABLE,
     **atomics.TABLE, **warp.TABLE,
 }  # fmt: skip
-# Opcodes without a result in their first operand.
-_SILENT = """st red membar fence prefetch prefetchu cp discard call nanosleep brkpt pmevent
-    applypriority griddepcontrol setmaxnreg""".split()  # noqa: SIM905 - a list of words
-NO_RESULT = frozenset((*flow.BRANCHES, *flow.BARRIERS, *_SILENT))
+WAITS = frozenset({Control.BARRIER, Control.LANES})
 CallCompiler = Callable[[Context, Instruction], Step]
 
 
@@ -51,16 +53,17 @@ def compile_function(
     ctx = Context(module, function, shared)
     ctx.slot_of(CARRY, "pred")
     _lay_out_locals(ctx, function)
-    graph = flow.build(module, function)
-    split_at_warp_barriers(graph)
+    # Who waits for others waits at the start of a block; a block barrier is one by itself.
+    graph = flow.build(module, function, after=frozenset({Control.BARRIER}), before=WAITS)
+    rank = flow.loop_order([block.successors for block in graph.blocks])
     blocks = [CodeBlock() for _ in graph.blocks]
     for number, block in enumerate(graph.blocks):
-        code = blocks[graph.rank[number]]
-        code.successors = [graph.rank[s] for s in block.successors]
-        _fill(ctx, block, code, call)
-    live = _live_slots(ctx, graph)
+        code = blocks[rank[number]]
+        code.successors = [rank[s] for s in block.successors]
+        _fill(ctx, graph.instructions(block), code, call)
+    live = _live_slots(ctx, graph, rank)
     return Code(
-        function.name, module, function.kind == "entry", blocks, graph.rank[0], live, ctx.sizes,
+        function.name, module, function.kind == "entry", blocks, rank[0], live, ctx.sizes,
         ctx.local_size, ctx.slots, [0] * len(blocks),
     )  # fmt: skip
 
@@ -88,50 +91,50 @@ def alignment(variable: Variable) -> int:
     return variable.align or max(1, size_of(variable.type)) * variable.vector
 
 
-def split_at_warp_barriers(graph: flow.Graph) -> None:
-    """A warp-level instruction starts a block, so that lanes can wait for each other there."""
-    blocks: list[flow.Block] = []
-    first: list[int] = []
-    pieces: list[list[flow.Block]] = []
-    for block in graph.blocks:
-        cut: list[list[Instruction]] = [[]]
-        for instruction in block.instructions:
-            if waits_for_lanes(instruction) and cut[-1]:
-                cut.append([])
-            cut[-1].append(instruction)
-        pieces.append([flow.Block(list(part)) for part in cut])
-    total = 0
-    for group in pieces:
-        first.append(total)
-        total += len(group)
-    for block, group in zip(graph.blocks, pieces, strict=True):
-        for offset, piece in enumerate(group[:-1]):
-            piece.successors = [len(blocks) + offset + 1]
-        group[-1].successors = [first[s] for s in block.successors]
-        blocks += group
-    graph.blocks = blocks
-    graph.rank = flow.loop_order([b.successors for b in blocks])
+def meets_in_part(instruction: Instruction) -> bool:
+    """Whether a barrier may be for other threads than a whole block or a whole warp."""
+    record = record_of(instruction)
+    if record is None or record.memory is not MemoryEffect.MEETS:
+        return False
+    if "warp" in instruction.modifiers:
+        match instruction.operands:
+            case (Immediate(value=value),):
+                return value & 0xFFFFFFFF != 0xFFFFFFFF
+            case _:
+                return True
+    counted = len(instruction.operands) > (3 if "red" in instruction.modifiers else 1)
+    return counted or "arrive" in instruction.modifiers
 
 
-def waits_for_lanes(instruction: Instruction) -> bool:
-    if instruction.opcode in ("shfl", "vote", "match", "redux"):
-        return "sync" in instruction.modifiers
-    return instruction.opcode in flow.BARRIERS and "warp" in instruction.modifiers
-
-
-def _fill(ctx: Context, block: flow.Block, code: CodeBlock, call: CallCompiler) -> None:
-    for instruction in block.instructions:
+def _fill(
+    ctx: Context, instructions: tuple[Instruction, ...], code: CodeBlock, call: CallCompiler
+) -> None:
+    for instruction in instructions:
         ctx.current = instruction
         code.names.append(instruction.opcode)
         try:
-            _add(ctx, instruction, code, call)
+            _add(ctx, instruction, _known_form(ctx, instruction), code, call)
         except WarploomError as error:
             code.steps.append(_raising(error))
         except MALFORMED as error:
             code.steps.append(_raising(malformed(ctx.module, instruction, error)))
         code.sources += [instruction] * (len(code.steps) - len(code.sources))
-    if not block.successors and not code.leaves:
+    if not code.successors and not code.leaves:
         code.leaves = True
+
+
+def _known_form(ctx: Context, ins: Instruction) -> Form:
+    """The form of an instruction; what no form lists is refused, never ignored."""
+    form = form_of(ins)
+    if form is not None:
+        return form
+    if ins.opcode not in OPCODES:
+        raise ctx.unknown(f"the instruction {ins.name}")
+    forms = spelled(ins.opcode, ins.modifiers)
+    if not forms:
+        raise ctx.unknown(f"{ins.opcode} with these modifiers: {ins.name}")
+    rows = " or ".join(" ".join(form.operands) or "none" for form in forms)
+    raise ctx.fail(f"{ins.name} takes the operands {rows}", ins)
 
 
 def _raising(error: WarploomError) -> Step:
@@ -141,19 +144,19 @@ def _raising(error: WarploomError) -> Step:
     return step
 
 
-def _add(ctx: Context, ins: Instruction, code: CodeBlock, call: CallCompiler) -> None:
-    if ins.opcode in ("bra", "ret", "exit"):
+def _add(ctx: Context, ins: Instruction, form: Form, code: CodeBlock, call: CallCompiler) -> None:
+    if form.control in flow.JUMPS and ins.opcode != "trap":
         code.condition = _guard(ctx, ins)
-        code.leaves = ins.opcode != "bra"
+        code.leaves = form.control is Control.LEAVE
         code.ends_thread = ins.opcode == "exit"
-    elif ins.opcode == "brx":
-        code.switch, code.branch = ctx.read(ins.operands[0], "u32"), ins
-    elif ins.opcode in flow.BARRIERS and "warp" not in ins.modifiers:
+        if form.control is Control.SWITCH:
+            code.switch, code.branch = ctx.read(ins.operands[0], "u32"), ins
+    elif OPCODES[ins.opcode].memory is MemoryEffect.MEETS:
         code.barrier = _barrier(ctx, ins)
         if "red" in ins.modifiers:
             code.steps.append(_barrier_reduction(ctx, ins))
     else:
-        if waits_for_lanes(ins):
+        if form.control is Control.LANES:
             code.missing = warp.members(ctx, ins)
         code.steps.append(_guarded(ctx, ins, _compile(ctx, ins, call)))
 
@@ -163,14 +166,9 @@ def _compile(ctx: Context, ins: Instruction, call: CallCompiler) -> Step:
         return call(ctx, ins)
     if ins.opcode in ("trap", "brkpt"):
         return _trap(ctx, ins)
-    if ins.opcode in flow.BARRIERS:
-        return warp.warp_barrier(ctx, ins)
     kind = type_of(ins)
-    table = floats.TABLE if kind and is_float(kind) and ins.opcode in floats.TABLE else TABLE
-    maker = table.get(ins.opcode)
-    if maker is None or (table is TABLE and not kind and ins.opcode in integer.TABLE):
-        raise ctx.unknown(f"the instruction {ins.name}")
-    return maker(ctx, ins)
+    floating = kind and is_float(kind) and ins.opcode in floats.TABLE
+    return (floats.TABLE if floating else TABLE)[ins.opcode](ctx, ins)
 
 
 def _trap(ctx: Context, ins: Instruction) -> Step:
@@ -209,14 +207,17 @@ def _guarded(ctx: Context, ins: Instruction, step: Step) -> Step:
 
 
 def _barrier(ctx: Context, ins: Instruction) -> Barrier:
+    if "warp" in ins.modifiers:
+        return Barrier(ins, members=ctx.read(ins.operands[0], "b32"), guard=_guard(ctx, ins))
     plain = list(ins.operands)
     if "red" in ins.modifiers:
         plain = plain[1:-1]
     number = ctx.read(plain[0], "u32") if plain else None
     threads = ctx.read(plain[1], "u32") if len(plain) > 1 else None
-    if ins.predicate is not None:
-        raise ctx.unknown("a barrier with a predicate")
-    return Barrier(ins, number, threads, "arrive" not in ins.modifiers)
+    guard = _guard(ctx, ins)
+    if guard is not None and "red" in ins.modifiers:
+        raise ctx.unknown("a barrier with a predicate and a reduction")
+    return Barrier(ins, "arrive" not in ins.modifiers, number, threads, None, guard)
 
 
 def _barrier_reduction(ctx: Context, ins: Instruction) -> Step:
@@ -242,29 +243,22 @@ def _barrier_reduction(ctx: Context, ins: Instruction) -> Step:
 # -- live registers -------------------------------------------------------------------------------
 
 
-def _live_slots(ctx: Context, graph: flow.Graph) -> list[frozenset[int]]:
-    by_number = flow.live_in(graph.blocks, uses)
+def _live_slots(ctx: Context, graph: flow.Graph, rank: list[int]) -> list[frozenset[int]]:
     live = [frozenset[int]()] * len(graph.blocks)
-    for number, keys in enumerate(by_number):
-        slots = {ctx.slots[key] for key in keys if key in ctx.slots}
-        live[graph.rank[number]] = frozenset(slots)
+    for number, keys in enumerate(flow.live_in(graph, uses)):
+        live[rank[number]] = frozenset({ctx.slots[key] for key in keys if key in ctx.slots})
     return live
 
 
 def uses(ins: Instruction) -> tuple[frozenset[str], frozenset[str]]:
     """(registers read, registers surely written) of an instruction."""
-    operands = list(ins.operands)
-    written: list[Operand] = []
-    if ins.opcode == "call" and operands and isinstance(operands[0], Arguments):
-        if len([o for o in operands if isinstance(o, Arguments)]) > 1:
-            written = [operands.pop(0)]
-    elif operands and (ins.opcode not in NO_RESULT or _reduces_at_barrier(ins)):
-        written = [operands.pop(0)]
-    read = set(_keys(operands))
-    defined = set(_keys(written))
+    written, sources = split_operands(ins)
+    record = record_of(ins)
+    read = set(_keys(sources))
+    defined = set(_keys(written)) if record is not None else set()
     if "cc" in ins.modifiers:
         defined.add(CARRY)
-    if ins.opcode in ("addc", "subc", "madc"):
+    if record is not None and record.reads_carry:
         read.add(CARRY)
     if ins.predicate is not None:
         read.add(ins.predicate.key)
@@ -272,11 +266,7 @@ def uses(ins: Instruction) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(read), frozenset(defined)
 
 
-def _reduces_at_barrier(ins: Instruction) -> bool:
-    return ins.opcode in flow.BARRIERS and "red" in ins.modifiers
-
-
-def _keys(operands: list[Operand]) -> list[str]:
+def _keys(operands: tuple[Operand, ...]) -> list[str]:
     out: list[str] = []
     work = list(operands)
     while work:

@@ -29,8 +29,6 @@ def cvt(ctx: Context, ins: Instruction) -> Step:
         return _pack(ctx, ins)
     if target in ("f16x2", "bf16x2") and source == "f32":
         return _pair(ctx, ins, target)
-    if "e4m3" in ins.name or "e5m2" in ins.name:
-        raise ctx.unknown(ins.name)
     return mixed(ctx, ins, target, (source,), conversion(ins, target, source))
 
 
@@ -78,7 +76,7 @@ def _integer_to_float(ins: Instruction, target: str, source: str) -> Function:
         exact = _odd_double(a) if wide else a.astype(F64)
         return r.double_to_bf16(exact, mode) if target == "bf16" else r.narrow(exact, dtype, mode)
 
-    return convert
+    return (lambda a: r.saturate(convert(a))) if "sat" in ins.modifiers else convert
 
 
 def _odd_double(a: Array) -> Array:
@@ -169,7 +167,7 @@ def _finisher(ins: Instruction, target: str, keep_nan: bool) -> Function:
     def finish(x: Array) -> Array:
         if ftz:
             x = r.flush(x)
-        if sat and target != "bf16":
+        if sat:
             x = r.saturate(x)
         if relu:
             negative = (x >> np.uint16(15) == 1) if target == "bf16" else (x <= 0)

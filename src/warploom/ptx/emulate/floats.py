@@ -24,16 +24,17 @@ Function = Callable[..., Array]
 
 def wrap(ins: Instruction, kind: str, fn: Function) -> Function:
     """A function on plain values with flushing, saturation and the hardware's NaN around it."""
-    ftz = "ftz" in ins.modifiers and kind == "f32"
+    ftz = "ftz" in ins.modifiers
     sat = "sat" in ins.modifiers
     clean = {"f32": r.clean_single, "f16": r.clean_half, "f16x2": r.clean_half}.get(kind)
+    flush = r.flush_bf16 if scalar_kind(kind) == "bf16" else r.flush
 
     def wrapped(*values: Array) -> Array:
         if ftz:
-            values = tuple(r.flush(v) for v in values)
+            values = tuple(flush(v) for v in values)
         out = fn(*values)
         if ftz:
-            out = r.flush(out)
+            out = flush(out)
         if sat:
             out = r.saturate(out)
         return clean(out) if clean else out
@@ -281,9 +282,7 @@ def testp(ctx: Context, ins: Instruction) -> Step:
         "normal": lambda a: np.isfinite(a) & ((np.abs(a) >= least) | (a == 0)),
         "subnormal": lambda a: (np.abs(a) < least) & (a != 0),
     }
-    name = next((m for m in ins.modifiers if m in tests), None)
-    if name is None:
-        raise ctx.unknown(ins.name)
+    name = next(m for m in ins.modifiers if m in tests)
     return mixed(ctx, ins, "pred", (kind,), tests[name])
 
 

@@ -21,13 +21,14 @@ import numpy.typing as npt
 from warploom.machine.counters import Counters
 from warploom.machine.memory import Memory, Region
 from warploom.machine.race import RaceDetector
+from warploom.machine.record import CUDA
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 COMPACT_BELOW = 4  # compact when fewer than 1/4 of the threads are active
 SHARED_WINDOW = 1 << 60
 LOCAL_WINDOW = 1 << 61
-WARP = 32
+WARP = CUDA.lanes
 
 
 class _Everything:

@@ -21,6 +21,7 @@ from warploom.ptx.emulate.shape import (
     unary,
 )
 from warploom.ptx.ir import Instruction
+from warploom.ptx.table import OPCODES
 from warploom.ptx.types import DTYPES, S16, S64, U16, U64, UNSIGNED, is_signed
 
 Array = npt.NDArray[Any]
@@ -39,7 +40,7 @@ def sub(ctx: Context, ins: Instruction) -> Step:
 
 def _sum(ctx: Context, ins: Instruction, fn: Callable[..., Array]) -> Step:
     kind = type_of(ins)
-    if "cc" in ins.modifiers or ins.opcode in ("addc", "subc"):
+    if "cc" in ins.modifiers or OPCODES[ins.opcode].reads_carry:
         return _with_carry(ctx, ins, kind)
     if "sat" in ins.modifiers:
         return _saturating(ctx, ins, kind, fn)
@@ -83,7 +84,7 @@ def _with_carry(ctx: Context, ins: Instruction, kind: str) -> Step:
     bits = f"u{kind[1:]}"
     store, (a, b) = parts(ctx, ins, bits, bits, bits)
     slot = ctx.slot_of(CARRY, "pred")
-    take_in, give_out = ins.opcode in ("addc", "subc"), "cc" in ins.modifiers
+    take_in, give_out = OPCODES[ins.opcode].reads_carry, "cc" in ins.modifiers
     fn = add_with_carry if ins.opcode.startswith("add") else subtract_with_borrow
 
     def step(f: Frame) -> None:
@@ -130,19 +131,15 @@ def wide_product(kind: str) -> Callable[[Array, Array], Array]:
 def mul(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
     if "wide" in ins.modifiers:
-        if kind not in WIDER:
-            raise ctx.unknown(ins.name)
         return mixed(ctx, ins, WIDER[kind], (kind, kind), wide_product(kind))
     return binary(ctx, ins, kind, high_product if "hi" in ins.modifiers else np.multiply)
 
 
 def mad(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
-    if "cc" in ins.modifiers or ins.opcode == "madc":
+    if "cc" in ins.modifiers or OPCODES[ins.opcode].reads_carry:
         return _mad_with_carry(ctx, ins, kind)
     if "wide" in ins.modifiers:
-        if kind not in WIDER:
-            raise ctx.unknown(ins.name)
         wide, product = WIDER[kind], wide_product(kind)
         return mixed(ctx, ins, wide, (kind, kind, wide), lambda a, b, c: product(a, b) + c)
     fn = high_product if "hi" in ins.modifiers else np.multiply
@@ -161,7 +158,7 @@ def _mad_with_carry(ctx: Context, ins: Instruction, kind: str) -> Step:
     bits = UNSIGNED[DTYPES[kind].itemsize]
     store, (a, b, c) = parts(ctx, ins, kind, kind, kind, kind)
     slot = ctx.slot_of(CARRY, "pred")
-    take_in, give_out = ins.opcode == "madc", "cc" in ins.modifiers
+    take_in, give_out = OPCODES[ins.opcode].reads_carry, "cc" in ins.modifiers
 
     def step(f: Frame) -> None:
         carry_in = _carry(f, slot) if take_in else None

@@ -13,18 +13,22 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from math import prod
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import DeviceError, Span, UnsupportedError, WarploomError
+from warploom.errors import DeviceError, UnsupportedError, WarploomError
 from warploom.machine.counters import Counters
-from warploom.machine.memory import Memory, Region
+from warploom.machine.memory import Memory, allocate, per_owner
 from warploom.machine.race import RaceDetector
+from warploom.machine.record import CUDA
+from warploom.machine.report import Report
+from warploom.ptx.emulate.access import SHARED
 from warploom.ptx.emulate.arguments import bind, initial_bytes
 from warploom.ptx.emulate.call import CallCompiler
-from warploom.ptx.emulate.compile import alignment, byte_size, compile_function
+from warploom.ptx.emulate.compile import alignment, byte_size, compile_function, meets_in_part
 from warploom.ptx.emulate.frame import Batch, Frame
 from warploom.ptx.emulate.schedule import Code, Runner
 from warploom.ptx.ir import Function, Module, Variable
@@ -35,18 +39,7 @@ Triple = tuple[int, int, int]
 
 BATCH_THREADS = 1 << 15  # what fits the caches of a core, a few registers at a time
 BATCH_BYTES = 1 << 28  # shared and local memory of one batch
-MOST_THREADS = 1024
 FIRST_FUNCTION = 0x10
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a launch did. Memory figures are zero unless counters were asked for."""
-
-    thread_instructions: int
-    mix: dict[str, int]
-    seconds: float
-    counters: Counters = field(default_factory=Counters)
 
 
 class LoadedModule:
@@ -62,7 +55,9 @@ class LoadedModule:
         addresses = dict(self.functions)
         defined = [v for v in globals_ if "extern" not in v.linkage]
         for variable in defined:
-            data = _zeros(byte_size(variable), f"variable '{variable.name}'", module.span(variable))
+            data = allocate(
+                byte_size(variable), f"variable '{variable.name}'", module.span(variable)
+            )
             self.variables[variable.name] = data
             addresses[variable.name] = memory.add(variable.name, data).base
         for variable in defined:
@@ -165,7 +160,7 @@ class Kernel:
         *,
         shared_bytes: int = 0,
         check: bool = True,
-        races: bool = False,
+        races: bool | Literal["all"] = False,
         counters: bool = False,
         seconds: float | None = None,
         batch_threads: int = BATCH_THREADS,
@@ -173,39 +168,61 @@ class Kernel:
         """Runs the kernel on all blocks of the grid.
 
         Bounds and alignment are always checked; `check` adds reads of shared memory that was
-        never written, `races` adds data races within a block. Batches hold `batch_threads`
-        threads at most (one block at least).
+        never written, `races` adds data races: the first ends the launch, or with "all" each pair
+        of instructions that race is in the report. Batches hold `batch_threads` threads at most
+        (one block at least).
         """
         started = time.monotonic()
         grid_size, block_size = _triple(grid, "grid"), _triple(block, "block")
-        self._check_shape(block_size, shared_bytes)
+        self._check_shape(grid_size, block_size, shared_bytes)
         found = self._lookup(self.name)
         assert found is not None
         memory, symbols = self.owner.new_memory()
         symbols |= bind(self.owner.module, self.function, args, memory)
-        totals = Counters()
+        report = Report(grid=grid_size, threads=prod(block_size))
         deadline = None if seconds is None else started + seconds
         launch = _Launch(
             self, found[1], grid_size, block_size, memory, symbols, shared_bytes, check,
-            RaceDetector() if races else None, totals if counters else None, deadline,
+            self._detector(grid_size, block_size, races) if races else None,
+            report if counters else None, deadline,
         )  # fmt: skip
         for _, code in self._codes.values():
             code.executed[:] = [0] * len(code.executed)
         with np.errstate(all="ignore"):
             launch.run(batch_threads)
-        mix = self._mix()
-        return Report(sum(mix.values()), mix, time.monotonic() - started, totals)
+        report.mix = self._mix()
+        report.races = [] if launch.races is None else launch.races.races
+        report.seconds = time.monotonic() - started
+        return report
 
-    def _check_shape(self, block: Triple, shared_bytes: int) -> None:
-        threads = block[0] * block[1] * block[2]
-        if threads > MOST_THREADS:
-            raise DeviceError(f"{threads} threads in a block; at most {MOST_THREADS} are possible")
+    def _detector(self, grid: Triple, block: Triple, races: bool | str) -> RaceDetector:
+        functions = [f for f in self.owner.module.functions if f.kind == "func"]
+        steps = [step for f in (self.function, *functions) for step in f.instructions()]
+        return RaceDetector(
+            prod(grid), prod(block), CUDA.lanes, len(steps) + 1,
+            partial=any(meets_in_part(step) for step in steps), every=races == "all",
+        )  # fmt: skip
+
+    def _check_shape(self, grid: Triple, block: Triple, shared_bytes: int) -> None:
+        threads, most = prod(block), CUDA.block_threads
+        if threads > most:
+            raise DeviceError(f"{threads} threads in a block; at most {most} are possible")
+        for what, shape, sides in (
+            ("block", block, CUDA.block_sides), ("grid", grid, CUDA.grid_sides),
+        ):  # fmt: skip
+            if any(size > side for size, side in zip(shape, sides, strict=True)):
+                raise DeviceError(f"a {what} of {shape}; at most {sides} is possible")
         if shared_bytes < 0:
             raise DeviceError("shared_bytes is negative")
         for directive in self.function.directives:
             sizes = [int(w) for w in directive.words if w.isdigit()]
-            if directive.name == "maxntid" and threads > int(np.prod(sizes)):
-                wanted = f"at most {int(np.prod(sizes))}"
+            if directive.name == "reqnctapercluster" and prod(sizes) > 1:
+                raise UnsupportedError(
+                    "the emulator runs every block as a cluster of its own",
+                    self.owner.module.span(directive),
+                )
+            if directive.name == "maxntid" and threads > prod(sizes):
+                wanted = f"at most {prod(sizes)}"
             elif directive.name == "reqntid" and tuple(sizes) != block[: len(sizes)]:
                 wanted = " × ".join(map(str, sizes))
             else:
@@ -273,22 +290,23 @@ class _Launch:
     def run(self, batch_threads: int) -> None:
         blocks = self.grid[0] * self.grid[1] * self.grid[2]
         threads = self.block[0] * self.block[1] * self.block[2]
-        shared = -(-(self.kernel.static_shared + self.shared_bytes) // 16) * 16
+        shared = self.kernel.static_shared + self.shared_bytes
         bytes_per_block = shared + threads * self.code.local_size + 1
         together = min(batch_threads // threads, BATCH_BYTES // bytes_per_block)
         together = max(1, min(together, blocks))
         for first in range(0, blocks, together):
             self._run_batch(first, min(together, blocks - first), threads, shared)
 
-    def _run_batch(self, first: int, blocks: int, threads: int, stride: int) -> None:
+    def _run_batch(self, first: int, blocks: int, threads: int, shared: int) -> None:
         total = blocks * threads
         if self.races is not None:
-            self.races.start(blocks, threads)
+            self.races.start(first, blocks)
+            self.races.forget(SHARED)
         batch = Batch(
             threads=total, block_size=threads, blocks=blocks, first_block=first, grid=self.grid,
             block=self.block, memory=self.memory,
-            shared=self._shared_region(blocks, threads, stride),
-            local=_local_region(total, self.code.local_size), symbols=self.symbols,
+            shared=per_owner("shared memory", blocks, threads, shared, marked=self.check),
+            local=per_owner("local memory", total, 1, self.code.local_size), symbols=self.symbols,
             functions=self.kernel.owner.functions, alive=np.ones(total, bool),
             counters=self.counters,
             races=self.races, deadline=self.deadline,
@@ -301,31 +319,6 @@ class _Launch:
         own = ("%ctaid", "%clusterid")  # the only ones that differ from batch to batch
         self.same_shape = {k: v for k, v in batch.special.items() if not k.startswith(own)}
         self.same_shape["threads"] = batch.alive
-
-    def _shared_region(self, blocks: int, threads: int, stride: int) -> Region:
-        size = self.kernel.static_shared + self.shared_bytes
-        origin = np.repeat(np.arange(blocks, dtype=np.int64) * stride, threads)
-        data = _zeros(blocks * stride, "shared memory")
-        written: npt.NDArray[np.uint8] | None = None
-        if self.check and size:
-            marks = np.zeros((blocks, stride), np.uint8)
-            marks[:, size:] = 1
-            written = marks.reshape(-1)
-        single = None if blocks == 1 else origin
-        return Region("shared memory", 0, size, data, single, written)
-
-
-def _local_region(threads: int, size: int) -> Region:
-    stride = -(-size // 16) * 16
-    origin = np.arange(threads, dtype=np.int64) * stride
-    return Region("local memory", 0, stride, _zeros(threads * stride, "local memory"), origin)
-
-
-def _zeros(size: int, what: str, span: Span | None = None) -> npt.NDArray[np.uint8]:
-    try:
-        return np.zeros(size, np.uint8)
-    except (MemoryError, ValueError):  # more than there is, or more than an index can say
-        raise DeviceError(f"no room for {size} bytes of {what}", span) from None
 
 
 __all__ = ["Kernel", "LoadedModule", "Report", "WarploomError", "load"]

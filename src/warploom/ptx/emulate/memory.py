@@ -8,49 +8,51 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.machine.memory import mark_stored
+from warploom.machine.race import Kind
 from warploom.ptx.emulate.access import Site, load, places
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import LOCAL_WINDOW, SHARED_WINDOW, Frame
 from warploom.ptx.emulate.shape import Compile, parts, type_of
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Register, Symbol, Vector
+from warploom.ptx.known import STRONG, space_of
 from warploom.ptx.types import DTYPES, UNSIGNED
 
 Array = npt.NDArray[Any]
 
-_SPACES = ("global", "shared", "local", "const", "param")
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 
 
-def space_of(ctx: Context, ins: Instruction, operand: Operand) -> str:
-    """The state space of an access: flat, shared, local, or generic where none is written."""
-    named = next((m.split("::")[0] for m in ins.modifiers if m.split("::")[0] in _SPACES), None)
-    if named is None:
-        return "generic"
+def place_of(ctx: Context, ins: Instruction, operand: Operand) -> str:
+    """Where an access goes: to flat, shared or local memory, or to one of them (generic)."""
+    named = space_of(ins)
     if named != "param":
-        return named if named in ("shared", "local") else "flat"
+        return "flat" if named in ("global", "const") else named
     base = operand.base if isinstance(operand, Address) else operand
     in_frame = isinstance(base, Symbol) and base.name in ctx.locals
     return "local" if in_frame or ctx.function.kind == "func" else "flat"
 
 
-def make_site(ctx: Context, ins: Instruction, space: str, width: int) -> Site:
-    counted = space == "flat" and not {"const", "param"} & {m.split("::")[0] for m in ins.modifiers}
-    return Site(ctx.module.span(ins), ins.name, space, width, counted)
+def make_site(ctx: Context, ins: Instruction, space: str, width: int, kind: Kind) -> Site:
+    counted = space == "flat" and space_of(ins) not in ("const", "param")
+    if STRONG & set(ins.modifiers):
+        kind = Kind.ATOMIC if kind.writes else Kind.ATOMIC_READ
+    return Site(ctx.module.span(ins), ins.name, space, width, counted, kind)
 
 
 def by_space(
-    ctx: Context, ins: Instruction, operand: Operand, width: int,
+    ctx: Context, ins: Instruction, operand: Operand, width: int, kind: Kind,
     make: Callable[[Site, Fetch], Step],
 ) -> Step:  # fmt: skip
     """A step for the space written in the instruction, or one that looks at generic addresses."""
     address = ctx.address(operand)
-    space = space_of(ctx, ins, operand)
+    space = place_of(ctx, ins, operand)
     if space != "generic":
-        return make(make_site(ctx, ins, space, width), address)
-    flat = make(make_site(ctx, ins, "flat", width), address)
+        return make(make_site(ctx, ins, space, width, kind), address)
+    flat = make(make_site(ctx, ins, "flat", width, kind), address)
     shared, local = (
-        make(make_site(ctx, ins, name, width), _less(address, _WINDOWS[name]))
+        make(make_site(ctx, ins, name, width, kind), _less(address, _WINDOWS[name]))
         for name in ("shared", "local")
     )
 
@@ -82,16 +84,18 @@ def _less(fetch: Fetch, window: int) -> Fetch:
 # -- ld and st ----------------------------------------------------------------------------------
 
 
-def _elements(operand: Operand) -> tuple[Operand, ...]:
-    return operand.elements if isinstance(operand, Vector) else (operand,)
+def elements_of(ctx: Context, ins: Instruction, operand: Operand) -> tuple[Operand, ...]:
+    """The registers of an access, as many as its modifiers say."""
+    elements = operand.elements if isinstance(operand, Vector) else (operand,)
+    if len(elements) != next((_VECTORS[m] for m in ins.modifiers if m in _VECTORS), 1):
+        raise ctx.fail(f"{ins.name} and the number of its registers do not fit", ins)
+    return elements
 
 
 def ld(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
-    stores = [ctx.write(element, kind) for element in _elements(ins.operands[0])]
+    stores = [ctx.write(element, kind) for element in elements_of(ctx, ins, ins.operands[0])]
     dtype, count = DTYPES[kind], len(stores)
-    if count != next((_VECTORS[m] for m in ins.modifiers if m in _VECTORS), 1):
-        raise ctx.fail(f"{ins.name} and the number of its registers do not fit", ins)
 
     def make(site: Site, address: Fetch) -> Step:
         if count == 1:
@@ -104,12 +108,12 @@ def ld(ctx: Context, ins: Instruction) -> Step:
 
         return step
 
-    return by_space(ctx, ins, ins.operands[1], dtype.itemsize * count, make)
+    return by_space(ctx, ins, ins.operands[1], dtype.itemsize * count, Kind.READ, make)
 
 
 def st(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
-    values = [ctx.read(element, kind) for element in _elements(ins.operands[1])]
+    values = [ctx.read(element, kind) for element in elements_of(ctx, ins, ins.operands[1])]
     dtype, count = DTYPES[kind], len(values)
 
     def make(site: Site, address: Fetch) -> Step:
@@ -120,35 +124,17 @@ def st(ctx: Context, ins: Instruction) -> Step:
 
         return step
 
-    return by_space(ctx, ins, ins.operands[0], dtype.itemsize * count, make)
+    return by_space(ctx, ins, ins.operands[0], dtype.itemsize * count, Kind.WRITE, make)
 
 
 def put(f: Frame, site: Site, address: Array, values: list[Array], dtype: Any) -> None:
     """Stores for the active threads, in their order: the last one wins."""
     count = len(values)
-    for region, chosen, index in places(f, site, address, write=True):
+    for region, chosen, index in places(f, site, address):
         for part, value in enumerate(values):
-            target = region.view(dtype)
             at = index if count == 1 else index * count + part
-            target[at] = value[chosen]
-            if region.written is not None:
-                ones = np.frombuffer(b"\x01" * dtype.itemsize, dtype)[0]
-                region.view(dtype, marks=True)[at] = ones
-            if f.batch.races is not None:
-                _refuse_clash(f, site, target[at], value[chosen], chosen)
-
-
-def _refuse_clash(f: Frame, site: Site, kept: Array, value: Array, chosen: Any) -> None:
-    """Two threads store different values to one place with one instruction."""
-    bits = UNSIGNED[value.dtype.itemsize]
-    lost = kept.view(bits) != np.ascontiguousarray(value).view(bits)
-    if site.space != "local" and lost.any():
-        block = f.batch.block_of[f.index[chosen]]
-        at = int(lost.argmax())
-        inside = (block == block[at]).sum() > 1
-        if inside and (site.space == "shared" or site.counted):
-            thread = int(f.index[chosen][at])
-            raise site.error(f, "data race: another thread stores a different value here", thread)
+            region.view(dtype)[at] = value[chosen]
+            mark_stored(region, at, dtype)
 
 
 # -- mov and addresses ----------------------------------------------------------------------------
@@ -211,7 +197,7 @@ def _pack(ctx: Context, target: Operand, source: Vector, kind: str) -> Step:
 
 def cvta(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
-    space = next((m.split("::")[0] for m in ins.modifiers if m.split("::")[0] in _SPACES), "global")
+    space = space_of(ins)
     window = DTYPES[kind].type(_WINDOWS.get(space, 0) & ((1 << 8 * DTYPES[kind].itemsize) - 1))
     store, (a,) = parts(ctx, ins, kind, kind)
     if space == "param" and ctx.function.kind == "func":
@@ -224,7 +210,7 @@ def cvta(ctx: Context, ins: Instruction) -> Step:
 
 
 def isspacep(ctx: Context, ins: Instruction) -> Step:
-    space = next((m.split("::")[0] for m in ins.modifiers if m.split("::")[0] in _SPACES), "")
+    space = space_of(ins)
     store = ctx.write(ins.operands[0], "pred")
     a = ctx.read(ins.operands[1], "u64")
 
@@ -249,17 +235,17 @@ def isspacep(ctx: Context, ins: Instruction) -> Step:
 
 def cp(ctx: Context, ins: Instruction) -> Step:
     """cp.async as a copy that is done at once; commits and waits are then nothing to do."""
-    if not ins.modifiers or ins.modifiers[0] != "async" or "bulk" in ins.modifiers:
-        raise ctx.unknown(ins.name)
-    if any(m in ins.modifiers for m in ("commit_group", "wait_group", "wait_all", "mbarrier")):
+    if any(m in ins.modifiers for m in ("commit_group", "wait_group", "wait_all")):
         return nothing(ctx, ins)
     size = ins.operands[2]
+    plain = ins.operands[:-1] if "L2::cache_hint" in ins.modifiers else ins.operands
     if not isinstance(size, Immediate) or size.value not in (4, 8, 16):
         raise ctx.unknown(ins.name)
     width = size.value
     target, source = ctx.address(ins.operands[0]), ctx.address(ins.operands[1])
-    kept = ctx.read(ins.operands[3], "u32") if len(ins.operands) > 3 else None
-    from_, to = make_site(ctx, ins, "flat", width), make_site(ctx, ins, "shared", width)
+    kept = ctx.read(plain[3], "u32") if len(plain) > 3 else None
+    from_ = make_site(ctx, ins, "flat", width, Kind.READ)
+    to = make_site(ctx, ins, "shared", width, Kind.WRITE)
 
     def step(f: Frame) -> None:
         values = list(_copied(f, from_, source(f), width))

@@ -266,9 +266,13 @@ def root_double(a: Array, mode: str) -> Array:
 
 
 def flush(x: Array) -> Array:
-    """Subnormal singles become zeros of the same sign (.ftz)."""
-    tiny = np.abs(x) < np.float32(_SMALLEST_SINGLE)
-    return np.where(tiny, np.copysign(np.float32(0), x), x) if tiny.any() else x
+    """Subnormal numbers become zeros of the same sign (.ftz)."""
+    tiny = np.abs(x) < np.finfo(x.dtype).smallest_normal
+    return np.where(tiny, np.copysign(x.dtype.type(0), x), x) if tiny.any() else x
+
+
+def flush_bf16(bits: Array) -> Array:
+    return np.where(bits & np.uint16(0x7F80), bits, bits & np.uint16(0x8000))
 
 
 def clean_single(r: Array) -> Array:

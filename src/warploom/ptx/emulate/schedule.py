@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeviceError
+from warploom.ptx.emulate.barrier import Barrier, BlockBarriers, Going, WarpBarriers
 from warploom.ptx.emulate.context import Fetch, Step
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
 from warploom.ptx.ir import Instruction, Module
@@ -38,21 +39,12 @@ def malformed(module: Module, instruction: Instruction, error: Exception) -> Dev
 
 
 @dataclass(slots=True)
-class Barrier:
-    """bar.sync, bar.arrive or bar.red: its number, and how many threads it is for."""
-
-    instruction: Instruction
-    number: Fetch | None
-    threads: Fetch | None
-    waits: bool
-
-
-@dataclass(slots=True)
 class CodeBlock:
     """Steps, then where to go: `condition` chooses between the first and second successor.
 
     `leaves`: threads for which the condition holds (all, without one) leave the function;
-    `ends_thread` says whether they leave the kernel. `switch` picks a successor by number.
+    `ends_thread` says whether they leave the kernel. `switch` picks a successor by number; with a
+    condition, threads for which it does not hold go to the last one.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -105,14 +97,6 @@ class Code:
         ]
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """Threads at one barrier number: where each waits, and arrivals that do not wait, per block."""
-
-    masks: dict[int, Mask]
-    arrived: Array
-
-
 class Runner:
     def __init__(self, code: Code, frame: Frame) -> None:
         self.code = code
@@ -120,7 +104,9 @@ class Runner:
         self.batch: Batch = frame.batch
         self.pending: dict[int, Mask | None] = {}
         self.held: dict[int, Mask] = {}  # at a warp-level instruction, for lanes still missing
-        self.waiting: dict[int, _Waiting] = {}
+        self.blocks = BlockBarriers(self.batch)
+        self.warps = WarpBarriers(self.batch)
+        self.going: Going = []
         self.unions: dict[tuple[int, ...], frozenset[int]] = {}
         self.impatience = 0
 
@@ -133,9 +119,7 @@ class Runner:
             if self.held:
                 rank = min(self.held)
                 self._execute(rank, self.held.pop(rank))
-            elif self.waiting:
-                self._settle()
-            else:
+            elif not self._settle():
                 return
 
     def _next(self) -> int:
@@ -175,9 +159,8 @@ class Runner:
 
     def _protected(self) -> frozenset[int]:
         """Registers that some thread which is not running will still read."""
-        ranks = set(self.pending) | set(self.held)
-        for waiting in self.waiting.values():
-            ranks |= set(waiting.masks)
+        ranks = {*self.pending, *self.held, *self.warps.masks, *(rank for rank, _ in self.going)}
+        ranks |= self.blocks.ranks()
         if not ranks:
             return NOTHING
         key = tuple(sorted(ranks))
@@ -192,7 +175,7 @@ class Runner:
     def _visit(self, rank: int, mask: Mask | None) -> None:
         block = self.code.blocks[rank]
         if block.barrier is not None:
-            self._arrive(rank, block.barrier, mask)
+            self._meet(rank, block.barrier, mask)
             return
         if block.missing is not None and mask is not None and self.pending:
             self.frame.activate(mask, NOTHING)
@@ -272,94 +255,45 @@ class Runner:
 
     def _switch(self, block: CodeBlock, switch: Fetch) -> None:
         f = self.frame
-        mask = f.mask
         number = f.widen(switch(f))
         here = f.full_mask()
+        targets = block.successors
+        if block.condition is not None:
+            holds = f.widen(block.condition(f))
+            if not holds[here].all():
+                self.add(targets[-1], here & ~holds)
+            here, targets = here & holds, targets[:-1]
         for choice in np.unique(number[here]).tolist():
             chosen = here & (number == choice)
-            if choice >= len(block.successors):
+            if choice >= len(targets):
                 where = self.batch.where(int(chosen.argmax()))
                 span = self.code.module.span(block.branch) if block.branch else None
                 raise DeviceError(f"brx.idx: there is no target number {choice}; {where}", span)
-            self.add(block.successors[choice], None if mask is None and chosen.all() else chosen)
+            self.add(targets[choice], None if bool(chosen.all()) else chosen)
 
     # -- barriers -----------------------------------------------------------------------------
 
-    def _arrive(self, rank: int, barrier: Barrier, mask: Mask | None) -> None:
-        batch, f = self.batch, self.frame
-        f.activate(mask, NOTHING)
-        numbers = f.widen(barrier.number(f)) if barrier.number else np.zeros(1, np.uint32)
-        simple = numbers.size == 1 or bool((numbers == numbers[0]).all())
-        if (
-            simple
-            and mask is None
-            and barrier.waits
-            and barrier.threads is None
-            and (not self.waiting)
-        ):
-            self._pass(np.arange(batch.blocks))
-            self._execute(rank, None)
-            return
-        here = f.full_mask()
-        wide = np.broadcast_to(numbers, (f.n,))
-        for number in np.unique(wide[here]).tolist():
-            self._arrive_at(rank, barrier, int(number), here & (wide == number))
+    def _meet(self, rank: int, barrier: Barrier, mask: Mask | None) -> None:
+        going: Going = []
+        if barrier.guard is not None:
+            self.frame.activate(mask, NOTHING)
+            holds = self.frame.widen(barrier.guard(self.frame))
+            here = self.frame.full_mask()
+            mask = here & holds
+            going = [(rank, here & ~holds)]
+        if mask is None or mask.any():
+            meeting = self.blocks if barrier.members is None else self.warps
+            going += meeting.arrive(self.frame, rank, barrier, mask)
+        self._go_on(going)
+        for waiting in self.blocks.waiting.values():
+            if not waiting.partial and rank in waiting.masks:
+                self._refuse_skipped(rank, barrier, waiting.masks[rank])
 
-    def _arrive_at(self, rank: int, barrier: Barrier, number: int, mask: Mask) -> None:
-        f, batch = self.frame, self.batch
-        fresh = _Waiting({}, np.zeros(batch.blocks, np.int64))
-        waiting = self.waiting.setdefault(number, fresh)
-        if barrier.waits:
-            before = waiting.masks.get(rank)
-            waiting.masks[rank] = mask if before is None else before | mask
-        else:
-            waiting.arrived += np.bincount(batch.block_of[mask], minlength=batch.blocks)
-        needed: Array | None = None
-        if barrier.threads is not None:
-            f.activate(mask, NOTHING)
-            threads = f.widen(barrier.threads(f))
-            needed = np.zeros(batch.blocks, np.int64)
-            np.maximum.at(needed, batch.block_of[mask], threads[mask].astype(np.int64))
-        self._release(number, needed)
-        if not barrier.waits:
-            self._execute(rank, mask)
-        elif rank in self.waiting.get(number, fresh).masks:
-            self._refuse_skipped(rank, barrier, self.waiting[number].masks[rank])
-
-    def _release(self, number: int, needed: Array | None) -> bool:
-        """Lets the blocks go that are complete at a barrier; whether there were any."""
-        batch = self.batch
-        waiting = self.waiting[number]
-        arrived = waiting.arrived.copy()
-        for mask in waiting.masks.values():
-            arrived += np.bincount(batch.block_of[mask], minlength=batch.blocks)
-        alive = np.bincount(batch.block_of[batch.alive], minlength=batch.blocks)
-        done = (arrived > 0) & (arrived >= (alive if needed is None else needed))
-        if needed is not None:
-            done &= needed > 0
-        if not done.any():
-            return False
-        waiting.arrived[done] = 0
-        self._pass(np.flatnonzero(done))
-        going = done[batch.block_of]
-        released = [(rank, mask & going) for rank, mask in waiting.masks.items()]
-        waiting.masks = {r: m & ~going for r, m in waiting.masks.items() if (m & ~going).any()}
-        if not waiting.masks and not waiting.arrived.any():
-            del self.waiting[number]
-        for rank, mask in released:
-            if mask.any():
-                self._execute(rank, mask)
-        return True
-
-    def _pass(self, blocks: Array) -> None:
-        batch = self.batch
-        if batch.counters is not None:
-            batch.counters.barriers += int(blocks.size)
-        if batch.races is not None:
-            batch.races.pass_barrier(blocks)
-        shared = batch.shared
-        if shared.written is not None and bool(shared.written.all()):
-            shared.written = None  # nothing is left to be reported
+    def _go_on(self, going: Going) -> None:
+        """Groups that go on from where they waited; each keeps its registers until its turn."""
+        self.going = going
+        while self.going:
+            self._execute(*self.going.pop(0))
 
     def _refuse_skipped(self, rank: int, barrier: Barrier, mask: Mask) -> None:
         """Threads of the same block that went past the barrier will never come to it."""
@@ -373,19 +307,19 @@ class Runner:
             if past.any():
                 raise self._stuck(barrier, mask, int(past.argmax()))
 
-    def _settle(self) -> None:
-        """Nobody can run: threads that left count as arrived; else the barrier is not uniform."""
-        for number in list(self.waiting):
-            if self._release(number, None):
-                return
-        waiting = next(iter(self.waiting.values()))
-        if not waiting.masks:  # arrivals nobody waits for
-            self.waiting.clear()
-            return
-        rank, mask = next(iter(waiting.masks.items()))
-        barrier = self.code.blocks[rank].barrier
-        assert barrier is not None
-        raise self._stuck(barrier, mask, None)
+    def _settle(self) -> bool:
+        """Nobody can run: what waits goes on if it may; False where nobody waits."""
+        going = self.warps.settle() or self.blocks.settle()
+        if not going:
+            waiting = next(iter(self.blocks.waiting.values()), None)
+            if waiting is None:
+                return False
+            rank, mask = next(iter(waiting.masks.items()))
+            barrier = self.code.blocks[rank].barrier
+            assert barrier is not None
+            raise self._stuck(barrier, mask, None)
+        self._go_on(going)
+        return True
 
     def _stuck(self, barrier: Barrier, mask: Mask, other: int | None) -> DeviceError:
         thread = int(mask.argmax())

@@ -65,9 +65,7 @@ def source_lanes(mode: str, lane: Array, b: Array, c: Array) -> tuple[Array, Arr
 
 
 def shfl(ctx: Context, ins: Instruction) -> Step:
-    mode = next((m for m in ins.modifiers if m in ("up", "down", "bfly", "idx")), None)
-    if mode is None or len(ins.operands) < 4:
-        raise ctx.unknown(ins.name)
+    mode = next(m for m in ins.modifiers if m in ("up", "down", "bfly", "idx"))
     target, flag = _two(ins.operands[0])
     store = ctx.write(target, "b32")
     store_flag = ctx.write(flag, "pred") if flag is not None else None
@@ -83,15 +81,8 @@ def shfl(ctx: Context, ins: Instruction) -> Step:
             store_flag(f, narrow_to_running(f, inside))
         if f.batch.counters is not None:
             f.batch.counters.shuffles += int(np.unique(f.batch.warp_of[f.index]).size)
-        synchronise(f)
 
     return step
-
-
-def synchronise(f: Frame) -> None:
-    """Lanes that took part in a warp-level operation are ordered by it."""
-    if f.batch.races is not None:
-        f.batch.races.pass_warp_barrier(f.index)
 
 
 def _shuffle_sources(f: Frame, mode: str, b: Array, c: Array) -> tuple[Array, Array]:
@@ -115,24 +106,31 @@ def _shuffle_sources(f: Frame, mode: str, b: Array, c: Array) -> tuple[Array, Ar
 # -- vote, match, redux -----------------------------------------------------------------------
 
 
+def _member_mask(ctx: Context, ins: Instruction) -> Callable[[Frame], Array]:
+    """Which lanes an instruction names, as a mask per thread; without `.sync`, all of them."""
+    if "sync" not in ins.modifiers:
+        return lambda _: np.array([0xFFFFFFFF], np.uint32)
+    fetch = ctx.read(ins.operands[-1], "b32")
+    return lambda f: f.widen(fetch(f))
+
+
 def vote(ctx: Context, ins: Instruction) -> Step:
-    mode = next((m for m in ins.modifiers if m in ("all", "any", "uni", "ballot")), None)
-    if mode is None:
-        raise ctx.unknown(ins.name)
+    mode = next(m for m in ins.modifiers if m in ("all", "any", "uni", "ballot"))
     store = ctx.write(ins.operands[0], "b32" if mode == "ballot" else "pred")
     p = ctx.read(ins.operands[1], "pred")
+    named = _member_mask(ctx, ins)
 
     def step(f: Frame) -> None:
-        yes = ballot(f, p(f))
+        mask = named(f)
+        yes = ballot(f, p(f)) & mask
         if mode == "ballot":
             result = yes
         elif mode == "any":
             result = yes != 0
         else:
-            here = ballot(f, np.ones(1, bool))
+            here = ballot(f, np.ones(1, bool)) & mask
             result = yes == here if mode == "all" else (yes == here) | (yes == 0)
         store(f, narrow_to_running(f, result))
-        synchronise(f)
 
     return step
 
@@ -149,16 +147,17 @@ def match(ctx: Context, ins: Instruction) -> Step:
     store_flag = ctx.write(flag, "pred") if flag is not None else None
     a = ctx.read(ins.operands[1], kind)
     every = "all" in ins.modifiers
+    named = _member_mask(ctx, ins)
 
     def step(f: Frame) -> None:
-        same = _equal_lanes(f, f.widen(a(f)))
+        mask = named(f)
+        same = _equal_lanes(f, f.widen(a(f))) & mask
         if every:
-            agree = same == ballot(f, np.ones(1, bool))
+            agree = same == ballot(f, np.ones(1, bool)) & mask
             same = np.where(agree, same, np.uint32(0))
             if store_flag is not None:
                 store_flag(f, narrow_to_running(f, agree))
         store(f, narrow_to_running(f, same))
-        synchronise(f)
 
     return step
 
@@ -192,46 +191,50 @@ def _neutral(name: str, dtype: np.dtype[Any]) -> Array:
 
 def redux(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
-    name = next((m for m in ins.modifiers if m in _REDUCTIONS), None)
-    if name is None or kind[0] == "f":
-        raise ctx.unknown(ins.name)
+    name = next(m for m in ins.modifiers if m in _REDUCTIONS)
     ufunc, dtype = _REDUCTIONS[name], DTYPES[kind]
     idle = _neutral(name, dtype)
     store, a = ctx.write(ins.operands[0], kind), ctx.read(ins.operands[1], kind)
+    named = _member_mask(ctx, ins)
 
     def step(f: Frame) -> None:
-        value = f.widen(a(f))
-        if f.mask is not None:
-            value = np.where(f.mask, value, idle)
-        if ufunc is np.add:
-            result = np.add.reduceat(value, f.batch.warp_starts, dtype=dtype)[f.batch.warp_of]
-        else:
-            result = per_warp(f, ufunc, np.ascontiguousarray(value))
+        value, mask = f.widen(a(f)), named(f)
+        result = np.zeros(f.n, dtype)
+        for group in np.unique(mask[f.index]).tolist():  # lanes of one mask are one group
+            mine = f.full_mask() & (mask == group) & _names(f, group)
+            reduced = ufunc.reduceat(np.where(mine, value, idle), f.batch.warp_starts, dtype=dtype)
+            result = np.where(mask == group, reduced[f.batch.warp_of], result)
         store(f, narrow_to_running(f, result))
-        synchronise(f)
 
     return step
 
 
+def _names(f: Frame, mask: int) -> Array:
+    """Whether a mask of members names each thread's lane."""
+    named: Array = (np.int64(mask) >> f.batch.lane) & 1 != 0
+    return named
+
+
 def elect(ctx: Context, ins: Instruction) -> Step:
-    """The lowest active lane is the leader: its number, and a predicate that is true there."""
+    """The lowest active lane that is named leads: its number, and a predicate true there."""
     target, flag = _two(ins.operands[0])
     store = ctx.write(target, "b32")
     store_flag = ctx.write(flag, "pred") if flag is not None else None
+    named = _member_mask(ctx, ins)
 
     def step(f: Frame) -> None:
         lane = f.batch.lane
-        present = np.where(f.full_mask(), lane, WARP)
-        leader = per_warp(f, np.minimum, present)
+        mask = named(f)
+        leader = np.full(f.n, WARP)
+        for group in np.unique(mask[f.index]).tolist():
+            mine = f.full_mask() & (mask == group) & _names(f, group)
+            lowest = per_warp(f, np.minimum, np.where(mine, lane, WARP))
+            leader = np.where(mask == group, lowest, leader)
         store(f, narrow_to_running(f, leader.astype(np.uint32)))
         if store_flag is not None:
             store_flag(f, narrow_to_running(f, leader == lane))
 
     return step
-
-
-def warp_barrier(_: Context, __: Instruction) -> Step:
-    return synchronise
 
 
 def members(ctx: Context, ins: Instruction) -> Callable[[Frame], Array | None] | None:

@@ -11,18 +11,19 @@ from dataclasses import asdict, dataclass
 
 from warploom.errors import CheckError, UnsupportedError
 from warploom.machine.latency import Latency, latency_of
+from warploom.machine.record import CUDA
 from warploom.ptx.ir import Function, Module
 from warploom.ptx.parse import parse
 from warploom.ptx.show import Edit, show
 from warploom.ptx.shuffle.check import CheckReport, Launch, check
 from warploom.ptx.shuffle.plan import Candidate, Plan, Shuffle, plan
 from warploom.ptx.shuffle.write import VARIANTS, edits
-from warploom.ptx.symbolic.distance import Outcome
 from warploom.ptx.symbolic.smt import judge
 from warploom.ptx.symbolic.walk import read
+from warploom.search.outcome import Verdict
 
 SELECTIONS = ("pays", "all")
-FARTHEST = 31
+FARTHEST = CUDA.lanes - 1
 OLDEST = (6, 2)  # the first PTX with activemask
 FERMI = ("sm_10", "sm_11", "sm_12", "sm_13", "sm_20", "sm_21")
 
@@ -95,11 +96,11 @@ def rewrite(
     return Rewrite(show(module, changes) if changes else text, tuple(reports))
 
 
-def confirm(result: Rewrite) -> dict[str, list[Outcome]]:
+def confirm(result: Rewrite) -> dict[str, list[Verdict]]:
     """Z3's own word on every shuffle, by kernel; needs the extra `smt`."""
     return {
         kernel.name: [
-            judge(kernel.plan.reading, shuffle.source, shuffle.target, shuffle.verdict)
+            judge(kernel.plan.reading, shuffle.source, shuffle.target, shuffle.distance)
             for shuffle in kernel.plan.shuffles
         ]
         for kernel in result.kernels
@@ -113,7 +114,7 @@ def _checked(select: str, variant: str, limit: int, machine: str) -> Latency:
     if variant not in VARIANTS:
         raise CheckError(f"variant is {variant!r}", advice="choose one of " + ", ".join(VARIANTS))
     if not 0 <= limit <= FARTHEST:
-        raise CheckError(f"the limit is {limit} lanes", advice="a warp allows 0 to 31")
+        raise CheckError(f"the limit is {limit} lanes", advice=f"a warp allows 0 to {FARTHEST}")
     return latency_of(machine)
 
 

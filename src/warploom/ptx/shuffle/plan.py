@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from warploom.machine.latency import Latency
-from warploom.ptx.symbolic.distance import Outcome, Shape, Verdict, decide, shape_of
+from warploom.ptx.symbolic.distance import Distance, Shape, decide, shape_of
 from warploom.ptx.symbolic.memory import Access, accesses, survivors
 from warploom.ptx.symbolic.operand import roots, width_of
 from warploom.ptx.symbolic.walk import Reading
+from warploom.search.outcome import Verdict
 
 MOST_TRIES = 8  # proofs per load before the rest of its sources are left alone
 MOST_LOADS = 20_000
@@ -26,24 +27,24 @@ MOST_TWISTED = 64  # loads of one outline whose addresses are written out for ev
 
 @dataclass(frozen=True, slots=True)
 class Shuffle:
-    """`target` takes its value from `source`, `verdict.lanes` lanes away."""
+    """`target` takes its value from `source`, `distance.lanes` lanes away."""
 
     target: Access
     source: Access
-    verdict: Verdict
+    distance: Distance
 
     @property
     def lanes(self) -> int:
-        return self.verdict.lanes
+        return self.distance.lanes
 
     @property
     def proof(self) -> str:
         """The obligation in words; `symbolic.smt.judge` proves it again."""
         text = f"the source's address {self.lanes} lanes further is this address"
-        for margin in self.verdict.margins:
+        for margin in self.distance.margins:
             text += f", where {margin.register.name} is {margin.room} or more from wrapping"
-        if self.verdict.compare is not None:
-            text += f", where the own addresses lie {self.verdict.compare} bytes apart"
+        if self.distance.compare is not None:
+            text += f", where the own addresses lie {self.distance.compare} bytes apart"
         return text
 
 
@@ -95,7 +96,7 @@ def plan(reading: Reading, latency: Latency, *, pays_only: bool, limit: int) -> 
 
 def gain_of(latency: Latency, shuffle: Shuffle) -> float:
     words = sum((width_of(register.type) + 31) // 32 for register in shuffle.target.into)
-    return latency.gain(shuffle.lanes, words, shuffle.verdict.tests, shuffle.target.space)
+    return latency.gain(shuffle.lanes, words, shuffle.distance.tests, shuffle.target.space)
 
 
 def _why(latency: Latency, gain: float, taken: bool) -> str:
@@ -178,10 +179,10 @@ class _Finder:
             return None, "its sources are shuffled themselves"
         reason = ""
         for other in islice(_each(free), MOST_TRIES):
-            verdict = self.decide(other, number)
-            if verdict.outcome is Outcome.PROVED:
-                return Shuffle(load, self.loads[other], verdict), ""
-            reason = reason or verdict.reason
+            distance = self.decide(other, number)
+            if distance.verdict is Verdict.PROVED:
+                return Shuffle(load, self.loads[other], distance), ""
+            reason = reason or distance.reason
         return None, reason
 
     def near(self, number: int) -> list[int]:
@@ -198,17 +199,17 @@ class _Finder:
         own = ~(1 << number)
         return [found[distance] & own for distance in sorted(found) if found[distance] & own]
 
-    def decide(self, source: int, target: int) -> Verdict:
-        verdict = decide(self.reading, self.loads[source], self.loads[target], self.limit)
-        if verdict.outcome is not Outcome.PROVED or verdict.lanes == 0:
-            return verdict
+    def decide(self, source: int, target: int) -> Distance:
+        distance = decide(self.reading, self.loads[source], self.loads[target], self.limit)
+        if distance.verdict is not Verdict.PROVED or distance.lanes == 0:
+            return distance
         if self.loads[source].space == "generic" and not self.is_common(self.loads[source]):
-            return Verdict(Outcome.UNKNOWN, reason="it may read memory of the lane's own")
+            return Distance(Verdict.UNKNOWN, reason="it may read memory of the lane's own")
         # Another lane's value is of use only if that lane is in the same turn of every loop.
         around = self.reading.flow.around[self.loads[target].block]
         if any(header in self.reading.parted for header in around):
-            return Verdict(Outcome.UNKNOWN, reason="lanes may be in different turns of the loop")
-        return verdict
+            return Distance(Verdict.UNKNOWN, reason="lanes may be in different turns of the loop")
+        return distance
 
     def is_common(self, load: Access) -> bool:
         """A pointer that came with the kernel's parameters points to no lane's local memory."""

@@ -18,14 +18,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from warploom.machine.record import CUDA
+from warploom.ptx.flow import JUMPS
 from warploom.ptx.ir import Directive, Function, Instruction, Register
+from warploom.ptx.known import control_of
 from warploom.ptx.show import Edit, insert_after, insert_at_top, insert_before, replace
 from warploom.ptx.shuffle.plan import Plan, Shuffle
 from warploom.ptx.symbolic.distance import Margin
-from warploom.ptx.symbolic.flow import SPLITS
 from warploom.ptx.symbolic.memory import Access
 from warploom.ptx.symbolic.operand import width_of
 
+LAST = CUDA.lanes - 1  # the highest lane
 VARIANTS = ("corner", "predicated", "no-corner", "no-load")
 _BANKS = {"pred": "p", "b16": "h", "b32": "r", "b64": "d"}
 
@@ -58,7 +61,7 @@ class _Writer:
         self.made: dict[tuple[object, ...], str] = {}
         self.prologue: list[str] = []
         self.rooms: dict[tuple[int, str], int] = {}  # the widest margin asked of each register
-        for margin in (m for shuffle in plan.shuffles for m in shuffle.verdict.margins):
+        for margin in (m for shuffle in plan.shuffles for m in shuffle.distance.margins):
             place = margin.at, margin.register.key
             self.rooms[place] = max(margin.room, self.rooms.get(place, 0))
 
@@ -94,7 +97,7 @@ class _Writer:
     # -- what shuffles share ------------------------------------------------------------------
 
     def mask(self, block: int) -> tuple[str, str]:
-        """Registers with the active lanes of a block, and whether they are all 32."""
+        """Registers with the active lanes of a block, and whether they are all there."""
         key = ("mask", block)
         if key not in self.made:
             mask, full = self.register("b32"), self.register("pred")
@@ -114,7 +117,7 @@ class _Writer:
             mask, full = self.register("b32"), self.register("pred")
             lines = [f"activemask.b32 {mask};", f"setp.eq.s32 {full}, {mask}, -1;"]
             last = self.flow.blocks[edge.source].stop - 1
-            if self.flow.code[last].opcode in SPLITS - {"call"}:
+            if control_of(self.flow.code[last]) in JUMPS:
                 self.patch(last).before += lines
             else:
                 self.patch(last).after += lines
@@ -160,7 +163,7 @@ class _Writer:
             return self.made[key]
         lane, result = self.lane(), self.register("b32")
         if side == "right":
-            self.prologue.append(f"sub.s32 {result}, 31, {lane};")
+            self.prologue.append(f"sub.s32 {result}, {LAST}, {lane};")
         rows = not _one_row(self.reading.function)
         if side == "left":
             column = self.column() if rows else lane
@@ -222,7 +225,7 @@ class _Writer:
 
     def expected(self, shuffle: Shuffle) -> tuple[str, int]:
         """A register with the base address that the target must have, set beside the source."""
-        source, target, gap = shuffle.source, shuffle.target, shuffle.verdict.compare
+        source, target, gap = shuffle.source, shuffle.target, shuffle.distance.compare
         assert source.base is not None
         assert gap is not None
         width = width_of(source.base.type)
@@ -236,15 +239,15 @@ class _Writer:
 
     def corner(self, shuffle: Shuffle, lines: list[str]) -> str:
         """The predicate of the lanes that load as before."""
-        verdict = shuffle.verdict
-        tests = [self.near_wrap(margin) for margin in verdict.margins]
+        distance = shuffle.distance
+        tests = [self.near_wrap(margin) for margin in distance.margins]
         key: tuple[object, ...] = ("corner", shuffle.target.block, shuffle.lanes, *tests)
         if shuffle.lanes:
             key = (*key, self.room(shuffle, lines))
         if key not in self.made:
             self.made[key] = self.any_of(shuffle, tests, lines)
         result = self.made[key]
-        if verdict.compare is None:
+        if distance.compare is None:
             return result
         base = shuffle.target.base
         assert base is not None
@@ -274,7 +277,7 @@ class _Writer:
     def code(self, shuffle: Shuffle) -> list[str]:
         values = self.captured(shuffle.source)
         into = shuffle.target.into
-        exact = shuffle.lanes == 0 and not shuffle.verdict.tests
+        exact = shuffle.lanes == 0 and not shuffle.distance.tests
         if exact or self.variant == "no-load":
             return [_move(r, v) for r, v in zip(into, values, strict=True)]
         lines: list[str] = []
@@ -315,7 +318,7 @@ class _Writer:
     def shfl(self, shuffle: Shuffle, into: str, value: str, lines: list[str]) -> str:
         mask = self.mask(shuffle.target.block)[0]
         guard = f"@{self.ready(shuffle, lines)} " if self.variant == "predicated" else ""
-        way, edge = ("down", 31) if shuffle.lanes > 0 else ("up", 0)
+        way, edge = ("down", LAST) if shuffle.lanes > 0 else ("up", 0)
         return f"{guard}shfl.sync.{way}.b32 {into}, {value}, {abs(shuffle.lanes)}, {edge}, {mask};"
 
     # -- the text -----------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """How many lanes away another load finds what this one needs: proved, refuted or unknown.
 
 Comes in: the address forms of an earlier load (the source) and a later one (the destination).
-Goes out: a `Verdict`. A proof says that the source's address, N lanes further, *is* the
+Goes out: a `Distance`. A proof says that the source's address, N lanes further, *is* the
 destination's address, wrap-around of narrow indices included. Where only a wrap could spoil it,
 the proof names what is to be tested at run time: that a narrow index is far from its ends
 (`Margin`), or that two addresses of the own lane lie as far apart as they should (`compare`).
@@ -10,8 +10,8 @@ the proof names what is to be tested at run time: that a narrow index is far fro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
+from warploom.machine.record import CUDA
 from warploom.ptx.ir import Register
 from warploom.ptx.symbolic.form import (
     Atom,
@@ -25,12 +25,7 @@ from warploom.ptx.symbolic.form import (
 )
 from warploom.ptx.symbolic.memory import Access
 from warploom.ptx.symbolic.walk import Reading
-
-
-class Outcome(Enum):
-    PROVED = "proved"
-    REFUTED = "refuted"
-    UNKNOWN = "unknown"
+from warploom.search.outcome import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +39,10 @@ class Margin:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    outcome: Outcome
+class Distance:
+    """How many lanes apart, what a check says of that, and what is left to run time."""
+
+    verdict: Verdict
     lanes: int = 0
     margins: tuple[Margin, ...] = ()
     compare: int | None = None  # bytes from the source's to the destination's own address
@@ -95,60 +92,62 @@ def _stride(pool: Pool, flat: Form) -> int | None:
     return total
 
 
-def decide(reading: Reading, source: Access, target: Access, limit: int = 31) -> Verdict:
+def decide(
+    reading: Reading, source: Access, target: Access, limit: int = CUDA.lanes - 1
+) -> Distance:
     """The lane distance from `source` to `target`, and what it rests on."""
     a, b = source.address, target.address
     if a is None or b is None or a.width != b.width:
-        return Verdict(Outcome.UNKNOWN, reason="an address is not known")
+        return Distance(Verdict.UNKNOWN, reason="an address is not known")
     if a == b:
-        return Verdict(Outcome.PROVED, 0)
+        return Distance(Verdict.PROVED, 0)
     first, second = shape_of(reading, source), shape_of(reading, target)
     assert first is not None
     assert second is not None
     if first.key != second.key:
         return _irregular(reading, a, b, limit)
     if first.stride == 0:
-        return Verdict(Outcome.REFUTED, reason="all lanes read one address, and it is another")
+        return Distance(Verdict.REFUTED, reason="all lanes read one address, and it is another")
     gap = second.place - first.place
     lanes, rest = divmod(gap, first.stride)
     if rest or abs(lanes) > limit:
-        return Verdict(Outcome.REFUTED, lanes, reason="no whole number of lanes within the limit")
+        return Distance(Verdict.REFUTED, lanes, reason="no whole number of lanes within the limit")
     return _prove(reading, source, target, lanes, gap)
 
 
-def _irregular(reading: Reading, a: Form, b: Form, limit: int) -> Verdict:
+def _irregular(reading: Reading, a: Form, b: Form, limit: int) -> Distance:
     """Addresses that are no plain sum: try every distance, as exact forms."""
     pool = reading.pool
     if not (pool.known(a) and pool.known(b)):
-        return Verdict(Outcome.UNKNOWN, reason="an address in another lane is not known")
+        return Distance(Verdict.UNKNOWN, reason="an address in another lane is not known")
     for lanes in sorted(range(-limit, limit + 1), key=abs):
         if lanes and pool.moved(a, lanes) == b:
-            return Verdict(Outcome.PROVED, lanes)
-    return Verdict(Outcome.UNKNOWN, reason="no constant lane distance was found")
+            return Distance(Verdict.PROVED, lanes)
+    return Distance(Verdict.UNKNOWN, reason="no constant lane distance was found")
 
 
-def _prove(reading: Reading, source: Access, target: Access, lanes: int, gap: int) -> Verdict:
+def _prove(reading: Reading, source: Access, target: Access, lanes: int, gap: int) -> Distance:
     pool = reading.pool
     a, b = source.address, target.address
     assert a is not None
     assert b is not None
     there = pool.moved(a, lanes)
     if there == b:
-        return Verdict(Outcome.PROVED, lanes)
+        return Distance(Verdict.PROVED, lanes)
     if _split(pool, there) == _split(pool, b):
         margins = _margins(reading, source, there, b)
         if margins is not None:
-            return Verdict(Outcome.PROVED, lanes, margins)
+            return Distance(Verdict.PROVED, lanes, margins)
     # The own address may be compared at run time; then only the way to the other lane is open.
     straight = add(a, constant(a.width, gap))
     if _split(pool, there) != _split(pool, straight):
-        return Verdict(Outcome.UNKNOWN, lanes, reason="an index inside the address may wrap")
+        return Distance(Verdict.UNKNOWN, lanes, reason="an index inside the address may wrap")
     margins = () if there == straight else _margins(reading, source, there, straight)
     if margins is None:
-        return Verdict(Outcome.UNKNOWN, lanes, reason="no register holds the index that may wrap")
+        return Distance(Verdict.UNKNOWN, lanes, reason="no register holds the index that may wrap")
     if source.base is None or target.base is None:
-        return Verdict(Outcome.UNKNOWN, lanes, reason="the address is not in a register")
-    return Verdict(Outcome.PROVED, lanes, margins, gap)
+        return Distance(Verdict.UNKNOWN, lanes, reason="the address is not in a register")
+    return Distance(Verdict.PROVED, lanes, margins, gap)
 
 
 # -- wrap-around ------------------------------------------------------------------------------

@@ -9,25 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warploom.ptx.ir import Address, Component, Instruction, Register, Symbol
+from warploom.ptx.known import record_of, space_of
 from warploom.ptx.symbolic.form import Form, Pool, add, constant, scale
-from warploom.ptx.symbolic.operand import Reader, is_integer, roots, width_of, words
-
-PURE = words(
-    "and or xor not shl shr shf min max div rem abs neg sad mul mul24 mad mad24 add sub bfe bfi "
-    "bfind brev popc clz cnot prmt lop3 slct set szext bmsk fns dp4a dp2a vadd"
-)
+from warploom.ptx.symbolic.operand import Reader, is_integer, roots, width_of
 
 
 def values(reader: Reader, step: Instruction) -> list[Form | None] | None:
     """One form per destination where we can say; None where nothing is known."""
-    if not width_of(_kind(step)):
+    record = record_of(step)
+    if record is None or not width_of(_kind(step)):
         return None
     handler = HANDLERS.get(step.opcode)
     if handler is not None:
-        return handler(reader, step) if len(step.operands) in OPERANDS[step.opcode] else None
-    if step.opcode in PURE:
-        return [_pure(reader, step)]
-    return None
+        return handler(reader, step)
+    return [_pure(reader, step)] if record.pure else None
 
 
 def _operands(reader: Reader, step: Instruction, width: int) -> list[Form] | None:
@@ -42,7 +37,7 @@ def _kind(step: Instruction) -> str:
 def _pure(reader: Reader, step: Instruction) -> Form | None:
     """A function of the operands, keyed by the whole name of the instruction."""
     kind = _kind(step)
-    if not is_integer(kind) or step.name.endswith(".cc"):
+    if not is_integer(kind) or "cc" in step.modifiers:
         return None
     args = _operands(reader, step, 64 if "wide" in step.modifiers else width_of(kind))
     if args is None or not isinstance(step.operands[0], Register):
@@ -74,7 +69,7 @@ def _bounds(step: Instruction, args: list[Form]) -> tuple[int, int] | None:
 
 
 def _mov(reader: Reader, step: Instruction) -> list[Form | None] | None:
-    if len(step.operands) != 2 or not isinstance(step.operands[0], Register | Component):
+    if not isinstance(step.operands[0], Register | Component):
         return None
     return [reader.value(step.operands[1], width_of(_kind(step)))]
 
@@ -82,17 +77,13 @@ def _mov(reader: Reader, step: Instruction) -> list[Form | None] | None:
 def _cvta(reader: Reader, step: Instruction) -> list[Form | None] | None:
     width = width_of(_kind(step))
     form = reader.value(step.operands[1], width)
-    space = next((m for m in step.modifiers if m.split("::")[0] in SPACES), None)
-    if form is None or space is None:
+    space = space_of(step)
+    if form is None:
         return None
-    space = space.split("::")[0]
     if space == "global":  # generic addresses of global memory are its addresses
         return [form]
     window = reader.pool.symbol(f"window {space}", width)
     return [add(form, window, -1 if "to" in step.modifiers else 1)]
-
-
-SPACES = frozenset({"global", "shared", "local", "const", "param"})
 
 
 def _sum(reader: Reader, step: Instruction) -> list[Form | None] | None:
@@ -222,7 +213,7 @@ def choose(pool: Pool, condition: Form, a: Form, b: Form) -> Form:
 def _setp(reader: Reader, step: Instruction) -> list[Form | None] | None:
     kind = _kind(step)
     words = step.modifiers[:-1]
-    if not words or not is_integer(kind) or len(step.operands) < 3:
+    if not is_integer(kind):
         return None
     width = width_of(kind)
     a, b = (reader.value(operand, width) for operand in step.operands[1:3])
@@ -331,9 +322,4 @@ HANDLERS: dict[str, Handler] = {
     "mov": _mov, "cvta": _cvta, "add": _sum, "sub": _sum, "mul": _product, "mad": _product,
     "neg": _neg, "not": _not, "shl": _shl, "shr": _shr, "and": _logic, "or": _logic,
     "xor": _logic, "cvt": _cvt, "selp": _selp, "setp": _setp, "ld": _load,
-}  # fmt: skip
-# How many operands each takes, the destination included; with another number nothing is known.
-OPERANDS = dict.fromkeys(HANDLERS, (3,)) | {
-    "mov": (2,), "cvta": (2,), "neg": (2,), "not": (2,), "cvt": (2,), "ld": (2, 3), "mad": (4,),
-    "selp": (4,), "setp": (3, 4),
 }  # fmt: skip

@@ -10,14 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.ptx.ir import Address, Instruction, Register, Vector
+from warploom.ptx.known import STRONG, control_of, form_of, record_of, space_of
+from warploom.ptx.opcode import Control, MemoryEffect
 from warploom.ptx.symbolic.form import Form, add
-from warploom.ptx.symbolic.operand import roots, width_of, words
+from warploom.ptx.symbolic.operand import BOUNDS, roots, width_of
 from warploom.ptx.symbolic.walk import Reading
 
-SPACES = ("global", "shared", "local", "const", "param")
-ORDERED = frozenset({"volatile", "relaxed", "acquire", "release", "mmio", "sc", "acq_rel"})
 MOST_PAIRS = 300_000  # of stores and loads
-FARTHEST = {"%tid.x": 1023, "%tid.y": 1023, "%tid.z": 63, "%laneid": 31}  # between two lanes
+FARTHEST = {  # between two lanes of a block
+    name: high - low for name, (low, high) in BOUNDS.items() if name.startswith(("%tid", "%laneid"))
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +53,6 @@ NOTHING = Effect()
 EVERY_SPACE = frozenset({"global", "shared", "local", "generic"})
 FORGET_ALL = Effect(True, EVERY_SPACE)
 FORGET = Effect(False, EVERY_SPACE)
-HARMLESS = words(
-    "bra brx ret exit trap brkpt prefetch prefetchu nanosleep pmevent applypriority "
-    "createpolicy shfl vote match activemask redux elect ldu tex tld4 suld ldmatrix"
-)
-
-
-def space_of(step: Instruction) -> str:
-    for word in step.modifiers:
-        if word.split("::")[0] in SPACES:
-            return word.split("::")[0]
-    return "generic"
 
 
 def accesses(reading: Reading) -> list[Access]:
@@ -102,7 +93,9 @@ def _refusal(
 ) -> str:
     said = {word.split("::")[0] for word in step.modifiers}
     kind = step.modifiers[-1] if step.modifiers else ""
-    if said & ORDERED:
+    if form_of(step) is None:
+        return "the load has a modifier that we do not know"
+    if said & STRONG:
         return "the load is volatile or ordered"
     if said & {"cv", "lu", "unified"}:
         return "the load asks to be made anew"
@@ -123,27 +116,21 @@ def _refusal(
 
 def effect_of(reading: Reading, at: int, writers: frozenset[str]) -> Effect:
     step = reading.flow.code[at]
-    said = {word.split("::")[0] for word in step.modifiers}
-    match step.opcode:
-        case "ld":
-            return FORGET if said & ORDERED else NOTHING
-        case "st" if not said & ORDERED and "async" not in said:
-            return _store(reading, at, step)
-        case "atom" | "red" | "st":
-            return Effect(False, EVERY_SPACE, None, 0)
-        case "bar" | "barrier":
-            return Effect(False, writers)
-        case _ if step.opcode in HARMLESS or _only_registers(step):
+    record = record_of(step)
+    ordered = bool(STRONG & set(step.modifiers))
+    match MemoryEffect.ANYTHING if record is None else record.memory:
+        case MemoryEffect.NOTHING:
             return NOTHING
-        case _:  # fences, calls, asynchronous copies, and what we do not know
+        case MemoryEffect.READS:
+            return FORGET if ordered else NOTHING
+        case MemoryEffect.WRITES:
+            return FORGET if ordered else _store(reading, at, step)
+        case MemoryEffect.UPDATES:
+            return FORGET
+        case MemoryEffect.MEETS:
+            return Effect(False, writers)
+        case MemoryEffect.ANYTHING:  # fences, calls, copies, and what we do not know
             return FORGET_ALL
-
-
-def _only_registers(step: Instruction) -> bool:
-    """Arithmetic and the like: no operand stands in brackets, and it is none of the fences."""
-    if step.opcode in ("membar", "fence", "call", "cp", "griddepcontrol", "discard", "mbarrier"):
-        return False
-    return bool(step.operands) and not any(isinstance(o, Address) for o in step.operands)
 
 
 def _store(reading: Reading, at: int, step: Instruction) -> Effect:
@@ -159,7 +146,8 @@ def writing_spaces(reading: Reading) -> frozenset[str]:
     """Spaces that the kernel may write at all: a barrier can only show what somebody wrote."""
     found: set[str] = set()
     for at, step in enumerate(reading.flow.code):
-        if step.opcode in ("st", "atom", "red"):
+        record = record_of(step)
+        if record is not None and record.memory in (MemoryEffect.WRITES, MemoryEffect.UPDATES):
             space = space_of(step)
             found |= EVERY_SPACE if space == "generic" else {space, "generic"}
         elif effect_of(reading, at, frozenset()).all_fixed:
@@ -228,7 +216,7 @@ def _stretches(reading: Reading) -> dict[int, int]:
         source = flow.blocks[before[0].source]
         beside = [e for e in source.out if (e.source, e.target) in reading.taken]
         last = flow.code[source.stop - 1]
-        if len(beside) == 1 and last.opcode not in ("call", "ret", "exit", "trap"):
+        if len(beside) == 1 and control_of(last) not in (Control.CALL, Control.LEAVE):
             first[block] = first[before[0].source]
     return first
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
+from warploom.machine.record import CUDA
 from warploom.ptx.ir import (
     Address,
     Component,
@@ -20,19 +22,15 @@ from warploom.ptx.ir import (
 from warploom.ptx.symbolic.form import Form, Pool, add, constant
 
 Target = Register | Component
-BOUNDS = {
-    "%tid.x": (0, 1023), "%tid.y": (0, 1023), "%tid.z": (0, 63),
-    "%ntid.x": (1, 1024), "%ntid.y": (1, 1024), "%ntid.z": (1, 64),
-    "%ctaid.x": (0, 2**31 - 2), "%ctaid.y": (0, 65534), "%ctaid.z": (0, 65534),
-    "%nctaid.x": (1, 2**31 - 1), "%nctaid.y": (1, 65535), "%nctaid.z": (1, 65535),
-    "%laneid": (0, 31),
-}  # fmt: skip
+BOUNDS = {"%laneid": (0, CUDA.lanes - 1)}
+for _axis, _side, _blocks in zip("xyz", CUDA.block_sides, CUDA.grid_sides, strict=True):
+    BOUNDS |= {
+        f"%tid.{_axis}": (0, _side - 1), f"%ntid.{_axis}": (1, _side),
+        f"%ctaid.{_axis}": (0, _blocks - 1), f"%nctaid.{_axis}": (1, _blocks),
+    }  # fmt: skip
 
 
-def words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
+@lru_cache(maxsize=256)
 def width_of(type_name: str) -> int:
     """Bits of a type; 0 for one we do not know."""
     if type_name == "pred":
@@ -43,6 +41,7 @@ def width_of(type_name: str) -> int:
     return int(match.group(1)) if match else 0
 
 
+@lru_cache(maxsize=256)
 def is_integer(type_name: str) -> bool:
     return re.fullmatch(r"[usb](8|16|32|64)", type_name) is not None
 
@@ -68,7 +67,7 @@ class Reader:
                 form = self.value(inner, 1)
                 return None if form is None else add(constant(1, 1), form)
             case Special(name):
-                form = self.special(name, width)
+                form = self.special(name)
                 return None if form is None else pool.extend(form, width, signed=False)
             case Symbol(name):
                 return self.symbol(name, width)
@@ -78,9 +77,7 @@ class Reader:
             case _:
                 return None
 
-    def special(self, name: str, width: int) -> Form | None:
-        if name == "WARP_SZ":
-            return constant(width, 32)
+    def special(self, name: str) -> Form | None:
         if name not in BOUNDS:
             return None
         moves = name in ("%tid.x", "%laneid")
@@ -89,8 +86,6 @@ class Reader:
         return self.pool.symbol(name, 32, moves=moves, uniform=uniform, bounds=BOUNDS[name])
 
     def symbol(self, name: str, width: int) -> Form | None:
-        if name == "WARP_SZ":
-            return constant(width, 32)
         if name in self.parameters or name in self.names:
             return self.pool.symbol(f"&{name}", width)
         return None

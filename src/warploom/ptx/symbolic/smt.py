@@ -1,6 +1,6 @@
 """Z3 as an independent judge of lane distances.
 
-Comes in: a source, a target and the verdict that algebra gave. Goes out: an `Outcome` of Z3's own.
+Comes in: a source, a target and the distance that algebra gave. Goes out: Z3's own `Verdict`.
 Addresses are built anew from the instructions, bit by bit, once for the own lane and once for the
 lane N further; only what a loop carries or the ring does not express is taken from the forms.
 """
@@ -11,47 +11,50 @@ from typing import Any
 
 from warploom.index.smt import load_z3
 from warploom.ptx.ir import Address, Immediate, Instruction, Offset, Operand, Register, Special
-from warploom.ptx.symbolic.distance import Margin, Outcome, Verdict
+from warploom.ptx.known import form_of
+from warploom.ptx.symbolic.distance import Distance, Margin
 from warploom.ptx.symbolic.form import Atom, Form
 from warploom.ptx.symbolic.memory import Access
 from warploom.ptx.symbolic.operand import BOUNDS, is_integer, width_of
 from warploom.ptx.symbolic.walk import Reading
+from warploom.search.outcome import Verdict
 
 MILLISECONDS = 5_000
 DEEPEST = 200
+AMOUNT_BITS = 32  # of a shift
 
 
-def judge(reading: Reading, source: Access, target: Access, verdict: Verdict) -> Outcome:
+def judge(reading: Reading, source: Access, target: Access, distance: Distance) -> Verdict:
     """Whether the source's address, N lanes further, is always the target's own address."""
     z3 = load_z3()
     # Products and long sums are hard for bit vectors and rarely matter: first as unknowns.
-    answer = _ask(z3, reading, source, target, verdict, exact=False)
-    if answer is Outcome.PROVED:
+    answer = _ask(z3, reading, source, target, distance, exact=False)
+    if answer is Verdict.PROVED:
         return answer
-    return _ask(z3, reading, source, target, verdict, exact=True)
+    return _ask(z3, reading, source, target, distance, exact=True)
 
 
 def _ask(
-    z3: Any, reading: Reading, source: Access, target: Access, verdict: Verdict, exact: bool
-) -> Outcome:
+    z3: Any, reading: Reading, source: Access, target: Access, distance: Distance, exact: bool
+) -> Verdict:
     names: dict[tuple[int, ...], Any] | None = None if exact else {}
-    here, there = _Lane(reading, z3, 0, names), _Lane(reading, z3, verdict.lanes, names)
+    here, there = _Lane(reading, z3, 0, names), _Lane(reading, z3, distance.lanes, names)
     wanted = here.address(target)
     found = there.address(source)
     if wanted is None or found is None:
-        return Outcome.UNKNOWN
+        return Verdict.UNKNOWN
     solver = z3.Solver()
     solver.set("timeout", MILLISECONDS)
-    for margin in verdict.margins:
+    for margin in distance.margins:
         solver.add(_far_from_ends(z3, here, margin))
-    if verdict.compare is not None:
-        solver.add(wanted == here.address(source) + verdict.compare)
+    if distance.compare is not None:
+        solver.add(wanted == here.address(source) + distance.compare)
     solver.add(wanted != found)
     solver.add(*here.known, *there.known)
     answer = solver.check()
     if answer == z3.unsat:
-        return Outcome.PROVED
-    return Outcome.REFUTED if answer == z3.sat else Outcome.UNKNOWN
+        return Verdict.PROVED
+    return Verdict.REFUTED if answer == z3.sat else Verdict.UNKNOWN
 
 
 def _far_from_ends(z3: Any, lane: _Lane, margin: Margin) -> Any:
@@ -132,7 +135,7 @@ class _Lane:
 
     def step(self, step: Instruction, at: int, depth: int) -> Any:
         kind = step.modifiers[-1] if step.modifiers else ""
-        if step.predicate is not None or not is_integer(kind):
+        if step.predicate is not None or not is_integer(kind) or form_of(step) is None:
             return None
         width = width_of(kind)
         signed = kind.startswith("s")
@@ -143,6 +146,8 @@ class _Lane:
         args = [self.operand(operand, width, at, depth) for operand in step.operands[1:]]
         if any(arg is None for arg in args) or "sat" in step.modifiers:
             return None
+        if step.opcode in ("shl", "shr") and width < AMOUNT_BITS:
+            return None  # the amount would lose its upper bits
         return self.simple(step, args, signed)
 
     def simple(self, step: Instruction, args: list[Any], signed: bool) -> Any:

@@ -7,45 +7,20 @@ opaque: a value of its own, the same in all lanes only if a pure instruction mad
 
 from __future__ import annotations
 
-from warploom.ptx.ir import Arguments, Component, Instruction, Operand, Pair, Register, Vector
+from warploom.ptx.ir import Component, Instruction
+from warploom.ptx.known import record_of, registers_in, split_operands
 from warploom.ptx.symbolic.form import Form
-from warploom.ptx.symbolic.integer import PURE, values
-from warploom.ptx.symbolic.operand import Reader, Target, width_of, words
+from warploom.ptx.symbolic.integer import values
+from warploom.ptx.symbolic.operand import Reader, Target, width_of
 
 DEEPEST = 30  # functions inside functions, before a value becomes opaque
 LONGEST = 48  # terms, likewise
-NO_TARGET = words(
-    "st red bar barrier membar fence bra brx ret exit trap brkpt prefetch prefetchu nanosleep "
-    "cp stmatrix discard applypriority pmevent setmaxnreg griddepcontrol st_async"
-)
-ONE_TARGET = words(
-    "ld ldu atom shfl vote match activemask redux elect mov cvta cvt setp selp addc subc madc fma "
-    "rcp sqrt rsqrt sin cos ex2 lg2 tanh copysign testp isspacep mapa tex tld4 ldmatrix mma "
-    "movmatrix getctarank"
-)
-ARITHMETIC = PURE | words("fma rcp sqrt rsqrt sin cos ex2 lg2 tanh copysign testp setp cvt")
 
 
 def targets(step: Instruction) -> list[Target]:
     """The registers an instruction may write; for one we do not know, all it names."""
-    votes = step.opcode in ("bar", "barrier") and "red" in step.modifiers
-    if (step.opcode in NO_TARGET and not votes) or not step.operands:
-        return []
-    if votes or step.opcode in PURE or step.opcode in ONE_TARGET:
-        return _registers(step.operands[0])
-    return [r for operand in step.operands for r in _registers(operand)]
-
-
-def _registers(operand: Operand) -> list[Target]:
-    match operand:
-        case Register() | Component():
-            return [operand]
-        case Vector(elements) | Arguments(elements):
-            return [r for element in elements for r in _registers(element)]
-        case Pair(first, second):
-            return _registers(first) + _registers(second)
-        case _:
-            return []
+    written, _ = split_operands(step)
+    return [register for operand in written for register in registers_in(operand)]
 
 
 def evaluate(reader: Reader, step: Instruction, at: int, block: int) -> list[tuple[Target, Form]]:
@@ -71,7 +46,8 @@ def evaluate(reader: Reader, step: Instruction, at: int, block: int) -> list[tup
 def _opaque(reader: Reader, step: Instruction, at: int, place: int, width: int, block: int) -> Form:
     """A fresh value; the same in all lanes if a pure instruction made it from such values."""
     name = f"{step.opcode}@{at}.{place}"
-    if step.opcode in ARITHMETIC and not step.name.endswith(".cc"):
+    record = record_of(step)
+    if record is not None and record.pure and "cc" not in step.modifiers:
         read = [reader.value(operand, 64) for operand in step.operands[1:]]
         if all(form is not None and reader.pool.uniform(form) for form in read):
             return reader.pool.symbol(name, width, block=block)

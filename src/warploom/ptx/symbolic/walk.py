@@ -12,8 +12,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from warploom.ptx.ir import Component, Function, Instruction, Module, Register, Variable
-from warploom.ptx.symbolic.flow import Edge, Flow, build
+from warploom.ptx.dominance import Flow, analyse
+from warploom.ptx.flow import Edge
+from warploom.ptx.ir import Address, Component, Function, Instruction, Module, Register, Variable
+from warploom.ptx.known import control_of, record_of
+from warploom.ptx.opcode import Control, MemoryEffect
 from warploom.ptx.symbolic.form import Atom, Form, Pool, add, constant
 from warploom.ptx.symbolic.integer import choose
 from warploom.ptx.symbolic.operand import Reader, Target, roots, width_of
@@ -22,8 +25,9 @@ from warploom.ptx.symbolic.step import evaluate, targets
 MOST_PASSES = 8
 MOST_FACTS = 64
 MOST_BETWEEN = 1000  # blocks between a branch and where its ways meet; beyond, nothing is claimed
+WRITES = frozenset({MemoryEffect.WRITES, MemoryEffect.UPDATES})
+ACCESSES = WRITES | {MemoryEffect.READS}
 ONE_ADDRESS = ("global", "const", "shared")  # spaces whose variables all lanes see at one place
-WRITERS = frozenset({"st", "atom", "red", "cp", "call"})
 
 Values = dict[str, Form]
 Facts = dict[Form, bool]
@@ -60,7 +64,7 @@ class Reading:
 
 def read(module: Module, function: Function) -> Reading:
     """Walks the kernel until its guesses about loops agree with what the loops do."""
-    reading = Reading(module, function, build(module, function), Pool())
+    reading = Reading(module, function, analyse(module, function), Pool())
     walker = _Walker(reading)
     reading.parted |= walker.ragged_loops()
     for _ in range(MOST_PASSES):
@@ -274,11 +278,11 @@ class _Walker:
 
     def do(self, step: Instruction) -> None:
         results = evaluate(self.reader, step, self.at, self.block)
-        if step.opcode in ("ld", "st", "atom", "red", "ldu"):
-            place = 0 if step.opcode in ("st", "red") else 1
-            found = step.operands[place : place + 1]
+        record = record_of(step)
+        if record is not None and record.memory in ACCESSES:
+            found = [operand for operand in step.operands if isinstance(operand, Address)]
             self.reading.addresses[self.at] = self.reader.address(found[0]) if found else None
-        elif step.opcode in ("cvt", "mul", "mad"):
+        else:
             self.note_extensions(step)
         condition = self.predicate(step)
         for target, new in results:
@@ -311,16 +315,13 @@ class _Walker:
 
     def note_extensions(self, step: Instruction) -> None:
         """Where a narrow index is widened, a later guard can still see it in a register."""
+        if step.opcode != "cvt" and "wide" not in step.modifiers:
+            return
         kinds = [m for m in step.modifiers if width_of(m)]
         if not kinds:
             return
-        if step.opcode == "cvt":
-            signed, width, wide = kinds[-1][0] == "s", width_of(kinds[-1]), width_of(kinds[0])
-        elif "wide" in step.modifiers:
-            signed, width = kinds[-1][0] == "s", width_of(kinds[-1])
-            wide = 2 * width
-        else:
-            return
+        signed, width = kinds[-1][0] == "s", width_of(kinds[-1])
+        wide = 2 * width if "wide" in step.modifiers else width_of(kinds[0])
         for operand in step.operands[1:3]:
             if isinstance(operand, Register) and width_of(operand.type) == width < wide:
                 narrow = self.value_of(operand)
@@ -424,11 +425,9 @@ class _Walker:
                 continue
             entries = [e for e in self.flow.blocks[header].into if e.source not in loop.body]
             calls = any(
-                step.opcode == "call"
+                control_of(step) is Control.CALL
                 for block in loop.body
-                for step in self.flow.code[
-                    self.flow.blocks[block].start : self.flow.blocks[block].stop
-                ]
+                for step in self.flow.instructions(self.flow.blocks[block])
             )
             if len(entries) != 1 or calls or header == self.flow.order[0]:
                 found |= {h for h in self.flow.loops if h in loop.body}
@@ -438,7 +437,8 @@ class _Walker:
         """Pointers written through: `.nc` loads from them are not taken at their word."""
         found: frozenset[int] = frozenset()
         for at, form in self.reading.addresses.items():
-            if self.flow.code[at].opcode in WRITERS and form is not None:
+            record = record_of(self.flow.code[at])
+            if record is not None and record.memory in WRITES and form is not None:
                 found |= roots(self.pool, form)
         if found <= self.reading.written:
             return False

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
 from warploom.errors import CheckError
+from warploom.search.budget import governing_budget
 from warploom.sketch.term.gather import Shape, size
 
 Option: TypeAlias = int | tuple[int, ...] | None
@@ -114,6 +115,7 @@ class Call:
 
     def afford(self, candidates: int, bytes_each: int, advice: str) -> None:
         """Refuses a set before any of it is allocated, if it would not fit."""
+        governing_budget().room_for(candidates * bytes_each)
         if candidates * bytes_each > LIMIT_BYTES:
             self.fail(
                 f"{self.function} on {_text(self.in_shape)} → {_text(self.out_shape)} is too large:"

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from warploom.search.budget import governing_budget
 from warploom.sketch.term.gather import UNDEFINED, Shape, Table, strides
 
 Integers: TypeAlias = npt.NDArray[Any]
@@ -37,29 +38,72 @@ def distinct_parts(
     """`distinct` of rows that are made in parts and never kept together, and the first rows."""
     step = max(1, CHUNK_BYTES // max(1, row_bytes))
     parts = [slice(start, min(start + step, count)) for start in range(0, count, step)]
+    budget = governing_budget()
     for seed in itertools.count(_SEED):
-        keys = [_fingerprints(_words(part(some)), seed) for some in parts]
-        first, group = _group(np.concatenate(keys))
-        heads = _heads(parts, part, first, group)
-        if heads is not None:
-            return first, group, heads
+        kinds = _Kinds(count, seed)
+        for some in parts:
+            budget.check()
+            if not kinds.add(part(some)):
+                break  # two different rows share a fingerprint: another seed
+        else:
+            return kinds.first[: kinds.count], kinds.group, kinds.heads[: kinds.count]
     raise AssertionError("seeds do not end")
 
 
-def _heads(
-    parts: list[slice], part: Callable[[slice], Integers], first: Positions, group: Positions
-) -> Integers | None:
-    """The first row of each group, if all rows of a group are equal."""
-    heads: Integers | None = None
-    for some in parts:
-        rows = part(some)
-        if heads is None:
-            heads = np.empty((len(first), rows.shape[1]), rows.dtype)
-        mine = slice(*np.searchsorted(first, (some.start, some.stop)).tolist())
-        heads[mine] = rows[first[mine] - some.start]
-        if not np.array_equal(rows, heads[group[some]]):
-            return None
-    return heads
+class _Kinds:
+    """The kinds of rows seen so far: the first row of each, kept as narrow as its numbers allow.
+
+    Arrays are made for as many kinds as rows: memory that is never written to takes no room.
+    """
+
+    def __init__(self, rows: int, seed: int) -> None:
+        self.count = 0
+        self.first: Positions = np.empty(rows, np.intp)
+        self.group: Positions = np.empty(rows, np.intp)
+        self.heads: Integers = np.empty((0, 0), np.uint8)
+        self._rows, self._done, self._seed = rows, 0, seed
+        self._known = np.empty(0, np.uint64)  # fingerprints, sorted
+        self._kinds: Positions = np.empty(0, np.intp)  # whose they are
+
+    def add(self, rows: Integers) -> bool:
+        """The rows that come next; whether each equals the first of its kind."""
+        keys = _fingerprints(_words(rows), self._seed)
+        first, group = _group(keys)
+        at = np.minimum(np.searchsorted(self._known, keys[first]), max(0, len(self._known) - 1))
+        old = self._known[at] == keys[first] if len(self._known) else np.zeros(len(first), np.bool_)
+        kinds = np.empty(len(first), np.intp)
+        kinds[old] = self._kinds[at[old]]
+        fresh = first[~old]
+        kinds[~old] = np.arange(self.count, self.count + len(fresh))
+        self._keep(rows, fresh)
+        known = np.concatenate([self._known, keys[fresh]])
+        order = np.argsort(known, kind="stable")
+        self._known = known[order]
+        self._kinds = np.concatenate([self._kinds, kinds[~old]])[order]
+        kind = kinds[group]
+        self.group[self._done : self._done + len(rows)] = kind
+        again = np.flatnonzero(self.first[kind] != np.arange(self._done, self._done + len(rows)))
+        self._done += len(rows)
+        return np.array_equal(rows[again], self.heads[kind[again]])
+
+    def _keep(self, rows: Integers, fresh: Positions) -> None:
+        kind = np.promote_types(self.heads.dtype, _narrowest(rows))
+        if self.heads.dtype != kind or not len(self.heads):
+            wider = np.empty((self._rows, rows.shape[1]), kind)
+            if self.count:
+                wider[: self.count] = self.heads[: self.count]
+            self.heads = wider
+        new = slice(self.count, self.count + len(fresh))
+        self.heads[new] = rows[fresh]
+        self.first[new] = fresh + self._done
+        self.count += len(fresh)
+
+
+def _narrowest(rows: Integers) -> np.dtype[Any]:
+    """A type that holds all of these."""
+    return np.promote_types(
+        np.min_scalar_type(rows.min(initial=0)), np.min_scalar_type(rows.max(initial=0))
+    )
 
 
 def _words(rows: Integers) -> npt.NDArray[np.uint64]:
@@ -77,7 +121,10 @@ def _fingerprints(words: npt.NDArray[np.uint64], seed: int = _SEED) -> npt.NDArr
     weights = random.integers(0, 1 << 64, size=width, dtype=np.uint64) | np.uint64(1)
     result = np.empty(len(words), np.uint64)
     step = max(1, CHUNK_BYTES // (8 * width))
+    budget = governing_budget()
     for start in range(0, len(words), step):
+        if start:
+            budget.check()
         chunk = words[start : start + step]
         # A difference in high bits alone would survive only in high bits of the products.
         result[start : start + step] = (chunk ^ (chunk >> np.uint64(29))) @ weights

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from warploom.index.ir import Expr, constants, operations
 from warploom.sketch.holes.call import Call
-from warploom.sketch.holes.common import Integers, Positions, distinct, grid
+from warploom.sketch.holes.common import Integers, Positions, distinct, distinct_parts, grid
 from warploom.sketch.holes.expressions import coordinate, replaced
 from warploom.sketch.holes.function import IndexFunctions
 from warploom.sketch.term.gather import (
@@ -50,10 +50,11 @@ def gather_set(
             f"{call.function} has no gather from {list(call.in_shape)} to {list(call.out_shape)}",
             "the identity needs equal shapes, and an axis of length 1 has nothing to move",
         )
-    reads = family.reads(rows) if reads is None else reads
-    if isinstance(reads, np.ndarray):
-        reads = np.ascontiguousarray(reads, np.int32)
-    first, owner = distinct(reads.values if isinstance(reads, Moves) else reads)
+    if reads is None:
+        reads, owner = _in_parts(family, rows)
+    else:
+        reads, owner = _once(reads)
+        owner = owner if reader is None else owner[reader]
     return GatherSet(
         function=call.function,
         options=tuple(sorted(call.options.items(), key=lambda item: item[0])),
@@ -61,9 +62,33 @@ def gather_set(
         out_shape=call.out_shape,
         family=family,
         spelled=rows,
-        owner=owner if reader is None else owner[reader],
-        reads=reads if len(first) == len(owner) else reads[first],
+        owner=owner,
+        reads=reads,
     )
+
+
+def _once(reads: Sources) -> tuple[Sources, Positions]:
+    """Equal ones once, and for each which that is."""
+    if isinstance(reads, np.ndarray):
+        reads = np.ascontiguousarray(reads, np.int32)
+    first, owner = distinct(reads.values if isinstance(reads, Moves) else reads)
+    return reads if len(first) == len(owner) else reads[first], owner
+
+
+def _in_parts(family: Family, rows: Settings) -> tuple[Sources, Positions]:
+    """The same for what some rows read, which is never all there at once."""
+    one = family.reads(rows[:1])
+    if isinstance(one, np.ndarray):
+        return _once(family.reads(rows))
+    kind = np.min_scalar_type(one.length + 1)  # the same for all parts, which are compared
+
+    def values(part: slice) -> Integers:
+        reads = family.reads(rows[part])
+        assert isinstance(reads, Moves)
+        return reads.values.astype(kind, copy=False)
+
+    _, owner, heads = distinct_parts(len(rows), 8 * one.values.shape[1], values)
+    return replace(one, values=heads), owner
 
 
 def expression_cost(gather: GatherExpr) -> Cost:
@@ -109,7 +134,7 @@ class Moving(Family):
 
     def reads(self, rows: Settings) -> Moves:
         values, length = self.values(rows), self.call.in_shape[self.axis]
-        if length <= np.iinfo(values.dtype).max:
+        if values.max(initial=0) > length:
             np.minimum(values, values.dtype.type(length), out=values)
         return moves(self.call.in_shape, self.call.out_shape, self.axis, self.axes, values)
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from warploom.errors import CheckError, Span
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr
-from warploom.machine.epochs import Epochs, Race
+from warploom.machine.race import Kind, Race, RaceDetector
 from warploom.sketch.simt.ir import (
     Accumulate,
     Exchange,
@@ -87,10 +87,9 @@ class _ConflictError(Exception):
 
 @dataclass(slots=True, eq=False)
 class _Cells:
-    """One array: who touched each cell since the last barrier; which statement wrote it, in
-    which run of an outermost loop (0: outside loops)."""
+    """Which statement wrote each cell of an array last (−1: none), in which run of an outermost
+    loop (0: outside loops)."""
 
-    epochs: Epochs
     statement: Ints
     loop: Ints
 
@@ -102,20 +101,21 @@ class _Machine:
     writers: dict[str, list[Writer | None]] = field(default_factory=dict)
     lanes: dict[str, Ints] = field(default_factory=dict)
     made: dict[str, Stmt] = field(default_factory=dict)
+    races: RaceDetector = field(init=False)
     count: int = 0  # lanes
-    epoch: int = 0
     loops: int = 0  # outermost loops begun
 
     def __post_init__(self) -> None:
         shape = tuple(n for _, n in self.traced.lanes)
         self.count = size(shape)
+        self.races = RaceDetector(1, self.count, self.count, labels=1)
+        self.races.start(0, 1)
         grid = np.indices(shape).reshape(len(shape), -1)
         self.lanes = {name: each for (name, _), each in zip(self.traced.lanes, grid, strict=True)}
         for array in self.traced.arrays.values():
             if array.space in ("shared", "output"):
                 cells = size(array.shape)
-                numbers = np.full(cells, -1), np.zeros(cells, np.int64)
-                self.arrays[array.name] = _Cells(Epochs(cells, self.count, self.count), *numbers)
+                self.arrays[array.name] = _Cells(np.full(cells, -1), np.zeros(cells, np.int64))
             if array.space == "output":
                 self.writers[array.name] = [None] * size(array.shape)
         for stmt in walk(self.traced.body):
@@ -134,7 +134,7 @@ class _Machine:
                 case Write(array) if array in self.arrays:
                     self._write(stmt, counters)
                 case Sync():
-                    self.epoch += 1
+                    self.races.warp_barrier(np.arange(self.count))
                 case Read() | Write() | Exchange() | Accumulate() | Finish():
                     pass
                 case _:
@@ -150,7 +150,7 @@ class _Machine:
     def _read(self, stmt: Read, counters: Counters) -> None:
         cells, threads = self._cells(stmt.array, stmt.index, counters)
         state = self.arrays[stmt.array]
-        self._check(stmt, state.epochs.read(cells, threads, *self._stamps(cells)), counters)
+        self._note(stmt, cells, threads, counters)
         empty = state.statement[cells] < 0
         if empty.any():
             lane = lane_name(self._lane(int(threads[empty][0])))
@@ -164,7 +164,7 @@ class _Machine:
     def _write(self, stmt: Write, counters: Counters) -> None:
         cells, threads = self._cells(stmt.array, stmt.index, counters)
         state = self.arrays[stmt.array]
-        self._check(stmt, state.epochs.write(cells, threads, *self._stamps(cells)), counters)
+        self._note(stmt, cells, threads, counters)
         loop = self.loops if counters else 0
         others = (state.statement[cells] >= 0) & (state.statement[cells] != id(stmt))
         clash = others & (state.loop[cells] == loop) & (loop > 0)
@@ -188,16 +188,20 @@ class _Machine:
         places, inside = places_of(index, shape, {**self.lanes, **counters}, self.count)
         return places[inside], np.flatnonzero(inside)
 
-    def _stamps(self, cells: Ints) -> tuple[Ints, Ints]:
-        stamp = np.full_like(cells, self.epoch)
-        return stamp, stamp
+    def _note(self, stmt: Read | Write, cells: Ints, threads: Ints, counters: Counters) -> None:
+        """Every lane touches its cell: a conflict if that races with what others did."""
+        cells_of = size(self.traced.arrays[stmt.array].shape)
+        kind = Kind.WRITE if isinstance(stmt, Write) else Kind.READ
+        for race in self.races.access(stmt.array, cells_of, threads, cells, 1, kind):
+            self._refuse(stmt, race, counters)
 
-    def _check(self, stmt: Read | Write, race: Race | None, counters: Counters) -> None:
-        if race is None:
-            return
-        cell = self._cell(stmt.array, race.cell)
-        lanes = [lane_name(self._lane(lane)) for lane in sorted((race.first, race.second))]
-        did = "write" if race.kind == "write and write" else "read and write"
+    def _refuse(self, stmt: Read | Write, race: Race, counters: Counters) -> NoReturn:
+        cell = self._cell(stmt.array, race.offset)
+        lanes = [
+            lane_name(self._lane(lane)) for lane in sorted((race.first.thread, race.second.thread))
+        ]
+        both = race.first.kind.writes and race.second.kind.writes
+        did = "write" if both else "read and write"
         _fail(
             stmt,
             f"lanes {lanes[0]} and {lanes[1]} {did} {cell} without a barrier between them"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warploom.index.ir import constants, operations
+from warploom.search.budget import Budget
 from warploom.sketch.synth.fills import Fills
 from warploom.sketch.term.ir import Apply, Program
 
@@ -11,17 +12,21 @@ Price = tuple[int, int]
 
 def cost_of(program: Program, fill: dict[int, int]) -> Price:
     """(operations of all holes together, distinct constants in them)."""
-    return _Prices(program).of(fill)
+    return Prices(program).of(fill)
 
 
-def cheapest(program: Program, fills: Fills) -> Fills:
-    """The best of the listed fills; the first of them where several cost the same."""
-    prices = _Prices(program)
-    costs = [prices.of(fills.as_dict(i)) for i in range(len(fills))]
+def cheapest(prices: Prices, fills: Fills, budget: Budget) -> Fills:
+    """The best of the listed fills, as far as there is time to price them; the first of them where
+    several cost the same."""
+    costs: list[Price] = []
+    for number in range(len(fills)):
+        if costs and budget.is_spent():
+            break
+        costs.append(prices.of(fills.as_dict(number)))
     return fills.only(costs.index(min(costs)))
 
 
-class _Prices:
+class Prices:
     """What choices of one program cost; many fills share a choice, so each is looked at once."""
 
     def __init__(self, program: Program) -> None:

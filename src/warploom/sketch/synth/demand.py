@@ -13,24 +13,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from warploom.sketch.synth.bounds import Bounds, Places, or_rows
-from warploom.sketch.synth.domain import (
+from warploom.sketch.synth.bounds import Bounds, Places, or_rows, overlap, pieces
+from warploom.sketch.synth.problem import Given, Move, Problem
+from warploom.sketch.synth.subterms import (
     COUNTED_EXACTLY,
     UNDEFINED_ID,
     ZERO_ID,
     Bits,
-    Domain,
     Forms,
+    Subterms,
     popcount,
 )
-from warploom.sketch.synth.problem import Given, Move, Problem
 
 # How many steps a value is followed to find cells that only it can fill.
 FOLLOWED_STEPS = 4
+# Slots of all hits of one step together; a hit among very many slots drops next to nothing.
+MAX_HIT_SLOTS = 1 << 22
 
 Flags = npt.NDArray[np.bool_]
 Amounts = npt.NDArray[np.float64]
@@ -78,26 +81,35 @@ class Demand:
     part: Part | None = None
 
 
+Test = TypeVar("Test", Cover, Hit)
+
+
 class Demands:
     """Computes demands of the steps of one problem from its bounds."""
 
     def __init__(self, problem: Problem, bounds: Bounds) -> None:
         self.problem = problem
         self.bounds = bounds
+        self.budget = bounds.budget
         self.domain = problem.domain
         self._reach = self._compute_reach()
-        self._wanted = self.domain.copies[problem.goal].sum(axis=0)
+        self._wanted = self.domain.copies_in(problem.goal)
         self._goal_contains = self.domain.contains[problem.goal]
         self._held: dict[int, Bits] = {}
         self._avoiding: dict[int, Bits] = {}
         self._asked: dict[int, Bits] = {}
         self._covers: dict[int, list[Cover]] = {}
+        self._read_bits: dict[int, Bits] = {}
 
     def of(self, position: int) -> Demand:
         """The demand on the value of a step, without what its source already guarantees."""
-        covers = [c for c in self.covers(position) if not self._implied(position, c.slots)]
-        hits = [h for h in self.hits(position) if not self._implied(position, h.slots)]
+        covers = self._not_implied(position, self.covers(position))
+        hits = self._not_implied(position, self.hits(position))
         return Demand(tuple(covers), tuple(hits), self.count(position), self.part(position))
+
+    def unread(self, position: int) -> Places:
+        """Slots that no live choice of the steps after brings to any goal cell."""
+        return np.flatnonzero(~self._reach[position].any(axis=1))
 
     # -- where things can come from ------------------------------------------------------------
 
@@ -106,16 +118,20 @@ class Demands:
         problem = self.problem
         goals = len(problem.goal)
         words = (goals + 63) // 64
+        self.budget.room_for(8 * words * sum(problem.cells_of(p) for p in problem.steps))
         reach = {p: np.zeros((problem.cells_of(p), words), np.uint64) for p in problem.steps}
         at = np.arange(goals)
         reach[problem.last][at, at >> 6] = np.uint64(1) << (at & 63).astype(np.uint64)
         for move in self._moves_backward():
-            inner = np.repeat(reach[move.position], move.fold, axis=0)
+            self.budget.check()
             cells, places = self.bounds.edges[move.position]
-            source = or_rows(places, inner[cells], move.source_size)
+            source = self._union(places, reach[move.position], move.source_size, cells // move.fold)
             for arg, start, end in problem.layout(move):
                 reach[arg] |= source[start:end]
         return reach
+
+    def _union(self, group: Places, rows: Bits, count: int, at: Places) -> Bits:
+        return or_rows(group, rows, count, at, self.budget)
 
     def _moves_backward(self) -> list[Move]:
         return [s for s in reversed(self.problem.steps.values()) if isinstance(s, Move)]
@@ -123,10 +139,18 @@ class Demands:
     def held(self, position: int) -> Bits:
         """The terms that each slot may contain."""
         if position not in self._held:
-            cell, value = np.nonzero(self.domain.unpack(self.bounds.possible[position]))
-            rows = self.domain.contains[value]
-            self._held[position] = or_rows(cell, rows, self.problem.cells_of(position))
+            self.budget.check()
+            self._held[position] = self._contained(self.bounds.possible[position])
         return self._held[position]
+
+    def _contained(self, possible: Bits) -> Bits:
+        """What the values of each set contain. Only folds contain more than themselves."""
+        out = np.zeros_like(possible)
+        for part in pieces(len(possible), 64 * self.domain.words, self.budget):
+            cell, fold = np.nonzero(self.domain.unpack(possible[part] & self.domain.fold_bits))
+            inside = self._union(cell, self.domain.contains, len(possible[part]), fold)
+            out[part] = possible[part] | inside
+        return out
 
     def _descendants(self, position: int) -> set[int]:
         found: set[int] = set()
@@ -153,12 +177,11 @@ class Demands:
         for move in problem.steps.values():
             if isinstance(move, Given) or move.position not in later:
                 continue
+            self.budget.check()
             parts = [carried[a] if a in carried else self.held(a) for a in move.args]
             source = np.concatenate([*parts, np.zeros((2, self.domain.words), np.uint64)])
             cells, places = self.bounds.edges[move.position]
-            inner = or_rows(cells, source[places], move.cells)
-            runs = inner.reshape(move.out_cells, move.fold, -1)
-            carried[move.position] = np.bitwise_or.reduce(runs, axis=1)
+            carried[move.position] = self._union(cells // move.fold, source, move.out_cells, places)
         return carried[problem.last]
 
     def _everything_passes(self, position: int) -> bool:
@@ -206,6 +229,8 @@ class Demands:
     def _find_covers(self, position: int) -> list[Cover]:
         need = self._goal_contains & self._asked_here(position) & ~self._elsewhere(position)
         reach = self._reach[position]
+        self.budget.check()
+        self.budget.room_for(2 * len(reach) * len(self.problem.goal))
         flags = np.unpackbits(
             reach.view(np.uint8), axis=1, bitorder="little", count=len(self.problem.goal)
         )
@@ -229,6 +254,7 @@ class Demands:
         for position in self.problem.steps:
             if self.problem.open_holes[position]:
                 for cover in self.covers(position):
+                    self.budget.check()
                     changed |= self._tighten_cover(position, cover)
         return changed
 
@@ -248,6 +274,8 @@ class Demands:
     def _whole_values(self, position: int, cover: Cover) -> Bits:
         """Needed terms that only a slot holding exactly them can contain."""
         possible: Bits = np.bitwise_or.reduce(self.bounds.possible[position][cover.slots], axis=0)
+        if not (possible & self.domain.fold_bits).any():
+            return cover.need & possible
         folds = np.flatnonzero(self.domain.unpack(possible & self.domain.fold_bits))
         inside = self.domain.contains[folds] & ~self.domain.singletons(folds.astype(np.int32))
         parts: Bits = np.bitwise_or.reduce(inside, axis=0)
@@ -269,6 +297,7 @@ class Demands:
             move = self._only_user(here)
             if move is None:
                 break
+            self.budget.check()
             sources, closed = self._step_sources(here, move, sources, closed)
             found += self._hits_at(position, move, sources, closed)
             if move.settles:
@@ -290,13 +319,14 @@ class Demands:
         cells, places = self.bounds.edges[move.position]
         start, end = next((s, e) for arg, s, e in self.problem.layout(move) if arg == here)
         inside = (places >= start) & (places < end)
-        fed = or_rows(cells[inside], sources[places[inside] - start], move.cells)
+        fed = self._union(cells[inside], sources, move.cells, places[inside] - start)
         # Another source leaves the cell open only if it could hold something allowed there.
         parts = [self.bounds.possible[arg] for arg in move.args]
         ends = self.domain.singletons(np.array([UNDEFINED_ID, ZERO_ID], dtype=np.int32))
         may = np.concatenate([*parts, ends])
         allowed = self.bounds.inner_allowed[move.position]
-        other = ~inside & (may[places] & allowed[cells]).any(axis=1)
+        other = ~inside
+        other[other] = overlap(may, places[other], allowed, cells[other], self.budget)
         leaky = inside & ~closed[np.clip(places - start, 0, len(closed) - 1)]
         still_closed = np.ones(move.cells, dtype=np.bool_)
         still_closed[cells[other | leaky]] = False
@@ -307,6 +337,7 @@ class Demands:
         both = np.concatenate([sources, allowed], axis=1)[closed]
         if len(both) == 0:
             return []
+        self.budget.room_for(3 * both.nbytes + len(both) * self.problem.cells_of(position))
         both = np.unique(both, axis=0)
         words = sources.shape[1]
         slots = np.unpackbits(
@@ -318,15 +349,22 @@ class Demands:
         partial = slots.any(axis=1) & ~slots.all(axis=1)
         both, slots = both[partial], slots[partial]
         wanted = both[:, words:]
-        # A slot that can hold nothing but wanted values makes the demand empty.
-        row, slot = np.nonzero(slots)
-        sure = ((self.bounds.possible[position][slot] & ~wanted[row]) == 0).all(axis=1)
-        open_rows = np.setdiff1d(np.arange(len(both)), row[sure])
-        flags = self.domain.unpack(np.ascontiguousarray(wanted[open_rows]))
+        rows = np.flatnonzero(self._may_miss(position, slots, wanted))
+        rows = rows[np.cumsum(np.count_nonzero(slots[rows], axis=1)) <= MAX_HIT_SLOTS]
+        self.budget.room_for(len(rows) * len(self.domain))
+        flags = self.domain.unpack(np.ascontiguousarray(wanted[rows]))
         return [
-            Hit(np.flatnonzero(slots[at]), allowed)
-            for at, allowed in zip(open_rows, flags, strict=True)
+            Hit(np.flatnonzero(slots[at]), allowed) for at, allowed in zip(rows, flags, strict=True)
         ]
+
+    def _may_miss(self, position: int, slots: Flags, wanted: Bits) -> Flags:
+        """A slot that can hold nothing but wanted values makes the demand empty."""
+        out = np.ones(len(slots), dtype=np.bool_)
+        for part in pieces(len(slots), slots.shape[1], self.budget):
+            row, slot = np.nonzero(slots[part])
+            sure = ~overlap(self.bounds.possible[position], slot, ~wanted[part], row, self.budget)
+            out[part][row[sure]] = False
+        return out
 
     # -- counts --------------------------------------------------------------------------------
 
@@ -355,17 +393,15 @@ class Demands:
         n = move.source_size
         alive = self.bounds.alive[move.position]
         if len(alive) == 1:
-            total: Amounts = np.bincount(move.tables[alive[0]], inner, n).astype(np.float64)
+            total: Amounts = np.bincount(move.rows(alive)[0], inner, n).astype(np.float64)
             return total, total
         least, most = np.full(n, np.inf), np.zeros(n)
-        if move.permutes:
+        if self.bounds.permutes(move):
             cells, places = self.bounds.edges[move.position]
             np.minimum.at(least, places, inner[cells])
             np.maximum.at(most, places, inner[cells])
             return np.where(np.isinf(least), 0, least), most
-        step = max(1, 2**22 // max(n, move.cells))
-        for start in range(0, len(alive), step):
-            tables = move.tables[alive[start : start + step]]
+        for tables in move.blocks(alive, self.budget):
             keys = (tables + np.arange(len(tables), dtype=np.int64)[:, None] * n).ravel()
             weights = np.tile(inner, len(tables))
             sums = np.bincount(keys, weights=weights, minlength=n * len(tables)).reshape(-1, n)
@@ -376,7 +412,10 @@ class Demands:
     def count(self, position: int) -> Count | None:
         least, most, varies = self._copies
         move = self.problem.steps[position]
-        if not varies.get(position, False) and (isinstance(move, Given) or move.bag == 1):
+        in_bags = isinstance(move, Move) and move.bag > 1
+        # Every value with every other: above some size that is dearer than what it could save.
+        fits = self.budget.fits(8.0 * len(self.domain) ** 2)
+        if not fits or not (in_bags or varies.get(position, False)):
             return None
         terms = np.flatnonzero(self.domain.unpack(self._asked_here(position)))
         terms = terms[self._wanted[terms] < COUNTED_EXACTLY]
@@ -404,27 +443,44 @@ class Demands:
         if len(cells) == 0:
             return None
         reach = self._reach[position][:: move.bag][cells]
+        forms, words = move.passed or move.forms, self.domain.words
+        most = int(forms.count.max(initial=0)) + 1  # of one item in a bag
+        self.budget.room_for(8 * words * (most * len(self.domain) + len(cells)))
         goals = np.unpackbits(
             reach.view(np.uint8), axis=1, bitorder="little", count=len(self.problem.goal)
         )
         cell, goal = np.nonzero(goals)
-        whole = or_rows(cell, self._goal_contains[goal], len(cells))
-        return Part(move.bag, cells, whole, _holders(self.domain, move.passed or move.forms))
+        whole = self._union(cell, self._goal_contains, len(cells), goal)
+        return Part(move.bag, cells, whole, _holders(self.domain, forms))
 
     # -- what need not be asked again ----------------------------------------------------------
 
-    def _implied(self, position: int, slots: Places) -> bool:
+    def _not_implied(self, position: int, tests: list[Test]) -> list[Test]:
         """A hole that only permutes a group within itself cannot change what the group holds."""
         move = self.problem.steps[position]
-        if isinstance(move, Given) or len(move.args) != 1 or move.settles or not move.permutes:
-            return False
-        cells, places = self.bounds.edges[position]
-        chosen = np.zeros(move.cells, dtype=np.bool_)
-        chosen[slots] = True
-        return len(np.unique(places[chosen[cells]])) == len(slots)
+        if not tests or isinstance(move, Given) or len(move.args) != 1 or move.settles:
+            return tests
+        if not self.bounds.permutes(move):
+            return tests
+        sizes = np.array([len(test.slots) for test in tests])
+        slots = np.concatenate([test.slots for test in tests])
+        group = np.repeat(np.arange(len(tests)), sizes)
+        read = self._union(group, self._places_read(move), len(tests), slots)
+        asked = np.flatnonzero(popcount(read) != sizes)
+        return [tests[number] for number in asked]
+
+    def _places_read(self, move: Move) -> Bits:
+        """For each cell the set of places that a live choice reads for it."""
+        if move.position not in self._read_bits:
+            cells, places = self.bounds.edges[move.position]
+            each = np.zeros((move.source_size, (move.source_size + 63) // 64), np.uint64)
+            at = np.arange(move.source_size)
+            each[at, at >> 6] = np.uint64(1) << (at & 63).astype(np.uint64)
+            self._read_bits[move.position] = self._union(cells, each, move.cells, places)
+        return self._read_bits[move.position]
 
 
-def _holders(domain: Domain, forms: Forms) -> Bits:
+def _holders(domain: Subterms, forms: Forms) -> Bits:
     """[values, k]: the values of which the items include each value more than k times."""
     made = np.flatnonzero(forms.count > 0)
     rows = [np.unique(forms.items[v, : forms.count[v]], return_counts=True) for v in made]

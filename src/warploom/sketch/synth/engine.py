@@ -9,26 +9,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
-from warploom.search.budget import Budget, BudgetSpentError
+from warploom.search.budget import STOPS, Budget, BudgetSpentError, reason_of
+from warploom.search.outcome import Reason
+from warploom.search.statistics import Tally
 from warploom.sketch.synth.bounds import Bounds, solve_bounds
 from warploom.sketch.synth.choices import EXPAND_AT_ONCE
 from warploom.sketch.synth.demand import Demand, Demands
-from warploom.sketch.synth.domain import Ids
-from warploom.sketch.synth.expand import Expander, Tally, prepare
-from warploom.sketch.synth.join import cover_conditions, fold_conditions, pairs
+from warploom.sketch.synth.expand import VALUES_AT_ONCE, Expander, prepare
+from warploom.sketch.synth.join import Condition, cover_conditions, fold_conditions, pairs
 from warploom.sketch.synth.problem import Given, Move, Problem, settle, source_rows
 from warploom.sketch.synth.rows import Index, Origin, Pending, Rows, leaf
+from warploom.sketch.synth.subterms import Ids
 
 BATCH_BYTES = 96 << 20
 FIRST_BATCH_BYTES = 1 << 16
+LAST_BATCH_BYTES = 1 << 20  # after a stop
+UNLIMITED = 1 << 62
+
+# Two holes are tried as one only while all pairs of their choices can be sorted at once.
+PAIRS_AT_ONCE = 1 << 20
+
+# What there is to push what was found through the steps after it, once the search was stopped: a
+# share of the time, but so many seconds at least and at most; and somewhat more memory.
+CLOSING_SHARE, CLOSING_LEAST, CLOSING_MOST = 0.05, 0.1, 0.5
+CLOSING_MEMORY = 1.05
+CLOSING_HASTE = 64
+
+T = TypeVar("T")
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Engine:
-    """`states(position)` streams the states of a step that can still lead to a solution."""
+    """`states(position)` streams the states of a step that can still lead to a solution.
+
+    A spent budget, Ctrl-C or lack of memory ends the work at hand and not the streams: what was
+    found up to there still goes through the steps after it, as far as that is quickly done.
+    """
 
     problem: Problem
     budget: Budget
@@ -37,14 +58,28 @@ class Engine:
     tallies: dict[int, Tally] = field(default_factory=dict)
     bounds: Bounds = field(default_factory=Bounds)
     shared: dict[int, Rows] = field(default_factory=dict)
+    stopped: Reason | None = None
+    _closing: Budget = field(default_factory=Budget)  # once stopped, for holes
+    _tail: Budget = field(default_factory=Budget)  # and for the fixed steps after the last one
     _expanders: dict[int, Expander] = field(default_factory=dict)
     _constants: dict[int, Ids] = field(default_factory=dict)
-    _stopping: bool = False
+    _at: int = 0
+
+    def __post_init__(self) -> None:
+        self.budget = self.budget.watched(self._report)
+        self._at = self.problem.last
+
+    def _report(self) -> None:
+        if self.on_progress is not None:
+            shown = self.problem.packs.get(self._at, self._at)
+            self.on_progress(shown, sum(t.visited for t in self.tallies.values()))
+
+    # -- before the search -----------------------------------------------------------------------
 
     def prepare(self) -> bool:
         """Computes bounds and demands. False: they already show that there is no fill."""
         problem = self.problem
-        self.bounds = solve_bounds(problem)
+        self.bounds = solve_bounds(problem, None, self.budget)
         demands: Demands | None = None
         for _ in range(2):
             if not self.bounds.feasible:
@@ -52,15 +87,14 @@ class Engine:
             demands = Demands(problem, self.bounds)
             if not demands.tighten():
                 break
-            self.bounds = solve_bounds(problem, self.bounds)
+            self.bounds = solve_bounds(problem, self.bounds, self.budget)
             demands = None  # the bounds have changed under it
         for position, step in problem.steps.items():
             if isinstance(step, Move) and step.is_hole:
                 # Every choice was looked at once, on sets, when the bounds were computed.
                 tally = self._tally(position)
-                tally.options = tally.visited = len(step.tables)
-                alive = self.bounds.alive.get(position, np.arange(len(step.tables)))
-                tally.prune("bounds", len(step.tables) - len(alive))
+                tally.options = tally.visited = step.count
+                tally.prune("bounds", step.count - len(self.bounds.alive[position]))
         if self.bounds.feasible:
             self._prepare_steps(demands or Demands(problem, self.bounds))
         return self.bounds.feasible
@@ -68,13 +102,30 @@ class Engine:
     def _prepare_steps(self, demands: Demands) -> None:
         for position, step in self.problem.steps.items():
             if isinstance(step, Move) and self.problem.open_holes[position]:
+                self._at = position
                 tested = step.is_hole or len(self._open_args(step)) > 1
                 demand = demands.of(position) if tested or step.bag > 1 else Demand()
                 # Steps that leave nothing open are not candidates and do not count.
                 tally = self._tally(position) if tested else Tally()
-                before = self._untested_hole_before(step)
-                expander = prepare(self.problem, self.bounds, step, demand, tally, before)
-                self._expanders[position] = expander
+                self._expanders[position] = prepare(
+                    self.problem,
+                    self.bounds,
+                    step,
+                    demand,
+                    demands.unread(position),
+                    tally,
+                    self._untested_hole_before(step),
+                )
+        for expander in self._expanders.values():
+            self._link(expander)
+
+    def _link(self, expander: Expander) -> None:
+        """Lets the step before look ahead, if this hole is all that reads it."""
+        first = expander.first
+        if first.is_hole and len(first.args) == 1 and not self._is_shared(first.args[0]):
+            before = self._expanders.get(first.args[0])
+            if before is not None and not before.move.settles:
+                before.ahead = expander
 
     def _untested_hole_before(self, move: Move) -> Move | None:
         """The hole that feeds this hole alone, if nothing could be checked between the two."""
@@ -84,7 +135,9 @@ class Engine:
         if not isinstance(before, Move) or not before.is_hole or before.settles:
             return None
         expander = self._expanders[before.position]
-        if self._is_shared(before.position) or len(expander.holes) > 1:
+        if self._is_shared(before.position) or expander.choices.first is not None:
+            return None
+        if len(expander.choices) * len(self.bounds.alive[move.position]) > PAIRS_AT_ONCE:
             return None
         tests = len(expander.cells) or expander.demand.hits or expander.demand.covers
         return None if tests or expander.demand.count is not None else before
@@ -92,16 +145,29 @@ class Engine:
     def _tally(self, position: int) -> Tally:
         return self.tallies.setdefault(position, Tally())
 
-    def solutions(self) -> Iterator[Rows]:
-        """Batches of final states, all equal to the goal."""
-        for rows in self.states(self.problem.last, self.batch_bytes):
-            right = (rows.values == self.problem.goal).all(axis=1)
-            if right.all():
-                yield rows
-            elif right.any():
-                yield _choose(rows, np.flatnonzero(right))
+    # -- the search ------------------------------------------------------------------------------
 
-    # -- streams -------------------------------------------------------------------------------
+    def solutions(self) -> Iterator[Rows]:
+        """Batches of final states, all equal to the goal. Raises at the end if it was stopped."""
+        for rows in self.states(self.problem.last, self._batch()):
+            step = max(1, VALUES_AT_ONCE // max(1, rows.values.shape[1]))
+            parts = [
+                (rows.values[start : start + step] == self.problem.goal).all(axis=1)
+                for start in range(0, len(rows), step)
+            ]
+            right = np.flatnonzero(np.concatenate(parts))
+            if len(right):
+                yield rows.only(right)
+        if self.stopped is not None:
+            raise BudgetSpentError(self.stopped)
+
+    def _batch(self) -> int:
+        """Bytes of a batch: every hole has one that comes in and one that goes out."""
+        left = self.budget.megabytes_left
+        if left is None:
+            return self.batch_bytes
+        share = left * 2**20 / (8 + 4 * len(self.tallies))
+        return max(FIRST_BATCH_BYTES, min(self.batch_bytes, int(share)))
 
     def states(self, position: int, limit: int) -> Iterator[Rows]:
         if not self.problem.open_holes[position]:
@@ -118,11 +184,11 @@ class Engine:
 
     def _shared_rows(self, position: int) -> Rows:
         if position not in self.shared:
-            self.shared[position] = self._collect(self._computed(position, 1 << 62), position)
+            self.shared[position] = self._collect(self._computed(position, UNLIMITED), position)
         return self.shared[position]
 
     def _collect(self, batches: Iterator[Rows], position: int) -> Rows:
-        """An unlimited stream is one batch, or none."""
+        """An unlimited stream is one batch, or none. After a stop there may be more: left out."""
         for rows in batches:
             return rows
         width = self.problem.cells_of(position)
@@ -137,7 +203,7 @@ class Engine:
             else:
                 args = {arg: self._constant(arg) for arg in step.args}
                 source = source_rows(step, args)
-                value = settle(step, source[:, step.tables[0]])
+                value = settle(step, source[:, step.rows(np.arange(1))[0]])
             self._constants[position] = value
         return self._constants[position]
 
@@ -152,11 +218,13 @@ class Engine:
             return
         inside = self.problem.between(source, position)
         for rows in self._computed(source, limit):
-            for part in _slices(rows, limit):
+            for part in rows.slices(limit):
                 for key in inside:
                     self.shared.pop(key, None)
                 self.shared[source] = part
                 yield from self._at_once(position, limit)
+                if self.stopped is not None and self._closing.is_spent():
+                    break
         self.shared.pop(source, None)
 
     def _met(self, position: int) -> int | None:
@@ -166,158 +234,182 @@ class Engine:
         return next((p for p in opened if self.problem.gates.get(p) == position), None)
 
     def _at_once(self, position: int, limit: int) -> Iterator[Rows]:
-        move = self.problem.steps[position]
-        assert isinstance(move, Move)
-        first = self.problem.steps[self._expanders[position].holes[0][0]]
-        assert isinstance(first, Move)  # the step itself, or the hole tried together with it
-        args = self._open_args(first)
-        if len(args) <= 1:
-            yield from self._from_one(first, move, args, limit)
-        else:
-            yield from self._from_many(first, move, args, limit)
-
-    def _from_one(self, first: Move, move: Move, args: list[int], limit: int) -> Iterator[Rows]:
-        single = Rows(np.zeros((1, 0), np.int32), {}, leaf(1))
-        for rows in self.states(args[0], limit) if args else iter([single]):
-            ended, keys = self._ended(move, rows.keys)
-            pending = Pending((rows.origin, *self._origins(ended)))
-            values = {args[0]: rows.values} if args else {}
-            at = (np.arange(len(rows)), *ended.values())
-            tried = self._try(first, move, values, keys, at, pending, limit)
-            yield from self._finished(move, pending, tried)
-
-    def _ended(
-        self, move: Move, keys: dict[int, Index]
-    ) -> tuple[dict[int, Index], dict[int, Index]]:
-        """The keys that nothing after this step can be joined on, and the others.
-
-        A value that reaches the end only through this step meets nobody else, so its states need
-        not be told apart any more: they become parents.
-        """
-        ended = {key for key in keys if self.problem.passes(key, move.position)}
-        kept = {key: column for key, column in keys.items() if key not in ended}
-        return {key: keys[key] for key in keys if key in ended}, kept
-
-    def _origins(self, ended: dict[int, Index]) -> tuple[Origin, ...]:
-        return tuple(self.shared[key].origin for key in ended)
-
-    def _from_many(self, first: Move, move: Move, args: list[int], limit: int) -> Iterator[Rows]:
-        others = [self._collect(self.states(arg, 1 << 62), arg) for arg in args[1:]]
+        expander = self._expanders[position]
+        args = self._open_args(expander.first)
+        others = [self._collect(self.states(arg, UNLIMITED), arg) for arg in args[1:]]
         if any(len(rows) == 0 for rows in others):
             return
-        for rows in self.states(args[0], limit):
+        single = Rows(np.zeros((1, 0), np.int32), {}, leaf(1))
+        for rows in self.states(args[0], limit) if args else iter([single]):
+            self._at = position
             sides = (rows, *others)
-            both = {key: column for side in sides for key, column in side.keys.items()}
-            ended, _ = self._ended(move, both)
-            pending = Pending((*(side.origin for side in sides), *self._origins(ended)))
-            tried = self._try_joined(first, move, args, sides, pending, limit)
-            yield from self._finished(move, pending, tried)
+            pending = Pending(tuple(side.origin for side in sides) + self._ended(position, sides))
+            work = self._tried(expander, args, sides, pending, limit)
+            yield from self._until_stopped(work)
+            if self.stopped is not None:
+                yield from self._leftovers(position, pending)
+            del rows, sides, work  # the next batch comes about while this one would be held
 
-    def _try_joined(
+    def _tried(
         self,
-        first: Move,
-        move: Move,
+        expander: Expander,
         args: list[int],
         sides: tuple[Rows, ...],
         pending: Pending,
         limit: int,
     ) -> Iterator[Rows]:
-        for at in self._combinations(first, args, sides):
-            values = {a: r.values[i] for a, r, i in zip(args, sides, at, strict=True)}
+        """Runs the step on all states that go together; yields whenever enough survivors have
+        come together, and what is left at the end."""
+        budget = self._budget_of(expander.move.position)
+        if self.stopped is not None:  # time for a little of everything is better than all of one
+            limit = min(limit, LAST_BATCH_BYTES)
+        merge_at = self._batch()
+        for keys, at, values, choices in self._survivors(expander, args, sides, budget):
+            pending.add(values, keys, at, choices)
+            if pending.nbytes > limit:
+                yield from pending.take(budget)
+            elif pending.nbytes > merge_at:
+                pending.merge(budget)
+                merge_at = max(merge_at, 2 * pending.nbytes)
+        yield from pending.take(budget)
+
+    def _survivors(
+        self, expander: Expander, args: list[int], sides: tuple[Rows, ...], budget: Budget
+    ) -> Iterator[tuple[dict[int, Index], tuple[Index, ...], Ids, dict[int, Index]]]:
+        """(keys, rows of each side, values, choices) of the candidates that are left, in pieces."""
+        first = expander.first
+        for at in self._combinations(expander, args, sides, budget):
+            together = list(zip(args, sides, at, strict=False))
+            values = {arg: rows.values[i] for arg, rows, i in together}
             keys: dict[int, Index] = {}
             for side, i in zip(sides, at, strict=True):
                 keys |= {key: column[i] for key, column in side.keys.items()}
-            ended, keys = self._ended(move, keys)
-            at = (*at, *ended.values())
-            yield from self._try(first, move, values, keys, at, pending, limit)
+            at += tuple(keys.pop(key) for key in self._ending(expander.move.position, sides))
+            constants = {arg: self._constant(arg) for arg in first.args if arg not in values}
+            sources = source_rows(first, values | constants)
+            for found, row, choices in expander.run(sources, budget):
+                yield (
+                    {key: column[row] for key, column in keys.items()},
+                    tuple(index[row] for index in at),
+                    found,
+                    choices if expander.move.is_hole else {},
+                )
 
-    def _finished(self, move: Move, pending: Pending, tried: Iterator[Rows]) -> Iterator[Rows]:
-        """The batches, then the rest. Where only fixed steps follow, a spent budget or Ctrl-C
-        still lets what was found so far through to the goal."""
+    def _ending(self, position: int, sides: tuple[Rows, ...]) -> list[int]:
+        """The keys that nothing after this step can be joined on.
+
+        A value that reaches the end only through this step meets nobody else, so its states need
+        not be told apart any more: they become parents.
+        """
+        keys = dict.fromkeys(key for side in sides for key in side.keys)
+        return [key for key in keys if self.problem.passes(key, position)]
+
+    def _ended(self, position: int, sides: tuple[Rows, ...]) -> tuple[Origin, ...]:
+        return tuple(self.shared[key].origin for key in self._ending(position, sides))
+
+    # -- the end before the end ------------------------------------------------------------------
+
+    def _budget_of(self, position: int) -> Budget:
+        """Work that begins after a stop has little time left, the last steps somewhat more."""
+        if self.stopped is None:
+            return self.budget
+        return self._closing if self._holes_from[position] else self._tail
+
+    def _until_stopped(self, work: Iterator[T]) -> Iterator[T]:
         try:
-            yield from tried
-        except (BudgetSpentError, KeyboardInterrupt):
-            if not self._holes_after(move.position):
-                self._stopping = True
-                yield from _rest(pending)
-            raise
-        yield from _rest(pending)
+            yield from work
+        except STOPS as stop:
+            self._stop(reason_of(stop))
+
+    def _stop(self, reason: Reason) -> None:
+        if self.stopped is not None:
+            self._closing.seconds = 0.0
+            return
+        self.stopped = reason
+        seconds, megabytes = self.budget.seconds, self.budget.megabytes
+        seconds = CLOSING_MOST if seconds is None else CLOSING_SHARE * seconds
+        seconds = max(CLOSING_LEAST, min(CLOSING_MOST, seconds))
+        megabytes = None if megabytes is None else CLOSING_MEMORY * megabytes
+        self._closing = Budget(seconds, megabytes, haste=CLOSING_HASTE)
+        self._tail = Budget(2 * seconds, megabytes, haste=CLOSING_HASTE)
+
+    def _leftovers(self, position: int, pending: Pending) -> Iterator[Rows]:
+        """What was found before the stop, in small batches, as long as there is time; at least one
+        where only fixed steps follow."""
+        sure = not self._holes_after(position)
+        for rows in pending.slices(LAST_BATCH_BYTES):
+            if not sure and self._closing.is_spent():
+                return
+            yield rows
+            sure = False
 
     def _holes_after(self, position: int) -> bool:
-        steps = (self.problem.steps[user] for user in self.problem.users[position])
-        return any(
-            isinstance(step, Move) and (step.is_hole or self._holes_after(step.position))
-            for step in steps
-        )
+        return any(self._holes_from[user] for user in self.problem.users[position])
 
-    def _try(
-        self,
-        first: Move,
-        move: Move,
-        values: dict[int, Ids],
-        keys: dict[int, Index],
-        at: tuple[Index, ...],
-        pending: Pending,
-        limit: int,
-    ) -> Iterator[Rows]:
-        """Runs the step on joined states; yields whenever enough survivors have come together."""
-        constants = {a: self._constant(a) for a in first.args if a not in values}
-        sources = source_rows(first, values | constants)
-        for found, row, choices in self._expanders[move.position].run(sources, self._pause):
-            pending.add(
-                found,
-                {key: column[row] for key, column in keys.items()},
-                tuple(index[row] for index in at),
-                choices if move.is_hole else {},
-            )
-            if pending.nbytes > limit:
-                yield from _rest(pending)
+    @cached_property
+    def _holes_from(self) -> dict[int, bool]:
+        """Whether a step, or one that depends on it, is a hole."""
+        found: dict[int, bool] = {}
+        for position, step in reversed(self.problem.steps.items()):
+            is_hole = isinstance(step, Move) and step.is_hole
+            found[position] = is_hole or any(found[user] for user in self.problem.users[position])
+        return found
 
-    def _pause(self, position: int) -> None:
-        if self._stopping:
-            return
-        self.budget.check()
-        if self.on_progress is not None:
-            shown = self.problem.packs.get(position, position)
-            self.on_progress(shown, sum(t.visited for t in self.tallies.values()))
-
-    # -- joins ---------------------------------------------------------------------------------
+    # -- joins -----------------------------------------------------------------------------------
 
     def _combinations(
-        self, move: Move, args: list[int], sides: tuple[Rows, ...]
+        self, expander: Expander, args: list[int], sides: tuple[Rows, ...], budget: Budget
     ) -> Iterator[tuple[Index, ...]]:
-        """Rows of all sides that go together: one index array for each side."""
-        if len(sides) == 2:
-            conditions = self._conditions(move, args, sides)
-            yield from pairs(sides[0], sides[1], conditions, EXPAND_AT_ONCE)
-            return
+        """Rows of all sides that go together: one index array for each side, in pieces."""
+        wide = expander.first.source_size
+        at_once = min(EXPAND_AT_ONCE, max(1, VALUES_AT_ONCE // wide))
+        at_once = budget.at_once(at_once, 16 * wide)
+        if len(sides) == 1:
+            for start in range(0, len(sides[0]), at_once):
+                yield (np.arange(start, min(start + at_once, len(sides[0]))),)
+        elif len(sides) == 2:
+            conditions = self._conditions(expander, args, sides, budget)
+            yield from pairs(sides[0], sides[1], conditions, at_once, budget)
+        else:
+            yield from self._all_combinations(sides, at_once, budget)
+
+    def _all_combinations(
+        self, sides: tuple[Rows, ...], at_once: int, budget: Budget
+    ) -> Iterator[tuple[Index, ...]]:
         *head, last = sides
-        for at in self._combinations(move, args[:-1], tuple(head)):
+        if not head:
+            yield (np.arange(len(last)),)
+            return
+        for at in self._all_combinations(tuple(head), at_once, budget):
             keys: dict[int, Index] = {}
             for rows, i in zip(head, at, strict=True):
                 keys |= {key: column[i] for key, column in rows.keys.items()}
             joined = Rows(np.zeros((len(at[0]), 0), np.int32), keys, leaf(len(at[0])))
-            for i, j in pairs(joined, last, [], EXPAND_AT_ONCE):
+            for i, j in pairs(joined, last, [], at_once, budget):
                 yield (*(index[i] for index in at), j)
-                self.budget.check()
 
-    def _conditions(self, move: Move, args: list[int], sides: tuple[Rows, ...]) -> list:  # type: ignore[type-arg]
-        """Only for steps that read two open values with one gather left."""
-        expander = self._expanders[move.position]
-        if expander.choices.count != 1 or args != self._open_args(move):
+    def _conditions(
+        self, expander: Expander, args: list[int], sides: tuple[Rows, ...], budget: Budget
+    ) -> list[Condition]:
+        """Only for steps with one gather left."""
+        move = expander.move
+        if len(expander.choices) != 1:
             return []
-        table, halves = self._two_sided(move, args, sides)
+        table, halves = self._two_sided(expander, args, sides)
         if move.folded and expander.out_flags is not None:
-            return fold_conditions(move, table, halves, expander.out_flags)
+            return fold_conditions(move, table, halves, expander.out_flags, budget)
         if move.cells != move.out_cells:
             return []
-        return cover_conditions(self.problem.domain, table, halves, expander.demand.covers)
+        return cover_conditions(
+            self.problem.domain, table, halves, expander.demand.covers, budget
+        )  # fmt: skip
 
     def _two_sided(
-        self, move: Move, args: list[int], sides: tuple[Rows, ...]
+        self, expander: Expander, args: list[int], sides: tuple[Rows, ...]
     ) -> tuple[Ids, tuple[Ids, Ids]]:
         """The step's table over a source in which the left value lies first, then the right one
         with the constant arguments behind it."""
+        move = expander.move
         left, right = sides[0].values, sides[1].values
         constants = [a for a in dict.fromkeys(move.args) if a not in args]
         rest = [
@@ -333,29 +425,6 @@ class Engine:
         for arg, low, high in self.problem.layout(move):
             moved[low:high] = np.arange(start[arg], start[arg] + high - low)
         moved[-2:] = (end, end + 1)
-        table = moved[move.tables[self._expanders[move.position].holes[0][1][0]]].astype(np.int32)
-        return table, (left, np.concatenate([right, *rest], axis=1))
-
-
-def _rest(pending: Pending) -> Iterator[Rows]:
-    rows = pending.take()
-    if rows is not None:
-        yield rows
-
-
-def _slices(rows: Rows, limit: int) -> Iterator[Rows]:
-    """The rows in batches of about this many bytes."""
-    most = max(1, limit * len(rows) // max(1, rows.values.nbytes))
-    if len(rows) <= most:
-        yield rows
-        return
-    for start in range(0, len(rows), most):
-        yield _choose(rows, np.arange(start, min(start + most, len(rows))))
-
-
-def _choose(rows: Rows, at: Index) -> Rows:
-    pending = Pending((rows.origin,))
-    pending.add(rows.values[at], {k: c[at] for k, c in rows.keys.items()}, (at,), {})
-    chosen = pending.take()
-    assert chosen is not None
-    return chosen
+        table = moved[expander.choices.tables(np.zeros(1, np.int64))[0]].astype(np.int32)
+        both = right if not rest else np.concatenate([right, *rest], axis=1)
+        return table, (left, both)

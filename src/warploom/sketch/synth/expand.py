@@ -1,6 +1,6 @@
 """Tries all choices of one step on a whole batch of states at once.
 
-A candidate is a pair (state, choice). Its cells are evaluated one after another and candidates
+An attempt is a pair (state, choice). Its cells are evaluated one after another and attempts
 leave as soon as one cell is wrong, so most cost a cell or two. The first few cells are not even
 evaluated: choices are kept by the places they read for them, so only those that read allowed values
 are ever looked at.
@@ -8,33 +8,29 @@ are ever looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from warploom.sketch.synth.bounds import Bounds
-from warploom.sketch.synth.choices import Choices, Trie, build_trie
+from warploom.search.budget import Budget
+from warploom.search.statistics import Tally
+from warploom.sketch.synth.bounds import Bounds, pieces
+from warploom.sketch.synth.choices import Choices, Reads, Trie, Written, build_tries
 from warploom.sketch.synth.demand import Count, Cover, Demand, Flags, Hit, Part
-from warploom.sketch.synth.domain import Domain, Ids, popcount
 from warploom.sketch.synth.problem import Move, Problem, settle
 from warploom.sketch.synth.rows import Index
+from warploom.sketch.synth.subterms import UNDEFINED_ID, Ids, Subterms, popcount
 
-VALUES_AT_ONCE = 1 << 23
+VALUES_AT_ONCE = 1 << 21
+VALUE_BYTES = 32  # what a value of a candidate takes while it is worked out and packed
 
-
-@dataclass(slots=True)
-class Tally:
-    """What happened at one hole, for the statistics."""
-
-    options: int = 0
-    visited: int = 0
-    kept: int = 0
-    pruned: dict[str, int] = field(default_factory=dict)
-
-    def prune(self, test: str, count: int) -> None:
-        if count:
-            self.pruned[test] = self.pruned.get(test, 0) + count
+# Looking ahead: from how many candidates on, how far, and what a look costs, in cells that need not
+# be written down. It is tried on a few first.
+AHEAD_FROM = 1 << 12
+AHEAD_SAMPLE = 1 << 8
+AHEAD_CELLS = 16
+AHEAD_COST = 4
 
 
 @dataclass(slots=True)
@@ -60,66 +56,102 @@ SAMPLE = 1024
 
 
 @dataclass(slots=True, eq=False)
-class Candidates:
-    """Pairs (row of the sources, choice), evaluated cell by cell on demand."""
+class Attempts:
+    """Pairs (row of the sources, choice), evaluated cell by cell on demand.
+
+    Reading with one index into the flat array is several times as fast as with two, so rows are
+    kept as `start`, the place where they begin in it.
+    """
 
     sources: Ids
     choices: Choices
-    row: Index
+    start: Index
     choice: Index
 
     def __len__(self) -> int:
-        return len(self.row)
+        return len(self.start)
+
+    @property
+    def row(self) -> Index:
+        return np.floor_divide(self.start, self.sources.shape[1])
 
     def cell(self, cell: int) -> Ids:
-        return self.sources[self.row, self.choices.places(cell, self.choice)]
+        return self._read(self.start + self.choices.places(cell, self.choice))
 
-    def sample(self) -> Candidates:
-        step = max(1, len(self) // SAMPLE)
-        return Candidates(self.sources, self.choices, self.row[::step], self.choice[::step])
+    # As states of the next step, without writing them down.
+    def read(self, row: Index, place: Ids) -> Ids:
+        return self._read(self.start[row] + self.choices.at(self.choice[row], place))
+
+    def holding(self, _row: Index, _allowed: Flags) -> None:
+        return None
+
+    def _read(self, at: Index) -> Ids:
+        found: Ids = self.sources.reshape(-1)[at]
+        return found
+
+    def some(self, at: Index | slice) -> Attempts:
+        return Attempts(self.sources, self.choices, self.start[at], self.choice[at])
+
+    def sample(self) -> Attempts:
+        return self.some(slice(None, None, max(1, len(self) // SAMPLE)))
 
     def keep(self, mask: Flags) -> int:
         """Drops the others and says how many they were."""
         dropped = len(mask) - int(np.count_nonzero(mask))
         if dropped:
-            self.row, self.choice = self.row[mask], self.choice[mask]
+            self.start, self.choice = self.start[mask], self.choice[mask]
         return dropped
+
+    def written(self) -> Ids:
+        """All cells: [candidates, cells]."""
+        at = self.choices.tables(self.choice).astype(np.int64)
+        at += self.start[:, None]
+        return self._read(at)
 
 
 @dataclass(slots=True, eq=False)
 class Expander:
     """A step (with the hole before it, if the two are tried together), ready for batches."""
 
-    domain: Domain
+    domain: Subterms
     move: Move
     demand: Demand
-    holes: tuple[tuple[int, Index], ...]  # (position, live choices), in order
     choices: Choices
-    trie: Trie
+    tries: tuple[Trie, ...]
     cells: Index  # informative cells, the most selective first
     flags: Flags  # [cells, values]: what each of those may hold
     out_flags: Flags | None  # what the folded cells may hold
     tally: Tally
+    unread: Index  # slots that make no difference to the goal
+    ahead: Expander | None = None  # the hole that reads this value alone
 
-    def run(
-        self, sources: Ids, pause: Callable[[int], None]
-    ) -> Iterator[tuple[Ids, Index, dict[int, Index]]]:
-        """Survivors in chunks: (values, row, choice by hole). `pause` is called now and then."""
-        for row, choice, looked in self.trie.pairs(sources, self.flags):
-            self.tally.visited += max(looked, len(row))
-            pause(self.move.position)
-            found = Candidates(sources, self.choices, row, choice)
-            self._screen(found)
-            step = max(1, VALUES_AT_ONCE // self.move.cells)
-            for start in range(0, len(found), step):
-                part = slice(start, start + step)
-                yield from self._finish(sources, found.row[part], found.choice[part])
+    @property
+    def first(self) -> Move:
+        """The step whose source is read: this one, or the hole tried together with it."""
+        return (self.choices.first or self.choices.second).move
 
-    def _screen(self, found: Candidates) -> None:
-        done = len(self.trie.places)
+    def run(self, sources: Ids, budget: Budget) -> Iterator[tuple[Ids, Index, dict[int, Index]]]:
+        """Survivors in pieces: (values, row, choice by hole)."""
+        for trie in self.tries:
+            looked = _Looked()
+            for row, choice in trie.pairs(Written(sources), self.flags, budget, looked):
+                self.tally.visited += max(looked.take(), len(row))
+                found = Attempts(sources, self.choices, row * sources.shape[1], choice)
+                self._screen(found, len(trie.places), budget)
+                self._look_ahead(found, budget)
+                step = budget.at_once(
+                    max(1, VALUES_AT_ONCE // self.move.cells), VALUE_BYTES * self.move.cells
+                )
+                for start in range(0, len(found), step):
+                    yield from self._finish(found.some(slice(start, start + step)), budget)
+            self.tally.visited += looked.take()
+
+    def _screen(self, found: Attempts, done: int, budget: Budget) -> None:
+        """`done` cells were seen to by the trie."""
         for cell, flags in zip(self.cells[done:], self.flags[done:], strict=True):
             if len(found) == 0:
                 return
+            budget.check()
             self.tally.prune("cell", found.keep(flags[found.cell(int(cell))]))
         patience = Patience()
         for hit in () if self.move.settles else self.demand.hits:
@@ -127,60 +159,101 @@ class Expander:
                 return
             few = found.sample()
             tried = len(few)
-            if not patience.saw(few.keep(_hit(few, hit)), tried) and tried < len(found):
+            if not patience.saw(few.keep(_hit(few, hit, budget)), tried) and tried < len(found):
                 continue
-            self.tally.prune("hit", found.keep(_hit(found, hit)))
+            self.tally.prune("hit", found.keep(_hit(found, hit, budget)))
+
+    def _look_ahead(self, found: Attempts, budget: Budget) -> None:
+        """Drops candidates that no choice of the next hole can go on from, before they are written
+        down: what it reads for its first cells can be worked out from here."""
+        ahead = self.ahead
+        if ahead is None or len(ahead.cells) == 0 or len(found) < AHEAD_FROM:
+            return
+        few = found.some(slice(None, None, len(found) // AHEAD_SAMPLE))
+        looked = ahead.tally.visited
+        going = ahead.may_go_on(few, budget)
+        looked = ahead.tally.visited - looked
+        dropped = len(few) - int(np.count_nonzero(going))
+        if AHEAD_COST * looked <= dropped * self.move.cells:
+            self.tally.prune("ahead", found.keep(ahead.may_go_on(found, budget)))
+
+    def may_go_on(self, found: Attempts, budget: Budget) -> Flags:
+        """Which candidates, taken as sources of this step, some choice reads allowed values from,
+        for as many cells as are looked at."""
+        going = np.zeros(len(found), dtype=np.bool_)
+        looked = _Looked()
+        for trie in self.tries:
+            left = np.flatnonzero(~going)
+            states = found.some(left)
+            done = len(trie.places)
+            for row, choice in trie.pairs(states, self.flags, budget, looked):
+                for cell, flags in zip(
+                    self.cells[done:AHEAD_CELLS], self.flags[done:AHEAD_CELLS], strict=True
+                ):
+                    keep = flags[states.read(row, self.choices.places(int(cell), choice))]
+                    row, choice = row[keep], choice[keep]
+                going[left[row]] = True
+        self.tally.visited += looked.take()
+        return going
 
     def _finish(
-        self, sources: Ids, row: Index, choice: Index
+        self, found: Attempts, budget: Budget
     ) -> Iterator[tuple[Ids, Index, dict[int, Index]]]:
-        values = sources[row[:, None], self.choices.tables(choice)]
-        values = settle(self.move, values)
-        keep: Flags = np.ones(len(values), dtype=np.bool_)
+        budget.check()
+        values = settle(self.move, found.written())
         if self.out_flags is not None:
             at = np.arange(values.shape[1])
             keep = np.asarray(self.out_flags[at, values].all(axis=1))
-            self.tally.prune("fold", len(keep) - int(keep.sum()))
-        values, row, choice = values[keep], row[keep], choice[keep]
-        keep = passes(self.domain, self.demand, values, self.tally, hits=self.move.settles)
-        if keep.any():
-            self.tally.kept += int(keep.sum())
-            yield values[keep], row[keep], self._by_hole(choice[keep])
+            self.tally.prune("fold", found.keep(keep))
+            values = values[keep]
+        hits = self.move.settles
+        keep = passes(self.domain, self.demand, values, self.tally, budget, hits=hits)
+        found.keep(keep)
+        if len(found):
+            self.tally.kept += len(found)
+            values = values[keep]
+            # States that differ nowhere else are one.
+            values[:, self.unread] = UNDEFINED_ID
+            yield values, found.row, self.choices.by_hole(found.choice)
 
-    def _by_hole(self, choice: Index) -> dict[int, Index]:
-        picked = np.divmod(choice, len(self.holes[-1][1]))[2 - len(self.holes) :]
-        return {hole: alive[i] for (hole, alive), i in zip(self.holes, picked, strict=True)}
+
+class _Looked:
+    """Counts nodes."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __call__(self, nodes: int) -> None:
+        self._count += nodes
+
+    def take(self) -> int:
+        count, self._count = self._count, 0
+        return count
 
 
 def prepare(
-    problem: Problem, bounds: Bounds, move: Move, demand: Demand, tally: Tally, before: Move | None
+    problem: Problem,
+    bounds: Bounds,
+    move: Move,
+    demand: Demand,
+    unread: Index,
+    tally: Tally,
+    before: Move | None,
 ) -> Expander:
     """`before`: the hole just before this one, if the two are to be tried together."""
-    alive = bounds.alive[move.position]
-    second = np.ascontiguousarray(move.tables[alive].T)
-    holes = [(move.position, alive)]
-    if before is None:
-        choices = Choices(second)
-    else:
-        earlier = bounds.alive[before.position]
-        holes.insert(0, (before.position, earlier))
-        choices = Choices(second, _with_constants(before, earlier))
+    second = Reads(move, bounds.alive[move.position])
+    first = None if before is None else Reads(before, bounds.alive[before.position])
+    choices = Choices(second, first)
     cells = _informative(problem, bounds, move)
+    bounds.budget.room_for(len(cells) * len(problem.domain))
     flags = problem.domain.unpack(bounds.inner_allowed[move.position][cells])
     out_flags = None
     if move.folded:
         out_flags = problem.domain.unpack(bounds.allowed[move.position])
-    trie = build_trie(choices, cells, (before or move).source_size)
+    tries = build_tries(choices, cells, bounds.budget)
     return Expander(
-        problem.domain, move, demand, tuple(holes), choices, trie, cells, flags, out_flags, tally
+        problem.domain, move, demand, choices, tries, cells, flags, out_flags, tally, unread
     )  # fmt: skip
-
-
-def _with_constants(move: Move, alive: Index) -> Ids:
-    """[cells + 2, choices]: the constants of the next step's source are those of this one's."""
-    table = move.tables[alive].T
-    ends = np.array([[move.source_size - 2], [move.source_size - 1]], dtype=np.int32)
-    return np.concatenate([table, np.broadcast_to(ends, (2, len(alive)))])
 
 
 def _informative(problem: Problem, bounds: Bounds, move: Move) -> Index:
@@ -193,7 +266,11 @@ def _informative(problem: Problem, bounds: Bounds, move: Move) -> Index:
     may = np.concatenate([*parts, ends])
     cells, places = bounds.edges[move.position]
     allowed = bounds.inner_allowed[move.position]
-    share = popcount(may[places] & allowed[cells]) / np.maximum(popcount(may[places]), 1)
+    share = np.empty(len(cells))
+    for part in pieces(len(cells), may.shape[1], bounds.budget):
+        here = may[places[part]]
+        fine = popcount(here & allowed[cells[part]])
+        share[part] = fine / np.maximum(popcount(here), 1)
     wrong = np.zeros(move.cells, dtype=np.bool_)
     wrong[cells[share < 1]] = True
     totals = np.bincount(cells, weights=share, minlength=move.cells)
@@ -204,15 +281,22 @@ def _informative(problem: Problem, bounds: Bounds, move: Move) -> Index:
     return chosen[np.lexsort((jumps, np.round(mean[chosen], 6)))]
 
 
-def _hit(found: Candidates, hit: Hit) -> Flags:
+def _hit(found: Attempts, hit: Hit, budget: Budget) -> Flags:
     good = np.zeros(len(found), dtype=np.bool_)
     for slot in hit.slots:
+        budget.check()
         good |= hit.allowed[found.cell(int(slot))]
     return good
 
 
 def passes(
-    domain: Domain, demand: Demand, values: Ids, tally: Tally, *, hits: bool = True
+    domain: Subterms,
+    demand: Demand,
+    values: Ids,
+    tally: Tally,
+    budget: Budget,
+    *,
+    hits: bool = True,
 ) -> Flags:
     """Which states meet the demand; each test sees only what the ones before it left."""
     left = np.arange(len(values))
@@ -222,18 +306,18 @@ def passes(
             if len(left) == 0 or patience.lost:
                 break
             few = left[:: max(1, len(left) // SAMPLE)]
-            bad = ~_meets(domain, test, values[few[:, None], test.slots])
+            bad = ~_meets(domain, test, values, few, budget)
             if not patience.saw(int(np.count_nonzero(bad)), len(few)) and len(few) < len(left):
                 continue
-            good = _meets(domain, test, values[left[:, None], test.slots])
+            good = _meets(domain, test, values, left, budget)
             tally.prune(name, len(good) - int(np.count_nonzero(good)))
             left = left[good]
     if demand.part is not None and len(left):
-        good = _parts(demand.part, values[left])
+        good = _parts(demand.part, values[left], budget)
         tally.prune("part", len(good) - int(good.sum()))
         left = left[good]
     if demand.count is not None and len(left):
-        good = _counts(domain, demand.count, values[left])
+        good = _counts(domain, demand.count, values[left], budget)
         tally.prune("count", len(good) - int(good.sum()))
         left = left[good]
     keep = np.zeros(len(values), dtype=np.bool_)
@@ -241,32 +325,39 @@ def passes(
     return keep
 
 
-def _meets(domain: Domain, test: Hit | Cover, values: Ids) -> Flags:
-    if isinstance(test, Hit):
-        return np.asarray(test.allowed[values].any(axis=1))
-    return _covers(domain, test, values)
-
-
-def _covers(domain: Domain, cover: Cover, values: Ids) -> Flags:
-    """Do the slots together contain every needed term?"""
-    words = np.flatnonzero(cover.need)
-    need = cover.need[words]
-    good = np.ones(len(values), dtype=np.bool_)
-    step = max(1, VALUES_AT_ONCE // max(1, values.shape[1] * len(words)))
-    contains = np.ascontiguousarray(domain.contains[:, words])
-    for start in range(0, len(values), step):
-        together = np.bitwise_or.reduce(contains[values[start : start + step]], axis=1)
-        good[start : start + step] = ((together & need) == need).all(axis=1)
+def _meets(domain: Subterms, test: Hit | Cover, values: Ids, rows: Index, budget: Budget) -> Flags:
+    good = np.ones(len(rows), dtype=np.bool_)
+    words = 1 if isinstance(test, Hit) else int(np.count_nonzero(test.need))
+    wide = max(1, len(test.slots) * words)
+    step = budget.at_once(max(1, VALUES_AT_ONCE // wide), 16 * wide)
+    for start in range(0, len(rows), step):
+        budget.check()
+        some = rows[start : start + step]
+        held = values.reshape(-1)[(some * values.shape[1])[:, None] + test.slots]
+        if isinstance(test, Hit):
+            good[start : start + step] = test.allowed[held].any(axis=1)
+        else:
+            good[start : start + step] = _covers(domain, test, held)
     return good
 
 
-def _counts(domain: Domain, count: Count, values: Ids) -> Flags:
+def _covers(domain: Subterms, cover: Cover, values: Ids) -> Flags:
+    """Do the slots together contain every needed term?"""
+    words = np.flatnonzero(cover.need)
+    need = cover.need[words]
+    together = np.bitwise_or.reduce(domain.contains[:, words][values], axis=1)
+    return np.asarray(((together & need) == need).all(axis=1))
+
+
+def _counts(domain: Subterms, count: Count, values: Ids, budget: Budget) -> Flags:
     """Is each term copied at most, and at least, as often as the goal wants it?"""
     rows, size = len(values), len(domain)
     good = np.ones(rows, dtype=np.bool_)
-    step = max(1, VALUES_AT_ONCE // max(size, values.shape[1]))
+    wide = max(size, values.shape[1])
+    step = budget.at_once(max(1, VALUES_AT_ONCE // wide), VALUE_BYTES * wide)
     copies = domain.copies[:, count.terms]
     for start in range(0, rows, step):
+        budget.check()
         part = values[start : start + step]
         keys = (part + np.arange(len(part), dtype=np.int64)[:, None] * size).ravel()
         for amounts, upper in ((count.least, False), (count.most, True)):
@@ -280,11 +371,13 @@ def _counts(domain: Domain, count: Count, values: Ids) -> Flags:
     return good
 
 
-def _parts(part: Part, values: Ids) -> Flags:
+def _parts(part: Part, values: Ids, budget: Budget) -> Flags:
     """Is every bag, its items in order, part of a value that it may end up in?"""
     good = np.ones(len(values), dtype=np.bool_)
-    step = max(1, VALUES_AT_ONCE // (len(part.cells) * part.holds.shape[2] * 8))
+    wide = len(part.cells) * part.holds.shape[2]
+    step = budget.at_once(max(1, VALUES_AT_ONCE // wide), VALUE_BYTES * wide)
     for start in range(0, len(values), step):
+        budget.check()
         rows = values[start : start + step]
         bags = rows.reshape(len(rows), -1, part.bag)[:, part.cells]
         left = np.broadcast_to(part.whole, (*bags.shape[:2], part.whole.shape[1]))

@@ -20,15 +20,15 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from warploom.sketch.synth.domain import (
+from warploom.sketch.synth.problem import Given, Move, Problem, pack, source_rows
+from warploom.sketch.synth.subterms import (
     UNDEFINED_ID,
     ZERO_ID,
     Bits,
-    Domain,
     Forms,
     Ids,
+    Subterms,
 )
-from warploom.sketch.synth.problem import Given, Move, Problem, pack, source_rows
 
 Flags = npt.NDArray[np.bool_]
 Amounts = npt.NDArray[np.float64]
@@ -36,6 +36,7 @@ Index = npt.NDArray[np.int64]
 
 MARKS_AT_ONCE = 1 << 22
 WORDS_AT_ONCE = 1 << 20
+TABLES_AT_ONCE = 1 << 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -267,7 +268,10 @@ def _runs(marked: Index, width: int, words: int) -> Iterator[tuple[Index, Index]
 
 
 def copies_before(
-    problem: Problem, segment: Segment, after: tuple[Amounts, Amounts]
+    problem: Problem,
+    segment: Segment,
+    after: tuple[Amounts, Amounts],
+    pause: Callable[[], None] = lambda: None,
 ) -> tuple[Amounts, Amounts]:
     """Least and most copies that reach the goal, from those after the segment."""
     least, most = (_copies_through_fixed(problem, segment, amounts) for amounts in after)
@@ -275,7 +279,9 @@ def copies_before(
     slots, cells = slots_read(problem, segment), hole_cells(segment)
     n = segment.before.slots + 1
     low, high = np.full(n, np.inf), np.zeros(n)
-    for table in segment.hole.tables:
+    for number, table in enumerate(segment.hole.tables):
+        if number % TABLES_AT_ONCE == 0:
+            pause()
         read = slots[table]
         low = np.minimum(low, np.bincount(read, weights=least[cells], minlength=n))
         high = np.maximum(high, np.bincount(read, weights=most[cells], minlength=n))
@@ -336,7 +342,7 @@ def _may_hold(problem: Problem) -> dict[int, Bits]:
     return may
 
 
-def _formed(domain: Domain, forms: Forms, held: Bits) -> Bits:
+def _formed(domain: Subterms, forms: Forms, held: Bits) -> Bits:
     """What may be made of these values."""
     made = (forms.count >= 0) & ((forms.members & ~held) == 0).all(axis=1)
     return domain.bits_of([ZERO_ID, UNDEFINED_ID, *np.flatnonzero(made)])

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warploom.search.budget import Budget
+from warploom.sketch.synth.bounds import pieces
 from warploom.sketch.synth.demand import Cover, Flags
-from warploom.sketch.synth.domain import Domain, Ids
 from warploom.sketch.synth.problem import Move
 from warploom.sketch.synth.rows import Index, Rows
+from warploom.sketch.synth.subterms import Bits, Forms, Ids, Subterms
 
 MAX_GROUP_PAIRS = 1 << 21
 MAX_CODE_PAIRS = 1 << 22
@@ -31,23 +33,28 @@ class Condition:
 
 
 def pairs(
-    left: Rows, right: Rows, conditions: list[Condition], at_once: int
+    left: Rows, right: Rows, conditions: list[Condition], at_once: int, budget: Budget
 ) -> Iterator[tuple[Index, Index]]:
     """Pairs of rows that agree on shared keys and meet the conditions, in chunks."""
+    budget.room_for(64 * (len(left) + len(right)))
     left_group, right_group = _key_groups(left, right)
     both = np.intersect1d(left_group, right_group)
     pair_left, pair_right = both, both
     for condition in conditions:
+        budget.check()
         new_left, old_left, code_left = _refine(left_group, condition.left)
         new_right, old_right, code_right = _refine(right_group, condition.right)
-        refined = _refine_pairs(pair_left, pair_right, old_left, old_right)
+        limit = budget.at_once(MAX_GROUP_PAIRS, 64)
+        refined = _refine_pairs(pair_left, pair_right, old_left, old_right, limit)
         if refined is None:
             break
         a, b = refined
         fit = condition.together[code_left[a], code_right[b]]
         pair_left, pair_right = a[fit], b[fit]
         left_group, right_group = new_left, new_right
-    yield from _expand(left_group, right_group, pair_left, pair_right, at_once)
+    for chunk in _expand(left_group, right_group, pair_left, pair_right, at_once):
+        budget.check()
+        yield chunk
 
 
 def _key_groups(left: Rows, right: Rows) -> tuple[Index, Index]:
@@ -74,14 +81,14 @@ def _refine(group: Index, code: Index) -> tuple[Index, Index, Index]:
 
 
 def _refine_pairs(
-    pair_left: Index, pair_right: Index, old_left: Index, old_right: Index
+    pair_left: Index, pair_right: Index, old_left: Index, old_right: Index, limit: int
 ) -> tuple[Index, Index] | None:
     """All pairs of new groups whose old groups were paired; None: too many."""
     # New groups are sorted by their old one, so those of an old group are a run.
     a0, a1 = np.searchsorted(old_left, pair_left), np.searchsorted(old_left, pair_left, "right")
     b0, b1 = np.searchsorted(old_right, pair_right), np.searchsorted(old_right, pair_right, "right")
     sizes = (a1 - a0) * (b1 - b0)
-    if int(sizes.sum()) > MAX_GROUP_PAIRS:
+    if int(sizes.sum()) > limit:
         return None
     return _cross_runs(a0, b0, b1 - b0, sizes)
 
@@ -102,30 +109,23 @@ def _expand(
     lg, rg = left_group[left_rows], right_group[right_rows]
     a0, a1 = np.searchsorted(lg, pair_left), np.searchsorted(lg, pair_left, "right")
     b0, b1 = np.searchsorted(rg, pair_right), np.searchsorted(rg, pair_right, "right")
-    # Cut the left runs so that no chunk is larger than asked for.
-    a0, a1, b0, b1 = _cut(a0, a1, b0, b1, at_once)
     sizes = (a1 - a0) * (b1 - b0)
-    chunk = np.cumsum(sizes) // max(1, at_once)
-    for number in np.unique(chunk):
-        pick = chunk == number
-        a, b = _cross_runs(a0[pick], b0[pick], (b1 - b0)[pick], sizes[pick])
-        if len(a):
-            yield left_rows[a], right_rows[b]
-
-
-def _cut(
-    a0: Index, a1: Index, b0: Index, b1: Index, at_once: int
-) -> tuple[Index, Index, Index, Index]:
-    rows = np.maximum(1, at_once // np.maximum(b1 - b0, 1))
-    parts = -(-(a1 - a0) // rows)
-    pair = np.repeat(np.arange(len(a0)), parts)
-    nth = np.arange(len(pair)) - (np.cumsum(parts) - parts)[pair]
-    start = a0[pair] + nth * rows[pair]
-    return start, np.minimum(start + rows[pair], a1[pair]), b0[pair], b1[pair]
+    ends = np.cumsum(sizes)
+    # All pairs, numbered through; each chunk is so many of these numbers.
+    for start in range(0, int(ends[-1]) if len(ends) else 0, at_once):
+        end = min(start + at_once, int(ends[-1]))
+        run_of_first, run_of_last = np.searchsorted(ends, (start, end - 1), "right")
+        runs = slice(run_of_first, run_of_last + 1)
+        before = ends[runs] - sizes[runs]
+        shares = np.minimum(ends[runs], end) - np.maximum(before, start)
+        run = np.repeat(np.arange(len(before)), shares)
+        nth = np.arange(start, end) - before[run]
+        one, two = np.divmod(nth, (b1 - b0)[runs][run])
+        yield left_rows[a0[runs][run] + one], right_rows[b0[runs][run] + two]
 
 
 def fold_conditions(
-    move: Move, table: Ids, sides: tuple[Ids, Ids], out_flags: Flags
+    move: Move, table: Ids, sides: tuple[Ids, Ids], out_flags: Flags, budget: Budget
 ) -> list[Condition]:
     """For cells whose fold takes items from both sides: which left items go with which right ones.
 
@@ -140,52 +140,73 @@ def fold_conditions(
     in_right = ~in_left & (runs < left.shape[1] + right.shape[1])
     mixed = np.flatnonzero(in_left.any(axis=1) & in_right.any(axis=1))
     stride = max(1, len(mixed) // CELLS_TO_TRY)
-    found = []
+    found: list[Condition] = []
     for cell in mixed[::stride]:
-        a = _code(forms.weights[left[:, runs[cell][in_left[cell]]]])
-        b = _code(forms.weights[right[:, runs[cell][in_right[cell]] - left.shape[1]]])
+        budget.check()
+        a = _code(forms, left, runs[cell][in_left[cell]], budget)
+        b = _code(forms, right, runs[cell][in_right[cell]] - left.shape[1], budget)
         if len(a[0]) * len(b[0]) > MAX_CODE_PAIRS:
             continue
-        together = out_flags[cell][forms.fold(a[0][:, None] + b[0][None, :])]
-        if not together.all():
-            found.append(Condition(a[1], b[1], together))
-    found.sort(key=lambda condition: float(condition.together.mean()))
-    return found[:CELLS_TO_USE]
+        together = np.empty((len(a[0]), len(b[0])), dtype=np.bool_)
+        for part in pieces(len(a[0]), len(b[0]), budget):
+            together[part] = out_flags[cell][forms.fold(a[0][part, None] + b[0][None, :])]
+        found = _best(found, Condition(a[1], b[1], together))
+    return found
 
 
-def _code(weights: np.ndarray) -> tuple[np.ndarray, Index]:
-    sums, code = np.unique(weights.sum(axis=1, dtype=np.uint64), return_inverse=True)
+def _best(found: list[Condition], one: Condition) -> list[Condition]:
+    """The most selective conditions so far."""
+    if one.together.all():
+        return found
+    ordered = sorted([*found, one], key=lambda condition: float(condition.together.mean()))
+    return ordered[:CELLS_TO_USE]
+
+
+def _code(forms: Forms, values: Ids, slots: Ids, budget: Budget) -> tuple[np.ndarray, Index]:
+    """The fingerprints that the slots add up to, and which of them each row has."""
+    total = np.zeros(len(values), dtype=np.uint64)
+    for part in pieces(len(values), len(slots), budget):
+        total[part] = forms.weights[values[part][:, slots]].sum(axis=1, dtype=np.uint64)
+    sums, code = np.unique(total, return_inverse=True)
     return sums, code.ravel().astype(np.int64)
 
 
 def cover_conditions(
-    domain: Domain, table: Ids, sides: tuple[Ids, Ids], covers: tuple[Cover, ...]
+    domain: Subterms,
+    table: Ids,
+    sides: tuple[Ids, Ids],
+    covers: tuple[Cover, ...],
+    budget: Budget,
 ) -> list[Condition]:
     """The two sides together must contain what each group of cells needs."""
     left, right = sides
-    found = []
+    found: list[Condition] = []
     for cover in covers:
+        budget.check()
         places = table[cover.slots]
         words = np.flatnonzero(cover.need)
         need = cover.need[words]
         here = places[places < left.shape[1]]
         there = places[(places >= left.shape[1]) & (places < left.shape[1] + right.shape[1])]
-        a = _contained(domain, left[:, here], words, need)
-        b = _contained(domain, right[:, there - left.shape[1]], words, need)
+        a = _contained(domain, left, here, cover.need, budget)
+        b = _contained(domain, right, there - left.shape[1], cover.need, budget)
         if len(a[0]) * len(b[0]) > MAX_CODE_PAIRS:
             continue
-        together = ((a[0][:, None] | b[0][None, :]) == need).all(axis=2)
-        if not together.all():
-            found.append(Condition(a[1], b[1], together))
-    found.sort(key=lambda condition: float(condition.together.mean()))
-    return found[:CELLS_TO_USE]
+        together = np.empty((len(a[0]), len(b[0])), dtype=np.bool_)
+        for part in pieces(len(a[0]), len(b[0]) * len(words), budget):
+            together[part] = ((a[0][part, None] | b[0][None, :]) == need).all(axis=2)
+        found = _best(found, Condition(a[1], b[1], together))
+    return found
 
 
 def _contained(
-    domain: Domain, values: Ids, words: Index, need: np.ndarray
-) -> tuple[np.ndarray, Index]:
-    if values.shape[1] == 0:
-        return np.zeros((1, len(words)), np.uint64), np.zeros(len(values), np.int64)
-    together = np.bitwise_or.reduce(domain.contains[:, words][values], axis=1) & need
+    domain: Subterms, values: Ids, slots: Ids, need: Bits, budget: Budget
+) -> tuple[Bits, Index]:
+    """What the slots contain of what is needed, and which of these sets each row has."""
+    words = np.flatnonzero(need)
+    together = np.zeros((len(values), len(words)), np.uint64)
+    contains = domain.contains[:, words] & need[words]
+    for part in pieces(len(values), len(slots) * len(words), budget):
+        together[part] = np.bitwise_or.reduce(contains[values[part][:, slots]], axis=1)
     sets, code = np.unique(together, axis=0, return_inverse=True)
     return sets, code.ravel().astype(np.int64)

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from warploom.errors import SearchError
-from warploom.search.budget import Budget, BudgetSpentError
-from warploom.sketch.synth.domain import Bits, Ids
-from warploom.sketch.synth.expand import Tally
+from warploom.search.budget import STOPS, Budget
+from warploom.search.statistics import Tally
 from warploom.sketch.synth.flow import (
     Amounts,
     Flags,
@@ -34,12 +33,14 @@ from warploom.sketch.synth.flow import (
 )
 from warploom.sketch.synth.problem import Given, Move, Problem, pack, source_rows
 from warploom.sketch.synth.rows import Origin, Rows
+from warploom.sketch.synth.subterms import Bits, Ids
 from warploom.sketch.synth.viability import Viability
 
 DEFAULT_MEGABYTES = 2048
 MAX_HOLES = 200
 STATES_AT_ONCE = 1 << 22  # slots of the states tested together
 ROWS_AT_ONCE = 1 << 10
+CHECK_EVERY = 1 << 6  # fills
 
 Suffix = tuple[int, ...]  # a choice for each of the holes that remain
 Advice = "use the default engine, which needs no such matrices"
@@ -79,10 +80,12 @@ class PairsEngine:
         try:
             for fill in self._search(0, self._first_state()):
                 found.append(fill)
+                if len(found) % CHECK_EVERY == 0:  # remembered fills come without any search
+                    self.budget.check()
                 if len(found) >= wanted:
                     yield self._rows(found)
                     found, wanted = [], min(2 * wanted, ROWS_AT_ONCE)
-        except (BudgetSpentError, KeyboardInterrupt):
+        except STOPS:
             if found:
                 yield self._rows(found)
             raise
@@ -133,7 +136,7 @@ class PairsEngine:
         pairs: Bits | None = pairs_at_goal(cells) if several and not self.single else None
         for segment in reversed(self._segments[1:]):
             self.budget.check()
-            copies = copies_before(problem, segment, copies)
+            copies = copies_before(problem, segment, copies, self.budget.check)
             if single is not None:
                 single = single_before(problem, segment, single)
             if pairs is not None:

@@ -6,20 +6,24 @@ the laws, a fold that a later one takes apart again is not packed: `bags.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import SearchError
+from warploom.search.budget import Budget
 from warploom.sketch.synth.bags import Plan, plan
-from warploom.sketch.synth.domain import UNDEFINED_ID, ZERO_ID, Domain, Forms, Ids, domain_of
+from warploom.sketch.synth.subterms import UNDEFINED_ID, ZERO_ID, Forms, Ids, Subterms, subterms_of
+from warploom.sketch.term.gather import Moves, Sources, Table
 from warploom.sketch.term.ir import Apply, Goal, Literal, Program, size
 from warploom.sketch.term.laws import bag
 from warploom.sketch.term.read import live_steps, read
 
-MOST_PLACES = 1 << 27  # of one step's tables, where values have several cells
+MOST_PLACES = 1 << 27  # of a step's source, or of what it reads of it
+TABLE_AT_ONCE = 1 << 22  # entries of tables that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,20 +38,22 @@ class Given:
 class Move:
     """One gather step. It reads a *source*: the arguments end to end, then undefined, then zero.
 
-    `tables[i, c]` is the place in the source that choice i reads for cell c; `fold` cells in a row
-    are packed into one (1: no fold). `bag` cells in a row are the items of one value, in no order,
-    which a later fold packs (1: every cell is a value). `forms` says what either may become. With
-    `passed`, both: the items of a run are bags, and a run of one item passes its bag on.
+    What choice i reads for cell c is asked for by `column`, `places` and `rows`: the tables of a
+    large set are never written out as a whole. `fold` cells in a row are packed into one (1: no
+    fold). `bag` cells in a row are the items of one value, in no order, which a later fold packs
+    (1: every cell is a value). `forms` says what either may become. With `passed`, both: the items
+    of a run are bags, and a run of one item passes its bag on.
     """
 
     position: int
     args: tuple[int, ...]  # positions of earlier steps
-    tables: npt.NDArray[np.int32]
+    reads: Sources  # as in `GatherSet`: constants are negative, counted from the source's end
     source_size: int  # with the two constants at the end
     fold: int = 1
     forms: Forms | None = None
     bag: int = 1
     passed: Forms | None = None  # what the bags may become
+    items: Ids | None = None  # [values, cells of a value]: where each value lies in the source
 
     @property
     def folded(self) -> bool:
@@ -64,27 +70,111 @@ class Move:
         return self.forms is not None
 
     @property
-    def is_hole(self) -> bool:
-        return len(self.tables) > 1
+    def count(self) -> int:
+        """Choices."""
+        return len(self.reads)
 
     @property
+    def is_hole(self) -> bool:
+        return self.count > 1
+
+    @cached_property
+    def _wide(self) -> int:
+        """Cells that a value of the source has."""
+        return 1 if self.items is None else int(self.items.shape[1])
+
+    @cached_property
     def cells(self) -> int:
         """Cells before the fold."""
-        return int(self.tables.shape[1])
+        return int(self.reads.shape[1]) * self._wide
 
     @property
     def out_cells(self) -> int:
         return self.cells // self.fold
 
+    def column(self, cell: int, choices: npt.NDArray[np.int64]) -> Ids:
+        """The place that each of some choices reads for one cell."""
+        value, item = divmod(cell, self._wide)
+        if isinstance(self.reads, Moves):
+            read = self.reads.column(value, choices)
+        else:
+            read = self.reads[choices, value]
+        return self._lowered(read) if self.items is None else self.items[read, item]
+
+    def places(self, choices: npt.NDArray[np.int64], cells: npt.NDArray[np.integer]) -> Ids:
+        """The place that each of some choices reads for a cell of its own."""
+        if self.items is None:
+            return self._lowered(self._read_at(choices, cells))
+        values, items = np.divmod(cells, self._wide)
+        return self.items[self._read_at(choices, values), items]
+
+    def _read_at(self, choices: npt.NDArray[np.int64], values: npt.NDArray[np.integer]) -> Table:
+        if isinstance(self.reads, Moves):
+            return self.reads.at(choices, values)
+        # One index into the flat array: several times as fast as two.
+        read: Table = self.reads.reshape(-1)[choices * self.reads.shape[1] + values]
+        return read
+
+    def rows(self, choices: npt.NDArray[np.int64]) -> Ids:
+        """The whole tables of some choices: [choices, cells]."""
+        some = self.reads[choices]
+        read = some.full() if isinstance(some, Moves) else some
+        if self.items is None:
+            return self._lowered(read)
+        return self.items[read].reshape(len(read), -1)
+
+    def _lowered(self, read: Table) -> Ids:
+        # ZERO is -1 and UNDEFINED -2, which is where the two constants lie, counted from the end.
+        if not (read < 0).any():
+            return read
+        return np.where(read < 0, read + np.int32(self.source_size), read)
+
     @cached_property
-    def permutes(self) -> bool:
-        """Every choice reads every place of its one argument exactly once."""
+    def tables(self) -> Ids:
+        """All of them at once, for engines that are made for small problems."""
+        return self.rows(np.arange(self.count))
+
+    def blocks(
+        self,
+        choices: npt.NDArray[np.int64],
+        budget: Budget,
+        cells: npt.NDArray[np.int64] | None = None,
+    ) -> Iterator[Ids]:
+        """The tables of some choices, a few at a time; with `cells`, at these."""
+        width = max(self.cells, self.source_size)
+        step = budget.at_once(max(1, TABLE_AT_ONCE // width), 24 * width)
+        for start in range(0, len(choices), step):
+            budget.check()
+            some = choices[start : start + step]
+            yield self.rows(some) if cells is None else self.places(some[:, None], cells)
+
+    def spanning(self, choices: npt.NDArray[np.int64]) -> tuple[Move, npt.NDArray[np.int64]]:
+        """As few choices as are easily found that read for each cell what these read for it."""
+        if not isinstance(self.reads, Moves):
+            return self, choices
+        reads = self.reads if len(choices) == self.count else self.reads[choices]
+        reads = reads.spanning()
+        return replace(self, reads=reads), np.arange(len(reads))
+
+    def permutes(self, choices: npt.NDArray[np.int64], budget: Budget) -> bool:
+        """Whether each of these choices reads every place of its one argument exactly once."""
         n = self.source_size - 2
-        if self.cells != n or int(self.tables.max(initial=0)) >= n:
+        if self.cells != n:
             return False
-        seen = np.zeros((len(self.tables), n), dtype=np.bool_)
-        np.put_along_axis(seen, self.tables, True, axis=1)
-        return bool(seen.all())
+        for tables in self.blocks(choices, budget):
+            if not places_seen(tables, n + 2)[:, :n].all():
+                return False
+        return True
+
+
+def places_seen(tables: Ids, places: int) -> npt.NDArray[np.bool_]:
+    """For each table which places it reads: [tables, places]."""
+    seen = np.zeros((len(tables), places), dtype=np.bool_)
+    # One index array into the flat result: three times as fast as `put_along_axis`.
+    at = tables.astype(np.int64)
+    at += np.arange(0, len(tables) * places, places)[:, None]
+    seen.reshape(-1)[at.reshape(-1)] = True
+    return seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +185,7 @@ class Problem:
     """
 
     program: Program
-    domain: Domain
+    domain: Subterms
     steps: dict[int, Given | Move]
     goal: Ids
     last: int
@@ -181,7 +271,7 @@ def lower(program: Program, goal: Goal) -> Problem:
             goal.span,
         )
     reading = read(program, goal)
-    domain = domain_of(reading.goal, reading.words)
+    domain = subterms_of(reading.goal, reading.words)
     live = live_steps(program)
     lowering = _Lowering(reading.program, domain, plan(reading.program, live, goal.laws))
     for position in sorted(live):
@@ -196,7 +286,7 @@ def lower(program: Program, goal: Goal) -> Problem:
 class _Lowering:
     """Steps made so far, and where the packed copies of those in bags are."""
 
-    def __init__(self, program: Program, domain: Domain, bags: Plan) -> None:
+    def __init__(self, program: Program, domain: Subterms, bags: Plan) -> None:
         self.program, self.domain, self.bags = program, domain, bags
         self.steps: dict[int, Given | Move] = {}
         self.packs: dict[int, int] = {}
@@ -222,47 +312,31 @@ class _Lowering:
         sources = [self._source(position, arg) for arg in step.args]
         args, widths = tuple(arg for arg, _ in sources), [width for _, width in sources]
         wide = max(widths, default=1)
-        places, inputs = self._places(step, widths, wide)
+        cells = [size(self.program.steps[arg].shape) for arg in step.args]
+        inputs = sum(n * width for n, width in zip(cells, widths, strict=True))
+        places = max(size(step.gathers.out_shape), sum(cells)) * wide
+        if places > MOST_PLACES:
+            raise SearchError(
+                f"'{step.name}' would need {places} places under the laws",
+                step.span,
+                "search without laws (laws='none')",
+            )
+        items = None if wide == 1 else _items(cells, widths, wide, inputs)
+        make = partial(Move, position, args, step.gathers.reads, inputs + 2, items=items)
         if step.fold is None:
-            return Move(position, args, places, inputs + 2)
+            return make()
         forms, carried = self.domain.forms(step.operator), self.bags.operator[position]
         if not carried:
-            return Move(position, args, places, inputs + 2, step.fold * wide, forms)
+            return make(fold=step.fold * wide, forms=forms)
         if carried == step.operator:
-            return Move(position, args, places, inputs + 2, 1, forms, step.fold * wide)
-        passed = self.domain.forms(carried)
-        return Move(position, args, places, inputs + 2, step.fold, forms, wide, passed)
+            return make(forms=forms, bag=step.fold * wide)
+        return make(fold=step.fold, forms=forms, bag=wide, passed=self.domain.forms(carried))
 
     def _source(self, position: int, arg: int) -> tuple[int, int]:
         """Where a step reads an argument, and how many cells a value has there."""
         if self.bags.operator[arg] in ("", self.bags.reads[position]):
             return arg, self.bags.width[arg]
         return next(copy for copy, of in self.packs.items() if of == arg), 1
-
-    def _places(
-        self, step: Apply, widths: list[int], wide: int
-    ) -> tuple[npt.NDArray[np.int32], int]:
-        """The step's tables over sources in which values have several cells."""
-        cells = [size(self.program.steps[arg].shape) for arg in step.args]
-        inputs = sum(n * width for n, width in zip(cells, widths, strict=True))
-        tables = step.gathers.tables
-        if wide == 1:
-            # ZERO is -1 and UNDEFINED -2, which is where the constants lie, counted from the end.
-            return np.where(tables < 0, tables + np.int32(inputs + 2), tables), inputs
-        if tables.size * wide > MOST_PLACES:
-            raise SearchError(
-                f"'{step.name}' would need {tables.size * wide} places under the laws",
-                step.span,
-                "search without laws (laws='none'), or with fewer choices",
-            )
-        places = np.full((sum(cells) + 2, wide), inputs + 1, np.int32)  # zero
-        places[-2, -1] = inputs  # undefined, in the last of its cells
-        start = at = 0
-        for n, width in zip(cells, widths, strict=True):
-            moved = np.arange(n * width, dtype=np.int32).reshape(n, width) + np.int32(start)
-            places[at : at + n, wide - width :] = moved
-            start, at = start + n * width, at + n
-        return places[tables].reshape(len(tables), -1), inputs
 
     def _pack(self, position: int) -> None:
         """A packed copy of a step in bags, for those that do not take it apart."""
@@ -273,6 +347,19 @@ class _Lowering:
         forms = self.domain.forms(operator)
         self.steps[made] = Move(made, (position,), table, cells + 2, width, forms)
         self.packs[made] = position
+
+
+def _items(cells: list[int], widths: list[int], wide: int, inputs: int) -> Ids:
+    """Where the cells of each value lie in a source in which values have several; the last two are
+    undefined and zero."""
+    places = np.full((sum(cells) + 2, wide), inputs + 1, np.int32)  # zero
+    places[-2, -1] = inputs  # undefined, in the last of its cells
+    start = at = 0
+    for n, width in zip(cells, widths, strict=True):
+        moved = np.arange(n * width, dtype=np.int32).reshape(n, width) + np.int32(start)
+        places[at : at + n, wide - width :] = moved
+        start, at = start + n * width, at + n
+    return places
 
 
 def source_rows(move: Move, values: dict[int, Ids]) -> Ids:

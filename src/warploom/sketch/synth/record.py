@@ -6,9 +6,10 @@ text, and as text of the index language which argument is read, at which offset.
 
 from __future__ import annotations
 
-from typing import Any, assert_never
+from typing import Any
 
-from warploom.search.outcome import Found, Impossible, Undecided
+from warploom.search.budget import Budget
+from warploom.search.record import outcome_record
 from warploom.sketch.holes import choice_to_json
 from warploom.sketch.synth.result import Result
 from warploom.sketch.term.ir import Apply
@@ -16,20 +17,10 @@ from warploom.sketch.term.ir import Apply
 Record = dict[str, Any]
 
 
-def outcome_word(result: Result) -> str:
-    match result.outcome:
-        case Found():
-            return "found"
-        case Impossible():
-            return "impossible"
-        case Undecided():
-            return "undecided"
-        case _:
-            assert_never(result.outcome)
-
-
-def choices_of_fills(result: Result, listed: int) -> list[Record]:
-    """The choices of the first fills, by the name of the hole."""
+def choices_of_fills(
+    result: Result, limit: int | None = None, budget: Budget | None = None
+) -> list[Record]:
+    """The choices of the first fills, by the name of the hole: as many as there is time for."""
     known: dict[tuple[int, int], Record] = {}
 
     def choice_of(hole: int, choice: int) -> Record:
@@ -40,27 +31,29 @@ def choices_of_fills(result: Result, listed: int) -> list[Record]:
         return known[hole, choice]
 
     names = {hole: result.program.steps[hole].name for hole in result.fills.holes}
-    return [
-        {names[hole]: choice_of(hole, n) for hole, n in result.fills.as_dict(number).items()}
-        for number in range(listed)
-    ]
+    limits, listed = budget or Budget(), len(result.fills)
+    found: list[Record] = []
+    for number in range(listed if limit is None else min(limit, listed)):
+        if number and limits.is_spent():
+            break
+        fill = result.fills.as_dict(number)
+        found.append({names[hole]: choice_of(hole, choice) for hole, choice in fill.items()})
+    return found
 
 
-def record_of(result: Result, limit: int | None = None) -> Record:
-    """`limit` bounds the listed fills; `solutions` counts them all."""
+def record_of(result: Result, limit: int | None = None, budget: Budget | None = None) -> Record:
+    """`limit` bounds the listed fills, and so does the budget; `solutions` counts them all."""
+    choices = choices_of_fills(result, limit, budget)
     stats = result.stats
-    listed = len(result.fills) if limit is None else min(limit, len(result.fills))
     return {
-        "outcome": outcome_word(result),
-        "complete": result.complete,
+        **outcome_record(result.outcome),
         "solutions": result.fills.count,
-        "fills": [result.described(number) for number in range(listed)],
-        "choices": choices_of_fills(result, listed),
+        "fills": [{hole: choice["text"] for hole, choice in fill.items()} for fill in choices],
+        "choices": choices,
         "verdict": result.verdict.value,
         "covers": list(dict.fromkeys(c for v in result.verdicts for c in v.covers)),
         "laws": list(dict.fromkeys(law for v in result.verdicts for law in v.laws)),
         "not_covered": list(dict.fromkeys(n for v in result.verdicts for n in v.not_covered)),
-        "stopped": result.stopped.value if result.stopped else None,
         "seconds": round(stats.seconds, 6),
         "cpu_seconds": round(stats.cpu_seconds, 6),
         "states": stats.states,

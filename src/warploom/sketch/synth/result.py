@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from warploom.search.outcome import Found, Impossible, Reason, Undecided, Verdict
+from warploom.search.record import stopped_by
 from warploom.sketch.synth.fills import Fills
 from warploom.sketch.term.ir import Apply, Goal, Program
 from warploom.sketch.term.verify import Verification
@@ -75,9 +76,7 @@ class Result:
 
     @property
     def stopped(self) -> Reason | None:
-        if isinstance(self.outcome, Undecided):
-            return self.outcome.reason
-        return self.outcome.stopped if isinstance(self.outcome, Found) else None
+        return stopped_by(self.outcome)
 
     @property
     def verdict(self) -> Verdict:

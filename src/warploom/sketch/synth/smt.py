@@ -22,11 +22,11 @@ from warploom.errors import SearchError
 from warploom.index.smt import load_z3
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Reason
+from warploom.search.statistics import Tally
 from warploom.sketch.synth.bounds import Bounds, solve_bounds
-from warploom.sketch.synth.domain import UNDEFINED_ID, ZERO_ID
-from warploom.sketch.synth.expand import Tally
 from warploom.sketch.synth.problem import Given, Move, Problem
 from warploom.sketch.synth.rows import Origin, Rows
+from warploom.sketch.synth.subterms import UNDEFINED_ID, ZERO_ID
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Model: TypeAlias = Any  # of Z3, which has no types
@@ -80,7 +80,7 @@ class Control:
         self.taken: list[Literal] = [TRUE]
         self._clauses = clauses
         self._name = f"hole.{move.position}"
-        self._tables = move.tables[alive]
+        self._tables = move.rows(alive)
         self._groups: dict[bytes, list[Literal]] = {}
         if len(alive) > 1:
             self.taken = [clauses.declare(f"{self._name}.{choice}") for choice in alive]
@@ -290,10 +290,10 @@ class SmtEngine:
                     named.span,
                     "use the default engine, or search without laws",
                 )
-        bounds = solve_bounds(self.problem)
+        bounds = solve_bounds(self.problem, None, self.budget)
         for position, step in self.problem.steps.items():
             if isinstance(step, Move) and step.is_hole:
-                options = len(step.tables)
+                options = step.count
                 tally = self.tallies[position] = Tally(options=options, visited=options)
                 tally.prune("bounds", options - len(bounds.alive[position]))
         if bounds.feasible:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from operator import itemgetter
 from typing import Protocol
 
 from warploom.errors import SearchError
-from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes
-from warploom.search.outcome import Found, Impossible, Reason, Undecided
-from warploom.sketch.synth.cost import cheapest
+from warploom.search.budget import STOPS, Budget, peak_megabytes, reason_of
+from warploom.search.engine import Gathered, gather, outcome_of
+from warploom.search.outcome import Reason
+from warploom.search.statistics import Clock, Tally
+from warploom.sketch.synth.cost import Prices, cheapest
+from warploom.sketch.synth.derivations import Derivations, derivations
 from warploom.sketch.synth.engine import BATCH_BYTES, FIRST_BATCH_BYTES, Engine
-from warploom.sketch.synth.expand import Tally
-from warploom.sketch.synth.fills import Fills, collect_fills, oracle_states
+from warploom.sketch.synth.fills import LIST_AT_MOST, Fills, oracle_states
 from warploom.sketch.synth.pairs import PairsEngine
 from warploom.sketch.synth.problem import Problem, lower
 from warploom.sketch.synth.result import HoleStats, Result, Stats, raw_space, search_tree
@@ -26,6 +31,10 @@ from warploom.sketch.term.verify import Verification, Verifier
 MODES = ("all", "first", "best")
 ENGINES = ("default", "pairs", "smt")
 
+# Of the time, what is kept for listing and verification; of the memory, what they may take more.
+FINISHING_SHARE, FINISHING_SECONDS = 0.1, 1.0
+FINISHING_MEMORY = 1.05
+
 Progress = Callable[[str, int], None]
 
 
@@ -37,19 +46,6 @@ class SearchEngine(Protocol):
 
     def prepare(self) -> bool: ...
     def solutions(self) -> Iterator[Rows]: ...
-
-
-@dataclass(slots=True)
-class Clock:
-    """CPU seconds by phase."""
-
-    phases: dict[str, float] = field(default_factory=dict)
-    _last: float = field(default_factory=time.process_time)
-
-    def lap(self, phase: str) -> None:
-        now = time.process_time()
-        self.phases[phase] = self.phases.get(phase, 0.0) + now - self._last
-        self._last = now
 
 
 def synthesize(
@@ -70,7 +66,8 @@ def synthesize(
     `laws`, "flatten" or "none", is up to what they must be equal; by default the goal says.
     `mode`: all fills, the first one found, or the best by cost. `set_seconds` is the CPU time that
     was already spent on building the gather sets. `fuel` and `single` weaken the pairs engine, for
-    the ablations of the paper. Ctrl-C and a spent budget keep what was found.
+    the ablations of the paper. Ctrl-C and a spent budget keep what was found; the verdict is open
+    for what could not be verified any more.
     """
     if mode not in MODES or engine not in ENGINES:
         raise SearchError(
@@ -78,31 +75,91 @@ def synthesize(
             advice=f"modes: {', '.join(MODES)}; engines: {', '.join(ENGINES)}",
         )
     program = program if laws is None else with_laws(program, laws)
-    started, clock = time.monotonic(), Clock({"sets": set_seconds})
-    problem = lower(program, program.goals[goal])
     limits = budget or Budget()
-    searcher: SearchEngine
-    if engine == "pairs":
-        searcher = PairsEngine(problem, limits, _by_name(program, on_progress), fuel, single)
-    elif engine == "smt":
-        searcher = SmtEngine(problem, limits, _by_name(program, on_progress))
-    else:
-        batch = FIRST_BATCH_BYTES if mode == "first" else BATCH_BYTES
-        searcher = Engine(problem, limits, batch, _by_name(program, on_progress))
-    finals, stopped, exhausted = _run(searcher, clock, mode)
-    fills = collect_fills(problem, finals, searcher.shared)
-    clock.lap("search")
-    complete = exhausted and len(fills) == fills.count
-    oracle = oracle_states(fills, _options(program)) if complete else None
-    if mode != "all" and len(fills):
-        fills = cheapest(program, fills) if mode == "best" else fills.only(0)
-    clock.lap("choose")
-    searched = time.monotonic() - started
-    verdicts = _verify(program, goal, fills)
-    clock.lap("verify")
-    stats = _stats(problem, searcher.tallies, oracle, clock, set_seconds + searched)
-    outcome = _outcome(fills, stopped, exhausted and mode == "all")
-    return Result(program, program.goals[goal], outcome, fills, verdicts, stats)
+    with limits.interruptible():
+        run = _Run(program, goal, mode, limits, on_progress, Clock({"sets": set_seconds}))
+        return run.result(engine, fuel, single)
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """One call of `synthesize`: search, list, choose, verify, each within the budget."""
+
+    program: Program
+    goal: int
+    mode: str
+    limits: Budget
+    on_progress: Progress | None
+    clock: Clock
+    started: float = field(default_factory=time.monotonic)
+
+    def result(self, engine: str, fuel: int | None, single: bool) -> Result:
+        problem = lower(self.program, self.program.goals[self.goal])
+        searcher = self._searcher(problem, engine, fuel, single)
+        finals = gather(_finals(searcher, self.clock), 1 if self.mode == "first" else None)
+        stopped, exhausted = finals.stopped, finals.exhausted
+        found, tallies = derivations(problem, finals.answers, searcher.shared), searcher.tallies
+        del searcher, finals  # what is left of the memory is for what follows
+        limits = self._finishing(stopped, sum(t.visited for t in tallies.values()))
+        listed = found.first(self._listed(), limits.split(2))  # the other half is for the proofs
+        fills = Fills(self.program.holes, found.count(), listed)
+        self.clock.lap("search")
+        complete = exhausted and len(fills) == fills.count
+        oracle = oracle_states(fills, _options(self.program)) if complete else None
+        if self.mode != "all" and len(fills):
+            fills = self._best(found, fills, limits) if self.mode == "best" else fills.only(0)
+        self.clock.lap("choose")
+        searched = time.monotonic() - self.started
+        verdicts, cut = _verify(self.program, self.goal, fills, limits)
+        self.clock.lap("verify")
+        seconds = self.clock.phases["sets"] + searched
+        stats = _stats(problem, tallies, oracle, self.clock, seconds)
+        answers = [fills] if len(fills) else []
+        complete = exhausted and (self.mode == "all" or not answers)
+        outcome = outcome_of(Gathered(answers, complete, stopped or cut), itemgetter(0))
+        goal = self.program.goals[self.goal]
+        return Result(self.program, goal, outcome, fills, verdicts, stats)
+
+    def _searcher(
+        self, problem: Problem, engine: str, fuel: int | None, single: bool
+    ) -> SearchEngine:
+        report = _by_name(self.program, self.on_progress)
+        limits = self.limits.shortened(FINISHING_SHARE, FINISHING_SECONDS)
+        if engine == "pairs":
+            return PairsEngine(problem, limits, report, fuel, single)
+        if engine == "smt":
+            return SmtEngine(problem, limits, report)
+        batch = FIRST_BATCH_BYTES if self.mode == "first" else BATCH_BYTES
+        return Engine(problem, limits, batch, report)
+
+    def _listed(self) -> int:
+        return 1 if self.mode == "first" else LIST_AT_MOST
+
+    def _finishing(self, stopped: Reason | None, states: int) -> Budget:
+        """For listing and verification: what is left of the time, and never quite nothing."""
+        seconds, megabytes = self.limits.seconds_left, self.limits.megabytes
+        if stopped is Reason.INTERRUPTED or (stopped is Reason.MEMORY and seconds is None):
+            seconds = FINISHING_SECONDS
+        if stopped is Reason.MEMORY and megabytes is not None:
+            megabytes *= FINISHING_MEMORY
+        report, name = self.on_progress, self.program.steps[-1].name
+        watch = None if report is None else partial(report, name, states)
+        return Budget(seconds, megabytes, watch)
+
+    def _best(self, found: Derivations, fills: Fills, limits: Budget) -> Fills:
+        """Of all fills, or, where they are too many to list, of those with fewest operations (the
+        first `LIST_AT_MOST` of these, should they be too many again)."""
+        prices = Prices(self.program)
+        if len(fills) < fills.count:
+
+            def price(hole: int, choice: int) -> int:
+                limits.check()
+                return prices.of({hole: choice})[0]
+
+            with suppress(*STOPS):  # then of those that are listed
+                choices = found.cheapest(price).first(LIST_AT_MOST, limits)
+                fills = Fills(fills.holes, fills.count, choices)
+        return cheapest(prices, fills, limits)
 
 
 def _by_name(program: Program, report: Progress | None) -> Callable[[int, int], None] | None:
@@ -111,43 +168,29 @@ def _by_name(program: Program, report: Progress | None) -> Callable[[int, int], 
     return lambda position, states: report(program.steps[position].name, states)
 
 
-def _run(searcher: SearchEngine, clock: Clock, mode: str) -> tuple[list[Rows], Reason | None, bool]:
-    """(final states, why it stopped early, whether the whole space was searched)."""
-    finals: list[Rows] = []
-    try:
-        feasible = searcher.prepare()
-        clock.lap("prepare")
-        for rows in searcher.solutions() if feasible else ():
-            finals.append(rows)
-            if mode == "first":
-                return finals, None, False
-    except BudgetSpentError as spent:
-        return finals, spent.reason, False
-    except KeyboardInterrupt:
-        return finals, Reason.INTERRUPTED, False
-    except MemoryError:
-        return finals, Reason.MEMORY, False
-    return finals, None, True
+def _finals(searcher: SearchEngine, clock: Clock) -> Iterator[Rows]:
+    """The final states of an engine, batch by batch."""
+    feasible = searcher.prepare()
+    clock.lap("prepare")
+    if feasible:
+        yield from searcher.solutions()
 
 
-def _outcome(
-    fills: Fills, stopped: Reason | None, complete: bool
-) -> Found[Fills] | Impossible | Undecided:
-    if len(fills):
-        return Found(fills, complete, stopped)
-    return Undecided(stopped) if stopped is not None else Impossible()
-
-
-def _verify(program: Program, goal: int, fills: Fills) -> tuple[Verification, ...]:
-    """One for each listed fill; fewer if interrupted, and then the verdict is open."""
-    verifier = Verifier(program, program.goals[goal])
+def _verify(
+    program: Program, goal: int, fills: Fills, budget: Budget
+) -> tuple[tuple[Verification, ...], Reason | None]:
+    """One for each listed fill; fewer, but one at least, if the budget is spent, and then the
+    verdict is open."""
     checked: list[Verification] = []
+    verifier = Verifier(program, program.goals[goal]) if len(fills) else None
     try:
         for number in range(len(fills)):
-            checked.append(verifier.verify(fills.as_dict(number)))  # noqa: PERF401 - kept on Ctrl-C
-    except KeyboardInterrupt:
-        pass
-    return tuple(checked)
+            if verifier is not None:
+                checked.append(verifier.verify(fills.as_dict(number)))
+            budget.check()
+    except STOPS as stop:
+        return tuple(checked), reason_of(stop) if len(checked) < len(fills) else None
+    return tuple(checked), None
 
 
 def _options(program: Program) -> list[int]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warploom.sketch.synth.domain import COUNTED_EXACTLY, ZERO_ID, Bits, Domain, Ids
 from warploom.sketch.synth.flow import Amounts, Flags, Index, packed
+from warploom.sketch.synth.subterms import COUNTED_EXACTLY, ZERO_ID, Bits, Ids, Subterms
 
 WORDS_AT_ONCE = 1 << 20
 
@@ -21,7 +21,7 @@ WORDS_AT_ONCE = 1 << 20
 class Viability:
     """The tests after one segment: `keep` of the paper's Algorithms 2, 3 and 4."""
 
-    domain: Domain
+    domain: Subterms
     goal: Ids
     terms: Index  # the universe
     least: Amounts

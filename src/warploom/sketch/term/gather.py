@@ -30,6 +30,7 @@ Settings: TypeAlias = npt.NDArray[Any]  # of several, one a row
 ZERO = -1
 UNDEFINED = -2
 
+ENTRIES_AT_ONCE = 1 << 20  # of tables that are looked at together
 # The most memory that the tables of one set may take when they are written out.
 LARGEST_TABLES = 1 << 30
 
@@ -112,7 +113,7 @@ class Family(ABC):
         """The row with these parameters; CheckError if they are not this family's."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Moves:
     """Tables in which choices differ in one coordinate of the argument, kept small.
 
@@ -134,13 +135,30 @@ class Moves:
     def __getitem__(self, some: npt.NDArray[np.intp]) -> Moves:
         return replace(self, values=self.values[some])
 
-    def column(self, cell: int) -> Table:
-        """What every choice reads for one cell."""
-        at = np.unravel_index(cell, self.out_shape)
-        place = 0
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of the tables: choices and cells."""
+        return len(self.values), len(self.kept)
+
+    @cached_property
+    def grid(self) -> npt.NDArray[np.intp]:
+        """Where in the grid each cell lies: f by c."""
+        own = np.ogrid[tuple(slice(n) for n in self.out_shape)]
+        places = np.zeros(self.out_shape, np.intp)
         for axis in self.axes:
-            place = place * self.out_shape[axis] + int(at[axis])
-        return self._offsets(self.values[:, place], self.kept[cell])
+            places = places * self.out_shape[axis] + own[axis]
+        return np.broadcast_to(places, self.out_shape).reshape(-1)
+
+    def column(self, cell: int, choices: npt.NDArray[np.intp] | None = None) -> Table:
+        """What every choice, or each of these, reads for one cell."""
+        values = self.values[:, self.grid[cell]]
+        return self._offsets(values if choices is None else values[choices], self.kept[cell])
+
+    def at(self, choices: npt.NDArray[np.intp], cells: npt.NDArray[np.integer]) -> Table:
+        """What choices read for cells of their own; the two are broadcast against each other."""
+        # One index into the flat array: several times as fast as two.
+        places = choices * self.values.shape[1] + self.grid[cells]
+        return self._offsets(self.values.reshape(-1)[places], self.kept[cells])
 
     def full(self) -> Table:
         """[choices, cells]: offsets, ZERO and UNDEFINED."""
@@ -148,6 +166,23 @@ class Moves:
         moved = self.values.reshape([len(self), *opened])
         tables = self._offsets(moved, self.kept.reshape(self.out_shape))
         return tables.reshape(len(self), -1)
+
+    def spanning(self) -> Moves:
+        """Few rows that together read, for each cell, what the choices read for it."""
+        most = min(int(self.values.max(initial=0)), self.length + 1) + 1
+        seen = np.zeros((self.values.shape[1], most), np.bool_)
+        starts = np.arange(0, seen.size, most)
+        step = max(1, ENTRIES_AT_ONCE // max(1, len(seen)))
+        for start in range(0, len(self), step):
+            values = np.minimum(self.values[start : start + step], self.values.dtype.type(most - 1))
+            seen.reshape(-1)[starts + values] = True
+            if seen.all():
+                break
+        counts = np.count_nonzero(seen, axis=1)
+        longest = int(counts.max(initial=0))
+        rows = np.argsort(~seen, axis=1, kind="stable")[:, :longest]
+        rows = np.where(np.arange(longest) < counts[:, None], rows, rows[:, :1])
+        return replace(self, values=np.ascontiguousarray(rows.T))
 
     def _offsets(self, values: npt.NDArray[Any], kept: Any) -> Table:
         tables: Table = np.multiply(values, self.pace, dtype=np.int32) + kept
@@ -215,6 +250,18 @@ class GatherSet:
         known = self.tables if "tables" in vars(self) else self.reads
         some = known[np.asarray(choices, np.intp)]
         return some if isinstance(some, np.ndarray) else some.full()
+
+    @cached_property
+    def spanning(self) -> Table:
+        """Rows that together read, for each cell, what the choices read for it: all tables, or,
+        where these would be large, a few others."""
+        return self.reads if isinstance(self.reads, np.ndarray) else self.reads.spanning().full()
+
+    def blocks(self) -> Iterator[Table]:
+        """The tables, some at a time."""
+        step = max(1, ENTRIES_AT_ONCE // max(1, size(self.out_shape)))
+        for start in range(0, len(self), step):
+            yield self.rows_of(np.arange(start, min(start + step, len(self))))
 
     def table(self, choice: int) -> Table:
         """The table of one choice."""

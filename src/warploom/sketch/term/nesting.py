@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from warploom.sketch.term.ir import Apply, Fold, Literal, Program, Term, Undefined, Zero
+from warploom.sketch.term.ir import Apply, Fold, Literal, Program, Term, Undefined, Zero, size
 from warploom.sketch.term.laws import obeys
 from warploom.sketch.term.limits import heights
 from warploom.sketch.term.operator import is_function
@@ -64,11 +64,11 @@ def _of_terms(values: tuple[Term, ...]) -> Sets:
 
 def _anything(source: Sets, step: Apply) -> Sets:
     """As if every cell could read every place."""
-    return np.full(step.gathers.tables.shape[1], np.bitwise_or.reduce(source), np.uint64)
+    return np.full(size(step.gathers.out_shape), np.bitwise_or.reduce(source), np.uint64)
 
 
 def _gathered(source: Sets, step: Apply) -> Sets:
-    tables = step.gathers.tables
+    tables = step.gathers.spanning
     inner = np.zeros(tables.shape[1], np.uint64)
     rows = max(1, (1 << 22) // tables.shape[1])
     for start in range(0, len(tables), rows):

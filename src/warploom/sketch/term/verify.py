@@ -7,7 +7,7 @@ goal is run on numbers as the function that it was given as, where there is one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from numbers import Real
 from typing import Generic, TypeVar
@@ -260,12 +260,14 @@ def _cannot_run(step: Apply) -> str:
 
 
 class _Rerun(Generic[T]):
-    """Runs a program again, but only the steps that the changed choices reach."""
+    """Runs a program again, but only the steps that the changed choices reach: what comes out the
+    same, because nobody reads what changed, goes no further."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._taken: tuple[int, ...] = ()
         self._arrays: list[T] = []
+        self._needed = live_steps(program)
 
     def __call__(self, taken: tuple[int, ...], run: Callable[[Step, list[T], int], T]) -> T:
         before, arrays = self._taken, self._arrays
@@ -277,7 +279,19 @@ class _Rerun(Generic[T]):
             args = () if isinstance(step, Literal) else step.args
             again = not before or before[position] != taken[position]
             again = again or any(fresh[arg] for arg in args)
+            if position not in self._needed and now:
+                now.append(now[0])  # nobody reads it
+                fresh.append(False)
+                continue
             now.append(run(step, now, taken[position]) if again else arrays[position])
-            fresh.append(again)
+            fresh.append(again and not (before and _same(now[position], arrays[position])))
         self._taken, self._arrays = taken, now
         return now[-1]
+
+
+def _same(one: object, two: object) -> bool:
+    """Arrays, or records of arrays, that are equal."""
+    if isinstance(one, np.ndarray) and isinstance(two, np.ndarray):
+        return np.array_equal(one, two)
+    names = [field.name for field in fields(one)]  # type: ignore[arg-type]  # a record
+    return all(_same(getattr(one, name), getattr(two, name)) for name in names)

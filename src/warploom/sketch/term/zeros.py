@@ -8,6 +8,7 @@ takes a zero for nothing at all, whatever its operator: that is how published sk
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 from typing import TypeAlias
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError
-from warploom.sketch.term.ir import ZERO, Apply, Goal, Literal, Program, Step, Zero
+from warploom.sketch.term.ir import ZERO, Apply, Goal, Literal, Program, Step, Table, Zero, size
 from warploom.sketch.term.operator import OPERATORS, is_function, neutral
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -79,10 +80,12 @@ def _may_clash(steps: Steps, number: bool) -> bool:
 
 
 def _makes_zeros(step: Apply) -> bool:
-    tables = step.gathers.tables
+    return any(bool((part == ZERO).any()) for part in _parts(step.gathers.spanning))
+
+
+def _parts(tables: Table) -> Iterator[Table]:
     rows = max(1, _AT_ONCE // tables.shape[1])
-    parts = (tables[start : start + rows] for start in range(0, len(tables), rows))
-    return any(bool((part == ZERO).any()) for part in parts)
+    return (tables[start : start + rows] for start in range(0, len(tables), rows))
 
 
 def _clash(consumers: int) -> tuple[str, str] | None:
@@ -119,13 +122,12 @@ def may_be_lone(steps: Steps) -> frozenset[int]:
 
 
 def _zero_cells(step: Apply, source: Flags) -> Flags:
-    tables, run = step.gathers.tables, step.fold or 1
-    found = np.zeros(tables.shape[1] // run, np.bool_)
+    gathers, run = step.gathers, step.fold or 1
+    found = np.zeros(size(gathers.out_shape) // run, np.bool_)
     if is_function(step.operator) and step.fold is not None:
         return found
-    rows = max(1, _AT_ONCE // tables.shape[1])
-    for start in range(0, len(tables), rows):
-        part = source[tables[start : start + rows]]
+    for tables in gathers.blocks() if run > 1 else _parts(gathers.spanning):
+        part = source[tables]
         found |= part.reshape(len(part), -1, run).all(axis=2).any(axis=0)
     return found
 
@@ -144,7 +146,7 @@ def _follow(steps: Steps, goal: Goal) -> None:
         if isinstance(step, Literal):
             continue
         inner = _inner(step, taken[position], zero[position])
-        made = (step.gathers.tables == ZERO).any(axis=0)
+        made = (step.gathers.spanning == ZERO).any(axis=0)
         _check(steps, position, inner[made])
         source = _of_source(step, inner, sum(len(zero[arg]) for arg in step.args))
         start = 0
@@ -172,7 +174,7 @@ def _of_source(step: Apply, inner: Sets, places: int) -> Sets:
     source = np.zeros(places + len(_TAIL), np.uint8)
     for consumers in np.unique(inner):
         read = np.zeros(len(source), np.bool_)
-        read[step.gathers.tables[:, inner == consumers]] = True
+        read[step.gathers.spanning[:, inner == consumers]] = True
         source[read] |= consumers
     return source
 

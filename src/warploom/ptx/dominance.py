@@ -1,42 +1,21 @@
-"""Control flow of one kernel: its instructions in a graph of blocks, who dominates whom, loops.
+"""Who dominates whom in a graph of blocks, and the loops in it.
 
-Comes in: a `Function`. Goes out: a `Flow`, or an `UnsupportedError` where the graph cannot be
-known (an indirect branch without targets, a loop with two entries).
+Comes in: a kernel. Goes out: a `Flow`, or an `UnsupportedError` where the structure cannot be known
+(a loop with two entries) or is larger than anybody writes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from warploom.errors import UnsupportedError
-from warploom.ptx.ir import Directive, Function, Instruction, Label, Module, Register, Symbol
+from warploom.errors import CheckError, UnsupportedError
+from warploom.ptx.flow import PARTS_LANES, Block, Edge, Graph, build
+from warploom.ptx.ir import Function, Module
 
 MOST_BLOCKS = 20_000
 MOST_NESTED = 500_000  # blocks of all loops together, each counted in every loop around it
 DEEPEST_LOOP = 64
-LEAVES = frozenset({"ret", "exit", "trap"})
-SPLITS = frozenset({"bra", "brx", "call", *LEAVES})  # lanes may part after one of these
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """From block to block; `predicate` is None where the branch is not conditional."""
-
-    source: int
-    target: int
-    predicate: Register | None
-    when: bool
-    exact: bool = True  # False for one of many targets of an indirect branch
-
-
-@dataclass(slots=True)
-class Block:
-    """Instructions `start` up to `stop`; only the last may leave it."""
-
-    start: int
-    stop: int
-    into: list[Edge] = field(default_factory=list)
-    out: list[Edge] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +26,7 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
-    code: tuple[Instruction, ...]
-    blocks: tuple[Block, ...]
-    block_of: tuple[int, ...]  # instruction to block
+class Flow(Graph):
     order: tuple[int, ...]  # reachable blocks, each after its forward predecessors
     dominator: dict[int, int]  # immediate dominator of each reachable block but the first
     reign: dict[int, tuple[int, int]]  # interval of each block in the dominator tree
@@ -70,96 +46,23 @@ class Flow:
         return first < second if a == b else self.dominates(a, b)
 
 
-def build(module: Module, function: Function) -> Flow:
-    code, labels, targets = _read(module, function)
-    blocks, block_of = _cut(code, labels)
+def analyse(module: Module, function: Function) -> Flow:
+    try:
+        graph = build(module, function, after=PARTS_LANES)
+    except CheckError as error:
+        raise UnsupportedError(error.message, error.span) from error
+    blocks = graph.blocks
     if len(blocks) > MOST_BLOCKS:
         raise UnsupportedError(f"{function.name} has more than {MOST_BLOCKS} blocks")
-    entry_of = {name: _block_at(at, block_of, blocks) for name, at in labels.items()}
-    for number, block in enumerate(blocks):
-        for edge in _edges(module, number, block, code, entry_of, targets, len(blocks)):
-            block.out.append(edge)
-            blocks[edge.target].into.append(edge)
     order = _order(blocks)
     dominator = _dominators(blocks, order)
     reign = _reign(order, dominator)
-    flow = Flow(tuple(code), tuple(blocks), tuple(block_of), tuple(order), dominator, reign, {}, {})
+    flow = Flow(graph.code, blocks, graph.block_of, tuple(order), dominator, reign, {}, {})
     _find_loops(flow, module, function)
     return flow
 
 
-def _read(
-    module: Module, function: Function
-) -> tuple[list[Instruction], dict[str, int], dict[str, tuple[str, ...]]]:
-    code: list[Instruction] = []
-    labels: dict[str, int] = {}
-    targets: dict[str, tuple[str, ...]] = {}
-    for statement in function.flat():
-        if isinstance(statement, Instruction):
-            code.append(statement)
-        elif isinstance(statement, Label):
-            if statement.name in labels:
-                raise UnsupportedError(
-                    f"two labels are called {statement.name}", module.span(statement)
-                )
-            labels[statement.name] = len(code)
-        elif isinstance(statement, Directive) and statement.label:
-            targets[statement.label] = statement.words
-    return code, labels, targets
-
-
-def _cut(code: list[Instruction], labels: dict[str, int]) -> tuple[list[Block], list[int]]:
-    starts = {0, *labels.values()}
-    starts |= {at + 1 for at, step in enumerate(code) if step.opcode in SPLITS}
-    cuts = sorted(at for at in starts if at < len(code))
-    blocks = [
-        Block(a, b) for a, b in zip(cuts, [*cuts[1:], len(code)], strict=True)
-    ] or [Block(0, 0)]  # fmt: skip
-    block_of = [number for number, b in enumerate(blocks) for _ in range(b.start, b.stop)]
-    return blocks, block_of
-
-
-def _block_at(at: int, block_of: list[int], blocks: list[Block]) -> int:
-    """The block that starts at an instruction; one past the last stands for the end."""
-    return block_of[at] if at < len(block_of) else len(blocks)
-
-
-def _edges(
-    module: Module, number: int, block: Block, code: list[Instruction],
-    entry_of: dict[str, int], targets: dict[str, tuple[str, ...]], end: int,
-) -> list[Edge]:  # fmt: skip
-    last = code[block.stop - 1] if block.stop > block.start else None
-    fall = number + 1
-    if last is None or last.opcode not in SPLITS or last.opcode == "call":
-        found = [Edge(number, fall, None, True)]
-    elif last.opcode in LEAVES:
-        found = [Edge(number, fall, last.predicate, last.negated)] if last.predicate else []
-    else:
-        found = [
-            Edge(number, target, last.predicate, not last.negated, last.opcode == "bra")
-            for target in _targets(module, last, entry_of, targets)
-        ]
-        if last.predicate is not None:
-            found.append(Edge(number, fall, last.predicate, last.negated))
-    return [edge for edge in found if edge.target < end]
-
-
-def _targets(
-    module: Module, branch: Instruction, entry_of: dict[str, int],
-    targets: dict[str, tuple[str, ...]],
-) -> list[int]:  # fmt: skip
-    last = branch.operands[-1] if branch.operands else None
-    if not isinstance(last, Symbol):
-        raise UnsupportedError("a branch whose target is not a label", module.span(branch))
-    names: tuple[str, ...] = (last.name,)
-    if branch.opcode == "brx":
-        names = tuple(word for word in targets.get(last.name, ()) if word not in (",", ";"))
-    if not names or any(name not in entry_of for name in names):
-        raise UnsupportedError("a branch whose targets are not known", module.span(branch))
-    return [entry_of[name] for name in names]
-
-
-def _order(blocks: list[Block]) -> list[int]:
+def _order(blocks: Sequence[Block]) -> list[int]:
     """Reverse postorder from the entry, without recursion."""
     seen, done = {0}, []
     stack = [(0, iter(blocks[0].out))]
@@ -175,7 +78,7 @@ def _order(blocks: list[Block]) -> list[int]:
     return done[::-1]
 
 
-def _dominators(blocks: list[Block], order: list[int]) -> dict[int, int]:
+def _dominators(blocks: Sequence[Block], order: list[int]) -> dict[int, int]:
     place = {number: i for i, number in enumerate(order)}
     found = {order[0]: order[0]}
     changed = True

@@ -52,7 +52,7 @@ class Forms:
 
 
 @dataclass(frozen=True, eq=False)
-class Domain:
+class Subterms:
     """`terms[i]` is value i; 0 is zero and 1 undefined.
 
     `contains[i]` is the set of values that occur in value i, itself included. `items` lists each
@@ -91,6 +91,13 @@ class Domain:
         out = np.eye(len(self), dtype=np.float64)
         for i in np.flatnonzero(self.item_count >= 0):
             out[i] += out[self.items[i, : self.item_count[i]]].sum(axis=0)
+        return out
+
+    def copies_in(self, values: Ids) -> npt.NDArray[np.float64]:
+        """How often each value occurs in these together: `copies[values].sum(axis=0)`."""
+        out = np.bincount(values, minlength=len(self)).astype(np.float64)
+        for i in np.flatnonzero(self.item_count >= 0)[::-1]:  # folds before their items
+            np.add.at(out, self.items[i, : self.item_count[i]], out[i])
         return out
 
     @cached_property
@@ -184,7 +191,7 @@ class Domain:
         return flags.view(np.bool_)
 
 
-def domain_of(goal: Goal, words: tuple[str, ...] = ()) -> Domain:
+def subterms_of(goal: Goal, words: tuple[str, ...] = ()) -> Subterms:
     """The subterms of a goal whose operators are known and which is in normal form."""
     terms = _subterms(goal)
     ids = {term: i for i, term in enumerate(terms)}
@@ -197,7 +204,7 @@ def domain_of(goal: Goal, words: tuple[str, ...] = ()) -> Domain:
             item_count[i] = len(term.items)
     contains = _contains(items, item_count)
     weights = _weights(items, item_count)
-    return Domain(terms, ids, contains, items, item_count, weights, words, goal.laws)
+    return Subterms(terms, ids, contains, items, item_count, weights, words, goal.laws)
 
 
 def _contains(items: Ids, item_count: Ids) -> Bits:

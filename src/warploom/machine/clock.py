@@ -1,0 +1,225 @@
+"""Happens-before among the threads of a batch of blocks: stamps of accesses, and who saw which.
+
+Every access carries an *entry*: when it happened on its thread's own clock, by which instruction,
+and which thread it was.
+
+     63       .         .                .        .        0
+    |  stamp  |  label  |  block of grid |  warp  |  lane  |      0 is no access
+
+A stamp grows whenever the thread synchronises. So an access of thread u is ordered before what
+thread t does now if they are the same thread, or if u's stamp is lower than what t has seen of u.
+Nothing orders two blocks. `Nested` knows barriers of whole blocks and of whole warps, for which one
+number per block and per warp is all there is to know. `Vector` knows any synchronisation, as a
+clock per thread: what it has seen of every thread of its block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import UnsupportedError
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+IntOrInts = TypeVar("IntOrInts", int, Ints)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the threads of a launch are cut into blocks and warps, and how that is written as bits.
+
+    `labels` is how many instructions there can be.
+    """
+
+    blocks: int
+    block_threads: int
+    lanes: int
+    labels: int
+
+    @property
+    def lane_bits(self) -> int:
+        return (self.lanes - 1).bit_length()
+
+    @property
+    def inner_bits(self) -> int:
+        """Of warp and lane: what tells the threads of a block apart."""
+        return self.lane_bits + (-(-self.block_threads // self.lanes) - 1).bit_length()
+
+    @property
+    def code_bits(self) -> int:
+        """Of block, warp and lane: what tells all threads apart."""
+        return self.inner_bits + (self.blocks - 1).bit_length()
+
+    @property
+    def stamp_shift(self) -> int:
+        return self.code_bits + (self.labels - 1).bit_length()
+
+    @property
+    def code_mask(self) -> int:
+        return (1 << self.code_bits) - 1
+
+    def codes(self, first_block: int, blocks: int) -> Ints:
+        """The lowest bits of the entries of a batch, thread by thread."""
+        inside = np.arange(self.block_threads, dtype=np.int64)
+        inner = (inside // self.lanes << self.lane_bits) | inside % self.lanes
+        block = np.arange(first_block, first_block + blocks, dtype=np.int64) << self.inner_bits
+        return (block[:, None] | inner).reshape(-1)
+
+    def thread(self, entry: int) -> tuple[int, int]:
+        """Block and number within the block."""
+        code = entry & self.code_mask
+        inner = code & ((1 << self.inner_bits) - 1)
+        warp, lane = inner >> self.lane_bits, inner & ((1 << self.lane_bits) - 1)
+        return code >> self.inner_bits, warp * self.lanes + lane
+
+    def label(self, entry: IntOrInts) -> IntOrInts:
+        """Of one entry or of many."""
+        return entry >> self.code_bits & ((1 << self.stamp_shift - self.code_bits) - 1)
+
+    def differ(self, a: Array, b: Array) -> Array:
+        """0 where two entries are of one thread; below 1 << inner_bits where of one block, …"""
+        different: Array = (a ^ b) & np.int64(self.code_mask)
+        return different
+
+
+class Clocks:
+    """Clocks of one batch; threads are numbered through the batch, block by block."""
+
+    def __init__(self, layout: Layout, first_block: int, blocks: int) -> None:
+        self.layout = layout
+        self.first_block = first_block
+        self.blocks = blocks
+        self._codes = layout.codes(first_block, blocks)
+        self._ticks = 0
+        start = self._tick()
+        self.entries = self._codes | start  # what an access of each thread is stamped with now
+        self._floor = np.full(blocks * layout.block_threads, start, np.int64)  # of its block
+        self.lowest_floor = int(start)
+
+    def _tick(self) -> np.int64:
+        """A new time, later than all before; in the place that stamps have in entries."""
+        self._ticks += 1
+        if self._ticks >> (63 - self.layout.stamp_shift):
+            raise UnsupportedError(
+                "races cannot be followed over so many barriers",
+                advice="launch fewer blocks: their number and that of the barriers share 63 bits",
+            )
+        return np.int64(self._ticks << self.layout.stamp_shift)
+
+    def now(self, threads: Array) -> Ints:
+        """Entries of the given threads; all of them come in order."""
+        return self.entries if threads.size == self.entries.size else self.entries[threads]
+
+    def block_barrier(self, blocks: Array) -> None:
+        """All threads of these blocks, those that have left included, pass one barrier."""
+        now = self._tick()
+        rows = (self.blocks, self.layout.block_threads)
+        self._floor.reshape(rows)[blocks] = now
+        self.lowest_floor = int(self._floor.min())
+        self.entries.reshape(rows)[blocks] = self._codes.reshape(rows)[blocks] | now
+
+    def live(self, entries: Array) -> Mask:
+        """Whether an access is one of this batch that no barrier of its block came after."""
+        row = ((entries & np.int64(self.layout.code_mask)) >> self.layout.inner_bits) - (
+            self.first_block
+        )
+        here = (row >= 0) & (row < self.blocks)
+        floor = self._floor[np.where(here, row, 0) * self.layout.block_threads]
+        return np.asarray(here & (entries >= floor))
+
+    def warp_barrier(self, threads: Array) -> None:
+        """The warps of these threads, whole, pass one barrier each."""
+        raise NotImplementedError
+
+    def unordered(self, entries: Array, threads: Array) -> Mask:
+        """Whether each earlier access is another thread's and not ordered before now."""
+        raise NotImplementedError
+
+
+class Nested(Clocks):
+    """Barriers of whole blocks and whole warps: all lanes of a warp have one stamp."""
+
+    def warp_barrier(self, threads: Array) -> None:
+        now = self._tick()
+        warp = self._codes >> self.layout.lane_bits
+        chosen = np.isin(warp, warp[threads])
+        self.entries[chosen] = self._codes[chosen] | now
+
+    def unordered(self, entries: Array, threads: Array) -> Mask:
+        layout = self.layout
+        mine = self.now(threads)
+        differ = layout.differ(entries, mine)
+        bad: Mask = differ >> layout.inner_bits != 0
+        bad &= entries != 0
+        every = threads.size == self.entries.size
+        live = entries >= (self._floor if every else self._floor[threads])
+        if live.any():
+            other_warp = differ >> layout.lane_bits != 0
+            same_time = (entries ^ mine) >> layout.stamp_shift == 0
+            bad |= live & (other_warp | (same_time & (differ != 0)))
+        return bad
+
+
+class Vector(Clocks):
+    """Any synchronisation: `seen[t, u]` is the stamp below which t has seen u of its block.
+
+    A barrier for some threads is a release by those that arrive and an acquire by those that wait.
+    """
+
+    def __init__(self, layout: Layout, first_block: int, blocks: int) -> None:
+        super().__init__(layout, first_block, blocks)
+        shape = (blocks * layout.block_threads, layout.block_threads)
+        self._seen = np.zeros(shape, np.int32)  # ticks, not shifted
+
+    def new_clock(self, groups: int) -> npt.NDArray[np.int32]:
+        """What is known at some meeting places: a row each, nothing yet."""
+        return np.zeros((groups, self.layout.block_threads), np.int32)
+
+    def release(self, threads: Array, clock: npt.NDArray[np.int32], group: Array) -> None:
+        """What each thread did and has seen until now becomes known at its meeting place."""
+        if not threads.size:
+            return
+        now = self._tick()
+        inside = threads % self.layout.block_threads
+        self.entries[threads] = self._codes[threads] | now
+        self._seen[threads, inside] = self._ticks
+        order = np.argsort(group, kind="stable")
+        names, first = np.unique(group[order], return_index=True)
+        known = np.maximum.reduceat(self._seen[threads[order]], first, axis=0)
+        clock[names] = np.maximum(clock[names], known)
+
+    def acquire(self, threads: Array, clock: npt.NDArray[np.int32], group: Array) -> None:
+        """Each thread sees what is known at its meeting place."""
+        self._seen[threads] = np.maximum(self._seen[threads], clock[group])
+
+    def meet(self, threads: Array, group: Array) -> None:
+        """Threads of one group, all of one block, pass a barrier together."""
+        names, rows = np.unique(group, return_inverse=True)
+        clock = self.new_clock(names.size)
+        self.release(threads, clock, rows)
+        self.acquire(threads, clock, rows)
+
+    def warp_barrier(self, threads: Array) -> None:
+        warp = self._codes >> self.layout.lane_bits
+        whole = np.flatnonzero(np.isin(warp, warp[threads]))
+        self.meet(whole, warp[whole])
+
+    def unordered(self, entries: Array, threads: Array) -> Mask:
+        layout = self.layout
+        differ = layout.differ(entries, self.now(threads))
+        bad: Mask = (differ != 0) & (entries != 0)
+        if not bad.any():
+            return bad
+        other_block = differ >> layout.inner_bits != 0
+        inner = entries & np.int64((1 << layout.inner_bits) - 1)
+        lane = inner & np.int64((1 << layout.lane_bits) - 1)
+        inside = (inner >> layout.lane_bits) * layout.lanes + lane
+        seen = self._seen[threads, np.minimum(inside, layout.block_threads - 1)]
+        stamp = entries >> layout.stamp_shift
+        bad &= other_block | ((entries >= self._floor[threads]) & (stamp >= seen))
+        return bad

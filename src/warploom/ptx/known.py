@@ -1,0 +1,72 @@
+"""What the records say of one instruction: its form, its effects, what it writes and reads."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from warploom.ptx.ir import Arguments, Component, Instruction, Operand, Pair, Register, Vector
+from warploom.ptx.opcode import Control, Form, Opcode
+from warploom.ptx.table import OPCODES
+
+SPACES = frozenset({"global", "shared", "local", "const", "param"})
+# Accesses that are strong in PTX's memory model: they do not race with each other.
+STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio"})
+
+
+@lru_cache(maxsize=1 << 14)
+def spelled(opcode: str, modifiers: tuple[str, ...]) -> tuple[Form, ...]:
+    """The forms that these words may be; none where one of them is not known."""
+    record = OPCODES.get(opcode)
+    return () if record is None else record.spelled(modifiers)
+
+
+def form_of(instruction: Instruction) -> Form | None:
+    """The form that an instruction is; None where it is not known in all its parts."""
+    count = len(instruction.operands)
+    forms = spelled(instruction.opcode, instruction.modifiers)
+    return next((form for form in forms if form.takes(count)), None)
+
+
+def record_of(instruction: Instruction) -> Opcode | None:
+    """The record of an instruction that is one of its forms."""
+    return OPCODES[instruction.opcode] if form_of(instruction) is not None else None
+
+
+def control_of(instruction: Instruction) -> Control:
+    form = form_of(instruction)
+    if form is not None:
+        return form.control
+    record = OPCODES.get(instruction.opcode)
+    return Control.NEXT if record is None else record.control
+
+
+def split_operands(instruction: Instruction) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
+    """(written, read). Of an instruction that is not known, all operands may be both."""
+    operands = instruction.operands
+    form = form_of(instruction)
+    if form is None:
+        return operands, operands
+    has_result = form.operands[:1] != () and form.operands[0].startswith("d")
+    if form.control is Control.CALL:
+        lists = sum(isinstance(operand, Arguments) for operand in operands)
+        has_result = isinstance(operands[0], Arguments) and lists > 1 if operands else False
+    return (operands[:1], operands[1:]) if has_result else ((), operands)
+
+
+def registers_in(operand: Operand) -> list[Register | Component]:
+    """The registers that a destination names."""
+    match operand:
+        case Register() | Component():
+            return [operand]
+        case Vector(elements) | Arguments(elements):
+            return [each for element in elements for each in registers_in(element)]
+        case Pair(first, second):
+            return registers_in(first) + registers_in(second)
+        case _:
+            return []
+
+
+def space_of(instruction: Instruction) -> str:
+    """The state space, without `::cta` and the like; generic where none is written."""
+    words = (word.split("::")[0] for word in instruction.modifiers)
+    return next((word for word in words if word in SPACES), "generic")

@@ -1,0 +1,156 @@
+"""Time, memory and Ctrl-C as one budget."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from warploom.search.budget import (
+    PIECE,
+    Budget,
+    BudgetSpentError,
+    governing_budget,
+    peak_megabytes,
+    resident_megabytes,
+)
+from warploom.search.outcome import Reason
+
+
+def reason_of(budget: Budget) -> Reason | None:
+    try:
+        budget.check()
+    except BudgetSpentError as spent:
+        return spent.reason
+    return None
+
+
+def test_an_unlimited_budget_is_never_spent() -> None:
+    budget = Budget()
+    assert reason_of(budget) is None
+    assert budget.seconds_left is None
+    assert budget.megabytes_left is None
+    assert budget.at_once(1000, 1e12) == 1000
+    budget.room_for(1e15)
+
+
+def test_seconds() -> None:
+    assert reason_of(Budget(seconds=0.0)) is Reason.SECONDS
+    budget = Budget(seconds=0.02)
+    assert reason_of(budget) is None
+    time.sleep(0.03)
+    assert reason_of(budget) is Reason.SECONDS
+    assert budget.is_spent()
+
+
+def test_memory_is_what_there_is_now_not_what_there_was() -> None:
+    """One process can run several budgets: what was freed does not count."""
+    before = resident_megabytes()
+    large = np.ones(200 << 17)  # 200 MB, touched
+    assert resident_megabytes() > before + 150
+    assert reason_of(Budget(megabytes=before + 100)) is Reason.MEMORY
+    peak = peak_megabytes()
+    del large
+    assert resident_megabytes() < before + 50
+    assert peak_megabytes() >= peak - 1
+    assert reason_of(Budget(megabytes=before + 100)) is None
+
+
+def test_room_is_asked_for_before_it_is_taken() -> None:
+    budget = Budget(megabytes=resident_megabytes() + 100)
+    budget.room_for(50 << 20)
+    with pytest.raises(BudgetSpentError, match="memory"):
+        budget.room_for(150 << 20)
+
+
+def test_a_spent_budget_stays_spent() -> None:
+    budget = Budget(megabytes=resident_megabytes() + 100)
+    with pytest.raises(BudgetSpentError):
+        budget.room_for(150 << 20)
+    assert reason_of(budget) is Reason.MEMORY
+    # Budgets made of it are their own.
+    assert reason_of(Budget(megabytes=budget.megabytes)) is None
+
+
+def test_pieces_of_work_fit_the_memory_but_never_vanish() -> None:
+    budget = Budget(megabytes=resident_megabytes() + 80)
+    room = 80 * 2**20 * PIECE
+    assert 0.5 * room < 1000 * budget.at_once(1 << 30, 1000) < 1.5 * room
+    assert budget.at_once(5, 1000) == 5
+    full = Budget(megabytes=1.0)
+    assert full.at_once(1 << 30, 1 << 10) == 1 << 10  # a megabyte's worth
+    assert full.at_once(10, 1e12) == 1
+    assert Budget(haste=4).at_once(100, 8) == 25
+    assert Budget().fits(1e6)
+    assert not full.fits(1e6)
+
+
+def test_parts_of_a_budget() -> None:
+    assert Budget(10.0).shortened(0.1, 5.0).seconds == 9.0
+    assert Budget(100.0).shortened(0.1, 5.0).seconds == 95.0
+    assert Budget().shortened(0.1, 5.0).seconds is None
+    half = Budget(10.0).split(2)
+    assert half.seconds is not None
+    assert 4.9 < half.seconds <= 5.0
+    assert Budget(0.0).split(3).seconds == 0.0
+    assert Budget().split(3).seconds is None
+
+
+def test_a_watched_budget_calls_whenever_it_is_asked() -> None:
+    calls: list[int] = []
+    budget = Budget(0.0).watched(lambda: calls.append(1))
+    assert reason_of(budget) is Reason.SECONDS
+    assert calls == [1]
+
+
+def test_a_governing_budget_reaches_code_that_is_given_none() -> None:
+    assert governing_budget().seconds is None
+    with Budget(1.0).governing():
+        assert governing_budget().seconds == 1.0
+        with Budget(2.0).governing():
+            assert governing_budget().seconds == 2.0
+        assert governing_budget().seconds == 1.0
+    assert governing_budget().seconds is None
+
+
+def press() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_is_seen_at_the_next_check() -> None:
+    budget = Budget()
+    with budget.interruptible():
+        part = budget.shortened(0.1, 1.0)
+        press()
+        assert reason_of(budget) is Reason.INTERRUPTED
+        assert reason_of(part) is Reason.INTERRUPTED
+        with pytest.raises(KeyboardInterrupt):
+            press()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with pytest.raises(KeyboardInterrupt):
+        press()
+
+
+def test_handlers_of_others_and_other_threads_are_left_alone() -> None:
+    seen: list[int] = []
+    signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+    try:
+        with Budget().interruptible():
+            press()
+        assert seen == [1]
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    done: list[bool] = []
+
+    def elsewhere() -> None:
+        with Budget().interruptible():
+            done.append(True)
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert done == [True]
