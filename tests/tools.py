@@ -8,6 +8,11 @@ from warploom.runtime.compile import can_compile
 from warploom.runtime.host import c_compiler
 
 
+def is_here(device: str) -> bool:
+    """Whether `simulator`, `c` or `ptx` can be used here."""
+    return {"c": c_compiler() is not None, "ptx": can_compile()}.get(device, True)
+
+
 def require(device: str) -> None:
     """Skips the test, naming what is missing, unless `device` can be used here."""
     if device == "c" and c_compiler() is None:

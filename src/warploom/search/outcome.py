@@ -32,7 +32,9 @@ class Found(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
-    """The space was exhausted, or a proof was found: there is no answer."""
+    """The space was exhausted, or a proof was found: there is no answer; `why`, if it is known."""
+
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.tools import require
+from tests.tools import is_here, require
 
 from warploom import runtime
 from warploom.errors import CheckError
 from warploom.index.ir import Var
 from warploom.index.show import show
+from warploom.kernel.dtype import i32
 from warploom.kernel.evaluate import run
 from warploom.search.outcome import Found, Verdict
 from warploom.sketch.simt.code import to_kernel
 from warploom.sketch.simt.function import sketch
 from warploom.sketch.simt.solve import Filled, reinstantiate, solve
 from warploom.sketch.simt.trace import Tracer
+from warploom.sketch.term import spec
 
 
 @sketch
@@ -53,6 +55,25 @@ def _partners(x: Any, lanes: int, steps: int) -> Any:
     return [[x[lane ^ 1 << i] for i in range(steps)] for lane in range(lanes)]
 
 
+@sketch
+def butterfly(k: Tracer, lanes: int = 32) -> None:
+    """Every lane gets the sum of all: each round adds what a partner holds, some bits away."""
+    lane = k.warp(lanes)
+    x, y = k.input("x", lanes), k.output("y", lanes)
+    value = x[lane]
+    for number in range(lanes.bit_length() - 1):
+        both = k.accumulator("+")
+        both.add(value)
+        both.add(k.shuffle(value, k.bits(lane, lanes, name=f"partner{number}")))
+        value = both.value()
+    y[lane] = value
+
+
+@butterfly.specification
+def _butterfly(x: Any, lanes: int) -> Any:
+    return [spec.total(x)] * lanes
+
+
 def found(outcome: object) -> Filled:
     assert isinstance(outcome, Found)
     assert isinstance(outcome.answer, Filled)
@@ -69,6 +90,21 @@ def test_lane_bit_reversal_is_found_proved_and_run(device: Any) -> None:
     runtime.load(to_kernel(filled), device)(x, y)
     wanted = [block + backwards(lane, 32) for block in (0, 32, 64) for lane in range(32)]
     assert y.tolist() == wanted
+
+
+@pytest.mark.parametrize("lanes", [8, pytest.param(32, marks=pytest.mark.slow)])
+def test_a_butterfly_is_found_proved_and_run(lanes: int) -> None:
+    filled = found(solve(butterfly.at(lanes=lanes)))
+    assert {show(expr) for expr in filled.fill.values()} == {
+        f"lane ^ {1 << number}" for number in range(lanes.bit_length() - 1)
+    }
+    kernel = to_kernel(filled, i32)
+    x = np.random.default_rng(lanes).integers(-99, 99, (5, lanes)).astype(np.int32)
+    devices: tuple[Any, ...] = ("simulator", "c", "ptx")
+    for device in filter(is_here, devices):
+        y = np.zeros_like(x)
+        runtime.load(kernel, device)(x.reshape(-1), y.reshape(-1))
+        np.testing.assert_array_equal(y, x.sum(axis=1, keepdims=True) + 0 * x, device)
 
 
 def test_a_butterfly_carries_over_to_the_whole_warp() -> None:

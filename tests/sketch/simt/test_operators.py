@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tools import is_here
 
+from warploom import runtime
 from warploom.errors import CheckError
 from warploom.kernel.dtype import f32, i32
-from warploom.kernel.evaluate import run
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome, Verdict
 from warploom.sketch.simt.code import to_kernel
@@ -28,6 +29,7 @@ from warploom.sketch.term.verify import Verification
 Specification = Callable[..., Any]
 
 LANES, ITEMS = 4, 3
+DEVICES: tuple[Any, ...] = ("simulator", "c", "ptx")
 
 
 def reducing(operator: str, wanted: Callable[[Any], Any], **accumulator: Any) -> Traced:
@@ -129,6 +131,29 @@ def test_what_finishes_an_accumulator_is_compared() -> None:
     assert "not covered: rounding and overflow, finish 'root'" in str(unknown)
 
 
+def test_a_function_of_nothing_added_is_a_number() -> None:
+    """Lanes that add nothing finish what they start with, in the specification as in the sketch."""
+
+    @sketch
+    def lower(k: Tracer, lanes: int = 4) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", lanes), k.output("y", lanes)
+        acc = k.accumulator("+", finalize="more", finish=lambda value: value * 2 + 1)
+        acc.add(x[k.swizzle(lane, lanes)], when=lane.lt(2))
+        y[lane] = acc.value()
+
+    def wanted(x: Any, lanes: int) -> Any:
+        items = [x[i : i + 1] if i < 2 else [] for i in range(lanes)]
+        return [finalized("more", spec.total(each), lambda v: v * 2 + 1) for each in items]
+
+    lower.specification(wanted)
+    filled = answer(solve(lower.at()))
+    assert "finish 'more'" in filled.verification.covers
+    x, y = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    runtime.load(to_kernel(filled, i32), "simulator")(x, y)
+    assert y.tolist() == [1, 3, 1, 1, 9, 11, 1, 1]
+
+
 def test_items_of_a_start_or_a_function_do_not_ask_for_statements() -> None:
     """Three iterations add three items; the start is there already, the mean is one value."""
     x = symbols((3,))
@@ -211,11 +236,13 @@ def test_nested_accumulators_are_found_up_to_the_laws(made: SketchFunction, lane
     filled = answer(solve(made.at(lanes=lanes), budget=Budget(240)))
     assert filled.verification.verdict is Verdict.PROVED
     assert filled.verification.laws[0].startswith("reassociated: +")
-    x = np.random.default_rng(lanes).integers(-99, 99, (5, lanes)).astype(np.int32)
-    y = np.zeros_like(x)
-    run(to_kernel(filled, i32), [x.reshape(-1), y.reshape(-1)])
-    wanted = x.cumsum(axis=1) if made is scan else x.sum(axis=1, keepdims=True) + 0 * x
-    np.testing.assert_array_equal(y, wanted)
+    kernel = to_kernel(filled, i32)
+    for device in filter(is_here, DEVICES):
+        x = np.random.default_rng(lanes).integers(-99, 99, (5, lanes)).astype(np.int32)
+        y = np.zeros_like(x)
+        runtime.load(kernel, device)(x.reshape(-1), y.reshape(-1))
+        wanted = x.cumsum(axis=1) if made is scan else x.sum(axis=1, keepdims=True) + 0 * x
+        np.testing.assert_array_equal(y, wanted, device)
     assert "reassociated: +" in to_kernel(filled, f32).doc
 
 

@@ -22,6 +22,7 @@ from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecide
 from warploom.sketch.holes.common import distinct
 from warploom.sketch.simt.ir import Hole, Traced
 from warploom.sketch.simt.lower import Lowered, lower
+from warploom.sketch.simt.solve import expressions
 from warploom.sketch.simt.space import HoleChoices, candidates
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.ir import Apply
@@ -155,5 +156,4 @@ def by_numbers(traced: Traced, space: int, budget: Budget) -> Outcome[HoleExprs]
 
 
 def _expressions(lowered: Lowered, fill: dict[int, int]) -> HoleExprs:
-    choices = lowered.choices(fill)
-    return {name: lowered.candidates[name].expression(choice) for name, choice in choices.items()}
+    return expressions(lowered, lowered.choices(fill))

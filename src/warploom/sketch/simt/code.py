@@ -2,17 +2,17 @@
 
 Loops stay loops. Register arrays end up indexed by constants: a partition becomes selects, a
 permutation that differs from lane to lane a rotation in ⌈log₂ n⌉ steps. Along each axis tile number
-b of an array begins at b times its step; elements beyond the array are read as zero, not written.
+b of an array begins at b times its step. What lies outside its tile is not written; what lies
+outside the array is not read. Every kernel is run against its specification before it goes out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 from warploom.errors import CheckError
-from warploom.index.ir import Const, Expr, Var, substitute
+from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify
 from warploom.index.show import show
 from warploom.kernel.build import Array as MemoryArray
@@ -34,26 +34,35 @@ from warploom.sketch.simt.ir import (
     Sync,
     Traced,
     Write,
+    closed,
     prune,
     walk,
 )
+from warploom.sketch.simt.need import needs_of, size_names
+from warploom.sketch.simt.reach import reach
 from warploom.sketch.simt.solve import Filled
+from warploom.sketch.simt.trial import try_kernel
 from warploom.sketch.term.gather import strides
 from warploom.sketch.term.ir import Shape, size
 
 Storage: TypeAlias = MemoryArray | RegisterArray
 
 _TILES = ("tile_x", "tile_y", "tile_z")
-_SIZES = ("columns", "rows", "planes")
 
 
 def to_kernel(filled: Filled, dtype: DType = f32, warps: int = 4) -> Kernel:
     """The kernel of a filled sketch, `warps` tiles to a block.
 
     Its parameters are the lengths of each global array (`x_size`, or `x_rows` and `x_columns`),
-    then the arrays in the order the sketch declares them.
+    then the arrays in the order the sketch declares them. It has been run on the simulator: several
+    tiles, and last ones that are not whole, gave what the specification gives on numbers.
     """
-    return _Emitter(filled, dtype, warps).kernel()
+    if not filled.verification:
+        raise CheckError(f"the fill of '{filled.traced.name}' is {filled.verification}")
+    if warps < 1:
+        raise CheckError(f"a block has at least one warp, not {warps}")
+    made = _Emitter(filled, dtype, warps).kernel()
+    return replace(made, doc=f"{made.doc}\n{try_kernel(made, filled, dtype, warps)}")
 
 
 @dataclass(slots=True, eq=False)
@@ -81,7 +90,7 @@ class _Emitter:
             if array.space == "shared":
                 cells = size(array.shape) * self.warps
                 self.storage[array.name] = self.out.shared(array.name, self.dtype, cells)
-        body = prune(self.traced, self.filled.live)
+        body = closed(prune(self.traced, self.filled.live), self.filled.fill)
         written = {stmt.array for stmt in walk(body) if isinstance(stmt, Write)}
         for array in self.traced.arrays.values():
             if array.space == "register" and array.name in written:
@@ -93,19 +102,34 @@ class _Emitter:
 
     def _doc(self) -> str:
         fill = [f"{name} = {show(expr)}" for name, expr in self.filled.fill.items()]
-        return "\n".join([self.traced.doc, *fill, f"verdict: {self.filled.verification}"])
+        needs = [f"needs {show(condition)}" for condition in self._conditions()]
+        verdict = f"verdict: {self.filled.verification}"
+        return "\n".join(filter(None, [self.traced.doc, *fill, *needs, verdict]))
+
+    def _conditions(self) -> list[Expr]:
+        """What launches must meet: every element needed exists, all outputs have as many tiles."""
+        found = [simplify(need.condition) for need in needs_of(self.traced)]
+        first, *others = self.traced.outputs
+        for output in others:
+            for axis, names in enumerate(zip(size_names(first), size_names(output), strict=True)):
+                lengths = first.shape[axis], output.shape[axis]
+                counts = [ceil_div(Var(n), t) for n, t in zip(names, lengths, strict=True)]
+                found.append(simplify(counts[0].eq(counts[1])))
+        return list(dict.fromkeys(found))
 
     # -- parameters and tiles
 
     def _parameters(self) -> None:
         outer = [a for a in self.traced.arrays.values() if a.space in ("input", "output")]
         for array in outer:
-            for name in _size_names(array):
+            for name in size_names(array):
                 self.out.scalar(name)
+        for condition in self._conditions():
+            self.out.require(condition)
         for array in self.traced.arrays.values():
             if array in outer:
                 cells: Expr = Const(1)
-                for name in _size_names(array):
+                for name in size_names(array):
                     cells = Var(name) if cells == Const(1) else cells * Var(name)
                 const = array.space == "input"
                 made = self.out.array(array.name, self.dtype, cells, const=const)
@@ -119,7 +143,7 @@ class _Emitter:
         first = self.traced.outputs[0]
         if len(first.shape) > 3:
             raise CheckError(f"a grid has three axes, '{first.name}' has {len(first.shape)}")
-        names = _size_names(first)
+        names = size_names(first)
         steps = dict(zip(names, first.step, strict=True))
         counts = [ceil_div(Var(name), steps[name]) for name in reversed(names)]
         self.out.grid(simplify(ceil_div(counts[0], self.warps)), *counts[1:])
@@ -170,7 +194,8 @@ class _Emitter:
         if tuple(map(self._expr, lanes)) == own:  # every lane would receive what it has
             self.values[target] = self.values[value]
             return
-        lane = self._flat(tuple(n for _, n in self.traced.lanes), lanes)
+        shape = tuple(n for _, n in self.traced.lanes)
+        lane = self._flat(shape, self._wrapped(shape, lanes))
         offered = self.values[value]
         self.out.set(self._register(target), self.out.shuffle(offered, lane))
 
@@ -186,29 +211,32 @@ class _Emitter:
         if {source.space, result.space} != {"register"} or result.shape != (loop.count,):
             return False
         rows = [Row(a.name, self.dtype, a.shape[0]) for a in (source, result)]
-        self.out.extend(permute(rows[0], rows[1], self._expr(index), loop.var))
+        (place,) = self._wrapped(source.shape, (index,))
+        self.out.extend(permute(rows[0], rows[1], self._expr(place), loop.var))
         return True
 
     def _read(self, target: str, name: str, index: tuple[Expr, ...]) -> None:
         array, storage = self.traced.arrays[name], self.storage[name]
         cell = self._register(target)
         if isinstance(storage, RegisterArray):
-            self.out.set(cell, storage[self._flat(array.shape, index)])
+            self.out.set(cell, storage[self._flat(array.shape, self._wrapped(array.shape, index))])
         elif array.space == "shared":
-            self.out.set(cell, storage[self._shared(array, index)])
+            inside = _all(self._within(array, index))
+            self.out.set(cell, storage.at(self._shared(array, index), when=inside))
         else:
-            place, inside = self._place(array, index)
-            self.out.set(cell, storage.at(place, when=inside))
+            place, conditions = self._place(array, index)
+            self.out.set(cell, storage.at(place, when=_all(conditions)))
 
     def _write(self, name: str, index: tuple[Expr, ...], value: Cell) -> None:
         array, storage = self.traced.arrays[name], self.storage[name]
         if isinstance(storage, RegisterArray):
             storage[self._flat(array.shape, index)] = value
         elif array.space == "shared":
-            storage[self._shared(array, index)] = value
+            inside = _all(self._within(array, index))
+            storage.put(self._shared(array, index), value, when=inside)
         else:
-            place, inside = self._place(array, index)
-            storage.put(place, value, when=inside)
+            place, conditions = self._place(array, index)
+            storage.put(place, value, when=_all([*self._within(array, index), *conditions]))
 
     def _accumulate(self, stmt: Accumulate) -> None:
         acc, total = self.traced.accumulators[stmt.accumulator], self.totals[stmt.accumulator]
@@ -236,9 +264,7 @@ class _Emitter:
         return self.values[name]
 
     def _expr(self, expr: Expr) -> Expr:
-        """The expression with its holes filled."""
-        fill: Mapping[str, Expr] = {f"?{n}": e for n, e in self.filled.fill.items()}
-        return simplify(substitute(expr, fill), self.ranges)
+        return simplify(expr, self.ranges)
 
     def _flat(self, shape: Shape, index: tuple[Expr, ...]) -> Expr:
         total: Expr = Const(0)
@@ -251,23 +277,49 @@ class _Emitter:
         flat = self._flat(array.shape, index)
         return flat if self.warps == 1 else flat + self.out.warp * size(array.shape)
 
-    def _place(self, array: Array, index: tuple[Expr, ...]) -> tuple[Expr, Expr]:
-        """Where an element of a tile lies in the whole array, and whether it does."""
+    def _within(self, array: Array, index: tuple[Expr, ...]) -> list[Expr]:
+        """When an index is inside the tile; nothing is asked that holds in every lane."""
+        conditions: list[Expr] = []
+        for expr, length in zip(index, array.shape, strict=True):
+            low, high = reach(expr, self.traced.extents)
+            if low < 0:
+                conditions.append(self._expr(expr.ge(0)))
+            if high >= length:
+                conditions.append(self._expr(expr.lt(length)))
+        return conditions
+
+    def _wrapped(self, shape: Shape, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """An index of registers that stays inside: nobody relies on what is read outside."""
+        wrapped: list[Expr] = []
+        for expr, length in zip(index, shape, strict=True):
+            low, high = reach(expr, self.traced.extents)
+            wrapped.append(expr if low >= 0 and high < length else expr % length)
+        return tuple(wrapped)
+
+    def _place(self, array: Array, index: tuple[Expr, ...]) -> tuple[Expr, list[Expr]]:
+        """Where an element of a tile lies in the whole array, and when it does."""
         place: Expr = Const(0)
-        inside: Expr | None = None
-        names = _size_names(array)
-        tiles = _TILES[: len(names)][::-1]
-        for expr, tile, step, name in zip(index, tiles, array.step, names, strict=True):
-            along = simplify(Var(tile) * step + self._expr(expr), self.ranges)
-            place = along if place == Const(0) else place * Var(name) + along
-            within = along.lt(Var(name))
-            inside = within if inside is None else inside.and_(within)
-        assert inside is not None
-        return place, inside
+        conditions: list[Expr] = []
+        names = size_names(array)
+        for axis, (expr, step, name) in enumerate(zip(index, array.step, names, strict=True)):
+            begin = self._tile(len(names) - 1 - axis) * step
+            along = simplify(begin + self._expr(expr), self.ranges)
+            place = along if axis == 0 else place * Var(name) + along
+            if reach(expr, self.traced.extents)[0] < 0:
+                conditions.append(along.ge(0))
+            conditions.append(along.lt(Var(name)))
+        return place, conditions
+
+    def _tile(self, axis: int) -> Expr:
+        """Which tile a warp does along an axis, the fastest first; outputs say how many there are.
+
+        Along further axes an input has one tile.
+        """
+        return Var(_TILES[axis]) if axis < len(self.traced.outputs[0].shape) else Const(0)
 
 
-def _size_names(array: Array) -> tuple[str, ...]:
-    """The parameters that hold an array's lengths, slowest axis first."""
-    if len(array.shape) == 1:
-        return (f"{array.name}_size",)
-    return tuple(f"{array.name}_{name}" for name in _SIZES[: len(array.shape)][::-1])
+def _all(conditions: list[Expr]) -> Expr | None:
+    result: Expr | None = None
+    for condition in dict.fromkeys(conditions):
+        result = condition if result is None else result.and_(condition)
+    return result

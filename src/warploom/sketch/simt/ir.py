@@ -9,11 +9,11 @@ over lanes and loop counters, in which a hole stands as the variable `?name`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias, assert_never
 
 from warploom.errors import Span
-from warploom.index.ir import Expr, Var, variables
+from warploom.index.ir import Expr, Var, substitute, variables
 from warploom.sketch.term.ir import Constant, Goal, Shape, constant
 from warploom.sketch.term.operator import NEUTRAL
 
@@ -26,7 +26,10 @@ STARTS: dict[str, float] = {operator: NEUTRAL[operator] for operator in ("+", "*
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """`step` says how far apart the tiles of two neighbouring warps begin, for global arrays."""
+    """`step` says how far apart the tiles of two neighbouring warps begin, for global arrays.
+
+    The tiles of an output lie side by side: its step is its shape.
+    """
 
     name: str
     space: Space
@@ -82,6 +85,7 @@ class Read:
     target: str
     array: str
     index: tuple[Expr, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +99,12 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Write:
+    """`array[index] = value`; where the index is outside the array, nothing is written."""
+
     array: str
     index: tuple[Expr, ...]
     value: str
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +136,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """A barrier of the block."""
+    """A barrier of the warp: what its lanes did before is done for all of them."""
 
 
 Stmt: TypeAlias = Read | Exchange | Write | Accumulate | Finish | Loop | Sync
@@ -189,10 +196,45 @@ def exprs(stmt: Stmt) -> tuple[Expr, ...]:
             return ()
 
 
+def places(traced: Traced) -> Iterator[tuple[Expr, ...]]:
+    """The indices at which lanes meet: those of shared memory and of outputs."""
+    for stmt in walk(traced.body):
+        if isinstance(stmt, Read | Write) and traced.arrays[stmt.array].space in (
+            "shared",
+            "output",
+        ):
+            yield stmt.index
+
+
 def holes_in(*parts: Expr) -> list[str]:
     """The names of the holes in these expressions, each once."""
     names = (name for part in parts for name in sorted(variables(part)))
     return list(dict.fromkeys(name[1:] for name in names if name.startswith("?")))
+
+
+def closed(body: tuple[Stmt, ...], fill: Mapping[str, Expr]) -> tuple[Stmt, ...]:
+    """The body with its holes filled by these expressions."""
+    holes = {f"?{name}": expr for name, expr in fill.items()}
+
+    def each(parts: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(substitute(part, holes) for part in parts)
+
+    made: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case Loop(var, count, inner):
+                made.append(Loop(var, count, closed(inner, fill)))
+            case Read() | Write():
+                made.append(replace(stmt, index=each(stmt.index)))
+            case Exchange():
+                made.append(replace(stmt, lanes=each(stmt.lanes)))
+            case Accumulate():
+                made.append(replace(stmt, predicate=substitute(stmt.predicate, holes)))
+            case Finish() | Sync():
+                made.append(stmt)
+            case _:
+                assert_never(stmt)
+    return tuple(made)
 
 
 def prune(traced: Traced, live: frozenset[int]) -> tuple[Stmt, ...]:

@@ -15,8 +15,10 @@ from warploom.index.ir import Expr, Select, constants, operations, walk
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
 from warploom.sketch.simt import fewest
-from warploom.sketch.simt.ir import Traced
+from warploom.sketch.simt.ir import Traced, holes_in, places
 from warploom.sketch.simt.lower import Lowered, lower
+from warploom.sketch.simt.order import Conflict, follow
+from warploom.sketch.simt.refute import refutation
 from warploom.sketch.simt.space import SPACES, HoleChoices, candidates, counterparts
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
@@ -79,10 +81,14 @@ def solve(
 
     `laws`, "flatten" or "none", is up to what it must meet its goal; by default the goal says.
     With `optimum` the whole space is searched for each number of statements before a larger number
-    is tried, so no fill has fewer. A spent budget is Undecided; Impossible is a proof.
+    is tried, so no fill has fewer. A spent budget is Undecided; Impossible is a proof. A sketch
+    without holes is checked: it is Found, or Impossible says which cell is wrong. One whose lanes
+    race, for every fill that is known, is refused.
     """
     if laws is not None:
         traced = replace(traced, goal=replace(traced.goal, laws=laws_named(laws)))
+    if not traced.holes:
+        return _checked(traced)
     search = _Search(traced, budget or Budget(), tuple(spaces))
     try:
         found = search.by_count() if optimum else search.by_space()
@@ -91,6 +97,19 @@ def solve(
     except KeyboardInterrupt:
         return Undecided(Reason.INTERRUPTED)
     return Impossible() if found is None else Found(found, complete=False)
+
+
+def _checked(traced: Traced) -> Outcome[Filled]:
+    """The verdict on a sketch that leaves nothing open."""
+    started = _now()
+    lowered = lower(traced, {})
+    verdict = verify(lowered.program, traced.goal)
+    order = follow(traced, {}, lowered.live)
+    if order.conflict is not None:
+        raise order.conflict.error()
+    if verdict:
+        return Found(filled(lowered, [{}], SPACES[0], True, _since(started)), complete=True)
+    return Impossible(f"{refutation(lowered, verdict, order)}")
 
 
 class _Search:
@@ -227,6 +246,28 @@ def best_fills(lowered: Lowered, result: Result) -> list[dict[str, int]]:
     return sorted(fills, key=cost)[:_KEPT]
 
 
+def without_conflict(lowered: Lowered, fills: list[dict[str, int]]) -> list[dict[str, int]]:
+    """The fills in which no lanes race; an error if they do in all of them."""
+    first = _conflict(lowered, fills[0])
+    if first is None:
+        return fills  # others are looked at when they become the first
+    traced = lowered.traced
+    decided = any(holes_in(*index) for index in places(traced))
+    kept = [each for each in fills[1:] if decided and _conflict(lowered, each) is None]
+    if not kept:
+        raise first.error()
+    return kept
+
+
+def _conflict(lowered: Lowered, choices: Mapping[str, int]) -> Conflict | None:
+    return follow(lowered.traced, expressions(lowered, choices), lowered.live).conflict
+
+
+def expressions(lowered: Lowered, choices: Mapping[str, int]) -> dict[str, Expr]:
+    """The choices of a fill as index expressions."""
+    return {name: lowered.candidates[name].expression(choice) for name, choice in choices.items()}
+
+
 def filled(
     lowered: Lowered,
     fills: list[dict[str, int]],
@@ -234,11 +275,12 @@ def filled(
     optimal: bool,
     spent: Times,
 ) -> Filled:
-    """The first of these fills as a result, verified; the others go along."""
+    """The first of these fills in which no lanes race, verified; the others go along."""
+    fills = without_conflict(lowered, fills)
     best = fills[0]
     program = lowered.program
     verdict = verify(program, program.goals[0], lowered.fill(best))
-    exprs = {name: lowered.candidates[name].expression(choice) for name, choice in best.items()}
+    exprs = expressions(lowered, best)
     cost = sum(map(operations, exprs.values()))
     used = frozenset().union(*map(constants, exprs.values()))
     rows = tuple(
@@ -265,7 +307,10 @@ def reinstantiate(small: Filled, large: Traced, *, budget: Budget | None = None)
     first, then all of them are offered to the search at the new size.
     """
     _check_same(small.traced, large)
+    if not large.holes:
+        return _checked(large)
     started, limits = _now(), budget or Budget()
+    conflict: CheckError | None = None
 
     def read(name: str, row: Setting, reading: Sense) -> HoleChoices:
         return counterparts(small.traced.holes[name], row, large.holes[name], reading)
@@ -283,9 +328,15 @@ def reinstantiate(small: Filled, large: Traced, *, budget: Budget | None = None)
             if isinstance(result.outcome, Undecided):
                 return Undecided(result.outcome.reason)
             fills = best_fills(lowered, result)
-        if fills:
-            spent = _since(started)
-            return Found(filled(lowered, fills, small.space, small.optimal, spent), complete=False)
+        try:
+            if fills:
+                spent = _since(started)
+                found = filled(lowered, fills, small.space, small.optimal, spent)
+                return Found(found, complete=False)
+        except CheckError as error:  # another reading may do
+            conflict = conflict or error
+    if conflict is not None:
+        raise conflict
     return Undecided(Reason.COUNTERPART)
 
 

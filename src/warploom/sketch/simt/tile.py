@@ -13,6 +13,7 @@ from warploom.sketch.term.ir import Shape
 
 Index: TypeAlias = Expr | int
 LaneShuffle: TypeAlias = Callable[..., Any]
+TILE_FILE = __file__  # frames of this file are not the user's
 
 
 class Tile:

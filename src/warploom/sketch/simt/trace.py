@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from warploom.errors import CheckError, calling_line
+from warploom.errors import CheckError, Span, calling_line
 from warploom.index.ir import Expr, Var, lift, variables
+from warploom.sketch.simt.array import check_registers, declared
 from warploom.sketch.simt.ir import (
     STARTS,
     Accumulate,
@@ -33,7 +34,7 @@ from warploom.sketch.simt.ir import (
     holes_in,
 )
 from warploom.sketch.simt.spec import goal_of
-from warploom.sketch.simt.tile import Index, LaneShuffle, Tile, as_tuple, per_axis
+from warploom.sketch.simt.tile import TILE_FILE, Index, LaneShuffle, Tile, as_tuple, per_axis
 from warploom.sketch.term.ir import Shape
 from warploom.sketch.term.limits import check_shape
 from warploom.sketch.term.operator import OPERATORS
@@ -132,6 +133,7 @@ class Tracer:
         return self._declare(name, "input", shape, step)
 
     def output(self, name: str, shape: int | Shape, step: int | Shape | None = None) -> ArrayHandle:
+        """A tile of global memory to write; tiles lie side by side, so its step is its shape."""
         return self._declare(name, "output", shape, step)
 
     def constant(self, name: str, shape: int | Shape) -> ArrayHandle:
@@ -256,7 +258,7 @@ class Tracer:
         if self._loops:
             self._seen.add(array.name)
         target = self._value()
-        self._add(Read(target.name, array.name, where))
+        self._add(Read(target.name, array.name, where, self._line()))
         return target
 
     def write(self, handle: ArrayHandle, index: tuple[Index, ...], value: Value) -> None:
@@ -272,6 +274,7 @@ class Tracer:
                     f"registers of '{array.name}' are written at indices known after unrolling",
                     advice="put the hole, or the lane, where the registers are read",
                 )
+            check_registers(array, where, self._extents)
         if array.name in self._written and array.space != "output":
             raise CheckError(f"'{array.name}' is written twice in one loop")
         if array.name in self._seen:
@@ -282,7 +285,7 @@ class Tracer:
         if self._loops:
             self._written.add(array.name)
         self._filled.add(array.name)
-        self._add(Write(array.name, where, value.name))
+        self._add(Write(array.name, where, value.name, self._line()))
 
     def shuffle(self, value: Value, lane: Index | tuple[Index, ...]) -> Value:
         """What another lane holds in `value`."""
@@ -332,7 +335,7 @@ class Tracer:
             raise CheckError(f"an accumulator with {outer!r} needs an init")
         name = self._fresh("acc")
         start = None if init == STARTS.get(outer) else init
-        loops, span = tuple(self._loops), calling_line(__file__)
+        loops, span = tuple(self._loops), self._line()
         made = Accumulator(name, outer, inner, start, finalize, finish, loops, span)
         self._accumulators[name] = made
         return AccumulatorHandle(made, self)
@@ -452,6 +455,12 @@ class Tracer:
         for array in outputs:
             if array.name not in self._filled:
                 raise CheckError(f"output '{array.name}' is never written")
+            if len(array.shape) != len(outputs[0].shape):
+                raise CheckError(
+                    f"output '{array.name}' has {len(array.shape)} axes, "
+                    f"'{outputs[0].name}' has {len(outputs[0].shape)}",
+                    advice="tiles are counted along the axes of all outputs alike",
+                )
         unused = set(self._holes) - self._used_holes
         if unused:
             raise CheckError(f"hole '{min(unused)}' is never used")
@@ -507,17 +516,13 @@ class Tracer:
         self._check_open()
         if not name.isidentifier() or name != self._fresh(name):
             raise CheckError(f"'{name}' is no name, or is taken")
-        sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-        if not all(isinstance(n, (int, np.integer)) for n in sizes):
-            raise CheckError(f"the shape of '{name}' is made of constants, not {sizes!r:.60}")
-        sizes = tuple(map(int, sizes))
-        check_shape(sizes)
-        steps = sizes if step is None else per_axis(step, len(sizes))
-        if len(steps) != len(sizes):
-            raise CheckError(f"'{name}' needs a step for each of its {len(sizes)} axes")
-        array = Array(name, space, sizes, steps if space in ("input", "output") else ())
+        array = declared(name, space, shape, step)
         self._arrays[name] = array
         return ArrayHandle(array, self)
+
+    def _line(self) -> Span | None:
+        """The line of the sketch that is being recorded."""
+        return calling_line(__file__, TILE_FILE)
 
     def _array(self, handle: ArrayHandle) -> Array:
         self._check_owner(handle.owner)

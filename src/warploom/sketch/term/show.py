@@ -33,13 +33,14 @@ from warploom.sketch.term.operator import WORD, is_function
 # -- terms ---------------------------------------------------------------------------------------
 
 
-def show_term(term: Term, limit: int | None = None) -> str:
+def show_term(term: Term, limit: int | None = None, names: Sequence[str] = ()) -> str:
     """A term as written in an array: `5` is a symbol, `=5` the number, `+(0, 3)` a fold (`(0, 3)`
     of any operator), `"mean"(5)` a function, `()` zero, `?` undefined.
 
-    With a limit, about that many characters: terms share parts, so their text can be huge.
+    With a limit, about that many characters: terms share parts, so their text can be huge. With
+    names, symbol n is called `names[n]`.
     """
-    return _cut(_Writer(limit).text(term), limit)
+    return _cut(_Writer(limit, names).text(term), limit)
 
 
 def _cut(text: str, limit: int | None) -> str:
@@ -49,8 +50,8 @@ def _cut(text: str, limit: int | None) -> str:
 class _Writer:
     """Writes terms with items in a fixed order: symbols by number, constants, folds by text."""
 
-    def __init__(self, limit: int | None) -> None:
-        self._limit = limit
+    def __init__(self, limit: int | None, names: Sequence[str] = ()) -> None:
+        self._limit, self._names = limit, names
         self._folds: dict[Fold, tuple[int, str]] = {}
 
     def text(self, term: Term) -> str:
@@ -60,7 +61,7 @@ class _Writer:
             case Undefined():
                 return "?"
             case Symbol(number):
-                return str(number)
+                return self._names[number] if self._names else str(number)
             case Constant(value):
                 small = isinstance(value, int) and abs(value) < 1 << 53
                 text = str(value) if small else repr(float(value))

@@ -47,7 +47,7 @@ Function = Callable[[Any], Any]
 class Sym:
     """A scalar of a specification: an input's element, or a fold of others."""
 
-    __slots__ = ("_depth", "_items", "_known", "_operator", "_term")
+    __slots__ = ("_depth", "_function", "_items", "_known", "_operator", "_term")
 
     def __init__(self, operator: str, items: tuple[Sym, ...], term: Term | None = None) -> None:
         self._depth: int = 1 + max((item._depth for item in items), default=-1)
@@ -56,6 +56,7 @@ class Sym:
         self._operator = operator
         self._items = items
         self._term = term
+        self._function: Function | None = None
         # Names of functions inside, with whether it was said what they compute.
         self._known: dict[str, bool] = {}
         for item in items:
@@ -232,6 +233,7 @@ def finalized(name: str, value: Any, function: Function | None = None) -> Any:
     if not isinstance(value, Sym):
         raise CheckError(f"cannot finalise {value!r:.80}", advice="finalise a fold of the inputs")
     made = Sym(function_operator(name), (value,))
+    made._function = function or partial(opaque, name)
     made._known[name] = function is not None and made._known.get(name, True)
     return made
 
@@ -295,6 +297,8 @@ def _outputs(result: Any, count: int) -> tuple[Any, ...]:
 def _number_of(cell: Any) -> Any:
     if isinstance(cell, Sym) and not cell._items and cell._term is None:
         return NEUTRAL[cell._operator]  # a fold of nothing
+    if isinstance(cell, Sym) and cell._function is not None:  # a function of one
+        return cell._function(_number_of(cell._items[0]))
     if not _is_number(cell):
         raise CheckError(f"{cell!r:.80} is no number")
     return int(cell) if isinstance(cell, np.integer) else cell

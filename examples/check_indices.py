@@ -1,0 +1,55 @@
+"""One's own index arithmetic, checked: a warp-level sketch without holes is proved or refuted.
+
+Structures of three fields become runs of fields, in registers alone: turn each lane's registers by
+its number, then exchange between lanes. The first try forgets that lanes count by threes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from warploom.kernel.evaluate import run
+from warploom.search.outcome import Found, Impossible
+from warploom.sketch.simt import SketchFunction, sketch, solve, to_kernel
+from warploom.sketch.simt.trace import Tracer
+
+FIELDS = 3
+
+
+def transposition(source: Callable[[Any, Any], Any]) -> SketchFunction:
+    """Three registers in each lane; `source` says from which lane register i comes."""
+
+    @sketch
+    def fields(k: Tracer, lanes: int = 32) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", FIELDS * lanes), k.output("y", FIELDS * lanes)
+        r = k.load(x, rounds=FIELDS)
+        r = k.permute(r, lambda i: (i * 2 + lane) % FIELDS)
+        moved = k.registers(FIELDS)
+        for i in k.loop(FIELDS):
+            moved[i] = k.shuffle(r[i], source(lane, i))
+        k.store(y, moved)
+
+    fields.specification(lambda x, lanes: x.reshape(lanes, FIELDS).T.reshape(-1))
+    return fields
+
+
+def main() -> None:
+    wrong = solve(transposition(lambda lane, i: (lane + i) % 32).at())
+    assert isinstance(wrong, Impossible)
+    print("refuted:", wrong.why)
+    right = solve(transposition(lambda lane, i: (lane * FIELDS + i) % 32).at())
+    assert isinstance(right, Found), right
+    kernel = to_kernel(right.answer)
+    print(kernel.doc)
+    x = np.arange(5 * 96, dtype=np.float32)
+    y = np.zeros_like(x)
+    run(kernel, [x, y])
+    assert np.array_equal(y.reshape(5, FIELDS, 32), x.reshape(5, 32, FIELDS).transpose(0, 2, 1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""What a kernel of tiles asks of its arrays: which lengths of inputs go with lengths of outputs.
+
+The specification says which elements of an input tile each element of an output tile needs. From
+that follows, axis by axis, how long an input must be so that every element needed exists, also for
+a last tile that is not whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.index.ir import Expr, Var
+from warploom.kernel.build import ceil_div
+from warploom.sketch.simt.ir import Array, Traced
+from warploom.sketch.term.ir import Fold, Symbol, Term, size
+
+_SIZES = ("columns", "rows", "planes")
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Along `axis`, tile b of `input` begins at b·step; `elements[p]` of it are needed for the
+    first p of the `tile` elements of the output's tile along `out_axis`.
+
+    An input with more axes than the outputs has one tile along those in front: `out_axis` None.
+    """
+
+    input: Array
+    axis: int
+    output: Array
+    out_axis: int | None
+    elements: tuple[int, ...]
+
+    @property
+    def most(self) -> int:
+        return self.elements[-1]
+
+    @property
+    def slope(self) -> int | None:
+        """s, if p elements of any output, whole tiles or not, need s·p + c of the input."""
+        if self.out_axis is None:
+            return None
+        step, tile = self.input.step[self.axis], self.output.shape[self.out_axis]
+        if step % tile:
+            return None
+        rise = {b - a for a, b in zip(self.elements[1:], self.elements[2:], strict=False)}
+        return step // tile if rise <= {step // tile} else None
+
+    def at(self, length: int) -> int:
+        """How many elements the input must have for an output of this length."""
+        if self.out_axis is None:
+            return self.most
+        step, tile = self.input.step[self.axis], self.output.shape[self.out_axis]
+        if self.slope is not None:
+            return length * self.slope + self.most - step
+        return (-(-length // tile) - 1) * step + self.most
+
+    @property
+    def condition(self) -> Expr:
+        """The same on the kernel's parameters."""
+        given = Var(size_names(self.input)[self.axis])
+        if self.out_axis is None:
+            return given.ge(self.most)
+        wanted = Var(size_names(self.output)[self.out_axis])
+        step, tile = self.input.step[self.axis], self.output.shape[self.out_axis]
+        if self.slope is not None:
+            return given.ge(_plus(_times(wanted, self.slope), self.most - step))
+        return given.ge(_plus(_times(ceil_div(wanted, tile), step), self.most - step))
+
+
+def _times(expr: Expr, factor: int) -> Expr:
+    return expr if factor == 1 else expr * factor
+
+
+def _plus(expr: Expr, more: int) -> Expr:
+    return expr if more == 0 else expr + more if more > 0 else expr - -more
+
+
+def size_names(array: Array) -> tuple[str, ...]:
+    """The parameters that hold an array's lengths, slowest axis first."""
+    if len(array.shape) == 1:
+        return (f"{array.name}_size",)
+    return tuple(f"{array.name}_{name}" for name in _SIZES[: len(array.shape)][::-1])
+
+
+def needs_of(traced: Traced) -> tuple[Need, ...]:
+    """For each axis of each input and each output that needs something of it."""
+    farthest = _farthest(traced)
+    made: list[Need] = []
+    for (name, output_name), reached in farthest.items():
+        array, output = traced.arrays[name], traced.arrays[output_name]
+        for axis in range(len(array.shape)):
+            along = reached[axis].reshape(output.shape) + 1
+            # The last axes of all arrays go together, and so on from the end.
+            own = len(output.shape) - len(array.shape) + axis
+            if not along.any():
+                continue
+            if own < 0:
+                made.append(Need(array, axis, output, None, (0, int(along.max()))))
+                continue
+            others = tuple(a for a in range(len(output.shape)) if a != own)
+            first = np.maximum.accumulate(along.max(axis=others))
+            made.append(Need(array, axis, output, own, (0, *map(int, first))))
+    return tuple(made)
+
+
+def _farthest(traced: Traced) -> dict[tuple[str, str], list[npt.NDArray[np.int64]]]:
+    """By input and output: along each axis of the input the last index each output cell needs."""
+    owner: list[tuple[str, tuple[int, ...]]] = []
+    for array in traced.inputs:
+        owner += [(array.name, where) for where in np.ndindex(array.shape)]
+    result: dict[tuple[str, str], list[npt.NDArray[np.int64]]] = {}
+    symbols: dict[Term, frozenset[int]] = {}
+    start = 0
+    for output in traced.outputs:
+        for cell in range(size(output.shape)):
+            for number in _symbols(traced.goal.values[start + cell], symbols):
+                name, where = owner[number]
+                if traced.arrays[name].space == "input":
+                    new = [np.full(size(output.shape), -1) for _ in where]
+                    axes = result.setdefault((name, output.name), new)
+                    for axis, index in zip(axes, where, strict=True):
+                        axis[cell] = max(axis[cell], index)
+        start += size(output.shape)
+    return result
+
+
+def _symbols(term: Term, known: dict[Term, frozenset[int]]) -> frozenset[int]:
+    """The symbols in a term."""
+    if isinstance(term, Symbol):
+        return frozenset((term.number,))
+    if not isinstance(term, Fold):
+        return frozenset()
+    if term not in known:
+        known[term] = frozenset().union(*(_symbols(item, known) for item in term.items))
+    return known[term]

@@ -1,0 +1,323 @@
+"""Runs the kernel of a filled sketch on the simulator, against its specification on numbers.
+
+A kernel does many tiles of arrays of any length; the proof is about one tile. So it is launched on
+several tiles, in more than one block, and on last tiles that are not whole, with inputs that end
+where the specification needs no more. What is outside an array holds a mark that must stay.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import CheckError, DeviceError
+from warploom.kernel.build import Builder
+from warploom.kernel.dtype import DType
+from warploom.kernel.evaluate import run
+from warploom.kernel.ir import Kernel
+from warploom.sketch.simt.ir import Array, Traced
+from warploom.sketch.simt.need import needs_of, size_names
+from warploom.sketch.simt.order import cell_name
+from warploom.sketch.simt.solve import Filled
+from warploom.sketch.term import spec
+from warploom.sketch.term.ir import Constant, Fold, Goal, Shape, Symbol, Term, Zero, size
+from warploom.sketch.term.limits import heights
+from warploom.sketch.term.numeric import apply
+from warploom.sketch.term.operator import is_function
+
+Numbers: TypeAlias = npt.NDArray[Any]
+Arrays: TypeAlias = dict[str, Numbers]
+Shapes: TypeAlias = dict[str, Shape]
+Compute: TypeAlias = Callable[[Mapping[int, Any]], list[Any]]
+
+_MARGIN = 16  # elements on both sides of an array that nobody may touch
+_MODULAR = frozenset("+*&|^")  # operators that do not mind numbers that wrap
+
+
+def try_kernel(kernel: Kernel, filled: Filled, dtype: DType, warps: int) -> str:
+    """What was run, in words; CheckError names the first element that is wrong."""
+    traced = filled.traced
+    compute = _compute(filled, dtype)
+    draw = _draw(traced.goal, dtype, np.random.default_rng(0))
+    sizes = []
+    for shapes in launches(traced, warps):
+        inputs = {a.name: draw(shapes[a.name]) for a in traced.inputs}
+        outputs = {a.name: draw(shapes[a.name]) for a in traced.outputs}
+        wanted = by_tiles(traced, inputs, shapes, compute, draw)
+        found = _launched(kernel, traced, inputs, outputs, shapes)
+        _compare(traced, found, wanted, shapes, dtype)
+        sizes.append(" × ".join(map(str, shapes[traced.outputs[0].name])))
+    first = traced.outputs[0].name
+    return (
+        f"run on the simulator, equal to the specification on numbers: '{first}' of "
+        f"{', '.join(dict.fromkeys(sizes))} elements in tiles of "
+        f"{' × '.join(map(str, traced.outputs[0].shape))}"
+    )
+
+
+# -- sizes ---------------------------------------------------------------------------------------
+
+
+def launches(traced: Traced, warps: int) -> Iterator[Shapes]:
+    """Whole tiles in two blocks; two along each axis, the last of one element; most of one tile.
+
+    Inputs end where nothing more is needed, in the last launch a little later.
+    """
+    axes = len(traced.outputs[0].shape)
+    whole = (*(2 for _ in range(axes - 1)), warps + 1)
+    for tiles, last, more in (
+        (whole, lambda tile: tile, 0),
+        ((2,) * axes, lambda _: 1, 0),
+        ((1,) * axes, lambda tile: max(1, tile - 1), 3),
+    ):
+        yield shapes_at(traced, tiles, last, more)
+
+
+def shapes_at(
+    traced: Traced, tiles: tuple[int, ...], last: Callable[[int], int], more: int = 0
+) -> Shapes:
+    """The shapes of all arrays for so many tiles along each axis; `last(n)` elements of a tile of n
+    are in the last one. Inputs are as short as may be, and `more`."""
+    shapes: Shapes = {a.name: a.shape for a in traced.inputs if a.space == "constant"}
+    for array in traced.outputs:
+        pairs = zip(tiles, array.shape, strict=True)
+        shapes[array.name] = tuple((count - 1) * tile + last(tile) for count, tile in pairs)
+    for array in traced.inputs:
+        if array.space == "input":
+            shapes[array.name] = (1 + more,) * len(array.shape)
+    for need in needs_of(traced):
+        length = 0 if need.out_axis is None else shapes[need.output.name][need.out_axis]
+        own = list(shapes[need.input.name])
+        own[need.axis] = max(own[need.axis], need.at(length) + more)
+        shapes[need.input.name] = tuple(own)
+    return shapes
+
+
+# -- what the specification says -----------------------------------------------------------------
+
+
+def by_tiles(
+    traced: Traced,
+    inputs: Arrays,
+    shapes: Shapes,
+    compute: Compute,
+    draw: Callable[[Shape], Numbers],
+) -> dict[str, npt.NDArray[np.object_]]:
+    """The outputs, tile by tile; what an input tile has beyond its array is drawn at random."""
+    outputs = {a.name: np.empty(shapes[a.name], object) for a in traced.outputs}
+    first = traced.outputs[0]
+    lengths = zip(shapes[first.name], first.shape, strict=True)
+    for tile in itertools.product(*(range(-(-length // own)) for length, own in lengths)):
+        numbers: list[Any] = []
+        for array in traced.inputs:
+            numbers += _input_tile(array, inputs[array.name], tile, draw).reshape(-1).tolist()
+        cells = compute(dict(enumerate(numbers)))
+        for array in traced.outputs:
+            values = np.empty(size(array.shape), object)
+            values[:] = cells[: len(values)]
+            cells = cells[len(values) :]
+            _put(outputs[array.name], array, tile, values.reshape(array.shape))
+    return outputs
+
+
+def _input_tile(
+    array: Array, whole: Numbers, tile: tuple[int, ...], draw: Callable[[Shape], Numbers]
+) -> Numbers:
+    if array.space == "constant":
+        return whole
+    # The last axes of all arrays go together; along further ones there is one tile.
+    numbers = (*(0 for _ in array.shape), *tile)[-len(array.shape) :]
+    part = whole[_slices(array, numbers)]
+    cells = draw(array.shape)
+    cells[tuple(slice(length) for length in part.shape)] = part
+    return cells
+
+
+def _put(whole: Numbers, array: Array, tile: tuple[int, ...], values: Numbers) -> None:
+    place = _slices(array, tile)
+    part = whole[place]
+    whole[place] = values[tuple(slice(length) for length in part.shape)]
+
+
+def _slices(array: Array, tile: tuple[int, ...]) -> tuple[slice, ...]:
+    along = zip(tile, array.step, array.shape, strict=True)
+    return tuple(slice(number * step, number * step + own) for number, step, own in along)
+
+
+def _compute(filled: Filled, dtype: DType) -> Compute:
+    """The cells of one tile on numbers: by the specification's function where that was proved to
+    say all, else by the goal's terms, with the sketch's own functions."""
+    goal = filled.traced.goal
+    function = goal.specification
+    if function is not None and "numbers, by the goal's function" in filled.verification.covers:
+        return lambda numbers: spec.run(function, numbers)
+    accumulators = filled.traced.accumulators.values()
+    finish = {f"{a.finalize}()": a.finish for a in accumulators if a.finish is not None}
+    return lambda numbers: [_value(term, numbers, finish, dtype, {}) for term in goal.values]
+
+
+def _value(
+    term: Term,
+    numbers: Mapping[int, Any],
+    finish: Mapping[str, Callable[[Any], Any]],
+    dtype: DType,
+    known: dict[Term, Any],
+) -> Any:
+    match term:
+        case Symbol(number):
+            return numbers[number]
+        case Constant(value):
+            return value
+        case Zero():
+            return 0
+        case Fold(operator, items):
+            if term not in known:
+                parts = [_value(item, numbers, finish, dtype, known) for item in items]
+                if is_function(operator):
+                    known[term] = _finished(finish[operator], parts[0], dtype)
+                else:
+                    known[term] = apply(operator, parts)
+            return known[term]
+        case _:
+            raise CheckError("an undefined goal has no value on numbers")
+
+
+def _finished(finish: Callable[[Any], Any], value: Any, dtype: DType) -> Any:
+    """A function of the sketch on one number: as Python, or as the kernel computes it."""
+    try:
+        return finish(value)
+    except Exception:  # noqa: BLE001  # it is the user's code, and may be for kernels only
+        k = Builder("finish", block=1)
+        x, y = k.array("x", dtype, 1, const=True), k.array("y", dtype, 1)
+        register = k.register("v", dtype)
+        k.set(register, x.at(0))
+        y.put(0, finish(register))
+        arrays = np.array([value], dtype.numpy), np.zeros(1, dtype.numpy)
+        run(k.done(), arrays)
+        return arrays[1][0].item()
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+def _draw(goal: Goal, dtype: DType, random: np.random.Generator) -> Callable[[Shape], Numbers]:
+    """Random numbers with which a result is right or far off: nothing cancels, nothing wraps that
+    minds."""
+    if dtype.is_float:
+        return lambda shape: random.uniform(0.5, 2, shape).astype(dtype.numpy)
+    limits = np.iinfo(dtype.numpy)
+    if {fold.operator for fold in heights(goal.values)} <= _MODULAR:
+        return lambda shape: random.integers(
+            limits.min, limits.max, shape, dtype.numpy, endpoint=True
+        )
+    most = next(
+        (m for m in (1 << 12, 99, 7, 3, 2) if _largest(goal.values, m) <= limits.max), 1
+    )  # fmt: skip
+    return lambda shape: random.integers(0, most, shape, dtype.numpy, endpoint=True)
+
+
+def _largest(values: tuple[Term, ...], most: int) -> int:
+    """What no fold of the goal exceeds, if symbols are at most `most`."""
+    bound: dict[Term, int] = {}
+    for fold, _ in sorted(heights(values).items(), key=lambda pair: pair[1]):
+        parts = [_bound(item, most, bound) for item in fold.items]
+        if fold.operator == "*":
+            product = 1
+            for part in parts:
+                product *= max(1, part)
+            bound[fold] = product
+        else:
+            bound[fold] = sum(parts)
+    return max(bound.values(), default=most)
+
+
+def _bound(term: Term, most: int, bound: Mapping[Term, int]) -> int:
+    if isinstance(term, Constant):
+        return int(abs(term.value)) + 1 if abs(term.value) < 2**63 else 0  # infinite: neutral
+    return bound.get(term, most)
+
+
+# -- running -------------------------------------------------------------------------------------
+
+
+def _launched(
+    kernel: Kernel, traced: Traced, inputs: Arrays, outputs: Arrays, shapes: Shapes
+) -> Arrays:
+    """Runs the kernel; the outputs, of which nothing outside was touched."""
+    named = {
+        name: length
+        for array in (*traced.inputs, *traced.outputs)
+        if array.space != "constant"
+        for name, length in zip(size_names(array), shapes[array.name], strict=True)
+    }
+    buffers = {name: _with_margin(values) for name, values in (inputs | outputs).items()}
+    inner = {name: buffer[_MARGIN:-_MARGIN] for name, buffer in buffers.items()}
+    before = {name: buffer.copy() for name, buffer in buffers.items()}
+    try:
+        run(kernel, [inner[each.name] for each in kernel.arrays], named)
+    except DeviceError as error:
+        raise CheckError(
+            f"the kernel of '{traced.name}' fails on the simulator: {error.message}"
+        ) from error
+    for name, buffer in buffers.items():
+        touched = buffer != before[name]
+        if name in outputs:
+            touched[_MARGIN:-_MARGIN] = False
+        if touched.any():
+            place = int(np.argmax(touched)) - _MARGIN
+            raise CheckError(f"the kernel of '{traced.name}' writes {name}[{place}]")
+    return {name: inner[name].reshape(shapes[name]) for name in outputs}
+
+
+def _with_margin(values: Numbers) -> Numbers:
+    mark = np.full(_MARGIN, 77, values.dtype)
+    return np.concatenate([mark, values.reshape(-1), mark])
+
+
+def _compare(
+    traced: Traced,
+    found: Arrays,
+    wanted: Mapping[str, npt.NDArray[np.object_]],
+    shapes: Shapes,
+    dtype: DType,
+) -> None:
+    for name, values in found.items():
+        wrong = ~_equal(values.reshape(-1), wanted[name].reshape(-1), traced.goal, dtype)
+        if wrong.any():
+            cell = int(np.argmax(wrong))
+            sizes = ", ".join(
+                f"{each} = {length}"
+                for array in (*traced.inputs, *traced.outputs)
+                if array.space != "constant"
+                for each, length in zip(size_names(array), shapes[array.name], strict=True)
+            )
+            raise CheckError(
+                f"the kernel of '{traced.name}' holds {values.reshape(-1)[cell]} in "
+                f"{cell_name(name, shapes[name], cell)}, but the specification says "
+                f"{_shown(wanted[name].reshape(-1)[cell])} ({sizes})"
+            )
+
+
+def _shown(number: Any) -> Any:
+    return number if isinstance(number, int) else float(number)
+
+
+def _equal(
+    values: Numbers, wanted: npt.NDArray[np.object_], goal: Goal, dtype: DType
+) -> npt.NDArray[np.bool_]:
+    """Integers wrap and are equal; floating point rounds, by so much for each number in a cell."""
+    if dtype.is_float:
+        numbers = wanted.astype(np.float64)
+        terms = max((len(fold.items) for fold in heights(goal.values)), default=1)
+        depth = max(heights(goal.values).values(), default=0)
+        close = float(np.finfo(dtype.numpy).eps) * (8 + 2 * terms * depth)
+        with np.errstate(all="ignore"):
+            return np.asarray(np.isclose(values, numbers, rtol=close, atol=close))
+    bits = 8 * dtype.bytes
+    modulo = np.array([int(v) % (1 << bits) if v == int(v) else -1 for v in wanted], object)
+    found = np.array([int(v) % (1 << bits) for v in values], object)
+    return np.asarray(found == modulo, np.bool_)

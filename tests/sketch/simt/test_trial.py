@@ -1,0 +1,132 @@
+"""Kernels are run against their specification before they go out; wrong ones do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.sketch.simt.tiled import below, beyond, proved, specified
+
+from warploom.errors import CheckError
+from warploom.kernel.dtype import DType, i32, u32
+from warploom.kernel.ir import Kernel
+from warploom.search.outcome import Found
+from warploom.sketch.simt import code, trial
+from warploom.sketch.simt.code import to_kernel
+from warploom.sketch.simt.solve import solve
+from warploom.sketch.simt.trace import Tracer
+from warploom.sketch.term import spec
+
+
+def copied(k: Tracer, lanes: int = 8) -> None:
+    lane = k.warp(lanes)
+    x, y = k.input("x", lanes), k.output("y", lanes)
+    y[lane] = x[lane]
+
+
+def test_a_kernel_that_is_wrong_does_not_go_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    filled = proved(solve(specified(copied, lambda x, lanes: x).at()))
+    real = trial.run
+
+    def spoiled(kernel: Kernel, arrays: Any, named: Any) -> Any:
+        real(kernel, arrays, named)
+        arrays[1][9] += 1
+
+    monkeypatch.setattr(trial, "run", spoiled)
+    with pytest.raises(CheckError, match=r"holds \S+ in y\[9\], but the specification says"):
+        to_kernel(filled)
+
+    def outside(kernel: Kernel, arrays: Any, named: Any) -> Any:
+        real(kernel, arrays, named)
+        arrays[1].base[15] = 3
+
+    monkeypatch.setattr(trial, "run", outside)
+    with pytest.raises(CheckError, match=r"writes y\[-1\]"):
+        to_kernel(filled)
+
+
+@pytest.mark.parametrize(("body", "shift"), [(below, 2), (beyond, 0)])
+def test_a_kernel_without_its_conditions_does_not_go_out(
+    body: Any, shift: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled = proved(solve(specified(body, lambda x, lanes: x[shift : shift + lanes - 2]).at()))
+    monkeypatch.setattr(code._Emitter, "_within", lambda *_: [])
+    with pytest.raises(CheckError, match=r"fails on the simulator: .*(y' has|race on 'y)"):
+        to_kernel(filled)
+
+
+@pytest.mark.parametrize("sign", ["max", "min", "*", "+"])
+def test_numbers_of_a_trial_do_not_wrap_where_that_matters(sign: str) -> None:
+    """The largest of 16 products of four 32-bit numbers, …: any wrapped product would mislead."""
+
+    def nested(k: Tracer, lanes: int = 4) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", 4 * lanes), k.output("y", lanes)
+        start = {"max": 0, "min": (1 << 31) - 1}
+        best = k.accumulator(sign, "*", init=start.get(sign))
+        for _ in k.loop(2):
+            best.add(x[4 * lane], x[4 * lane + 1], x[4 * lane + 2], x[4 * lane + 3])
+        y[lane] = best.value()
+
+    def wanted(x: Any, lanes: int) -> Any:
+        rows = [spec.product(row) for row in x.reshape(lanes, 4)]
+        if sign in ("max", "min"):
+            start = 0 if sign == "max" else (1 << 31) - 1
+            return [spec.started(start, [row, row], sign) for row in rows]
+        return [spec.fold([row, row], sign) for row in rows]
+
+    outcome = solve(specified(nested, wanted).at())
+    assert "verdict: proved" in to_kernel(proved(outcome), i32).doc
+
+
+def test_a_refuted_fill_has_no_kernel() -> None:
+    def half(k: Tracer, lanes: int = 4) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", lanes), k.output("y", lanes)
+        total = k.accumulator("+", finalize="half", finish=lambda value: value / 2.0)
+        total.add(x[k.swizzle(lane, lanes)])
+        y[lane] = total.value()
+
+    def third(value: Any) -> Any:
+        return value / 3
+
+    made = specified(
+        half, lambda x, lanes: [spec.finalized("half", spec.total([v]), third) for v in x]
+    )
+    outcome = solve(made.at())
+    assert isinstance(outcome, Found)
+    with pytest.raises(CheckError, match="is refuted"):
+        to_kernel(outcome.answer)
+
+
+def test_an_integer_kernel_of_a_mean_is_refused() -> None:
+    def mean(k: Tracer, lanes: int = 4) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", 2 * lanes), k.output("y", lanes)
+        total = k.accumulator("+", finalize="mean", finish=lambda value: value / 2)
+        for i in k.loop(2):
+            total.add(x[2 * lane + i])
+        y[lane] = total.value()
+
+    def wanted(x: Any, lanes: int) -> Any:
+        return [spec.finalized("mean", spec.total(row)) for row in x.reshape(lanes, 2)]
+
+    filled = proved(solve(specified(mean, wanted).at()))
+    assert "equal to the specification" in to_kernel(filled).doc
+    with pytest.raises(CheckError, match="but the specification says"):
+        to_kernel(filled, i32)
+
+
+@pytest.mark.parametrize("dtype", [u32, i32])
+def test_bits_are_tried_on_whole_words(dtype: DType) -> None:
+    def mixed(k: Tracer, lanes: int = 8) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", lanes), k.output("y", lanes)
+        both = k.accumulator("^", "&")
+        both.add(x[lane], x[lane ^ 1])
+        y[lane] = both.value()
+
+    def wanted(x: Any, lanes: int) -> Any:
+        return [spec.bit_xor([spec.bit_and([x[i], x[i ^ 1]])]) for i in range(lanes)]
+
+    assert "verdict: proved" in to_kernel(proved(solve(specified(mixed, wanted).at())), dtype).doc
