@@ -51,7 +51,11 @@ def collect_fills(
     for rows, ways in zip(finals, counts, strict=True):
         if room <= 0:
             break
-        listed = _list(problem, rows, ways, shared, room)
+        listed = (
+            _list(problem, rows, ways, shared, room)
+            if at_most > 1 or total <= LIST_AT_MOST
+            else _any(problem, rows, shared)
+        )
         tables.append(listed)
         room -= len(listed)
     choices = np.concatenate(tables) if tables else np.zeros((0, len(holes)), np.int64)
@@ -93,6 +97,14 @@ def _list(
         if columns
         else (np.zeros((len(which), 0), np.int64))
     )
+
+
+def _any(problem: Problem, rows: Rows, shared: dict[int, Rows]) -> npt.NDArray[np.int64]:
+    columns = rows.origin.any_fill(0)
+    for key, column in rows.keys.items():
+        columns |= shared[key].origin.any_fill(int(column[0]))
+    columns = _fill_free(problem, columns, 1, 1)
+    return np.stack([columns[hole] for hole in problem.program.holes], axis=1)
 
 
 def _fill_free(problem: Problem, columns: Columns, count: int, room: int) -> Columns:

@@ -50,6 +50,14 @@ class Origin:
             columns = {hole: choices[again] for hole, choices in columns.items()} | more
         return which, columns
 
+    def any_fill(self, row: int) -> Columns:
+        """One fill of a row: there may be too many to list them."""
+        alternative = self.starts[row : row + 1]
+        columns = {hole: choice[alternative] for hole, choice in self.choices.items()}
+        for parent, at in self.parents:
+            columns |= parent.any_fill(int(at[alternative[0]]))
+        return columns
+
 
 def leaf(rows: int) -> Origin:
     return Origin(rows, np.arange(rows + 1))

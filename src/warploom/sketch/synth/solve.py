@@ -13,7 +13,7 @@ from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.sketch.synth.cost import cheapest
 from warploom.sketch.synth.engine import BATCH_BYTES, FIRST_BATCH_BYTES, Engine
 from warploom.sketch.synth.expand import Tally
-from warploom.sketch.synth.fills import Fills, collect_fills, oracle_states
+from warploom.sketch.synth.fills import LIST_AT_MOST, Fills, collect_fills, oracle_states
 from warploom.sketch.synth.pairs import PairsEngine
 from warploom.sketch.synth.problem import Problem, lower
 from warploom.sketch.synth.result import HoleStats, Result, Stats, raw_space, search_tree
@@ -90,7 +90,8 @@ def synthesize(
         batch = FIRST_BATCH_BYTES if mode == "first" else BATCH_BYTES
         searcher = Engine(problem, limits, batch, _by_name(program, on_progress))
     finals, stopped, exhausted = _run(searcher, clock, mode)
-    fills = collect_fills(problem, finals, searcher.shared)
+    at_most = 1 if mode == "first" else LIST_AT_MOST
+    fills = collect_fills(problem, finals, searcher.shared, at_most)
     clock.lap("search")
     complete = exhausted and len(fills) == fills.count
     oracle = oracle_states(fills, _options(program)) if complete else None
