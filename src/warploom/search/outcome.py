@@ -34,6 +34,8 @@ class Found(Generic[T]):
 class Impossible:
     """The space was exhausted, or a proof was found: there is no answer."""
 
+    why: str = ""
+
 
 @dataclass(frozen=True, slots=True)
 class Undecided:

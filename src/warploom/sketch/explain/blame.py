@@ -38,8 +38,8 @@ Kind = Literal["one", "several", "none", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """`one`: each of `holes` (positions) would do on its own if it were free. `several`: none would,
-    but all of `holes` together. `none`: not even all holes together. `unknown`: see `note`.
+    """`one`: each of `holes` (positions) would do on its own if it were free. `several`: none
+    would, but all of `holes` together. `none`: not even all holes together. `unknown`: see `note`.
 
     With `every`, each hole was asked: no other hole would do on its own.
     """
@@ -72,7 +72,7 @@ def _not_found() -> str:
         load_z3()
     except UnsupportedError as missing:
         return f"which hole blocks it was not found: {missing.message}"
-    return "which hole blocks it was not found within the budget"
+    return "which hole blocks it was not found"
 
 
 def _would_do(program: Program, hole: int, budget: Budget) -> bool | None:
@@ -100,14 +100,15 @@ def _together(program: Program, holes: list[int], budget: Budget) -> Blame:
 
 def _is_possible(program: Program, holes: Collection[int], budget: Budget) -> bool | None:
     """Whether there is a fill if these holes were free; None: not known."""
-    for gathers in _freed(program, holes):
+    for with_zero, gathers in _freed(program, holes):
         try:
             problem = lower(with_gathers(program, gathers), program.goals[0])
         except CheckError:
-            continue  # a zero there is refused
+            continue  # not every gather is allowed there: a zero would be two numbers
         except SearchError:
             return None
-        return _answer(program, problem, gathers, budget)
+        answer = _answer(program, problem, gathers, budget)
+        return answer if answer or with_zero else None
     return None
 
 
@@ -141,7 +142,7 @@ def _answer(
     return True if verify(filled, filled.goals[0], choices) else None
 
 
-def _freed(program: Program, holes: Collection[int]) -> Iterator[dict[int, GatherSet]]:
+def _freed(program: Program, holes: Collection[int]) -> Iterator[tuple[bool, dict[int, GatherSet]]]:
     """The holes as sets of which gather j reads place j everywhere: with zero, then without."""
     for zero in (True, False):
         made: dict[int, GatherSet] = {}
@@ -155,8 +156,10 @@ def _freed(program: Program, holes: Collection[int]) -> Iterator[dict[int, Gathe
             rows = np.arange(places, dtype=np.int32).tolist() + [ZERO] * zero
             tables = np.repeat(np.array(rows, np.int32)[:, None], cells, axis=1)
             names = [str(row) for row in rows]
-            made[hole] = custom(step.name, step.gathers.arg_shapes, step.gathers.out_shape, names, tables)
-        yield made
+            made[hole] = custom(
+                step.name, step.gathers.arg_shapes, step.gathers.out_shape, names, tables
+            )
+        yield zero, made
 
 
 class _Free:
@@ -165,7 +168,9 @@ class _Free:
     Under the laws a value has several cells (`synth/bags.py`), which are read together.
     """
 
-    def __init__(self, clauses: Clauses, position: int, problem: Problem, gathers: GatherSet) -> None:
+    def __init__(
+        self, clauses: Clauses, position: int, problem: Problem, gathers: GatherSet
+    ) -> None:
         move = problem.steps[position]
         assert isinstance(move, Move)
         self._clauses, self._prefix, self._gathers = clauses, f"free.{position}", gathers
@@ -191,4 +196,3 @@ class _Free:
             row = next(n for n, name in enumerate(literals) if name in true)
             table[value] = own.tables[row, value]
         return custom(own.function, own.arg_shapes, own.out_shape, ("free",), table[None])
-

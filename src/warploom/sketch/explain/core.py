@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from warploom.errors import CheckError, InternalError, SearchError
 from warploom.search.budget import Budget, BudgetSpentError
@@ -17,15 +18,16 @@ from warploom.search.outcome import Impossible, Reason, Undecided
 from warploom.sketch.explain.cut import cut
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.evaluate import evaluate
-from warploom.sketch.term.ir import Goal, Program, Shape, size
+from warploom.sketch.term.ir import Goal, Program
 from warploom.sketch.term.limits import heights
 from warploom.sketch.term.read import Reading
 
-_GROWING = 0.4  # of the time: growing a core
-_SLICE = 0.4  # of what is left then: each slice of the goal
+_GROWING = 0.35  # of the time: growing a core
+_HALVING = 0.4  # of what is left: asking for one half of what is known to be one
 _FEW = 4  # cells, up to twice as many of which are left out one by one
 
 FillOf = dict[int, int]
+Boxes = npt.NDArray[np.int64]  # numbers of cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +83,16 @@ class Asker:
         return Budget(self.budget.seconds_left, self.budget.megabytes)
 
 
-def find_core(
-    program: Program, reading: Reading, start: list[int], budget: Budget
-) -> Core | None:
-    """A core, first looked for among the cells of `start`; None: the budget was spent before.
+def find_core(program: Program, reading: Reading, start: list[int], budget: Budget) -> Core:
+    """A core, first looked for among the cells of `start`; at worst the whole goal.
 
     `reading` is how the program is read with the goal, which it cannot meet.
     """
-    cells = _first_core(program, reading, start, budget)
-    if cells is None:
-        return None
+    grower = Asker(program, reading, part_of(budget, _GROWING))
+    try:
+        cells = _grown(grower, start or _some_wrong(grower))
+    except BudgetSpentError:
+        cells = _shrunk(program, reading, budget)
     asker = Asker(program, reading, budget)
     try:
         fewest = _fewest(asker, cells)
@@ -99,37 +101,38 @@ def find_core(
         return Core(tuple(sorted(unfinished.cells)), minimal=False)
 
 
-def _first_core(
-    program: Program, reading: Reading, start: list[int], budget: Budget
-) -> list[int] | None:
-    """By growing, or, where a few cells leave too many fills open, a slice of the goal."""
-    asker = Asker(program, reading, part_of(budget, _GROWING))
+def _shrunk(program: Program, reading: Reading, budget: Budget) -> list[int]:
+    """Half of the goal, then half of that, …: where a few cells leave too many fills open, many of
+    them may be ruled out quickly. At worst the whole goal, which is impossible."""
+    box = np.arange(len(reading.goal.values)).reshape(reading.goal.shape)
+    smaller: Boxes | None = box
+    while smaller is not None:
+        box = smaller
+        smaller = next(
+            (half for half in _halves(box) if _is_core(program, reading, half, budget)), None
+        )
+    return [int(cell) for cell in box.reshape(-1)]
+
+
+def _is_core(program: Program, reading: Reading, box: Boxes, budget: Budget) -> bool:
+    """Whether these cells are seen to be impossible in a share of the time."""
     try:
-        return _grown(asker, start or _some_wrong(asker))
+        asker = Asker(program, reading, part_of(budget, _HALVING))
+        return asker.are_impossible([int(cell) for cell in box.reshape(-1)])
     except BudgetSpentError:
-        pass
-    for cells in _slices(reading.goal.shape):
-        try:
-            if Asker(program, reading, part_of(budget, _SLICE)).are_impossible(cells):
-                return cells
-        except BudgetSpentError:
-            continue
-    return None
+        return False
+
+
+def _halves(box: Boxes) -> Iterator[Boxes]:
+    for axis in reversed(range(box.ndim)):
+        if box.shape[axis] > 1:
+            yield from np.array_split(box, 2, axis)
 
 
 def part_of(budget: Budget, share: float) -> Budget:
     """A share of the time that is left."""
     left = budget.seconds_left
     return Budget(None if left is None else max(0.0, left * share), budget.megabytes)
-
-
-def _slices(shape: Shape) -> Iterator[list[int]]:
-    """The first lines of the goal along each axis: one, two, four."""
-    numbers = np.arange(size(shape)).reshape(shape)
-    for count in (1, 2, 4):
-        for axis in reversed(range(len(shape))):
-            if count < shape[axis]:
-                yield numbers.take(range(count), axis).reshape(-1).tolist()
 
 
 def _some_wrong(asker: Asker) -> list[int]:

@@ -16,6 +16,7 @@ from warploom.sketch.synth.bounds import Bounds, no_bounds, solve_bounds
 from warploom.sketch.synth.domain import UNDEFINED_ID, ZERO_ID
 from warploom.sketch.synth.problem import Given, Move, Problem, lower
 from warploom.sketch.term.ir import Fold, Goal, Program, Term
+from warploom.sketch.term.show import show_term
 
 Cells = npt.NDArray[np.int64]
 
@@ -34,7 +35,8 @@ class Reached:
         """The items of the wanted fold that cannot get into it."""
         if self.items is None or not isinstance(wanted, Fold):
             return ()
-        return tuple(item for item in dict.fromkeys(wanted.items) if item not in self.items)
+        lost = [item for item in dict.fromkeys(wanted.items) if item not in self.items]
+        return tuple(sorted(lost, key=show_term))
 
 
 class Reach:

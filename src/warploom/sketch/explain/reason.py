@@ -17,12 +17,12 @@ from warploom.sketch.explain.core import find_core, part_of
 from warploom.sketch.explain.cut import cut
 from warploom.sketch.explain.reach import Reach, Reached
 from warploom.sketch.synth.result import raw_space
-from warploom.sketch.term.ir import Apply, Program, Shape, Term
+from warploom.sketch.term.ir import Apply, Program, Shape, Term, size
 from warploom.sketch.term.read import read
 
 SECONDS = 3.0  # by default
-NOTHING_FOUND = "no reason found within the budget"
 
+_LEAST_SHARE = 0.15
 _CORE_SHARE = 0.75  # of the budget; the rest is for the blame
 
 
@@ -54,18 +54,23 @@ class CellReason:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
-    """`cells` cannot be right together; none: no reason was found within the budget.
+    """`cells` cannot be right together.
 
     `cut` is the sketch with these cells as its only goal, which is impossible too. `minimal`: any
     fewer of them can be right.
     """
 
     holes: tuple[Space, ...]
-    cells: tuple[CellReason, ...] = ()
-    minimal: bool = False
-    blame: Blame = Blame("unknown")
-    blamed: tuple[Space, ...] = ()
-    cut: Program | None = None
+    cells: tuple[CellReason, ...]
+    minimal: bool
+    blame: Blame
+    blamed: tuple[Space, ...]
+    cut: Program
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all cells of the goal are named: no smaller reason was found in time."""
+        return len(self.cells) == size(self.cut.steps[-2].shape) > 1 and not self.minimal
 
     @property
     def space(self) -> int:
@@ -81,16 +86,22 @@ def explain(program: Program, goal: int = 0, *, budget: Budget | None = None) ->
     reach = Reach(program, wanted)
     start = reach.unreachable[:1]
     core = find_core(program, reading, start, part_of(limits, _CORE_SHARE))
-    if core is None:
-        return Explanation(holes)
     cells = tuple(
         CellReason(cell, _place(cell, wanted.shape), wanted.values[cell], reach.of(cell))
         for cell in core.cells
     )
     part = cut(program, wanted, core.cells)
-    blame = find_blame(part, part_of(limits, 1.0))
+    blame = find_blame(part, _rest(limits))
     blamed = tuple(_space(program, hole) for hole in blame.holes)
     return Explanation(holes, cells, core.minimal, blame, blamed, part)
+
+
+def _rest(budget: Budget) -> Budget:
+    """What is left, and a little more if the core took it all: a hole is quickly tried."""
+    left = budget.seconds_left
+    if left is None or budget.seconds is None:
+        return Budget(None, budget.megabytes)
+    return Budget(max(left, _LEAST_SHARE * budget.seconds), budget.megabytes)
 
 
 def _space(program: Program, position: int) -> Space:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from warploom.errors import Span
-from warploom.sketch.explain.reason import NOTHING_FOUND, CellReason, Explanation, Space
-from warploom.sketch.term.ir import Term
+import numpy as np
+
+from warploom.errors import InternalError, Span
+from warploom.search.budget import Budget
+from warploom.sketch.explain.reason import SECONDS, CellReason, Explanation, Space, explain
+from warploom.sketch.term.ir import Program, Shape, Term, size
 from warploom.sketch.term.limits import show_shape
 from warploom.sketch.term.show import show_term
 
@@ -25,14 +28,36 @@ def goal_cell(_number: int, cell: tuple[int, ...]) -> str:
 def lines(why: Explanation, name: CellName = goal_cell) -> Iterator[str]:
     """Each says one thing: what was ruled out, which cells, what reaches them, which hole."""
     yield f"ruled out: {_ruled_out(why)}"
-    if not why.cells:
-        yield NOTHING_FOUND
-        return
     if len(why.cells) > 1:
         yield _together(why, name)
-    for reason in why.cells[:_CELLS]:
-        yield _cell(reason, name)
+    for reason in why.cells[: _CELLS if len(why.cells) <= 2 * _CELLS else 1]:
+        yield _cell(why, reason, name)
     yield _blame(why)
+
+
+def output_cell(outputs: Sequence[tuple[str, Shape]]) -> CellName:
+    """The elements of arrays that lie end to end in the goal: `y[3]`."""
+
+    def name(number: int, _cell: tuple[int, ...]) -> str:
+        start = 0
+        for array, shape in outputs:
+            if number < start + size(shape):
+                at = np.unravel_index(number - start, shape)
+                return f"{array}[{', '.join(str(int(i)) for i in at)}]"
+            start += size(shape)
+        raise InternalError(f"the outputs have no element {number}")
+
+    return name
+
+
+def warp_reason(
+    program: Program, outputs: Sequence[tuple[str, Shape]], spaces: Sequence[int], budget: Budget
+) -> str:
+    """Why a warp sketch, lowered to this program, is impossible; in names of its own."""
+    left = budget.seconds_left
+    why = explain(program, budget=Budget(SECONDS if left is None else min(SECONDS, left)))
+    searched = f"spaces {', '.join(map(str, spaces))}; of the largest, all statements kept:"
+    return "\n".join([searched, *lines(why, output_cell(outputs))])
 
 
 def place(span: Span | None) -> str:
@@ -52,6 +77,8 @@ def _hole(hole: Space) -> str:
 
 
 def _together(why: Explanation, name: CellName) -> str:
+    if why.is_whole:
+        return f"the {len(why.cells)} goal cells cannot all be right in one fill"
     named = [name(reason.number, reason.cell) for reason in why.cells]
     if len(named) > _CELLS:
         named = [*named[:_CELLS], f"{len(named) - _CELLS} more"]
@@ -60,15 +87,15 @@ def _together(why: Explanation, name: CellName) -> str:
     return text + ("; any fewer of them can" if why.minimal else "")
 
 
-def _cell(reason: CellReason, name: CellName) -> str:
-    text = f"{name(reason.number, reason.cell)} should hold {_term(reason.wanted)}; "
-    if reason.is_unreachable:
-        text += f"{_listed(reason)} can reach it"
-    else:
-        text += f"it may on its own ({_listed(reason)} can reach it)"
+def _cell(why: Explanation, reason: CellReason, name: CellName) -> str:
+    text = (
+        f"{name(reason.number, reason.cell)} should hold {_term(reason.wanted)}; {_listed(reason)}"
+    )
     missing = reason.reached.missing(reason.wanted)
     if missing:
         text += f"; {_terms(missing)} cannot get into that fold"
+    elif len(why.cells) == 1 and not reason.is_unreachable:
+        text += ", but no fill puts it there"
     return text
 
 
@@ -77,7 +104,7 @@ def _listed(reason: CellReason) -> str:
     reached = reason.reached
     parts = [_terms(reached.values)] if reached.values else []
     parts += ["what the goal has nowhere"] if reached.others else []
-    return f"only {' and '.join(parts)}" if parts else "nothing"
+    return f"only {' and '.join(parts)} can reach it" if parts else "nothing can reach it"
 
 
 def _terms(terms: Sequence[Term]) -> str:
@@ -91,11 +118,15 @@ def _term(term: Term) -> str:
 
 def _blame(why: Explanation) -> str:
     those = "it" if len(why.cells) == 1 else "them"
-    named = [f"'{hole.name}'" + (f" ({place(hole.span)})" if hole.span else "") for hole in why.blamed]
+    named = [
+        f"'{hole.name}'" + (f" ({place(hole.span)})" if hole.span else "") for hole in why.blamed
+    ]
     match why.blame.kind:
         case "one" if len(named) == 1:
             only = "; no other hole would" if why.blame.every and len(why.holes) > 1 else ""
-            return f"blocked by {named[0]}: a gather of any kind in its place could fill {those}{only}"
+            return (
+                f"blocked by {named[0]}: a gather of any kind in its place could fill {those}{only}"
+            )
         case "one":
             return (
                 f"blocked by {' or '.join(named)}: a gather of any kind in place of one of them "

@@ -1,4 +1,4 @@
-"""A gather that would do in place of one hole, found by trying: the other holes are filled at random.
+"""A gather that would do in place of one hole, found by trying: others are filled at random.
 
 With all other steps known, what the goal's cells ask for is followed back to the hole: each of its
 cells must hold some term, which its arguments have or have not. What is found is only a proposal.
@@ -16,8 +16,7 @@ from warploom.search.budget import Budget
 from warploom.sketch.holes import custom
 from warploom.sketch.synth.free import with_gathers
 from warploom.sketch.term.evaluate import evaluate
-from warploom.sketch.term.ir import ZERO, Apply, Fold, Program, Term, Undefined, Zero
-from warploom.sketch.term.ir import size
+from warploom.sketch.term.ir import ZERO, Apply, Fold, Program, Term, Undefined, Zero, size
 from warploom.sketch.term.read import Reading, read
 from warploom.sketch.term.verify import verify
 
@@ -53,7 +52,7 @@ def _options(program: Program, hole: int) -> int:
     return len(step.gathers)
 
 
-class _Stuck(Exception):
+class _StuckError(Exception):
     """This trial leads nowhere."""
 
 
@@ -86,13 +85,13 @@ class _Trial:
                 self._ask(len(program.steps) - 1, cell, value)
             for cell, term in self.asked.items():
                 table[cell] = self._found(source, term)
-        except _Stuck:
+        except _StuckError:
             return None
         return table
 
     def _found(self, source: dict[Term, int], term: Term) -> int:
         if term not in source:
-            raise _Stuck
+            raise _StuckError
         return source[term]
 
     def _ask(self, position: int, cell: int, term: Term) -> None:
@@ -100,7 +99,7 @@ class _Trial:
         step = self.reading.program.steps[position]
         if self.known[position]:
             if self.values[position][cell] is not term:
-                raise _Stuck
+                raise _StuckError
             return
         assert isinstance(step, Apply)
         if step.fold is None:
@@ -113,17 +112,17 @@ class _Trial:
         fits = isinstance(term, Fold) and term.operator == step.operator
         left = Counter(term.items if fits and isinstance(term, Fold) else ())
         if not fits and not isinstance(term, Zero):
-            raise _Stuck
+            raise _StuckError
         held = {cell: self._held(position, step, cell) for cell in run}
         for item in held.values():
             if item is not None and not isinstance(item, Zero):
                 left[item] -= 1
                 if left[item] < 0:
-                    raise _Stuck
+                    raise _StuckError
         rest = list(left.elements())
         open_cells = [cell for cell, item in held.items() if item is None]
         if len(rest) > len(open_cells):
-            raise _Stuck
+            raise _StuckError
         for cell, item in zip(open_cells, [*rest, *[Zero()] * len(open_cells)], strict=False):
             self._ask_inner(position, step, cell, item)
 
@@ -141,13 +140,13 @@ class _Trial:
     def _ask_inner(self, position: int, step: Apply, cell: int, term: Term) -> None:
         if position == self.hole:
             if self.asked.setdefault(cell, term) is not term:
-                raise _Stuck
+                raise _StuckError
             return
         arg, at = self._read(step, position, cell)
         if arg >= 0:
             self._ask(arg, at, term)
         elif at != ZERO or not isinstance(term, Zero):
-            raise _Stuck
+            raise _StuckError
 
     def _read(self, step: Apply, position: int, cell: int) -> tuple[int, int]:
         """The argument and its cell that a gather reads; (−1, entry) for zero and undefined."""
@@ -159,11 +158,9 @@ class _Trial:
             if place < cells:
                 return arg, place
             place -= cells
-        raise _Stuck
+        raise _StuckError
 
     def _gather_of(self, position: int) -> Apply:
         step = self.reading.program.steps[position]
         assert isinstance(step, Apply)
         return step
-
-
