@@ -14,6 +14,7 @@ from warploom import Budget, Sketch, to_swflow
 from warploom.errors import CheckError, SearchError, UnsupportedError
 from warploom.search.outcome import Found, Impossible
 from warploom.sketch.explain import blame, suggest
+from warploom.sketch.explain.cut import cut
 from warploom.sketch.explain.reason import Explanation, explain
 from warploom.sketch.explain.show import lines
 from warploom.sketch.front import load_text
@@ -105,20 +106,13 @@ def test_the_answer_names_cell_and_hole_and_the_cut_sketch_is_impossible(
     assert isinstance(synthesize(why.cut).outcome, Impossible)
     for reason in why.cells:  # a minimal core: each part of it can be right
         cells = [other.number for other in why.cells if other is not reason]
-        part = brute_cut(program, cells)
-        assert not cells or isinstance(synthesize(part, mode="first").outcome, Found)
+        part = cut(program, program.goals[0], cells) if cells else None
+        assert part is None or isinstance(synthesize(part, mode="first").outcome, Found)
     text = "\n".join(lines(why))
     assert f"goal cell ({', '.join(map(str, why.cells[0].cell))})" in text
     wanted = "none" if name in FREE else "several" if name in SEVERAL else "one"
     assert why.blame.kind == wanted
     assert wanted == "none" or all(f"'{hole.name}'" in text for hole in why.blamed)
-
-
-def brute_cut(program: Program, cells: list[int]) -> Program:
-    """Cut down as `explain` does it; what is asked of it is asked of the search."""
-    from warploom.sketch.explain.cut import cut
-
-    return cut(program, program.goals[0], cells) if cells else program
 
 
 def test_there_are_enough_of_them() -> None:
@@ -177,7 +171,7 @@ def judged(seed: int, operators: tuple[str, ...], laws: tuple[str, ...]) -> str:
 @pytest.mark.parametrize("operators", [("+",), ("+", "max")], ids=" ".join)
 def test_generated_ones_by_brute_force(operators: tuple[str, ...], laws: tuple[str, ...]) -> None:
     seen = Counter(judged(seed, operators, laws) for seed in range(80_000, 80_080))
-    assert seen["one"] >= 1
+    assert seen["one"] + seen["several"] + seen["none"] >= 8
     assert seen["unknown"] <= 4  # a zero there may be refused
 
 
