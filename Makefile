@@ -30,6 +30,7 @@ accept: $(STAMP)
 	$(BIN)/pytest -m "not device" --durations=15
 	$(BIN)/warploom bench synth --limits --ablation --json bench/results/synth.json
 	$(BIN)/python bench/ptx_speed.py
+	$(BIN)/python -m tests.sketch.synth.changed --out bench/results/operators.json
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

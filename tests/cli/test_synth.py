@@ -103,6 +103,31 @@ def test_impossible_is_status_1_and_a_spent_budget_3(cli, write) -> None:
     assert cli("synth", write(IMPOSSIBLE), write("x", "bad")).status == 2
 
 
+def test_impossible_says_why(cli, write, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    idle = "u: [4] = ?rots{main=0,second=0,out=0}(x)\n"
+    text = IMPOSSIBLE.replace("y: [4]", idle + "y: [4]")
+    ran = cli("synth", write(text), "--suggest", "--json", str(file))
+    assert ran.status == 1
+    assert "  ruled out: all 25 fills of 'u' (rots, 5 choices on [4])" in ran.out
+    assert "  goal cell (0) and goal cell (3) cannot both be right in one fill" in ran.out
+    assert "  blocked by 'y' (" in ran.out
+    assert "suggestion: " in ran.out
+    assert "s.swflow:2:1: warning: the goal does not depend on hole 'u'" in ran.err
+    (record,) = json.loads(file.read_text())
+    assert [cell["cell"] for cell in record["why"]["cells"]] == [[0], [3]]
+    assert [hole["name"] for hole in record["why"]["blocked_by"]["holes"]] == ["y"]
+    assert record["why"]["blocked_by"]["kind"] == "one"
+    assert record["warnings"][0]["place"].endswith("s.swflow:2:1")
+    assert isinstance(record["suggestions"], list)
+
+
+def test_a_symbol_that_no_input_holds_is_an_error(cli, write) -> None:
+    ran = cli("synth", write(IMPOSSIBLE.replace("0, 1, 2]", "0, 1, 7]")))
+    assert ran.status == 2
+    assert "s.swflow:3:7: goal cell (3) asks for symbol 7, which no input holds" in ran.err
+
+
 def test_the_json_contract(cli, write, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     ran = cli("synth", write(SUMS), write(IMPOSSIBLE, "b"), "trove-8x3", "--json", str(file))

@@ -43,7 +43,7 @@ def test_a_sketch_reads_like_the_kernel_and_prints_as_text() -> None:
         "s4: [32, 3] = broadcast(w)\n"
         "s5: [32, 3] = * stack{fold_len=2}(s3, s4)\n"
         "s6: [32] = + ?cond_keep_no_consts{fold_len=3}(s5)\n"
-        "goal: [32] weight_conv{k=3}\n"
+        "@flatten goal: [32] weight_conv{k=3}\n"
     )
 
 

@@ -15,6 +15,7 @@ from warploom.cli.guard import Status, attempt, run, worst
 from warploom.cli.inputs import Input, find_input, parse_sizes
 from warploom.cli.progress import progress
 from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, verdict_text
+from warploom.cli.why import remarks
 from warploom.errors import CheckError, ParseError
 from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes, reason_of
 from warploom.search.outcome import Found, Impossible, Reason, Verdict
@@ -71,6 +72,7 @@ class Asked:
     stats: bool
     published: bool
     laws: str | None
+    suggest: bool
     sizes: dict[str, int]
     transfers: tuple[dict[str, int], ...]
 
@@ -108,6 +110,9 @@ def synth(
     laws: LawName = typer.Option(
         None, help="flatten: nested folds of one operator are one; none. Default: as the goal says."
     ),
+    suggest: bool = typer.Option(
+        False, "--suggest", help="If impossible: which other hole families would do."
+    ),
     limit: int = typer.Option(3, min=0, help="Fills to print."),
     stats: bool = typer.Option(False, "--stats", help="Also what was visited and pruned."),
     json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
@@ -126,6 +131,7 @@ def synth(
             stats=stats,
             published=published,
             laws=laws.value if laws else None,
+            suggest=suggest,
             sizes=parse_sizes(size),
             transfers=tuple(parse_sizes([text]) for text in transfer_to),
         )
@@ -187,6 +193,7 @@ def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
         record: Record = {"name": given.name, "goal": number + 1, "engine": asked.engine}
         writing = Budget(None if asked.seconds is None else max(0.2, asked.seconds / 20))
         record |= {"mode": asked.mode, **record_of(result, budget=writing)}
+        record |= remarks(result, number, asked.seconds, asked.suggest)
         records.append({**record, "sizes": [_size_record(asked.sizes, result)]})
         records[-1]["sizes"] += _transfers(given, result, asked)
         statuses.append(_status(result))

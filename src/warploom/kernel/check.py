@@ -278,7 +278,7 @@ def check_number(number: float, dtype: DType) -> None:
     if dtype.is_float:
         return
     bounds = np.iinfo(dtype.numpy)
-    if number != int(number) or not bounds.min <= number <= bounds.max:
+    if not np.isfinite(number) or number != int(number) or not bounds.min <= number <= bounds.max:
         raise CheckError(f"{number} is no {dtype!r}")
 
 

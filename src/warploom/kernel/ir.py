@@ -144,7 +144,7 @@ def number_like(value: Value | float, other: Value) -> Value:
     if isinstance(value, Arithmetic):
         return value
     dtype = dtype_of(other)
-    if isinstance(value, float) and not dtype.is_float and value != int(value):
+    if isinstance(value, float) and not dtype.is_float and not value.is_integer():
         raise CheckError(f"{value} is no {dtype!r}", advice="cast the other operand, or round it")
     return Number(float(value) if dtype.is_float else int(value), dtype)
 

@@ -97,6 +97,17 @@ def test_an_initial_value_is_an_item() -> None:
     assert "how the element type holds 0.1" in odd.not_covered
 
 
+def test_an_initial_value_that_the_type_has_not_is_refused() -> None:
+    least = solve(reducing("min", spec.minimum, init=math.inf))
+    assert isinstance(least, Found)
+    assert "what is no number (NaN)" in least.answer.verification.not_covered
+    assert "not covered: what is no number (NaN)" in to_kernel(least.answer, f32).doc
+    with pytest.raises(CheckError, match="inf is no i32"):
+        to_kernel(least.answer, i32)
+    large = verified(reducing("+", lambda row: spec.started(1 << 24 | 1, row), init=1 << 24 | 1))
+    assert "how the element type holds 16777217" in large.not_covered
+
+
 def test_what_finishes_an_accumulator_is_named() -> None:
     with pytest.raises(CheckError, match=r"computes 'plumless', but the goal .* 'buckeroo'"):
         solve(

@@ -353,10 +353,12 @@ def test_a_goals_function_is_run_on_numbers(load: Load) -> None:
     found = verified(goal(two_faced))
     assert (found.verdict, found.cell, found.wrong_cells) == (Verdict.REFUTED, (0,), 1)
     assert int(found.should_hold) == int(found.holds.removesuffix(" on numbers")) + 1
-    assert verified(goal(unwilling)).covers == (
+    found = verified(goal(unwilling))
+    assert found.covers == (
         "symbols",
         "numbers, by the goal's terms (its function does not run on them: symbols only)",
     )
+    assert "the goal's function on numbers" in str(found)
 
 
 @pytest.mark.parametrize("sign", ["min", "max", "&", "|", "^"])

@@ -209,3 +209,22 @@ def test_deep_nests_are_refused_not_crashed_on() -> None:
 def test_the_example_in_the_documentation() -> None:
     failed, tried = doctest.testmod(spec)
     assert (failed, tried) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "computed",
+    [
+        lambda x: x - 1,
+        lambda x: x.mean(axis=0),
+        lambda x: abs(x),
+        lambda x: x**2,
+        lambda x: -x,
+        lambda x: [x[0] / x[1], x[2] // 2],
+        lambda x: [float(x[0])],
+        lambda x: x << 1,
+    ],
+)
+def test_other_arithmetic_is_refused_in_words(computed: Callable[[Any], Any]) -> None:
+    with pytest.raises(CheckError, match="folds elements with") as caught:
+        spec.specify(computed, [np.arange(3)])
+    assert "spec.finalized" in caught.value.advice

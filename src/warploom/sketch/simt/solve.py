@@ -14,6 +14,7 @@ from warploom.errors import CheckError
 from warploom.index.ir import Expr, Select, constants, operations, walk
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
+from warploom.sketch.explain.show import warp_reason
 from warploom.sketch.simt import fewest
 from warploom.sketch.simt.ir import Traced, holes_in, places
 from warploom.sketch.simt.lower import Lowered, lower
@@ -96,7 +97,7 @@ def solve(
         return Undecided(spent.reason)
     except KeyboardInterrupt:
         return Undecided(Reason.INTERRUPTED)
-    return Impossible() if found is None else Found(found, complete=False)
+    return Impossible(search.why()) if found is None else Found(found, complete=False)
 
 
 def _checked(traced: Traced) -> Outcome[Filled]:
@@ -144,6 +145,12 @@ class _Search:
             # A space contains those before it.
             refuted |= {(smaller, count) for smaller in range(1, space + 1)}
         return None
+
+    def why(self) -> str:
+        """What was ruled out and why: of the largest space, with every accumulate statement."""
+        program = self._lower(max(self.spaces), self.droppable).program
+        outputs = [(array.name, array.shape) for array in self.traced.outputs]
+        return warp_reason(program, outputs, self.spaces, self.budget)
 
     def _different_spaces(self) -> Iterator[int]:
         """The spaces asked for, less those that add nothing to the one before."""

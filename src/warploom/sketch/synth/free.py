@@ -92,7 +92,7 @@ def fill_free(
     load_z3()  # if it is missing, say so before any work
     limits = budget or Budget()
     forms = {_find(program, name): _opening(program, name, s) for name, s in swizzles.items()}
-    opened = _with_gathers(program, {p: form.any_coordinate() for p, form in forms.items()})
+    opened = with_gathers(program, {p: form.any_coordinate() for p, form in forms.items()})
     problem = lower(opened, replace(program.goals[goal], laws=()))
     encoding = Encoding(problem, _forward(problem), limits)
     unknowns = {p: Unknowns(encoding.clauses, p, form) for p, form in forms.items()}
@@ -109,7 +109,7 @@ def fill_free(
         return Impossible()
     model = _simplest(solver, list(unknowns.values()), model)
     found = {p: unknown.constants(solver, model) for p, unknown in unknowns.items()}
-    filled = _with_gathers(program, {p: forms[p].gather(found[p]) for p in forms})
+    filled = with_gathers(program, {p: forms[p].gather(found[p]) for p in forms})
     choices = dict.fromkeys(filled.holes, 0) | solver.choices(model, encoding.controls)
     proof = verify(filled, filled.goals[goal], choices)
     constants = {program.steps[p].name: found[p] for p in forms}
@@ -328,7 +328,7 @@ def _opening(program: Program, name: str, swizzle: FreeSwizzle) -> Opening:
     return Opening(name, family, n, ranges)
 
 
-def _with_gathers(program: Program, gathers: Mapping[int, GatherSet]) -> Program:
+def with_gathers(program: Program, gathers: Mapping[int, GatherSet]) -> Program:
     steps = list(program.steps)
     for position, made in gathers.items():
         step = steps[position]

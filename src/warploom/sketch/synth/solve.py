@@ -25,7 +25,7 @@ from warploom.sketch.synth.result import HoleStats, Result, Stats, raw_space, se
 from warploom.sketch.synth.rows import Rows
 from warploom.sketch.synth.smt import SmtEngine
 from warploom.sketch.term.ir import Apply, Program
-from warploom.sketch.term.read import with_laws
+from warploom.sketch.term.read import check_symbols, with_laws
 from warploom.sketch.term.verify import Verification, Verifier
 
 MODES = ("all", "first", "best")
@@ -75,6 +75,7 @@ def synthesize(
             advice=f"modes: {', '.join(MODES)}; engines: {', '.join(ENGINES)}",
         )
     program = program if laws is None else with_laws(program, laws)
+    check_symbols(program, program.goals[goal])
     limits = budget or Budget()
     with limits.interruptible():
         run = _Run(program, goal, mode, limits, on_progress, Clock({"sets": set_seconds}))

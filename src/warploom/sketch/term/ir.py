@@ -6,7 +6,7 @@ are gone by the time it exists. `evaluate.py` says what it means.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -80,6 +80,18 @@ def fold_of(items: list[Term] | tuple[Term, ...], operator: str = WORD) -> Term:
     if any(isinstance(item, Undefined) for item in kept):
         return Undefined()
     return Fold(operator, tuple(sorted(kept, key=id))) if kept else Zero()
+
+
+def leaves_of(terms: list[Term]) -> Iterator[Symbol | Constant]:
+    """The symbols and numbers in some terms, as often as terms that are not shared hold them."""
+    stack, seen = list(terms), set[Fold]()
+    while stack:
+        term = stack.pop()
+        if isinstance(term, (Symbol, Constant)):
+            yield term
+        elif isinstance(term, Fold) and term not in seen:
+            seen.add(term)
+            stack += term.items
 
 
 @dataclass(frozen=True, slots=True, eq=False)

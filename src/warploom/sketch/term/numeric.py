@@ -37,6 +37,7 @@ from warploom.sketch.term.ir import (
     Term,
     Undefined,
     Zero,
+    leaves_of,
 )
 from warploom.sketch.term.limits import height, heights
 from warploom.sketch.term.operator import NEUTRAL, WORD, function, is_function, says
@@ -161,7 +162,7 @@ def assign(
     """Random numbers for all symbols, of a kind that all operators can compute with."""
     program, goal = reading.program, reading.goal
     literals = [step.values for step in program.steps if isinstance(step, Literal)]
-    leaves = list(_leaves([value for values in (*literals, goal.values) for value in values]))
+    leaves = list(leaves_of([value for values in (*literals, goal.values) for value in values]))
     dtype = _dtype(program, goal, leaves, known)
     most = PRIME if dtype == np.uint64 else 1 << EXACT_BITS
     if goal.specification is not None:
@@ -185,17 +186,6 @@ def _symbol_bits(goal: Goal) -> int:
         if max(longest.values(), default=0) < 62:
             return bits
     return 8
-
-
-def _leaves(terms: list[Term]) -> Iterator[Symbol | Constant]:
-    stack, seen = terms, set[Fold]()
-    while stack:
-        term = stack.pop()
-        if isinstance(term, (Symbol, Constant)):
-            yield term
-        elif isinstance(term, Fold) and term not in seen:
-            seen.add(term)
-            stack += term.items
 
 
 def _dtype(

@@ -13,7 +13,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from warploom.errors import CheckError, Span
-from warploom.sketch.term.ir import Apply, Fold, Goal, Literal, Program, Step, Term, fold_of
+from warploom.sketch.term.ir import (
+    Apply,
+    Fold,
+    Goal,
+    Literal,
+    Program,
+    Step,
+    Symbol,
+    Term,
+    fold_of,
+    leaves_of,
+)
 from warploom.sketch.term.laws import FLATTEN, laws_named, normal_forms, obeys
 from warploom.sketch.term.limits import heights
 from warploom.sketch.term.nesting import depths_of
@@ -53,6 +64,22 @@ def read(program: Program, goal: Goal) -> Reading:
     _check_operators(program, goal, live)
     check_zeros(written, goal, live)
     return Reading(program, goal, words)
+
+
+def check_symbols(program: Program, goal: Goal) -> None:
+    """Refuses a goal with a symbol that no input holds: nothing could ever meet it."""
+    inputs = [step.values for step in program.steps if isinstance(step, Literal)]
+    lost = {leaf for leaf in leaves_of(list(goal.values)) if isinstance(leaf, Symbol)}
+    lost -= set(leaves_of([value for values in inputs for value in values]))
+    for cell, value in enumerate(goal.values if lost else ()):
+        for leaf in leaves_of([value]):
+            if isinstance(leaf, Symbol) and leaf in lost:
+                raise CheckError(
+                    f"goal cell ({_cell(goal, cell)}) asks for symbol {leaf.number}, "
+                    "which no input holds",
+                    goal.span,
+                    "the symbols of the inputs are those of their arrays, such as range(0, 12)",
+                )
 
 
 def live_steps(program: Program) -> frozenset[int]:
@@ -208,14 +235,17 @@ def _check_operators(program: Program, goal: Goal, live: frozenset[int]) -> None
 
 
 def _mismatch(goal: Goal, cell: int, wanted: str, operator: str, step: Step) -> CheckError:
-    place = ", ".join(str(int(i)) for i in np.unravel_index(cell, goal.shape))
     return CheckError(
         f"'{step.name}' {says(operator)}, but the goal{_place(goal.span)} {says(wanted)} "
-        f"in cell ({place})",
+        f"in cell ({_cell(goal, cell)})",
         step.span,
         "let both say the same"
         + ("" if is_function(operator) else "; the word 'fold' reads any operator"),
     )
+
+
+def _cell(goal: Goal, number: int) -> str:
+    return ", ".join(str(int(i)) for i in np.unravel_index(number, goal.shape))
 
 
 def _folds(program: Program, positions: Iterable[int]) -> Iterator[tuple[str, Step]]:

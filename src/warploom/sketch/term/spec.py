@@ -98,6 +98,16 @@ class Sym:
 
     __bool__ = __lt__ = __le__ = __gt__ = __ge__ = _value
 
+    def _no_fold(self, *_: object) -> Any:
+        raise CheckError(
+            "a specification folds elements with + * & | ^, minima and maxima, and nothing else",
+            advice="for a mean, or another function of a fold, use spec.finalized",
+        )
+
+    __sub__ = __rsub__ = __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = _no_fold
+    __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = __invert__ = _no_fold
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __float__ = __int__ = _no_fold
+
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         return _by_numpy(ufunc, method, inputs, options)
 
@@ -114,6 +124,8 @@ class Symbols(np.ndarray):
 
 def _by_numpy(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     plain = [np.asarray(part, object).view(np.ndarray) for part in inputs]
+    if "out" in options:  # in place: seen as plain, lest it comes back here
+        options["out"] = tuple(np.asarray(part).view(np.ndarray) for part in options["out"])
     result = getattr(_FOLDING.get(ufunc, ufunc), method)(*plain, **options)
     return result.view(Symbols) if isinstance(result, np.ndarray) else result
 

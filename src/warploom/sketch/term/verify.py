@@ -38,6 +38,7 @@ from warploom.sketch.term.show import show_term
 
 T = TypeVar("T")
 
+_EVERY_TYPE_HOLDS = 127  # the integers up to here
 _SHOWN = 200  # characters of a term in a message
 
 
@@ -163,11 +164,10 @@ class _OnNumbers:
 def _prepared(reading: Reading, seed: int) -> _OnNumbers:
     functions = _functions(reading)
     assignment = assign(reading, seed, known=functions.known)
-    goal, how = _goal_numbers(reading.goal, assignment, functions.by_function)
+    goal, how, failed = _goal_numbers(reading.goal, assignment, functions.by_function)
     covers = (how, *(f"finish '{name}'" for name in sorted(functions.known)))
-    return _OnNumbers(
-        assignment, goal, covers, (*_exact_only(reading.program), *functions.opened)
-    )  # fmt: skip
+    opened = (*_exact_only(reading.program), *functions.opened, *failed)
+    return _OnNumbers(assignment, goal, covers, opened)
 
 
 def _exact_only(program: Program) -> Iterator[str]:
@@ -178,10 +178,12 @@ def _exact_only(program: Program) -> Iterator[str]:
         yield "what 'fold' computes"
     if folds & {"+", "*", WORD}:
         yield "rounding and overflow"
+    if folds & {"min", "max"}:
+        yield "what is no number (NaN)"
     values = [value for step in steps if isinstance(step, Literal) for value in step.values]
     numbers = {value.value for value in values if isinstance(value, Constant)}
     for number in sorted(numbers):
-        if not isinstance(number, int):
+        if not isinstance(number, int) or abs(number) > _EVERY_TYPE_HOLDS:
             yield f"how the element type holds {number}"
 
 
@@ -191,21 +193,24 @@ def _law(what: str, operator: str) -> str:
     return f"{what}: {operator}"
 
 
-def _goal_numbers(goal: Goal, assignment: Assignment, runs: bool) -> tuple[Numbers, str]:
-    """What the goal asks for on numbers, and how that was computed."""
+def _goal_numbers(
+    goal: Goal, assignment: Assignment, runs: bool
+) -> tuple[Numbers, str, tuple[str, ...]]:
+    """What the goal asks for on numbers, how that was computed, and what failed on the way."""
     terms = "numbers, by the goal's terms"
     if goal.specification is None or not runs:
-        return goal_numbers(goal, assignment), terms
+        return goal_numbers(goal, assignment), terms, ()
     try:
         trials = range(assignment.trials)
         drawn = [{n: values[t] for n, values in assignment.symbols.items()} for t in trials]
         cells = [spec.run(goal.specification, numbers) for numbers in drawn]
         if any(len(row) != len(goal.values) for row in cells):
             raise CheckError("it returns another shape")
-        return given_numbers(cells, assignment), "numbers, by the goal's function"
+        return given_numbers(cells, assignment), "numbers, by the goal's function", ()
     except Exception as error:  # noqa: BLE001  # it is the user's code
         why = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
-        return goal_numbers(goal, assignment), f"{terms} (its function does not run on them: {why})"
+        how = f"{terms} (its function does not run on them: {why})"
+        return goal_numbers(goal, assignment), how, ("the goal's function on numbers",)
 
 
 @dataclass(frozen=True, slots=True)

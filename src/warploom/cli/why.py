@@ -1,0 +1,72 @@
+"""What `warploom synth` says besides the answer: why there is no fill, what would do, warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import typer
+
+from warploom.search.budget import Budget
+from warploom.search.outcome import Impossible
+from warploom.sketch.explain import reason, suggest
+from warploom.sketch.explain.idle import Remark, idle_holes
+from warploom.sketch.explain.reason import explain
+from warploom.sketch.explain.show import lines, place, record
+from warploom.sketch.explain.suggest import Suggestions
+from warploom.sketch.synth.record import Record
+from warploom.sketch.synth.result import Result
+
+
+def remarks(result: Result, goal: int, seconds: float | None, suggesting: bool) -> Record:
+    """Prints them; what comes out is for the JSON record. `seconds` is the budget for all of it."""
+    idle = idle_holes(result.program)
+    for remark in idle:
+        typer.echo(_warning(remark), err=True)
+    said: Record = {"warnings": [_warning_record(remark) for remark in idle]}
+    if not isinstance(result.outcome, Impossible):
+        return said
+    left = None if seconds is None else seconds - result.stats.seconds
+    said |= _reason(result, goal, left)
+    if suggesting:
+        said |= _suggestions(result, goal, left)
+    return said
+
+
+def _warning(remark: Remark) -> str:
+    where = place(remark.span)
+    return f"{where}{': ' if where else ''}warning: {remark.message}"
+
+
+def _warning_record(remark: Remark) -> Record:
+    return {"message": remark.message, "place": place(remark.span)}
+
+
+def _reason(result: Result, goal: int, left: float | None) -> Record:
+    if left is not None and left <= 0:
+        typer.echo("  no reason found within the budget")
+        return {"why": None}
+    seconds = min(reason.SECONDS, left or reason.SECONDS)
+    why = explain(result.program, goal, budget=Budget(seconds))
+    for line in lines(why):
+        typer.echo(f"  {line}")
+    return {"why": record(why)}
+
+
+def _suggestions(result: Result, goal: int, left: float | None) -> Record:
+    seconds = suggest.SECONDS if left is None else max(0.0, min(suggest.SECONDS, left))
+    found = suggest.suggest(result.program, goal, budget=Budget(seconds))
+    for line in _suggestion_lines(found):
+        typer.echo(f"  {line}")
+    changes = [
+        [{"hole": c.hole, "function": c.function, "instead_of": c.instead_of} for c in each.changes]
+        for each in found.found
+    ]
+    return {"suggestions": changes, "suggestions_complete": found.complete}
+
+
+def _suggestion_lines(found: Suggestions) -> Iterator[str]:
+    yield from (f"suggestion: {each}" for each in found.found)
+    if not found.found:
+        yield f"no suggestion: {found.tried} other families were tried and none would do"
+    if not found.complete:
+        yield "the budget was spent before every family was tried to its end"
