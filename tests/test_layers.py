@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parents[1] / "src" / "warploom"
 ORDER = (
     "errors", "node", "options",
     "index", "machine", "search", "kernel",
-    "sketch.term", "sketch.holes", "sketch.front", "sketch.build", "sketch.synth", "sketch.simt",
+    "sketch.term", "sketch.holes", "sketch.front", "sketch.build", "sketch.synth", "sketch.code",
+    "sketch.simt",
     "loopnest", "array", "ptx",
     "emit", "runtime", "trust", "catalogue", "report", "bench",
     "pipeline", "__init__", "cli", "__main__",
