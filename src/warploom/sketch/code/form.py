@@ -12,7 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.index.evaluate import evaluate
-from warploom.index.ir import Binary, BinaryOp, Const, Expr, Select, Var, operations, select
+from warploom.index.ir import (
+    TRUTHS,
+    Binary,
+    BinaryOp,
+    Const,
+    Expr,
+    Select,
+    Unary,
+    Var,
+    fold_up,
+    operations,
+    rebuild,
+    select,
+)
 from warploom.index.laws import simplify
 from warploom.sketch.holes.expressions import total
 
@@ -45,6 +58,27 @@ def cheapest(expr: Expr, lanes: int, registers: int, where: Mask | None = None) 
     matters = np.ones(wanted.shape, np.bool_) if where is None else where
     forms = [simplify(expr, bounds_of(lanes, registers)), *written(wanted, matters)]
     return min(forms, key=operations)
+
+
+def with_selects(expr: Expr) -> Expr:
+    """The same with a truth that is counted with written as a select: `2 + (a < b)` becomes
+    `2 + (1 if a < b else 0)`, so that registers are selected, not computed.
+    """
+
+    def counted(part: Expr) -> Expr:
+        is_truth = isinstance(part, Binary | Unary) and part.op in TRUTHS
+        return select(part, 1, 0) if is_truth else part
+
+    def visit(part: Expr, parts: tuple[Expr, ...]) -> Expr:
+        match part:
+            case Binary(op, _, _) if op not in TRUTHS:
+                return Binary(op, counted(parts[0]), counted(parts[1]))
+            case Select():
+                return Select(parts[0], counted(parts[1]), counted(parts[2]))
+            case _:
+                return rebuild(part, parts)
+
+    return counted(fold_up(expr, visit))
 
 
 def written(table: Ints, matters: Mask) -> Iterator[Expr]:

@@ -37,6 +37,7 @@ from warploom.sketch.code.form import (
     cheapest,
     condition_of,
     tabulated,
+    with_selects,
     written,
 )
 from warploom.sketch.term.gather import GatherExpr, Shape, size, strides
@@ -105,7 +106,7 @@ class Move:
                 0, simplify(substitute(self.register, {LANE.name: receiver}), self._bounds)
             )
         right = [form for form in forms if self._agrees(form, offered, asked)]
-        return min(right, key=operations) if right else None
+        return with_selects(min(right, key=operations)) if right else None
 
     @property
     def _bounds(self) -> dict[str, tuple[int, int]]:
@@ -216,7 +217,7 @@ def move_of(
         registers,
         sum(size(shape[1:]) for shape in arguments),
         _by_argument(argument, [_lane_in(offset, shape, bounds) for shape in arguments], bounds),
-        _by_argument(argument, _registers_in(offset, arguments, bounds), bounds),
+        with_selects(_by_argument(argument, _registers_in(offset, arguments, bounds), bounds)),
         simplify(kept, bounds),
     )
 
@@ -262,7 +263,7 @@ def composed(outer: Move, inner: Move) -> Move:
         *sizes,
         inner.sources,
         cheapest(made.lane, *sizes, made.live),
-        cheapest(made.register, *sizes, made.live),
+        with_selects(cheapest(made.register, *sizes, made.live)),
         cheapest(made.kept, *sizes),
     )
 
