@@ -15,7 +15,7 @@ from tests.catalogue.agreement import (
 )
 
 from warploom.catalogue import find
-from warploom.catalogue.product import piece_sizes
+from warploom.catalogue.pieces import piece_sizes
 from warploom.errors import CheckError
 from warploom.search.outcome import Verdict
 from warploom.sketch.synth.solve import synthesize

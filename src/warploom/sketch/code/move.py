@@ -142,7 +142,7 @@ def by_cases(table: Ints, matters: Mask) -> Expr:
         if value != rest:
             here = (table == value) & matters
             condition = condition_of(here, matters)
-            result = select(condition or _listed(here), value, result)
+            result = select(_listed(here) if condition is None else condition, value, result)
     return result
 
 
