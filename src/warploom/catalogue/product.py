@@ -30,7 +30,7 @@ from warploom.kernel.build import Array, Builder, RegisterArray, ceil_div, choos
 from warploom.kernel.dtype import u32
 from warploom.kernel.ir import Kernel, Number
 from warploom.sketch.build import Sketch, Value
-from warploom.sketch.code.form import cheapest, split, tabulated
+from warploom.sketch.code.form import cheapest, split, subtracting_last, tabulated
 from warploom.sketch.code.move import REGISTER, Move, at_place
 from warploom.sketch.code.proved import Proved, find
 from warploom.sketch.term import spec
@@ -174,7 +174,7 @@ def product_shared(degree: int = 32, block: int = 128) -> Kernel:
             got[p] = plain[start + p * WARP + at_place(exchange.plain.lane, k.lane, i)]
         moved[0] = turned[start + at_place(first, k.lane, i)]
         with k.loop("p", 1, parts) as p:
-            moved[p] = turned[start + (p * WARP + at_place(others, k.lane, i))]
+            moved[p] = turned[subtracting_last(start + at_place(others, k.lane, i) + p * WARP)]
         _add_products(k, sums, got, moved, at_place(exchange.early, k.lane, i))
     _store_lanes(k, c, sums, q, degree, batch)
     return k.done()

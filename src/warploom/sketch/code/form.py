@@ -100,6 +100,22 @@ def written(table: Ints, matters: Mask) -> Iterator[Expr]:
             yield condition if values == [0, 1] else both
 
 
+def subtracting_last(expr: Expr) -> Expr:
+    """A sum with what is taken away at its end: `a + (b - c) + d` becomes `a + b + d - c`, so that
+    an unrolled loop over c computes the rest once."""
+    added: list[Expr] = []
+    taken: list[Expr] = []
+    stack = [(expr, True)]
+    while stack:
+        part, positive = stack.pop()
+        match part:
+            case Binary("+" | "-" as op, left, right):
+                stack += [(right, positive == (op == "+")), (left, positive)]
+            case _:
+                (added if positive else taken).append(part)
+    return total([*((1, part) for part in added), *((-1, part) for part in taken)])
+
+
 def split(table: Ints, condition: Expr) -> Expr | None:
     """`condition ? f : g` with f and g sums of multiples, if the table is that."""
     holds = tabulated(condition, *table.shape) != 0
@@ -154,7 +170,11 @@ def _affine(table: Ints, matters: Mask) -> Expr | None:
     constant = int(values[0]) - lane_step * int(lane[0]) - register_step * int(register[0])
     if not (lane_step * lane + register_step * register + constant == values).all():
         return None
-    return total([(lane_step, LANE), (register_step, REGISTER)], constant)
+    # The constant last: the rest is the same in both cases of a split, and computed once.
+    rest = total([(lane_step, LANE), (register_step, REGISTER)])
+    if isinstance(rest, Const):
+        return Const(rest.value + constant)
+    return rest if not constant else rest + constant if constant > 0 else rest - -constant
 
 
 def _step(values: Ints, along: Ints, other: Ints) -> int:
