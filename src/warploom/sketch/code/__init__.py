@@ -6,6 +6,7 @@ folds, an accumulation; `exchange.py` and `accumulate.py` write them as kernel s
 """
 
 from warploom.sketch.code.move import LANE, REGISTER, Move
+from warploom.sketch.code.program import lower_program
 from warploom.sketch.code.proved import Proved, find, prove
 
-__all__ = ["LANE", "REGISTER", "Move", "Proved", "find", "prove"]
+__all__ = ["LANE", "REGISTER", "Move", "Proved", "find", "lower_program", "prove"]

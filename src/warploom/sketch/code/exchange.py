@@ -162,24 +162,29 @@ class _Adding:
 
     def lane_by_lane(self) -> None:
         """Register by register; where a lane is asked for several, one shuffle for each."""
-        for j in range(self.move.registers):
-            for number, (offered, receivers) in enumerate(rounds(self.move, j)):
-                with self._tiles_and_words() as (tile, word):
-                    self._round(tile, word, j, offered, receivers if number else None)
+        columns = [list(rounds(self.move, j)) for j in range(self.move.registers)]
+        got = Cell(f"{self.target.name}_got", None, self.target.dtype)
+        if any(len(column) > 1 for column in columns) and not self.move.within:
+            self.k.register(got.name, got.dtype)
+        for j, column in enumerate(columns):
+            with self._tiles_and_words() as (tile, word):
+                self._register(self.target.at(tile, j, word), (tile, j, word), column, got)
 
-    def _round(self, tile: Expr, word: Expr, j: int, offered: Expr, receivers: Expr | None) -> None:
-        k, target = self.k, self.target.at(tile, j, word)
-        cell = self.source.at(tile, at_place(offered, self.lane, j), word)
-        if self.move.within:
-            k.set(target, cell)
-            return
-        other = self._other(self.move.lane, Const(j))
-        if receivers is None:
-            k.set(target, k.shuffle(cell, other))
-            return
-        got = k.register(f"{target.name}_got", target.dtype)
-        k.set(got, k.shuffle(cell, other))
-        k.set(target, choose(at_place(receivers, self.lane, j), got, target))
+    def _register(
+        self,
+        target: Cell,
+        place: tuple[Expr, int, Expr],
+        column: list[tuple[Expr, Expr]],
+        got: Cell,
+    ) -> None:
+        k, (tile, j, word) = self.k, place
+        for number, (offered, receivers) in enumerate(column):
+            cell = self.source.at(tile, at_place(offered, self.lane, j), word)
+            into = got if number else target
+            other = self._other(self.move.lane, Const(j))
+            k.set(into, cell if self.move.within else k.shuffle(cell, other))
+            if number:
+                k.set(target, choose(at_place(receivers, self.lane, j), got, target))
 
     def zeros(self, zero: float) -> None:
         k, kept = self.k, self.move.kept
