@@ -1,4 +1,4 @@
-"""Random filled programs [lanes, registers], their meaning on numbers, and their kernels' results."""
+"""Random filled programs [lanes, registers], what they mean on numbers, and what kernels make."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from warploom.sketch.code.memory import inputs_of
 from warploom.sketch.term.evaluate import evaluate
 from warploom.sketch.term.ir import Apply, Goal, Program, Undefined, Zero
 from warploom.sketch.term.numeric import Assignment, evaluate_numbers
-from warploom.sketch.term.read import live_steps
+from warploom.sketch.term.read import live_steps, read
 
 OPERATORS = ("+", "*", "min", "max", "&", "|", "^")
 HOLES = ("row_xforms", "col_xforms", "row_rots", "col_rots", "row_linear", "col_linear")
@@ -111,8 +111,9 @@ def _step(s: Sketch, draw: random.Random, value: Value, lanes: int) -> Value:
 
 def expected(filled: Filled, numbers: dict[int, list[int]], tiles: int) -> Any:
     """[tiles, cells] by the evaluator that defines the language."""
+    program = read(filled.program, filled.program.goals[0]).program  # `fold` has its operator
     assignment = Assignment(numbers, np.dtype(np.int64), (), 0, frozenset(), tiles)
-    return evaluate_numbers(filled.program, filled.fill, assignment)[-1].values
+    return evaluate_numbers(program, filled.fill, assignment)[-1].values
 
 
 def check_kernel(filled: Filled, seed: int, tiles: int, **options: Any) -> Kernel:

@@ -247,7 +247,7 @@ def permuted(source: Row, target: Row, index: Expr, lanes: int, lane: Expr) -> t
     j = Var("j")
     if LANE.name not in variables(index):
         return (_copied(source, target, at_place(index, lane, j)),)
-    turn = turn_of(index, lanes, source.size)
+    turn = turn_of(index, lanes, source.size) if source.size == target.size else None
     if turn is None:
         return _selected(source, target, at_place(index, lane, j))
     stmts: list[Stmt] = []
@@ -320,14 +320,14 @@ def _replaced(index: Expr, part: Expr) -> Expr:
 def _copied(source: Row, target: Row, index: Expr) -> Stmt:
     j = Var("j")
     if target.size == 1:
-        return Assign(target[0], source[0])
+        return Assign(target[0], source[simplify(substitute(index, {j.name: 0}))])
     return For("j", 0, target.size, (Assign(target[j], source[simplify(index)]),))
 
 
 def _selected(source: Row, target: Row, index: Expr) -> tuple[Stmt, ...]:
     """Selects need rows that are arrays of their own."""
     before = Row(f"{target.name}_in", source.dtype, source.size)
-    after = Row(f"{target.name}_out", source.dtype, source.size)
+    after = Row(f"{target.name}_out", source.dtype, target.size)
     j = Var("j")
     return (
         Registers(before.name, before.dtype, before.size),
