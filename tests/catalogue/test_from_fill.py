@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,11 @@ Case = tuple[str, dict[str, Any], dict[str, int]]
 
 
 @pytest.fixture(autouse=True)
-def _nothing_remembered() -> Iterator[None]:
+def _nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No fill, that is; the sketches may be: they are the same every time."""
+    for module, name in ((window, "window_sketch"), (image, "row_sketch"),
+                         (product, "product_sketch")):  # fmt: skip
+        monkeypatch.setattr(module, name, cache(getattr(module, name)))
     for each in CACHES:
         each.cache_clear()
     yield

@@ -33,12 +33,13 @@ def joined(operator: str, left: Value, right: Value) -> Operation:
     return Operation(operator, (left, right))  # type: ignore[arg-type]
 
 
-def added(outer: str, inner: str, total: Cell, items: list[Cell]) -> Operation:
+def added(outer: str, inner: str | None, total: Cell, items: list[Cell]) -> Operation:
     """`total ⊕ (item ⊗ item ⊗ …)`; a sum of products of two numbers is rounded once."""
     if total.dtype.is_float and (outer, inner, len(items)) == ("+", "*", 2):
         return fma(items[0], items[1], total)
     value: Value = items[0]
     for item in items[1:]:
+        assert inner is not None  # one item needs no operator
         value = joined(inner, value, item)
     return joined(outer, total, value)
 

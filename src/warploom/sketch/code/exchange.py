@@ -269,6 +269,16 @@ def permuted(source: Row, target: Row, index: Expr, lanes: int, lane: Expr) -> t
     return tuple(stmts)
 
 
+def permuted_by(
+    source: Row, target: Row, index: Expr, counter: str, lanes: int, lane: str = "lane"
+) -> tuple[Stmt, ...]:
+    """The same for an index over a counter and a lane by their own names; over others, too."""
+    if not variables(index) <= {counter, lane}:
+        return permute(source, target, index, counter)
+    own = substitute(index, {counter: REGISTER, lane: LANE})
+    return permuted(source, target, own, lanes, Var(lane))
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """An index `outer((fixed(j) + amount(lane)) mod n)`."""
