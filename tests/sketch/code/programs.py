@@ -11,6 +11,7 @@ import numpy as np
 from warploom.kernel.dtype import DType, i64
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel
+from warploom.runtime import load
 from warploom.sketch.build import Sketch, Value
 from warploom.sketch.code import lower_program
 from warploom.sketch.code.memory import inputs_of
@@ -37,7 +38,7 @@ def random_program(seed: int) -> Filled | None:
     value = _loaded(s, draw, lanes, registers)
     operator = draw.choice(OPERATORS)  # of all folds, so that zeros have one meaning
     for _ in range(draw.randint(1, 4)):
-        value = _step(s, draw, value, lanes)
+        value = _step(s, draw, value, lanes, operator)
     if draw.random() < 0.7:
         value = s.fold("identity", value, operator=operator)
     if draw.random() < 0.3:
@@ -86,9 +87,9 @@ def _loaded(s: Sketch, draw: random.Random, lanes: int, registers: int) -> Value
             return s.gather(np.array(table).reshape(lanes, registers), longer)
 
 
-def _step(s: Sketch, draw: random.Random, value: Value, lanes: int) -> Value:
+def _step(s: Sketch, draw: random.Random, value: Value, lanes: int, operator: str) -> Value:
     registers = _cells(value) // lanes
-    match draw.randrange(6):
+    match draw.randrange(7):
         case 0 | 1 if registers > 1:
             return s.hole(draw.choice(HOLES), value)
         case 2 if registers > 1:
@@ -98,7 +99,10 @@ def _step(s: Sketch, draw: random.Random, value: Value, lanes: int) -> Value:
             low = -1 if draw.random() < 0.5 else 0
             table = [draw.randint(low, _cells(value) - 1) for _ in range(lanes * registers)]
             return s.gather(np.array(table).reshape(lanes, registers), value)
-        case 4:
+        case 4 if registers % 2 == 0:
+            shape = (lanes, registers // 2, 2)
+            return s.fold("reshape", value, shape=shape, operator=operator)
+        case 5:
             own = np.arange(lanes)[:, None] * registers
             within = [draw.randrange(registers) for _ in range(lanes * 2)]
             return s.gather(own + np.array(within).reshape(lanes, 2), value)
@@ -119,7 +123,12 @@ def expected(filled: Filled, numbers: dict[int, list[int]], tiles: int) -> Any:
 def check_kernel(filled: Filled, seed: int, tiles: int, **options: Any) -> Kernel:
     """The kernel, run on whole tiles and, where it takes them, on a partial one."""
     dtype: DType = options.pop("dtype", i64)
+    device = options.pop("device", "simulator")
     kernel = lower_program(filled.program, filled.fill, dtype=dtype, warps=1, **options)
+
+    def launch(arguments: list[Any]) -> None:
+        run(kernel, arguments) if device == "simulator" else load(kernel, device)(*arguments)
+
     draw = np.random.default_rng(seed)
     program = filled.program
     inputs = inputs_of(program, live_steps(program))
@@ -137,6 +146,6 @@ def check_kernel(filled: Filled, seed: int, tiles: int, **options: Any) -> Kerne
     for length in {len(wanted), len(wanted) - 1 if partial else len(wanted)} - {0}:
         out = np.full(length, 77, dtype.numpy)
         given = [arrays[each.name].reshape(-1) for each in inputs]
-        run(kernel, [length, *(len(each) for each in given), *given, out])
+        launch([length, *(len(each) for each in given), *given, out])
         assert np.array_equal(out, wanted[:length]), (program.name, length)
     return kernel

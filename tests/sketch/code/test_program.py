@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.sketch.code.programs import Filled, check_kernel, random_program
+from tests.tools import require
 
 from warploom.bench import sketches
 from warploom.errors import CheckError, SearchError, UnsupportedError, WarploomError
@@ -18,6 +19,7 @@ from warploom.sketch import front
 from warploom.sketch.build import Sketch
 from warploom.sketch.code import lower_program
 from warploom.sketch.synth.solve import synthesize
+from warploom.sketch.term import spec
 
 SKETCHES = Path(__file__).parents[3] / "examples" / "sketches"
 
@@ -32,6 +34,15 @@ def check_seed(seed: int) -> bool:
 
 def test_random_programs_compute_what_the_evaluator_says() -> None:
     assert sum(check_seed(seed) for seed in range(60)) >= 30
+
+
+@pytest.mark.parametrize("device", ["c", "ptx"])
+@pytest.mark.parametrize("seed", [2, 7, 15])
+def test_compiled_programs(seed: int, device: str) -> None:
+    require(device)
+    filled = random_program(seed)
+    assert filled is not None
+    check_kernel(filled, seed, tiles=3, device=device)
 
 
 @pytest.mark.slow
@@ -144,3 +155,11 @@ def test_a_step_of_an_unknown_input_is_refused() -> None:
     s = Sketch("steps")
     s.sum("identity", s.input("x", (4, 2)))
     assert "'z'" in refused(s, lambda x: x.sum(axis=1), steps={"z": 1}).message
+
+
+def test_bits_of_floats_are_refused() -> None:
+    s = Sketch("bits")
+    s.fold("identity", s.input("x", (4, 2)), operator="^", name="y")
+    error = refused(s, lambda x: [spec.bit_xor(row) for row in x])
+    assert "float32" in error.message
+    assert error.span is not None

@@ -21,7 +21,7 @@ from warploom.index.laws import simplify
 from warploom.kernel.build import Array, Builder, ceil_div, choose
 from warploom.kernel.check import RESERVED
 from warploom.kernel.dtype import DType, f32
-from warploom.kernel.ir import Cell, Kernel, Value
+from warploom.kernel.ir import INTEGER_ONLY, Cell, Kernel, Value
 from warploom.sketch.code.accumulate import joined, neutral_number
 from warploom.sketch.code.exchange import Tiles, add_move, count
 from warploom.sketch.code.form import (
@@ -55,7 +55,7 @@ from warploom.sketch.term.ir import (
     Undefined,
     Zero,
 )
-from warploom.sketch.term.operator import WORD, is_function
+from warploom.sketch.term.operator import WORD, is_function, says
 from warploom.sketch.term.read import live_steps
 
 WARP = 32
@@ -212,6 +212,8 @@ class _Lowering:
                 step.span,
                 f"its first axis must have length {self.lanes}; or give lanes=…",
             )
+        if step.fold is not None:
+            self._check_fold(position, step)
         source = self._together(position, step)
         move = move_of(gather, step.gathers.arg_shapes, shape, step.span)
         target = self._registers(f"v{position}", move.registers)
@@ -269,7 +271,6 @@ class _Lowering:
             raise UnsupportedError(
                 f"'{step.name}' folds across lanes", step.span, "a fold is within a lane"
             )
-        self._check_fold(position, step)
         totals = self._registers(f"v{position}_total", items.columns // run)
         with count(k, "r", totals.columns) as r:
             total, first = totals.at(0, r), items.at(0, simplify(r * run))
@@ -301,6 +302,12 @@ class _Lowering:
                 f"'{step.name}' is written 'fold', and nothing says which operator it has",
                 step.span,
                 "write the operator",
+            )
+        if step.operator in INTEGER_ONLY and self.dtype.is_float:
+            raise UnsupportedError(
+                f"'{step.name}' {says(step.operator)} of {self.dtype.value}",
+                step.span,
+                "give dtype=, an integer type",
             )
         empty = any(isinstance(term, Zero) for term in self.terms[position])
         if empty and not is_function(step.operator):
