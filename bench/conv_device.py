@@ -33,7 +33,7 @@ import conv_baselines as baselines  # noqa: E402 - beside this script
 
 from warploom import ptx, runtime  # noqa: E402 - the checkout is used without being installed
 from warploom.catalogue import find  # noqa: E402
-from warploom.catalogue.product import piece_sizes  # noqa: E402
+from warploom.catalogue.pieces import piece_sizes  # noqa: E402
 from warploom.emit.cuda import cuda  # noqa: E402
 from warploom.errors import WarploomError  # noqa: E402
 from warploom.kernel.ir import Kernel  # noqa: E402

@@ -13,7 +13,7 @@ ORDER = (
     "errors", "node", "options",
     "index", "machine", "search", "kernel",
     "sketch.term", "sketch.holes", "sketch.front", "sketch.build", "sketch.synth", "sketch.explain",
-    "sketch.simt",
+    "sketch.code", "sketch.simt",
     "loopnest", "array", "ptx",
     "emit", "runtime", "trust", "catalogue", "report", "bench",
     "pipeline", "__init__", "cli", "__main__",

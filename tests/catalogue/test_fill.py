@@ -10,10 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warploom.catalogue.exchange import turn_of
 from warploom.catalogue.fill import (
-    LANE,
-    REGISTER,
     TileFill,
     alike,
     summing,
@@ -23,6 +20,8 @@ from warploom.catalogue.fill import (
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr
+from warploom.sketch.code.exchange import turn_of
+from warploom.sketch.code.move import LANE, REGISTER
 
 
 def table(expr: Expr, lanes: int, registers: int) -> np.ndarray:

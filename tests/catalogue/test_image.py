@@ -17,9 +17,6 @@ from tests.catalogue.agreement import (
 from warploom import runtime
 from warploom.catalogue import find
 from warploom.errors import CheckError, DeviceError
-from warploom.search.outcome import Verdict
-from warploom.sketch.synth.show import show_fill
-from warploom.sketch.synth.solve import synthesize
 
 ENTRY = find("convolution-2d")
 SMALL = [{"height": 3, "columns": 5}, {"height": 7, "columns": 132}]
@@ -58,16 +55,6 @@ def test_the_defaults(device: str) -> None:
 @pytest.mark.parametrize("taps", [3, 5, 7, 9, 11])
 def test_nothing_leaves_its_registers(taps: int) -> None:
     check_registers(ENTRY.kernel(taps=taps))
-
-
-@pytest.mark.parametrize(("taps", "width"), [(9, 1), (11, 4)])
-def test_the_kernel_uses_the_fill_of_its_sketch(taps: int, width: int) -> None:
-    program = ENTRY.program(taps=taps, width=width)
-    assert program is not None
-    result = synthesize(program, mode="first")
-    assert result.verdict is Verdict.PROVED
-    assert "(x0 + x1) % 32" in show_fill(result)
-    assert "0 if x0 >= x1 else 1" in show_fill(result)
 
 
 def test_an_image_is_read_once_but_for_the_rows_between_strips() -> None:

@@ -17,9 +17,6 @@ from tests.catalogue.agreement import (
 from warploom import runtime
 from warploom.catalogue import find
 from warploom.errors import CheckError, DeviceError
-from warploom.search.outcome import Verdict
-from warploom.sketch.synth.show import show_fill
-from warploom.sketch.synth.solve import synthesize
 
 STENCIL, CONVOLUTION = find("stencil-1d"), find("convolution-1d")
 CASES = [(entry, variant) for entry in (STENCIL, CONVOLUTION) for variant in entry.variants]
@@ -53,20 +50,6 @@ def test_every_variant_on_every_size(entry: Any, variant: Any, device: str) -> N
 @pytest.mark.parametrize("taps", [3, 9, 17, 33])
 def test_nothing_leaves_its_registers(entry: Any, taps: int) -> None:
     check_registers(entry.kernel(taps=taps))
-
-
-@pytest.mark.parametrize(("entry", "width"), [(STENCIL, 1), (CONVOLUTION, 1), (CONVOLUTION, 4)])
-def test_the_kernel_uses_the_fill_of_its_sketch(entry: Any, width: int) -> None:
-    program = entry.program(taps=9, width=width)
-    assert program is not None
-    result = synthesize(program, mode="first")
-    assert result.verdict is Verdict.PROVED
-    fill = show_fill(result)
-    assert "0 if x0 >= x1 else 1" in fill
-    assert "(x0 + x1) % 32" in fill
-    text = entry.kernel(taps=9, width=width).doc
-    assert "(lane + d) mod 32" in text
-    assert "if lane >= d" in text
 
 
 def test_a_window_of_one_needs_no_sketch() -> None:

@@ -6,16 +6,27 @@ array in global memory, which every thread first reads into registers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from warploom.catalogue.entry import Arrays, Entry, Size, Values
-from warploom.catalogue.window import Tile, line_sizes, numbers, sketch_of, write_windows
+from warploom.catalogue.window import (
+    Tile,
+    check_block,
+    line_sizes,
+    numbers,
+    sketch_of,
+    window_of,
+    write_windows,
+)
 from warploom.errors import CheckError
+from warploom.index.ir import Expr
 from warploom.kernel.build import Builder, RegisterArray, fma
 from warploom.kernel.dtype import DType, from_numpy
 from warploom.kernel.ir import Kernel
+from warploom.sketch.code.accumulate import accumulate
 from warploom.sketch.term.ir import Program
 
 
@@ -30,23 +41,21 @@ def convolution_1d(
     """y[i] = w[0]·x[i] + … + w[taps - 1]·x[i + taps - 1]."""
     kind = from_numpy(dtype)
     tile = Tile(taps, width, rows, kind)
-    k = Builder(
-        f"convolution_{taps}",
-        block=block,
-        doc=f"y[i] = w[0] x[i] + ... + w[{taps - 1}] x[i + {taps - 1}].\n"
-        "Elements of other lanes come by shuffle from lane (lane + d) mod 32,\n"
-        "which sends its element of this row if lane >= d and of the next row otherwise.",
-    )
+    check_block(block)
+    exchange = window_of(tile, weighted=True)
+    what = f"y[i] = w[0] x[i] + ... + w[{taps - 1}] x[i + {taps - 1}]."
+    k = Builder(f"convolution_{taps}", block=block, doc=f"{what}\n{tile.doc}\n{exchange.doc}")
     n = k.scalar("n")
     x = k.array("x", kind, n + (taps - 1), const=True)
     weight = _weights(k, kind, taps, weights)
     y = k.array("y", kind, n)
 
-    def dot(window: RegisterArray, sums: RegisterArray) -> None:
+    def dot(window: RegisterArray, kept: Callable[[Expr], Expr], sums: RegisterArray) -> None:
         with k.loop("tap", taps) as tap, k.loop("e", width) as e:
-            sums[e] = fma(weight[tap], window[tap + e], sums[e])
+            more = fma(weight[tap], window[tap + e], sums[e])
+            accumulate(k, sums[e], more, kept(tap + e))
 
-    write_windows(k, n, x, y, tile, block, dot)
+    write_windows(k, n, x, y, tile, exchange, block, dot)
     return k.done()
 
 

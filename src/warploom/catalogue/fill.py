@@ -22,24 +22,20 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import CheckError, SearchError
-from warploom.index.ir import Binary, Const, Expr, Var, fold_up, rebuild
-from warploom.index.laws import simplify
+from warploom.errors import CheckError
+from warploom.index.ir import Binary, Const, Expr, fold_up, rebuild
 from warploom.index.ranges import Ranges
 from warploom.index.show import show
-from warploom.search.budget import Budget
 from warploom.search.outcome import Verdict
 from warploom.sketch.build import Sketch
+from warploom.sketch.code.form import bounds_of
+from warploom.sketch.code.move import LANE, REGISTER, Move, move_of
+from warploom.sketch.code.proved import Proved, find
 from warploom.sketch.holes.linear import Linear
-from warploom.sketch.synth.result import Result
-from warploom.sketch.synth.solve import synthesize
-from warploom.sketch.synth.transfer import transfer
-from warploom.sketch.term.gather import Moves, Sense
+from warploom.sketch.term.gather import Moves
 from warploom.sketch.term.ir import Apply, GatherSet, Program
 
 ORDERS = ("crc", "rcr")
-LANE, REGISTER = Var("x0"), Var("x1")
-SECONDS = 20.0
 SEARCHED_CELLS = 300  # tiles up to this size are searched at once
 
 Ints = npt.NDArray[np.int64]
@@ -62,6 +58,10 @@ class TileStep:
     def idle(self) -> bool:
         return self.source is (REGISTER if self.kind == "c" else LANE)
 
+    def move(self, lanes: int, registers: int) -> Move:
+        lane, register = (LANE, self.source) if self.kind == "c" else (self.source, REGISTER)
+        return Move(lanes, registers, registers, lane, register)
+
 
 @dataclass(frozen=True, slots=True)
 class TileFill:
@@ -79,6 +79,10 @@ class TileFill:
         lines = [f"Fill for {self.lanes} lanes x0 and {self.registers} registers x1, in order:"]
         lines += [f"  {words[step.kind]} {show(step.source)}" for step in self.steps]
         return "\n".join([*lines, f"Verdict: {self.verdict.value}, on symbols, at this size."])
+
+    def moves(self, steps: tuple[TileStep, ...]) -> list[Move]:
+        """Some of the steps, as what lowering takes."""
+        return [step.move(self.lanes, self.registers) for step in steps]
 
     @property
     def ways(self) -> tuple[Expr, Expr, tuple[TileStep, ...]]:
@@ -146,13 +150,9 @@ def sum_sketch(lanes: int, registers: int) -> Program:
 
 
 def _filled(lanes: int, registers: int, make: Callable[[int, int], Program]) -> TileFill:
-    program = make(lanes, registers)
-    if lanes * registers > SEARCHED_CELLS:
-        small = _search(make(*alike(lanes, registers)))
-        carried = transfer(small, program, readings=(Sense.NATURAL,))
-        if len(carried.fills):
-            return _as_fill(carried)
-    return _as_fill(_search(program))
+    large = lanes * registers > SEARCHED_CELLS
+    small = make(*alike(lanes, registers)) if large else None
+    return _as_fill(find(make(lanes, registers), small))
 
 
 def alike(lanes: int, registers: int) -> tuple[int, int]:
@@ -174,40 +174,30 @@ def alike(lanes: int, registers: int) -> tuple[int, int]:
     return b * scale, a * scale
 
 
-def _search(program: Program) -> Result:
-    result = synthesize(program, mode="best", budget=Budget(SECONDS))
-    if not len(result.fills):
-        raise SearchError(f"the holes of '{program.name}' were not filled: {result.outcome}")
-    return result
-
-
 # -- from choices to steps -----------------------------------------------------------------------
 
 
-def _as_fill(result: Result) -> TileFill:
-    if result.verdict is not Verdict.PROVED:
-        raise SearchError(f"the fill of '{result.program.name}' is {result.verdicts[0]}")
-    choices = result.fills.as_dict(0)
-    sets = {i: s.gathers for i, s in enumerate(result.program.steps) if isinstance(s, Apply)}
+def _as_fill(proved: Proved) -> TileFill:
     # A set with one member is no hole, but a step all the same.
-    moves = [(g, choices.get(i, 0)) for i, g in sets.items() if isinstance(g.family, Linear)]
-    lanes, registers = moves[0][0].out_shape
-    steps = [_step(gathers, choice) for gathers, choice in moves]
+    names = [
+        step.name
+        for step in proved.program.steps
+        if isinstance(step, Apply) and isinstance(step.gathers.family, Linear)
+    ]
+    steps = [_step(proved.step(name).gathers, proved.move(name)) for name in names]
+    last = proved.step(names[-1]).gathers
     if steps[-1].kind == "r":
-        steps[-1] = _with_way_back(steps[-1], *moves[-1])
-    return TileFill(lanes, registers, tuple(steps), result.verdict)
+        choice = proved.choices[proved.positions[names[-1]]]
+        steps[-1] = _with_way_back(steps[-1], last, choice)
+    lanes, registers = last.out_shape
+    return TileFill(lanes, registers, tuple(steps), proved.verification.verdict)
 
 
-def _step(gathers: GatherSet, choice: int) -> TileStep:
-    lanes, registers = gathers.out_shape
-    across = isinstance(gathers.family, Linear) and gathers.family.axis == 0
-    kind, own = ("r", LANE) if across else ("c", REGISTER)
-    if (lanes if across else registers) == 1:
-        return TileStep(kind, own)  # there is nowhere to go
-    offset = gathers.expression(choice).offset
-    bounds = {LANE.name: (0, lanes - 1), REGISTER.name: (0, registers - 1)}
-    source = simplify(offset // registers if across else offset % registers, bounds)
-    return TileStep(kind, without_negatives(source, bounds) if across else source)
+def _step(gathers: GatherSet, move: Move) -> TileStep:
+    if isinstance(gathers.family, Linear) and gathers.family.axis == 0:
+        bounds = bounds_of(move.lanes, move.registers)
+        return TileStep("r", LANE if move.lanes == 1 else without_negatives(move.lane, bounds))
+    return TileStep("c", REGISTER if move.registers == 1 else move.register)
 
 
 def _with_way_back(step: TileStep, gathers: GatherSet, choice: int) -> TileStep:
@@ -221,7 +211,9 @@ def _with_way_back(step: TileStep, gathers: GatherSet, choice: int) -> TileStep:
     undoing = np.flatnonzero((sources == goes_to.reshape(-1)).all(axis=1))
     if not len(undoing):
         return step
-    return TileStep(step.kind, step.source, _step(gathers, int(undoing[0])).source)
+    undone = gathers.expression(int(undoing[0]))
+    back = _step(gathers, move_of(undone, gathers.arg_shapes, gathers.out_shape))
+    return TileStep(step.kind, step.source, back.source)
 
 
 def without_negatives(expr: Expr, bounds: Mapping[str, tuple[int, int]]) -> Expr:

@@ -7,28 +7,34 @@ The row that comes in is added to the `taps` output rows it touches, whose sums 
 the oldest of them is then finished, and the others move up one place, which costs nothing: a
 multiply-add reads one register and writes another.
 
-Columns of other lanes come by shuffle around the ring of lanes. A lane near the end of the warp
-sends what it holds of the columns beyond the strip instead, where the ring closes:
-
-    from the right:  sent = lane ≥ d ? own : beyond        received from lane (lane + d) mod 32
-    from the left:   sent = lane < 32 - d ? own : beyond   received from lane (lane - d) mod 32
+Columns of other lanes come by shuffle around the ring of lanes: what a lane has itself, or what it
+holds of the columns beyond the strip, where the ring closes. Which of the two a lane sends, from
+whom it receives, and what counts, is for the fill of a sketch to say (`row_sketch`), which is found
+and verified when a kernel is built.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from warploom.catalogue.entry import Arrays, Entry, Size, Values
-from warploom.catalogue.window import WARP, Tile, check_block, check_width, numbers, sketch_of
+from warploom.catalogue.window import WARP, check_block, check_width, numbers, sendable
 from warploom.errors import CheckError
 from warploom.index.ir import Expr, Var, maximum, minimum, select
+from warploom.index.laws import simplify
 from warploom.kernel.build import Array, Builder, RegisterArray, ceil_div, choose, fma
 from warploom.kernel.dtype import DType, from_numpy
-from warploom.kernel.ir import Kernel
-from warploom.sketch.term.ir import Program
+from warploom.kernel.ir import Cell, Kernel
+from warploom.sketch.build import Sketch, Value
+from warploom.sketch.code.accumulate import accumulate
+from warploom.sketch.code.form import ALWAYS
+from warploom.sketch.code.move import Move, at_place
+from warploom.sketch.code.proved import find
+from warploom.sketch.term.ir import UNDEFINED, Program
 
 MAX_TAPS = 15
 
@@ -95,12 +101,13 @@ def convolution_2d(
     kind = from_numpy(dtype)
     strip = Strip(taps, width, rows, step, exchange, kind)
     check_block(block)
+    row = row_of(strip.reach) if exchange == "shuffle" else None
     k = Builder(
         f"convolution_{taps}x{taps}",
         block=block,
         doc=f"out = {taps} x {taps} convolution of image, borders replicated.\n"
         f"A warp walks down {strip.columns} columns and makes {rows} rows of them.\n"
-        + _exchange_doc(strip),
+        + (_LOADED if row is None else f"{_SHUFFLED}\n{row.doc}"),
     )
     columns, height = k.scalar("columns"), k.scalar("height")
     x = k.array("image", kind, height * columns, const=True)
@@ -111,17 +118,15 @@ def convolution_2d(
     warps = block // WARP
     k.grid(ceil_div(columns, warps * strip.columns), ceil_div(height, rows))
     left = k.let("left", (k.block_x * warps + k.warp) * strip.columns)
-    _Walk(k, strip, columns, height, x, w, y, left, k.let("top", k.block_y * rows)).write()
+    top = k.let("top", k.block_y * rows)
+    _Walk(k, strip, columns, height, x, w, y, left, top, row).write()
     return k.done()
 
 
-def _exchange_doc(strip: Strip) -> str:
-    if strip.exchange == "load":
-        return "Every lane loads the columns it needs from others too."
-    return (
-        "Columns of other lanes come by shuffle from lane (lane + d) mod 32; the lanes\n"
-        "where the ring closes send what they hold of the columns beyond the strip."
-    )
+_LOADED = "Every lane loads the columns it needs from others too: there is no fill."
+_SHUFFLED = """\
+Columns of the lane x1 to the right, or to the left, come by shuffle; it sends its own (0) or what
+it holds of the columns beyond the strip (1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +142,7 @@ class _Walk:
     out: Array
     left: Var
     top: Var
+    row: Row | None
 
     def write(self) -> None:
         k, strip = self.k, self.strip
@@ -210,7 +216,7 @@ class _Walk:
         """The columns from `half` before the lane's first to `half` after its last."""
         k, strip = self.k, self.strip
         half, width, here = strip.half, strip.width, u * strip.held
-        if strip.exchange == "load":
+        if self.row is None:
             with k.loop("i", len(window)) as i:
                 window[i] = now[here + (strip.reach * width - half) + i]
             return
@@ -220,13 +226,24 @@ class _Walk:
             # Column i - half, which is the lane -d's.
             away = (half - i + (width - 1)) // width
             at = here + away * width - half + i
-            sent = choose(k.lane.lt(WARP - away), now[at], now[at + width])
-            window[i] = k.shuffle(sent, (k.lane - away) % WARP)
+            self._receive(window[i], self.row.left, now, at, away)
         with k.loop("i", width, width + half) as i:
-            away = i // width
-            at = here + i % width
-            sent = choose(k.lane.ge(away), now[at], now[at + width])
-            window[i + half] = k.shuffle(sent, (k.lane + away) % WARP)
+            self._receive(window[i + half], self.row.right, now, here + i % width, i // width)
+
+    def _receive(self, into: Cell, move: Move, now: RegisterArray, at: Expr, away: Expr) -> None:
+        """What the lane so far away has at a place, or beyond the strip."""
+        assert move.sent is not None
+        k = self.k
+        own = at_place(move.sent, k.lane, away)
+        k.set(into, k.shuffle(now[at + own * self.strip.width], at_place(move.lane, k.lane, away)))
+
+    def _kept(self, column: Expr) -> Expr:
+        """Whether a column of the window counts: the lane's first output has column `half`."""
+        if self.row is None:
+            return ALWAYS
+        width, reach = self.strip.width, self.strip.reach
+        place = (column + (reach * width - self.strip.half)) // width
+        return simplify(at_place(self.row.kept, self.k.lane, place))
 
     # -- one row out
 
@@ -237,19 +254,22 @@ class _Walk:
             done[e] = sums[e]
         with k.loop("x", taps) as x, k.loop("e", width) as e:
             weight = self.weights[x + (taps - 1) * taps]
-            done[e] = fma(weight, window[x + e], done[e])
+            accumulate(k, done[e], fma(weight, window[x + e], done[e]), self._kept(x + e))
         with k.loop("y", taps - 2) as y:
             with k.loop("e", width) as e:
                 sums[y * width + e] = sums[(y + 1) * width + e]
             with k.loop("x", taps) as x, k.loop("e", width) as e:
                 weight = self.weights[(taps - 2 - y) * taps + x]
                 cell = sums[y * width + e]
-                sums[y * width + e] = fma(weight, window[x + e], cell)
+                accumulate(k, cell, fma(weight, window[x + e], cell), self._kept(x + e))
         newest = (taps - 2) * width
         with k.loop("e", width) as e:
-            sums[e + newest] = self.weights[0] * window[e]
+            first = self.weights[0] * window[e]
+            kept = self._kept(e)
+            sums[e + newest] = first if kept is ALWAYS else choose(kept, first, 0)
         with k.loop("x", 1, taps) as x, k.loop("e", width) as e:
-            sums[e + newest] = fma(self.weights[x], window[x + e], sums[e + newest])
+            cell = sums[e + newest]
+            accumulate(k, cell, fma(self.weights[x], window[x + e], cell), self._kept(x + e))
 
     def _store(self, done: RegisterArray, r: Expr) -> None:
         k, strip = self.k, self.strip
@@ -267,9 +287,69 @@ def _clamp(at: Expr, size: Expr) -> Expr:
     return maximum(0, minimum(at, size - 1))
 
 
-def _sketch(taps: int, width: int, dtype: str, **_: Any) -> Program | None:
-    """The exchange with the lanes to the right; that to the left is its mirror image."""
-    return sketch_of(Tile(taps // 2 + 1, width, 1, from_numpy(dtype)), weighted=True)
+# -- the sketch and its fill ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What lane x0 gets of the lane x1 to its right, and to its left; `kept` has x1 the place in
+    the row, from the leftmost lane."""
+
+    right: Move
+    left: Move
+    kept: Expr
+    doc: str
+
+
+@lru_cache(maxsize=32)
+def row_of(reach: int) -> Row:
+    """The exchange of one row, by the fill of its sketch."""
+    proved = find(row_sketch(reach))
+    right, left = (sendable(proved.move(side, "loaded")) for side in ("right", "left"))
+    return Row(right, left, proved.kept("out"), proved.doc)
+
+
+def row_sketch(reach: int) -> Program:
+    """One row of the image and one of the weights, with `reach` lanes to either side.
+
+    A symbol of x stands for the columns of a lane, a weight for the matrix by which the columns of
+    one lane enter the outputs of another. A lane holds its own columns and, near the ends of the
+    warp, those beyond the strip.
+    """
+    s = Sketch(f"row of {2 * reach + 1} lanes")
+    places = 2 * reach + 1
+    x, w = s.input("x", WARP + 2 * reach), s.input("w", places)
+    lane = np.arange(WARP)
+    own = lane + reach
+    at_left, at_right = lane < reach, lane >= WARP - reach
+    beyond = np.where(at_left, own + WARP, np.where(at_right, own - WARP, UNDEFINED))
+    held = np.stack([own, beyond], axis=1)
+    loaded = s.gather(held, x, name="loaded")
+    sides = [
+        _side(s, loaded, reach, "right", "reg_select_no_consts"),
+        _side(s, loaded, reach, "left", "reg_select", consts=[WARP]),
+    ]
+    t, size = np.arange(places), WARP * (reach + 1)
+    place = np.where(t < reach, size + reach - t, t - reach)  # the left side comes second
+    window = s.gather(lane[:, None] * (reach + 1) + place, *sides, name="window")
+    weights = s.apply("broadcast", w, shape=(WARP, places), name="weights")
+    products = s.product("stack", window, weights, name="products")
+    s.sum("cond_keep_no_consts", products, name="out")
+    s.goal("weight_conv", k=places)
+    return s.program()
+
+
+def _side(s: Sketch, loaded: Value, reach: int, name: str, select: str, **options: Any) -> Value:
+    """What each lane gets of the lanes 0 to `reach` to one side."""
+    shape = (WARP, reach + 1)
+    sent = s.hole(select, loaded, shape=shape, name=f"sent_{name}", **options)
+    moved = s.hole("col_xforms_no_group", sent, name=f"moved_{name}")
+    return s.hole("col_rots_no_group", moved, name=name)
+
+
+def _sketch(taps: int, width: int, exchange: str, **_: Any) -> Program | None:
+    """The exchange of a row; nothing if every lane loads what it needs."""
+    return row_sketch(-(-(taps // 2) // width)) if exchange == "shuffle" else None
 
 
 def _inputs(size: Size, random: np.random.Generator, taps: int, dtype: str, **_: Any) -> Values:

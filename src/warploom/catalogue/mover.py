@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warploom.catalogue.exchange import Tiles, count, placed
 from warploom.catalogue.fill import TileFill
 from warploom.catalogue.layout import WARP, Layout
 from warploom.index.ir import Expr
 from warploom.index.laws import simplify
 from warploom.kernel.build import Array, Builder, ceil_div
 from warploom.kernel.ir import Cell
+from warploom.sketch.code.exchange import Tiles, count
+from warploom.sketch.code.move import at_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class Mover:
                 self._one(array, at, cell, inside, 1, way.load)
 
     def _lane(self, lane_of: Expr, column: Expr) -> Expr:
-        return simplify(placed(lane_of, self.k.lane, column))
+        return simplify(at_place(lane_of, self.k.lane, column))
 
     def _packed(
         self, array: Array, at: Expr, tiles: Tiles, place: tuple[Expr, Expr], load: bool

@@ -1,4 +1,7 @@
-"""Polynomial products over GF(2) in the catalogue: see `product.py` for the kernels."""
+"""Polynomial products over GF(2) in the catalogue.
+
+`product.py` builds two kernels from a fill, `pieces.py` has one that is written by hand.
+"""
 
 from __future__ import annotations
 
@@ -7,42 +10,15 @@ from typing import Any
 import numpy as np
 
 from warploom.catalogue.entry import Arrays, Entry, Size, Values
-from warploom.catalogue.product import (
-    piece_sizes,
-    product_pieces,
-    product_registers,
-    product_shared,
-)
+from warploom.catalogue.pieces import piece_sizes, product_pieces
+from warploom.catalogue.product import product_registers, product_shared, product_sketch
 from warploom.catalogue.window import WARP
-from warploom.sketch import front
 from warploom.sketch.term.ir import Program
 
 
-def _sketch(degree: int, **_: Any) -> Program | None:
-    """32 coefficients, at the size the search was published for: a warp of 4 lanes."""
-    if degree != WARP:
-        return None
-    axes, shape, lines = "{main=0,second=1,out=1}", "[4,4]", []
-    for name, first in (("a", 0), ("b", 4)):
-        lines += [
-            f"{name}: {shape} = {{",
-            f"  {name}_in: [4] = range({first}, {first + 4})",
-            f"  {name}_all: {shape} = broadcast({name}_in)",
-            f"  {name}_1: {shape} = ?xforms_no_group{axes}({name}_all)",
-            f"  {name}_2: {shape} = ?rots_no_group{axes}({name}_1)",
-            "}",
-        ]
-    lines += [
-        "products: [4,4] = * stack{fold_len=2}(a, b)",
-        "both: [4,2,4] = broadcast{group=1}(products)",
-        "early: [4,2,4] = ?cond_keep_no_consts{restrict=[1,0]}(both)",
-        "late: [4,2,4] = ?cond_keep_no_consts{restrict=[1,1]}(early)",
-        "sums: [4,2] = + reshape{fold_len=4}(late)",
-        "turned: [2,4] = transpose(sums)",
-        "out: [8] = reshape(turned)",
-        "goal: [8] poly_mult{w=4}",
-    ]
-    return front.load_text("\n".join(lines) + "\n", "product.swflow")
+def _sketch(**_: Any) -> Program:
+    """At the size of a warp; for more coefficients a symbol stands for several words."""
+    return product_sketch(WARP)
 
 
 def _inputs(size: Size, random: np.random.Generator, degree: int, **_: Any) -> Values:
@@ -100,7 +76,7 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         name="product-pieces",
-        doc="polynomial product over GF(2), 32 to 384 coefficients, a piece in each lane",
+        doc="polynomial product over GF(2), 32 to 384 coefficients, a piece a lane; hand-written",
         parameters={
             "degree": 64, "piece": 0, "operand": "load", "finish": "store", "block": 128
         },

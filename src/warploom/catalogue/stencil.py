@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from warploom.catalogue.entry import Arrays, Entry, Size, Values
-from warploom.catalogue.window import Tile, line_sizes, numbers, sketch_of, write_windows
+from warploom.catalogue.window import (
+    Tile,
+    check_block,
+    line_sizes,
+    numbers,
+    sketch_of,
+    window_of,
+    write_windows,
+)
 from warploom.errors import CheckError
+from warploom.index.ir import Expr
 from warploom.kernel.build import Builder, RegisterArray
 from warploom.kernel.dtype import DType, from_numpy
 from warploom.kernel.ir import Kernel
+from warploom.sketch.code.accumulate import accumulate
 from warploom.sketch.term.ir import Program
 
 
@@ -21,24 +32,24 @@ def stencil_1d(
     """y[i] = (x[i] + … + x[i + taps - 1]) / taps."""
     kind = _float(dtype)
     tile = Tile(taps, width, rows, kind)
+    check_block(block)
+    exchange = window_of(tile, weighted=False)
     k = Builder(
         f"stencil_{taps}",
         block=block,
-        doc=f"y[i] = (x[i] + ... + x[i + {taps - 1}]) / {taps}.\n"
-        "Elements of other lanes come by shuffle from lane (lane + d) mod 32,\n"
-        "which sends its element of this row if lane >= d and of the next row otherwise.",
+        doc=f"y[i] = (x[i] + ... + x[i + {taps - 1}]) / {taps}.\n{tile.doc}\n{exchange.doc}",
     )
     n = k.scalar("n")
     x = k.array("x", kind, n + (taps - 1), const=True)
     y = k.array("y", kind, n)
 
-    def mean(window: RegisterArray, sums: RegisterArray) -> None:
+    def mean(window: RegisterArray, kept: Callable[[Expr], Expr], sums: RegisterArray) -> None:
         with k.loop("tap", taps) as tap, k.loop("e", width) as e:
-            sums[e] = sums[e] + window[tap + e]
+            accumulate(k, sums[e], sums[e] + window[tap + e], kept(tap + e))
         with k.loop("e", width) as e:
             sums[e] = sums[e] * (1.0 / taps)
 
-    write_windows(k, n, x, y, tile, block, mean)
+    write_windows(k, n, x, y, tile, exchange, block, mean)
     return k.done()
 
 

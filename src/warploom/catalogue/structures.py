@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from warploom.catalogue.entry import Array, Arrays, Entry, Parameter, Values
-from warploom.catalogue.exchange import Tiles, count, exchange, placed
-from warploom.catalogue.fill import LANE, sketch, sum_sketch, summing, transposing
+from warploom.catalogue.fill import sketch, sum_sketch, summing, transposing
 from warploom.catalogue.layout import (
     ACCESS_BYTES,
     MOST_WORDS,
@@ -33,6 +32,8 @@ from warploom.errors import CheckError
 from warploom.index.laws import simplify
 from warploom.kernel.build import Builder
 from warploom.kernel.ir import Kernel
+from warploom.sketch.code.exchange import Tiles, count, exchange
+from warploom.sketch.code.move import LANE, at_place
 from warploom.sketch.term.ir import Program
 
 
@@ -48,7 +49,7 @@ def _move(name: str, what: str, plan: Layout, order: str, streaming: bool, back:
     tiles = mover.tiles("a")
     load_lane, store_lane, steps = fill.ways
     mover.access(x, tiles, load_lane, load=True, soa=back)
-    tiles = exchange(k, tiles, fill, steps)
+    tiles = exchange(k, tiles, fill.moves(steps))
     mover.access(y, tiles, store_lane, load=False, soa=not back)
     return k.done()
 
@@ -99,14 +100,14 @@ def aos_sum(fields: int, dtype: str, block: int, tiles: int, width: int, streami
     mover.access(x, held, LANE, load=True, soa=False)
     parts = _partial_sums(k, held)
     within, across = fill.steps
-    parts = exchange(k, parts, fill, (within,))
+    parts = exchange(k, parts, fill.moves((within,)))
     total, got = k.registers("total", plan.dtype, plan.tiles, 0), k.register("got", plan.dtype)
     with count(k, "tile", plan.tiles) as tile:
         with count(k, "j", plan.columns) as j:
             if across.idle:
                 k.set(got, parts.at(tile, j))
             else:
-                other = placed(across.source, k.lane, j)
+                other = at_place(across.source, k.lane, j)
                 k.set(got, k.shuffle(parts.at(tile, j), other))
             total[tile] = total[tile] + got
         i = k.let("i", simplify(mover.first + tile * WARP + k.lane))

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from warploom.catalogue.entry import Arrays, Entry, Parameter, Values
-from warploom.catalogue.exchange import Tiles, count, exchange, placed
 from warploom.catalogue.fill import sketch, transposing
 from warploom.catalogue.layout import MOST_WORDS, WARP, element_type
 from warploom.errors import CheckError
@@ -23,6 +22,8 @@ from warploom.index.laws import simplify
 from warploom.kernel.build import Builder, ceil_div
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel
+from warploom.sketch.code.exchange import Tiles, count, exchange
+from warploom.sketch.code.move import at_place
 from warploom.sketch.term.ir import Program
 
 MOST_SIDE = 64
@@ -95,14 +96,14 @@ def transposition(
         inside: Expr = matrix.lt(matrices)
         if WARP % plan.lanes:  # some lanes are left over
             inside = inside.and_(k.lane.lt(plan.beside * plan.lanes))
-        other = simplify(placed(source, own, j))
+        other = simplify(at_place(source, own, j))
         return simplify(matrix * plan.words + j * plan.lanes + other), inside
 
     with count(k, "tile", plan.tiles) as tile, count(k, "j", plan.registers) as j:
         at, inside = place(tile, j, load_lane)
         k.set(held.at(tile, j), x.at(at, when=inside, streaming=bool(streaming)))
     lead = 0 if side is None else side * plan.lanes
-    held = exchange(k, held, fill, steps, lane=own, first_lane=lead)
+    held = exchange(k, held, fill.moves(steps), lane=own, first_lane=lead)
     with count(k, "tile", plan.tiles) as tile, count(k, "j", plan.registers) as j:
         at, inside = place(tile, j, store_lane)
         y.put(at, held.at(tile, j), when=inside, streaming=bool(streaming))

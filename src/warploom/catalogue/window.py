@@ -1,33 +1,64 @@
 """Sliding windows along a line, from a cache in the registers of a warp.
 
 A warp makes `rows` rows of 32·`width` neighbouring outputs. Lane t holds elements t·width … of each
-row and of one more row, the halo. What a tap needs from d lanes further on comes by one shuffle:
-the sender chooses between its element of this row and of the next, the fill of the sketch below.
-
-    sent = lane ≥ d ? row r : row r + 1        received from lane (lane + d) mod 32
+row and of one more row, the halo. What a tap needs from d lanes further on comes by one shuffle.
+From which lane, whether of this row or of the next, and whether it counts, is for the fill of a
+sketch to say (`window_sketch`), which is found and verified when a kernel is built.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from warploom.catalogue.entry import Array as NumpyArray
-from warploom.errors import CheckError
+from warploom.errors import CheckError, SearchError
 from warploom.index.ir import Expr, Var
-from warploom.kernel.build import Array, Builder, RegisterArray, ceil_div, choose
+from warploom.index.laws import simplify
+from warploom.kernel.build import Array, Builder, RegisterArray, ceil_div
 from warploom.kernel.dtype import DType
 from warploom.sketch import front
+from warploom.sketch.code.form import ALWAYS
+from warploom.sketch.code.move import Move, at_place
+from warploom.sketch.code.proved import find
 from warploom.sketch.term.ir import Program
 
 WARP = 32
 MAX_TAPS = 33
 VECTOR_BYTES = 16
 
-Combine = Callable[[RegisterArray, RegisterArray], None]
+# What makes outputs of a window: (window, whether element j of it counts, sums).
+Combine = Callable[[RegisterArray, Callable[[Expr], Expr], RegisterArray], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What lane x0 makes of the lanes x1 further on: where that comes from, and if it counts.
+
+    Without a move there is nothing to exchange.
+    """
+
+    move: Move | None = None
+    kept: Expr = ALWAYS
+    doc: str = "No element comes from another lane: there is no fill."
+
+    def register(self, lane: Expr, distance: Expr) -> Expr:
+        """Of the sender, by its own lane: 0 is this row, 1 the next."""
+        assert self.move is not None
+        assert self.move.sent is not None
+        return at_place(self.move.sent, lane, distance)
+
+    def lane(self, lane: Expr, distance: Expr) -> Expr:
+        """Who sends."""
+        assert self.move is not None
+        return at_place(self.move.lane, lane, distance)
+
+    def counts(self, lane: Expr, distance: Expr) -> Expr:
+        return simplify(at_place(self.kept, lane, distance))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +90,14 @@ class Tile:
     @property
     def halo(self) -> int:
         """Rows beyond the warp's own of which some elements are needed."""
-        return self.reach // WARP + 1 if self.reach else 0
+        return -(-self.reach // WARP)
+
+    @property
+    def doc(self) -> str:
+        return (
+            f"A lane has {self.width} elements of each row; those of the lane x1 further on come\n"
+            "by shuffle, and are its element 0, of this row, or 1, of the next."
+        )
 
 
 def check_width(width: int, dtype: DType) -> None:
@@ -76,13 +114,19 @@ def check_block(block: int) -> None:
 
 
 def write_windows(
-    k: Builder, n: Var, x: Array, y: Array, tile: Tile, block: int, combine: Combine
+    k: Builder,
+    n: Var,
+    x: Array,
+    y: Array,
+    tile: Tile,
+    exchange: Window,
+    block: int,
+    combine: Combine,
 ) -> None:
     """The body of a kernel that makes each output from `taps` elements of x.
 
-    `combine(window, sums)` writes what makes `width` outputs from width + taps - 1 elements.
+    `combine` writes what makes `width` outputs from width + taps - 1 elements.
     """
-    check_block(block)
     warps = block // WARP
     k.grid(ceil_div(n, warps * tile.outputs))
     first = k.let("first", (k.block_x * warps + k.warp) * tile.outputs)
@@ -95,9 +139,9 @@ def write_windows(
         _load_elements(k, x, cells, tile, first, n)
     with k.loop("row", tile.rows) as row:
         window = k.registers("window", tile.dtype, tile.width + tile.taps - 1)
-        _fill_window(k, cells, window, tile, row)
+        _fill_window(k, cells, window, tile, exchange, row)
         sums = k.registers("sums", tile.dtype, tile.width, 0)
-        combine(window, sums)
+        combine(window, lambda j: exchange.counts(k.lane, j // tile.width), sums)
         at = k.let("at", first + (row * WARP + k.lane) * tile.width)
         with k.when(whole.ne(0)):
             y.put(at, sums[0], width=tile.width, streaming=True)
@@ -126,7 +170,12 @@ def _load_elements(
 
 
 def _fill_window(
-    k: Builder, cells: RegisterArray, window: RegisterArray, tile: Tile, row: Expr
+    k: Builder,
+    cells: RegisterArray,
+    window: RegisterArray,
+    tile: Tile,
+    exchange: Window,
+    row: Expr,
 ) -> None:
     """The elements of the lane itself, then those of the lanes after it."""
     width = tile.width
@@ -136,20 +185,43 @@ def _fill_window(
         return
     with k.loop("j", width, width + tile.taps - 1) as j:
         distance = j // width
-        here = (row + distance // WARP) * width + j % width
-        sent = choose(k.lane.ge(distance % WARP), cells[here], cells[here + width])
-        window[j] = k.shuffle(sent, (k.lane + distance) % WARP)
+        sent = cells[(row + exchange.register(k.lane, distance)) * width + j % width]
+        window[j] = k.shuffle(sent, exchange.lane(k.lane, distance))
+
+
+# -- the sketch and its fill ---------------------------------------------------------------------
+
+
+def window_of(tile: Tile, weighted: bool) -> Window:
+    """The exchange of a tile, by the fill of its sketch."""
+    return _window(tile.reach, weighted) if tile.reach else Window()
+
+
+@lru_cache(maxsize=128)
+def _window(reach: int, weighted: bool) -> Window:
+    proved = find(window_sketch(reach, weighted))
+    return Window(sendable(proved.move("received", "loaded")), proved.kept("out"), proved.doc)
+
+
+def sendable(move: Move) -> Move:
+    """The move, if one shuffle for each distance will do, as these kernels have it."""
+    if move.sent is None or not move.live.all():
+        raise SearchError("this fill needs more than one shuffle for each distance")
+    return move
 
 
 def sketch_of(tile: Tile, weighted: bool) -> Program | None:
-    """The exchange with its holes: which register a lane sends, from whom it receives.
+    return window_sketch(tile.reach, weighted) if tile.reach else None
 
-    A symbol stands for `width` neighbouring elements, and a tap for a distance in lanes.
+
+def window_sketch(reach: int, weighted: bool) -> Program:
+    """The exchange with its holes: which register a lane sends, from whom it receives, what counts.
+
+    A symbol of x stands for `width` neighbouring elements and a tap for a distance in lanes; so a
+    weight stands for the matrix by which the elements of one lane enter the outputs of another.
     """
-    taps = tile.reach + 1
-    if not 2 <= taps <= WARP:
-        return None
-    first = WARP + taps - 1
+    taps = reach + 1
+    first = WARP + reach
     shape = f"[{WARP},{taps}]"
     lines = [
         f"x: [{first}] = range(0, {first})",
@@ -168,7 +240,7 @@ def sketch_of(tile: Tile, weighted: bool) -> Program | None:
         ]
     else:
         lines += [
-            f"out: [{WARP}] = fold ?cond_keep_no_consts{{fold_len={taps}}}(received)",
+            f"out: [{WARP}] = + ?cond_keep_no_consts{{fold_len={taps}}}(received)",
             f"goal: [{WARP}] conv{{k={taps}}}",
         ]
     return front.load_text("\n".join(lines) + "\n", "window.swflow")

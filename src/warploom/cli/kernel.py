@@ -25,8 +25,9 @@ from warploom.runtime.measure import gpu_library
 
 HELP = """Write, check, time and mutate the kernels of the catalogue.
 
-Without NAME, the catalogue. With NAME alone, the kernel as CUDA C++: its index arithmetic comes
-from a sketch that is filled and verified when the kernel is built.
+Without NAME, the catalogue. With NAME alone, the kernel as CUDA C++: how lanes exchange data comes
+from a sketch that is filled and verified when the kernel is built, as the header says, unless it
+says that there is no fill.
 
 \b
 --check   specification = simulator = C = OpenCL = compiled PTX on the emulator, on all its sizes

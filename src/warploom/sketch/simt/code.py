@@ -16,15 +16,16 @@ from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify
 from warploom.index.show import show
 from warploom.kernel.build import Array as MemoryArray
-from warploom.kernel.build import Builder, RegisterArray, ceil_div, fma
+from warploom.kernel.build import Builder, RegisterArray, ceil_div
 from warploom.kernel.dtype import DType, f32
-from warploom.kernel.ir import Cell, Kernel, Operation
+from warploom.kernel.ir import Cell, Kernel
 from warploom.kernel.ir import Value as Number
-from warploom.kernel.lower import Row, permute
+from warploom.kernel.lower import Row
+from warploom.sketch.code.accumulate import accumulate, added
+from warploom.sketch.code.exchange import permuted_by
 from warploom.sketch.simt.ir import (
     STARTS,
     Accumulate,
-    Accumulator,
     Array,
     Exchange,
     Finish,
@@ -212,7 +213,8 @@ class _Emitter:
             return False
         rows = [Row(a.name, self.dtype, a.shape[0]) for a in (source, result)]
         (place,) = self._wrapped(source.shape, (index,))
-        self.out.extend(permute(rows[0], rows[1], self._expr(place), loop.var))
+        lanes = size(tuple(n for _, n in self.traced.lanes))
+        self.out.extend(permuted_by(rows[0], rows[1], self._expr(place), loop.var, lanes))
         return True
 
     def _read(self, target: str, name: str, index: tuple[Expr, ...]) -> None:
@@ -240,22 +242,8 @@ class _Emitter:
 
     def _accumulate(self, stmt: Accumulate) -> None:
         acc, total = self.traced.accumulators[stmt.accumulator], self.totals[stmt.accumulator]
-        added = self._added(acc, total, [self.values[item] for item in stmt.items])
-        predicate = self._expr(stmt.predicate)
-        if isinstance(predicate, Const):
-            if predicate.value:
-                self.out.set(total, added)
-            return
-        with self.out.when(predicate):
-            self.out.set(total, added)
-
-    def _added(self, acc: Accumulator, total: Cell, items: list[Cell]) -> Number:
-        if self.dtype.is_float and (acc.outer, acc.inner, len(items)) == ("+", "*", 2):
-            return fma(items[0], items[1], total)
-        value: Number = items[0]
-        for item in items[1:]:
-            value = Operation(acc.inner, (value, item))  # type: ignore[arg-type]
-        return Operation(acc.outer, (total, value))  # type: ignore[arg-type]
+        more = added(acc.outer, acc.inner, total, [self.values[item] for item in stmt.items])
+        accumulate(self.out, total, more, self._expr(stmt.predicate))
 
     # -- places
 

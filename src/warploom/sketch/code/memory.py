@@ -1,0 +1,130 @@
+"""Which element of which input a cell is: literals and fixed gathers of them come in, views go out.
+
+Literals that share symbols are one input; its elements are its symbols in ascending order. A view
+says of every cell which input it is of and which element, by table and, where that is known, as
+arithmetic over the cell's coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from warploom.errors import UnsupportedError
+from warploom.index.ir import Const, Expr, substitute
+from warploom.index.laws import simplify
+from warploom.sketch.code.form import Ints
+from warploom.sketch.holes.expressions import flat, own_coordinates
+from warploom.sketch.term.gather import GatherExpr, Shape, strides
+from warploom.sketch.term.ir import (
+    UNDEFINED,
+    ZERO,
+    Constant,
+    Literal,
+    Program,
+    Symbol,
+    Table,
+    Undefined,
+    Zero,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An array in memory; element n of a tile is symbol `symbols[n]`."""
+
+    name: str
+    symbols: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """Cell c is element `elements[c]` of input `inputs[c]`, which is ZERO or UNDEFINED where it is
+    neither; `element` is the same over coordinates x0, x1, …, where one input is all there is."""
+
+    shape: Shape
+    inputs: Ints
+    elements: Ints
+    element: Expr | None
+
+
+def inputs_of(program: Program, live: frozenset[int]) -> tuple[Input, ...]:
+    """The arrays that the literals of a program stand for, in order."""
+    groups: list[tuple[str, set[int]]] = []
+    for position in sorted(live):
+        step = program.steps[position]
+        if isinstance(step, Literal):
+            mine = {value.number for value in step.values if isinstance(value, Symbol)}
+            name = next((name for name, known in groups if known & mine), step.name)
+            for _, known in (group for group in groups if group[1] & mine):
+                mine |= known
+            groups = [group for group in groups if not group[1] & mine]
+            groups += [(name, mine)] if mine else []
+    return tuple(Input(name, tuple(sorted(symbols))) for name, symbols in groups)
+
+
+def view_of_literal(step: Literal, inputs: Sequence[Input]) -> View:
+    owner = {symbol: n for n, each in enumerate(inputs) for symbol in each.symbols}
+    place = {symbol: at for each in inputs for at, symbol in enumerate(each.symbols)}
+    held, elements = np.zeros(len(step.values), np.int64), np.zeros(len(step.values), np.int64)
+    for cell, value in enumerate(step.values):
+        match value:
+            case Symbol(number):
+                held[cell], elements[cell] = owner[number], place[number]
+            case Zero():
+                held[cell] = ZERO
+            case Undefined():
+                held[cell] = UNDEFINED
+            case Constant(number):
+                raise UnsupportedError(
+                    f"'{step.name}' holds the number {number}",
+                    step.span,
+                    "kernels of term sketches read their inputs from memory: make it an input",
+                )
+            case _:
+                raise UnsupportedError(
+                    f"'{step.name}' holds folds", step.span, "fold in a step of the sketch"
+                )
+    return View(step.shape, held, elements, _element(step.shape, held, elements))
+
+
+def _element(shape: Shape, held: Ints, elements: Ints) -> Expr | None:
+    """Elements that grow evenly, of one input."""
+    pace = int(elements[1] - elements[0]) if len(elements) > 1 else 1
+    even = (elements == elements[0] + pace * np.arange(len(elements))).all()
+    if not even or (held != held[0]).any() or held[0] < 0:
+        return None
+    return simplify(flat(shape, own_coordinates(shape)) * pace + int(elements[0]))
+
+
+def gathered(gather: GatherExpr, table: Table, shape: Shape, arguments: Sequence[View]) -> View:
+    """The view that a gather makes of views."""
+    tail = np.array([UNDEFINED, ZERO], np.int64)
+    inputs = np.concatenate([*(view.inputs for view in arguments), tail])[table]
+    elements = np.concatenate([*(view.elements for view in arguments), tail * 0])[table]
+    element = None
+    if len(arguments) == 1 and gather.argument is Const(0) and arguments[0].element is not None:
+        element = _through(arguments[0].element, arguments[0].shape, gather.offset, shape)
+    return View(shape, inputs, elements, element)
+
+
+def _through(element: Expr, between: Shape, offset: Expr, shape: Shape) -> Expr:
+    """An element at the place that an offset names."""
+    bounds = {f"x{axis}": (0, length - 1) for axis, length in enumerate(shape)}
+    places: dict[str, Expr | int] = {}
+    for axis, (length, stride) in enumerate(zip(between, strides(between), strict=True)):
+        whole = offset // stride
+        places[f"x{axis}"] = simplify(whole if axis == 0 else whole % length, bounds)
+    return simplify(substitute(element, places), bounds)
+
+
+def dependence(symbols: Sequence[frozenset[int]], each: Input) -> list[int]:
+    """Of how many elements of an input the first 1, 2, … cells are made, from its beginning on."""
+    place = {symbol: at for at, symbol in enumerate(each.symbols)}
+    needed, found = 0, []
+    for cell in symbols:
+        needed = max([needed, *(place[s] + 1 for s in cell if s in place)])
+        found.append(needed)
+    return found

@@ -1,0 +1,484 @@
+"""A whole program with a proved fill, as a kernel: arrays [lanes, …] in registers, tiles in memory.
+
+Inputs are read as literals and the fixed gathers of them say, up to the first hole or fold; from
+then on an array lies in the registers of a group of lanes, its first axis across lanes. What the
+last step holds is stored in its row-major order. A group of lanes does one tile; tile b of an input
+begins at b times its step, and of the output at b times its size. What is not handled is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from warploom.errors import CheckError, Span, UnsupportedError
+from warploom.index.ir import Expr, Var, operations, substitute
+from warploom.index.laws import simplify
+from warploom.kernel.build import Array, Builder, ceil_div, choose
+from warploom.kernel.check import RESERVED
+from warploom.kernel.dtype import DType, f32
+from warploom.kernel.ir import INTEGER_ONLY, Cell, Kernel, Value
+from warploom.sketch.code.accumulate import joined, neutral_number
+from warploom.sketch.code.exchange import Tiles, add_move, count
+from warploom.sketch.code.form import (
+    ALWAYS,
+    LANE,
+    Ints,
+    Mask,
+    bounds_of,
+    tabulated,
+    written,
+)
+from warploom.sketch.code.memory import (
+    Input,
+    View,
+    dependence,
+    gathered,
+    inputs_of,
+    view_of_literal,
+)
+from warploom.sketch.code.move import at_place, by_cases, move_of, spread_index
+from warploom.sketch.code.proved import Proved, prove
+from warploom.sketch.term.evaluate import Fill, evaluate
+from warploom.sketch.term.gather import size
+from warploom.sketch.term.ir import (
+    Apply,
+    Fold,
+    Literal,
+    Program,
+    Symbol,
+    Term,
+    Undefined,
+    Zero,
+)
+from warploom.sketch.term.operator import WORD, is_function, says
+from warploom.sketch.term.read import live_steps
+
+WARP = 32
+
+
+def lower_program(
+    program: Program,
+    fill: Fill = (),
+    goal: int = 0,
+    *,
+    lanes: int | None = None,
+    steps: Mapping[str, int] | None = None,
+    dtype: DType = f32,
+    warps: int = 4,
+) -> Kernel:
+    """The kernel of a program whose fill is right, which is verified first.
+
+    `lanes` is the length of the axis across lanes, by default the first one of most holes and
+    folds. `steps` says by input how far apart its tiles begin; by default they follow one another,
+    and 0 means that all tiles read the same. The parameters are the lengths of inputs (`x_size`)
+    and output, then the arrays.
+    """
+    proved = prove(program, fill, goal)
+    return _Lowering(proved, _lanes(proved, lanes), dtype, warps, dict(steps or {})).kernel()
+
+
+def _lanes(proved: Proved, asked: int | None) -> int:
+    steps = [proved.program.steps[at] for at in sorted(live_steps(proved.program))]
+    applied = [step for step in steps if isinstance(step, Apply)]
+    moving = [step for step in applied if step.gathers.is_hole or step.fold is not None]
+    lengths = Counter(step.gathers.out_shape[0] for step in moving or applied)
+    if not lengths and asked is None:
+        raise UnsupportedError(f"'{proved.program.name}' has no step", advice="apply something")
+    found = lengths.most_common(1)[0][0] if asked is None else asked
+    if not 1 <= found <= WARP:
+        span = moving[0].span if moving else None
+        raise UnsupportedError(
+            f"an axis of {found} lanes", span, f"a group of lanes has at most {WARP}: give lanes=…"
+        )
+    return found
+
+
+@dataclass(slots=True, eq=False)
+class _Lowering:
+    proved: Proved
+    lanes: int
+    dtype: DType
+    warps: int
+    steps: dict[str, int]
+    k: Builder = field(init=False)
+    terms: list[tuple[Term, ...]] = field(init=False)
+    inputs: tuple[Input, ...] = field(init=False)
+    arrays: list[Array] = field(default_factory=list)
+    places: dict[int, View | Tiles] = field(default_factory=dict)
+    tile: Expr = ALWAYS
+    own: Expr = LANE
+
+    @property
+    def program(self) -> Program:
+        return self.proved.program
+
+    def kernel(self) -> Kernel:
+        program, live = self.program, live_steps(self.program)
+        self.terms = evaluate(program, self._fill(), laws=())
+        self.inputs = inputs_of(program, live)
+        root, table = self._stored()
+        out = self._start(program.steps[-1].name, len(table))
+        for position in sorted(live):
+            if position <= root:
+                self._place(position)
+        self._store(out, root, table)
+        return self.k.done()
+
+    def _fill(self) -> dict[int, int]:
+        return {hole: self.proved.choices[hole] for hole in self.program.holes}
+
+    # -- parameters, tiles
+
+    def _start(self, last: str, cells: int) -> Array:
+        names = list(_names([*(each.name for each in self.inputs), last]))
+        what = f"Every {self.lanes} lanes make {cells} elements of '{last}'."
+        last_word = re.split(r"[/\\]", self.program.name)[-1].removesuffix(".swflow")
+        name = re.sub(r"\W+", "_", last_word).strip("_") or "program"
+        self.k = k = Builder(
+            name if name[0].isalpha() else f"k_{name}",
+            block=WARP * self.warps,
+            doc=f"{what}\n{self.proved.doc}",
+        )
+        length = k.scalar(f"{names[-1]}_size")
+        self._check_steps()
+        sizes = [
+            self._sized(each, name, length) for each, name in zip(self.inputs, names, strict=False)
+        ]
+        self.arrays = [
+            k.array(name, self.dtype, cells_of, const=True)
+            for name, cells_of in zip(names, sizes, strict=False)
+        ]
+        out = k.array(names[-1], self.dtype, length)
+        beside = WARP // self.lanes
+        k.grid(ceil_div(length, cells * beside * self.warps))
+        first = (k.block_x * self.warps + k.warp) * beside
+        side = simplify(k.lane // self.lanes, {"lane": (0, WARP - 1)})
+        self.tile = k.let("tile_number", simplify(first + side) if beside > 1 else first)
+        self.own = k.lane
+        if self.lanes < WARP:
+            self.own = k.let("own", k.lane % self.lanes)
+        return out
+
+    def _check_steps(self) -> None:
+        known = {each.name for each in self.inputs}
+        for name, step in self.steps.items():
+            if name not in known or step < 0:
+                raise CheckError(
+                    f"a step of {step} for '{name[:40]}'",
+                    advice=f"the inputs are {', '.join(sorted(known))}; a step is 0 or more",
+                )
+
+    def _step_of(self, each: Input) -> int:
+        return self.steps.get(each.name, len(each.symbols))
+
+    def _sized(self, each: Input, name: str, length: Var) -> Expr | int:
+        """The length of an input, which must hold all that the output is made of."""
+        step, cells = self._step_of(each), len(self.terms[-1])
+        if step == 0:
+            return len(each.symbols)
+        given = self.k.scalar(f"{name}_size")
+        needed = dependence([_symbols(term) for term in self.terms[-1]], each)
+        beyond = needed[-1] - step
+        rate, left = divmod(step, cells)
+        if left == 0 and max(n - rate * (m + 1) for m, n in enumerate(needed)) <= beyond:
+            self.k.require(given.ge(length * rate + beyond))
+        else:  # the first elements of a tile need later ones of the input
+            self.k.require((length % cells).eq(0))
+            self.k.require(given.ge(length // cells * step + beyond))
+        return given
+
+    # -- steps
+
+    def _place(self, position: int) -> None:
+        step = self.program.steps[position]
+        if isinstance(step, Literal):
+            self.places[position] = view_of_literal(step, self.inputs)
+            return
+        choice = self.proved.choices[position]
+        gather, shape = step.gathers.expression(choice), step.gathers.out_shape
+        views = [place for arg in step.args if isinstance(place := self.places[arg], View)]
+        if step.fold is None and len(views) == len(step.args) and not self._moves(step):
+            table = step.gathers.table(choice)
+            self.places[position] = gathered(gather, table, shape, views)
+            return
+        if shape[0] != self.lanes:
+            raise UnsupportedError(
+                f"'{step.name}' of shape {list(shape)} does not lie in {self.lanes} lanes",
+                step.span,
+                f"its first axis must have length {self.lanes}; or give lanes=…",
+            )
+        if step.fold is not None:
+            self._check_fold(position, step)
+        source = self._together(position, step)
+        move = move_of(gather, step.gathers.arg_shapes, shape, step.span)
+        target = self._registers(f"v{position}", move.registers)
+        add_move(self.k, source, target, move, self.own, self._first(), self._zero(position))
+        self.places[position] = (
+            target if step.fold is None else self._folded(position, step, target)
+        )
+
+    def _moves(self, step: Apply) -> bool:
+        """Whether a step of what is in memory is an exchange between registers all the same."""
+        shapes = [*step.gathers.arg_shapes, step.gathers.out_shape]
+        return step.gathers.is_hole and all(shape[:1] == (self.lanes,) for shape in shapes)
+
+    def _registers(self, name: str, registers: int) -> Tiles:
+        return Tiles(self.k, name, self.dtype, registers).declare()
+
+    def _first(self) -> Expr | int:
+        if self.lanes == WARP:
+            return 0
+        return (
+            simplify(self.k.lane - self.own) if WARP % self.lanes == 0 else self.k.lane - self.own
+        )
+
+    def _together(self, position: int, step: Apply) -> Tiles:
+        """The registers of all arguments, one after another."""
+        held = [self._held(arg, step.span) for arg in step.args]
+        if len(held) == 1:
+            return held[0]
+        both = self._registers(f"v{position}_in", sum(each.columns for each in held))
+        before = 0
+        for each in held:
+            with count(self.k, "j", each.columns) as j:
+                self.k.set(both.at(0, simplify(j + before)), each.at(0, j))
+            before += each.columns
+        return both
+
+    def _held(self, position: int, span: Span | None) -> Tiles:
+        place = self.places[position]
+        if isinstance(place, View):
+            if place.shape[0] != self.lanes:
+                raise UnsupportedError(
+                    f"'{self.program.steps[position].name}' of shape {list(place.shape)} is read "
+                    "by a hole or fold, and does not lie in lanes",
+                    span,
+                    f"its first axis must have length {self.lanes}; or give lanes=…",
+                )
+            place = self.places[position] = self._load(position, place)
+        return place
+
+    # -- folds
+
+    def _folded(self, position: int, step: Apply, items: Tiles) -> Tiles:
+        run, k = step.fold or 1, self.k
+        if items.columns % run:
+            raise UnsupportedError(
+                f"'{step.name}' folds across lanes", step.span, "a fold is within a lane"
+            )
+        totals = self._registers(f"v{position}_total", items.columns // run)
+        with count(k, "r", totals.columns) as r:
+            total, first = totals.at(0, r), items.at(0, simplify(r * run))
+            k.set(total, self._called(step, first) if is_function(step.operator) else first)
+            if run > 1:
+                with k.loop("n", 1, run) as n:
+                    k.set(total, joined(step.operator, total, items.at(0, simplify(r * run + n))))
+        return totals
+
+    def _called(self, step: Apply, item: Cell) -> Value:
+        try:
+            made = step.function(item) if step.function is not None else None
+        except Exception as error:  # noqa: BLE001  # it is the user's code
+            raise UnsupportedError(
+                f"'{step.name}' fails on registers: {error}", step.span
+            ) from None
+        if not isinstance(made, Value):
+            raise UnsupportedError(
+                f"'{step.name}' computes {step.operator}, of which nothing is known",
+                step.span,
+                "give it a function of one number",
+            )
+        return made
+
+    def _check_fold(self, position: int, step: Apply) -> None:
+        """An empty fold is zero, which must be what the fold's neutral element is to its reader."""
+        if step.operator == WORD:
+            raise UnsupportedError(
+                f"'{step.name}' is written 'fold', and nothing says which operator it has",
+                step.span,
+                "write the operator",
+            )
+        if step.operator in INTEGER_ONLY and self.dtype.is_float:
+            raise UnsupportedError(
+                f"'{step.name}' {says(step.operator)} of {self.dtype.value}",
+                step.span,
+                "give dtype=, an integer type",
+            )
+        empty = any(isinstance(term, Zero) for term in self.terms[position])
+        if empty and not is_function(step.operator):
+            neutral = neutral_number(step.operator, self.dtype)
+            if neutral != self._consumed(position, step.span):
+                raise UnsupportedError(
+                    f"a cell of '{step.name}' folds nothing", step.span, "let it have an item"
+                )
+
+    def _zero(self, position: int) -> float:
+        """What a zero that a step makes is to the fold that consumes it."""
+        step = self.program.steps[position]
+        if isinstance(step, Apply) and step.fold is not None:
+            return 0 if is_function(step.operator) else neutral_number(step.operator, self.dtype)
+        if not any(isinstance(term, Zero) for term in self.terms[position]):
+            return 0
+        return self._consumed(position, step.span)
+
+    def _consumed(self, position: int, span: Span | None) -> float:
+        """The one number that all readers of a step take a zero for."""
+        meant: set[float] = set()
+        for reader in sorted(live_steps(self.program)):
+            step = self.program.steps[reader]
+            if isinstance(step, Apply) and position in step.args:
+                folds = step.fold is not None and not is_function(step.operator)
+                if folds and step.operator != WORD:
+                    meant.add(neutral_number(step.operator, self.dtype))
+                else:
+                    meant.add(0 if step.fold is not None else self._consumed(reader, span))
+        if len(meant) > 1:
+            raise UnsupportedError("a zero is read by folds of two operators", span)
+        return meant.pop() if meant else 0
+
+    # -- memory
+
+    def _load(self, position: int, view: View) -> Tiles:
+        registers = size(view.shape[1:])
+        into = self._registers(f"v{position}", registers)
+        held, elements = (each.reshape(self.lanes, -1) for each in (view.inputs, view.elements))
+        place = self._place_of(view, held, elements)
+        if place is not None and (held >= 0).all():
+            with count(self.k, "j", registers) as j:
+                self._read(into.at(0, j), int(held[0, 0]), at_place(place, self.own, j))
+            return into
+        zero = self._zero(position)
+        self.k.register(f"v{position}_got", self.dtype)
+        for at in range(registers):
+            column = held[:, at : at + 1], elements[:, at : at + 1]
+            self._load_one(into.at(0, at), *column, zero)
+        return into
+
+    def _place_of(self, view: View, held: Ints, elements: Ints) -> Expr | None:
+        """The element as arithmetic over lane and register, if one input is all there is."""
+        if (held != held[0, 0]).any() or view.element is None:
+            return next(written(elements, held >= 0), None) if (held == held[0, 0]).all() else None
+        bounds = bounds_of(self.lanes, elements.shape[1])
+        whole = simplify(substitute(view.element, spread_index(view.shape)), bounds)
+        forms = [whole, *written(elements, held >= 0)]
+        right = [f for f in forms if np.array_equal(tabulated(f, *elements.shape), elements)]
+        return min(right, key=operations, default=None)
+
+    def _load_one(self, cell: Cell, held: Ints, elements: Ints, zero: float) -> None:
+        """One register: from each of the inputs that some lane reads, else zero."""
+        k = self.k
+        k.set(cell, zero)
+        for number in sorted(set(held[held >= 0].tolist())):
+            here = held == number
+            place = next(self._forms(elements, here), None)
+            place = by_cases(elements, here) if place is None else place
+            got = Cell(f"{cell.name}_got", None, self.dtype)
+            self._read(got, number, at_place(place, self.own, 0))
+            k.set(cell, got if here.all() else choose(self._where(here), got, cell))
+
+    def _forms(self, elements: Ints, here: Mask) -> Iterator[Expr]:
+        for form in written(elements, here):
+            if (tabulated(form, *elements.shape) >= 0).all():
+                yield form
+
+    def _where(self, mask: Mask) -> Expr:
+        everywhere = np.ones(mask.shape, np.bool_)
+        return at_place(by_cases(mask.astype(np.int64), everywhere), self.own, 0)
+
+    def _read(self, into: Cell, number: int, place: Expr) -> None:
+        each, array = self.inputs[number], self.arrays[number]
+        step = self._step_of(each)
+        if step == 0:
+            inside = place.lt(len(each.symbols))
+            self.k.set(into, array.at(place, when=inside))
+            return
+        at = simplify(self.tile * step + place)
+        self.k.set(into, array.at(at, when=at.lt(Var(f"{array.name}_size"))))
+
+    def _stored(self) -> tuple[int, Ints]:
+        """The step whose registers are stored, and which of its cells each element is.
+
+        Fixed gathers at the end that do not lie in lanes only say where things are stored.
+        """
+        position = len(self.program.steps) - 1
+        table = np.arange(size(self.program.steps[position].shape))
+        while isinstance(step := self.program.steps[position], Apply):
+            outside = step.shape[:1] != (self.lanes,)
+            if step.fold is not None or step.gathers.is_hole or len(step.args) != 1 or not outside:
+                break
+            table = step.gathers.table(0)[table].astype(np.int64)
+            if (table < 0).any():
+                raise UnsupportedError(
+                    f"'{step.name}' holds zeros or undefined cells", step.span, "let it copy cells"
+                )
+            position = step.args[0]
+        if any(isinstance(term, Undefined) for term in self.terms[-1]):
+            raise UnsupportedError("the last step is undefined somewhere", step.span)
+        return position, table
+
+    def _store(self, out: Array, root: int, table: Ints) -> None:
+        """Element e of a tile is cell table[e] of the root; a cell may be stored several times."""
+        step = self.program.steps[root]
+        held = self._held(root, step.span)
+        left = np.arange(len(table))
+        while len(left):
+            _, first = np.unique(table[left], return_index=True)
+            places = np.full(self.lanes * held.columns, -1, np.int64)
+            places[table[left[first]]] = left[first]
+            self._store_once(out, held, places.reshape(self.lanes, -1), len(table))
+            left = np.delete(left, first)
+
+    def _store_once(self, out: Array, held: Tiles, places: Ints, cells: int) -> None:
+        whole = next(written(places, places >= 0), None)
+        if whole is not None and (places >= 0).all():
+            with count(self.k, "j", held.columns) as j:
+                self._write(out, at_place(whole, self.own, j), held.at(0, j), cells, ALWAYS)
+            return
+        for at in range(held.columns):
+            column = places[:, at : at + 1]
+            if (column >= 0).any():
+                form = next(self._forms(column, column >= 0), None)
+                form = by_cases(column, column >= 0) if form is None else form
+                where = ALWAYS if (column >= 0).all() else self._where(column >= 0)
+                self._write(out, at_place(form, self.own, 0), held.at(0, at), cells, where)
+
+    def _write(self, out: Array, place: Expr, cell: Cell, cells: int, where: Expr) -> None:
+        at = simplify(self.tile * cells + place)
+        inside = at.lt(Var(f"{out.name}_size"))
+        if WARP % self.lanes:  # some lanes are left over
+            inside = inside.and_(self.k.lane.lt(WARP // self.lanes * self.lanes))
+        out.put(at, cell, when=inside if where is ALWAYS else inside.and_(where))
+
+
+def _names(given: list[str]) -> Iterator[str]:
+    """Names for arrays: what is no name, is kept by our texts, or was there before, gets a tail."""
+    seen: set[str] = set(RESERVED) | {"tile_number", "own"}
+    for name in given:
+        plain = re.sub(r"\W", "_", name)
+        plain = (
+            plain
+            if plain[:1].isalpha() and not re.fullmatch(r"v\d+\w*|[jrn]", plain)
+            else f"a_{plain}"
+        )
+        while plain in seen or f"{plain}_size" in seen:
+            plain += "_"
+        seen |= {plain, f"{plain}_size"}
+        yield plain
+
+
+def _symbols(term: Term) -> frozenset[int]:
+    found: set[int] = set()
+    stack, seen = [term], set[Term]()
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Symbol):
+            found.add(part.number)
+        elif isinstance(part, Fold) and part not in seen:
+            seen.add(part)
+            stack += part.items
+    return frozenset(found)
