@@ -399,6 +399,8 @@ def _always_read(bounds: Bounds, move: Move) -> npt.NDArray[np.bool_]:
     if bounds.permutes(move):
         every[-2:] = False
         return every
-    for tables in move.blocks(bounds.alive[move.position], bounds.budget):
-        every &= places_seen(tables, move.source_size).all(axis=0)
-    return every
+    lines = move.lines()
+    found = np.ones(lines.count, dtype=np.bool_)
+    for read in lines.blocks(move, bounds.alive[move.position], bounds.budget):
+        found &= places_seen(read, lines.count).all(axis=0)
+    return found[lines.number]
