@@ -75,6 +75,17 @@ def test_lines_stand_for_all_cells(number: int, kinds: int) -> None:
     )
 
 
+@pytest.mark.parametrize("number", range(len(CALLS)))
+def test_choices_that_read_a_wrong_place_are_dropped(number: int) -> None:
+    move, random = moves()[number], np.random.default_rng(number)
+    pairs = np.sort(random.choice(move.cells * move.source_size, 9, replace=False))
+    for some in (pairs[:1], pairs[:3], pairs):
+        cells, places = np.divmod(some, move.source_size)
+        wrong = (move.tables[:, cells] == places).any(axis=1)
+        left = move.without(np.arange(move.count), cells, places, Budget())
+        assert left.tolist() == np.flatnonzero(~wrong).tolist()
+
+
 def test_there_are_fewer_lines_than_cells() -> None:
     move = moves()[2]
     cells = move.lines().cells

@@ -247,18 +247,10 @@ def _drop_choices(bounds: Bounds, move: Move, source: Bits) -> None:
     good = overlap(source, places, bounds.inner_allowed[position], cells, bounds.budget)
     if good.all():
         return
-    bad_cells, bad_places = cells[~good], places[~good]
-    starts = np.flatnonzero(np.concatenate([[True], bad_cells[1:] != bad_cells[:-1]]))
-    alive = bounds.alive[position]
-    bad = np.zeros(move.source_size, dtype=np.bool_)
-    for start, end in zip(starts, [*starts[1:], len(bad_cells)], strict=True):
-        bounds.budget.check()
-        bad[:] = False
-        bad[bad_places[start:end]] = True
-        alive = alive[~bad[move.column(int(bad_cells[start]), alive)]]
-        if len(alive) == 0:
-            bounds.feasible = False
-            return
+    alive = move.without(bounds.alive[position], cells[~good], places[~good], bounds.budget)
+    if len(alive) == 0:
+        bounds.feasible = False
+        return
     bounds.keep(move, alive)
 
 

@@ -6,7 +6,7 @@ the laws, a fold that a later one takes apart again is not packed: `bags.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -179,6 +179,42 @@ class Move:
         reads = self.reads if len(choices) == self.count else self.reads[choices]
         reads = reads.spanning()
         return replace(self, reads=reads), np.arange(len(reads))
+
+    def without(
+        self,
+        choices: npt.NDArray[np.int64],
+        cells: npt.NDArray[np.int64],
+        places: npt.NDArray[np.int64],
+        budget: Budget,
+    ) -> npt.NDArray[np.int64]:
+        """Those of the choices that read none of these places for these cells, which are sorted."""
+        read: Callable[[int, npt.NDArray[np.int64]], npt.NDArray[np.integer]] = self.column
+        most = self.source_size
+        if isinstance(self.reads, Moves) and self.items is None:
+            # Cells that move alike are one: there are few grid places, and few values.
+            moved = self.reads
+            most = moved.length + 2
+            constant = places - (self.source_size - 2)
+            value, off = np.divmod(places - moved.kept[cells], moved.pace)
+            there = (constant >= 0) | ((off == 0) & (value >= 0) & (value < moved.length))
+            value = np.where(constant < 0, value, moved.length + constant)
+            pairs = np.unique((moved.grid[cells] * most + value)[there])
+            cells, places = np.divmod(pairs, most)
+
+            def read(cell: int, some: npt.NDArray[np.int64]) -> npt.NDArray[np.integer]:
+                column: npt.NDArray[np.integer] = moved.values[:, cell][some]
+                return column
+
+        starts = np.flatnonzero(np.diff(cells, prepend=-1))
+        bad = np.zeros(most, dtype=np.bool_)
+        for start, end in zip(starts, [*starts[1:], len(cells)], strict=False):
+            budget.check()
+            bad[:] = False
+            bad[places[start:end]] = True
+            choices = choices[~bad[read(int(cells[start]), choices)]]
+            if len(choices) == 0:
+                break
+        return choices
 
     def permutes(self, choices: npt.NDArray[np.int64], budget: Budget) -> bool:
         """Whether each of these choices reads every place of its one argument exactly once."""
