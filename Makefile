@@ -29,6 +29,8 @@ test: $(STAMP)
 accept: $(STAMP)
 	$(BIN)/pytest -m "not device" --durations=15
 	$(BIN)/warploom bench synth --limits --ablation --json bench/results/synth.json
+	$(BIN)/warploom bench growth --seconds 120 --json bench/results/growth.json
+	$(BIN)/python bench/budgets.py
 	$(BIN)/python bench/ptx_speed.py
 	$(BIN)/python -m tests.sketch.synth.changed --out bench/results/operators.json
 
@@ -39,6 +41,7 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/warploom bench synth
+	$(BIN)/warploom bench growth
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info

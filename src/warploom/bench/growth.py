@@ -34,7 +34,7 @@ FAMILIES: Mapping[str, Sequence[Sizes]] = {
     "sums": _matrices(),
     "convolution": [{"taps": taps} for taps in (3, 7, 11, 15, 21, 25, 31)],
     "stencil": [{"taps": taps} for taps in (3, 7, 11, 15, 21, 25, 31)],
-    "stencil-2d": [{"taps": taps} for taps in (3, 5, 7, 9, 11, 13)],
+    "stencil-2d": [{"taps": taps} for taps in (3, 5, 7, 9, 11, 13, 17)],
     "product": [{"width": width, "level": 3} for width in (4, 8, 12, 16, 20, 24)],
     "product-registers": [{"level": level} for level in (1, 2, 3)],
     "product-shared": [{"level": level} for level in (1, 2, 3)],

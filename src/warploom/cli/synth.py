@@ -59,6 +59,9 @@ class EngineName(StrEnum):
     smt = "smt"
 
 
+FILLS_IN_LINES = 200
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The options of one call."""
@@ -155,8 +158,10 @@ def synth_all(texts: list[str], asked: Asked, json_file: Path | None) -> Status:
 
 
 def _write(file: Path, records: list[Record]) -> None:
+    # Without lines it is twenty times as fast, and nobody reads thousands of fills.
+    lines = None if any(len(record["fills"]) > FILLS_IN_LINES for record in records) else 1
     try:
-        file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+        file.write_text(json.dumps(records, indent=lines, ensure_ascii=False) + "\n")
     except OSError as error:
         raise ParseError(f"cannot write '{file}': {error.strerror or error}") from None
 
@@ -191,7 +196,8 @@ def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
             )
         _show(name, result, asked)
         record: Record = {"name": given.name, "goal": number + 1, "engine": asked.engine}
-        writing = Budget(None if asked.seconds is None else max(0.2, asked.seconds / 20))
+        share = None if asked.seconds is None else max(0.2, asked.seconds / 20)
+        writing = Budget(share, asked.memory)
         record |= {"mode": asked.mode, **record_of(result, budget=writing)}
         record |= remarks(result, number, asked.seconds, asked.suggest)
         records.append({**record, "sizes": [_size_record(asked.sizes, result)]})

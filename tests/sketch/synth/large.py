@@ -84,12 +84,18 @@ def permuted(holes: int) -> str:
 
 
 # Which of them have fills that any search meets early.
-EASY = ("expanding", "summed", "unread", "unread apart", "dead", "joined", "joined 3", "shared")
+EASY = (
+    "expanding", "summed", "unread", "unread 5", "unread 4", "unread 3", "unread apart", "dead",
+    "joined", "joined 3", "shared",
+)  # fmt: skip
 
 LARGE: Mapping[str, str] = {
     "expanding": summed(96, 2, "cc"),  # one step expands 154 million states
     "summed": summed(32, 31, "rcr"),
     "unread": unread(12),
+    "unread 5": unread(5),
+    "unread 4": unread(4),
+    "unread 3": unread(3),  # 262,144 fills
     "unread apart": unread(6, apart=True),
     "dead": dead(6),
     "joined": joined(64, 2),

@@ -247,18 +247,10 @@ def _drop_choices(bounds: Bounds, move: Move, source: Bits) -> None:
     good = overlap(source, places, bounds.inner_allowed[position], cells, bounds.budget)
     if good.all():
         return
-    bad_cells, bad_places = cells[~good], places[~good]
-    starts = np.flatnonzero(np.concatenate([[True], bad_cells[1:] != bad_cells[:-1]]))
-    alive = bounds.alive[position]
-    bad = np.zeros(move.source_size, dtype=np.bool_)
-    for start, end in zip(starts, [*starts[1:], len(bad_cells)], strict=True):
-        bounds.budget.check()
-        bad[:] = False
-        bad[bad_places[start:end]] = True
-        alive = alive[~bad[move.column(int(bad_cells[start]), alive)]]
-        if len(alive) == 0:
-            bounds.feasible = False
-            return
+    alive = move.without(bounds.alive[position], cells[~good], places[~good], bounds.budget)
+    if len(alive) == 0:
+        bounds.feasible = False
+        return
     bounds.keep(move, alive)
 
 
@@ -399,6 +391,8 @@ def _always_read(bounds: Bounds, move: Move) -> npt.NDArray[np.bool_]:
     if bounds.permutes(move):
         every[-2:] = False
         return every
-    for tables in move.blocks(bounds.alive[move.position], bounds.budget):
-        every &= places_seen(tables, move.source_size).all(axis=0)
-    return every
+    lines = move.lines()
+    found = np.ones(lines.count, dtype=np.bool_)
+    for read in lines.blocks(move, bounds.alive[move.position], bounds.budget):
+        found &= places_seen(read, lines.count).all(axis=0)
+    return found[lines.number]

@@ -395,19 +395,22 @@ class Demands:
         if len(alive) == 1:
             total: Amounts = np.bincount(move.rows(alive)[0], inner, n).astype(np.float64)
             return total, total
-        least, most = np.full(n, np.inf), np.zeros(n)
         if self.bounds.permutes(move):
+            least, most = np.full(n, np.inf), np.zeros(n)
             cells, places = self.bounds.edges[move.position]
             np.minimum.at(least, places, inner[cells])
             np.maximum.at(most, places, inner[cells])
             return np.where(np.isinf(least), 0, least), most
-        for tables in move.blocks(alive, self.budget):
-            keys = (tables + np.arange(len(tables), dtype=np.int64)[:, None] * n).ravel()
-            weights = np.tile(inner, len(tables))
-            sums = np.bincount(keys, weights=weights, minlength=n * len(tables)).reshape(-1, n)
+        lines = move.lines(inner)
+        n = lines.count
+        least, most = np.full(n, np.inf), np.zeros(n)
+        weights = inner if lines.cells is None else inner[lines.cells]
+        for read in lines.blocks(move, alive, self.budget):
+            keys = (read + np.arange(0, n * len(read), n)[:, None]).reshape(-1)
+            sums = np.bincount(keys, np.tile(weights, len(read)), n * len(read)).reshape(-1, n)
             least = np.minimum(least, sums.min(axis=0))
             most = np.maximum(most, sums.max(axis=0))
-        return least, most
+        return least[lines.number], most[lines.number]
 
     def count(self, position: int) -> Count | None:
         least, most, varies = self._copies

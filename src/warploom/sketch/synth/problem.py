@@ -6,7 +6,7 @@ the laws, a fold that a later one takes apart again is not packed: `bags.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -141,12 +141,36 @@ class Move:
         cells: npt.NDArray[np.int64] | None = None,
     ) -> Iterator[Ids]:
         """The tables of some choices, a few at a time; with `cells`, at these."""
-        width = max(self.cells, self.source_size)
+        width = max(self.cells, self.source_size) if cells is None else len(cells)
         step = budget.at_once(max(1, TABLE_AT_ONCE // width), 24 * width)
         for start in range(0, len(choices), step):
             budget.check()
             some = choices[start : start + step]
             yield self.rows(some) if cells is None else self.places(some[:, None], cells)
+
+    def lines(self, weights: npt.NDArray[np.float64] | None = None) -> Lines:
+        """Cells that stand for all, where they differ in nothing but which line they lie in; with
+        `weights`, lines are told apart by those of their cells, too."""
+        reads = self.reads
+        whole = Lines(None, np.arange(self.source_size), self.source_size)
+        if not isinstance(reads, Moves) or self.items is not None:
+            return whole
+        heads, line = np.unique(reads.kept, return_inverse=True)
+        places = heads[:, None] + reads.pace * np.arange(reads.length)
+        sizes = np.bincount(line.ravel())
+        apart = len(np.unique(places)) == places.size and int(places.max()) < self.source_size - 2
+        if not apart or (sizes != sizes[0]).any():
+            return whole
+        cells = np.lexsort((reads.grid, line.ravel())).reshape(len(heads), -1)
+        form = reads.grid[cells].astype(np.float64)
+        if weights is not None:
+            form = np.concatenate([form, weights[cells]], axis=1)
+        _, first, kind = np.unique(form, axis=0, return_index=True, return_inverse=True)
+        count = len(first) * reads.length + 2
+        number = np.empty(self.source_size, np.int64)
+        number[places] = kind.reshape(-1, 1) * reads.length + np.arange(reads.length)
+        number[-2:] = count - 2, count - 1
+        return Lines(cells[first].reshape(-1), number, count)
 
     def spanning(self, choices: npt.NDArray[np.int64]) -> tuple[Move, npt.NDArray[np.int64]]:
         """As few choices as are easily found that read for each cell what these read for it."""
@@ -156,18 +180,70 @@ class Move:
         reads = reads.spanning()
         return replace(self, reads=reads), np.arange(len(reads))
 
+    def without(
+        self,
+        choices: npt.NDArray[np.int64],
+        cells: npt.NDArray[np.int64],
+        places: npt.NDArray[np.int64],
+        budget: Budget,
+    ) -> npt.NDArray[np.int64]:
+        """Those of the choices that read none of these places for these cells, which are sorted."""
+        read: Callable[[int, npt.NDArray[np.int64]], npt.NDArray[np.integer]] = self.column
+        most = self.source_size
+        if isinstance(self.reads, Moves) and self.items is None:
+            # Cells that move alike are one: there are few grid places, and few values.
+            moved = self.reads
+            most = moved.length + 2
+            constant = places - (self.source_size - 2)
+            value, off = np.divmod(places - moved.kept[cells], moved.pace)
+            there = (constant >= 0) | ((off == 0) & (value >= 0) & (value < moved.length))
+            value = np.where(constant < 0, value, moved.length + constant)
+            pairs = np.unique((moved.grid[cells] * most + value)[there])
+            cells, places = np.divmod(pairs, most)
+
+            def read(cell: int, some: npt.NDArray[np.int64]) -> npt.NDArray[np.integer]:
+                column: npt.NDArray[np.integer] = moved.values[:, cell][some]
+                return column
+
+        starts = np.flatnonzero(np.diff(cells, prepend=-1))
+        bad = np.zeros(most, dtype=np.bool_)
+        for start, end in zip(starts, [*starts[1:], len(cells)], strict=False):
+            budget.check()
+            bad[:] = False
+            bad[places[start:end]] = True
+            choices = choices[~bad[read(int(cells[start]), choices)]]
+            if len(choices) == 0:
+                break
+        return choices
+
     def permutes(self, choices: npt.NDArray[np.int64], budget: Budget) -> bool:
         """Whether each of these choices reads every place of its one argument exactly once."""
-        n = self.source_size - 2
-        if self.cells != n:
+        if self.cells != self.source_size - 2:
             return False
-        for tables in self.blocks(choices, budget):
-            if not places_seen(tables, n + 2)[:, :n].all():
+        lines = self.lines()
+        for seen in lines.blocks(self, choices, budget):
+            if not places_seen(seen, lines.count)[:, :-2].all():
                 return False
         return True
 
 
-def places_seen(tables: Ids, places: int) -> npt.NDArray[np.bool_]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Lines:
+    """Some cells (None: all), and for each place the number of those that are read alike."""
+
+    cells: npt.NDArray[np.int64] | None
+    number: npt.NDArray[np.int64]
+    count: int
+
+    def blocks(
+        self, move: Move, choices: npt.NDArray[np.int64], budget: Budget
+    ) -> Iterator[npt.NDArray[np.int64]]:
+        """What the choices read for these cells, by number, a few choices at a time."""
+        for tables in move.blocks(choices, budget, self.cells):
+            yield tables.astype(np.int64) if self.cells is None else self.number[tables]
+
+
+def places_seen(tables: npt.NDArray[np.integer], places: int) -> npt.NDArray[np.bool_]:
     """For each table which places it reads: [tables, places]."""
     seen = np.zeros((len(tables), places), dtype=np.bool_)
     # One index array into the flat result: three times as fast as `put_along_axis`.
