@@ -37,7 +37,7 @@ from warploom.sketch.term.gather import strides
 from warploom.sketch.term.ir import Shape, size
 
 Ints: TypeAlias = npt.NDArray[np.int64]
-Counters: TypeAlias = Mapping[str, int]
+Iteration: TypeAlias = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class _Machine:
             if isinstance(stmt, Read | Exchange | Finish):
                 self.made[stmt.target] = stmt
 
-    def run(self, body: tuple[Stmt, ...], counters: Counters) -> None:
+    def run(self, body: tuple[Stmt, ...], counters: Iteration) -> None:
         for stmt in body:
             match stmt:
                 case Loop(var, count, inner):
@@ -147,7 +147,7 @@ class _Machine:
             for stmt in walk(body)
         )
 
-    def _read(self, stmt: Read, counters: Counters) -> None:
+    def _read(self, stmt: Read, counters: Iteration) -> None:
         cells, threads = self._cells(stmt.array, stmt.index, counters)
         state = self.arrays[stmt.array]
         self._note(stmt, cells, threads, counters)
@@ -161,7 +161,7 @@ class _Machine:
                 "write it first, or read elsewhere: a mask afterwards comes too late",
             )
 
-    def _write(self, stmt: Write, counters: Counters) -> None:
+    def _write(self, stmt: Write, counters: Iteration) -> None:
         cells, threads = self._cells(stmt.array, stmt.index, counters)
         state = self.arrays[stmt.array]
         self._note(stmt, cells, threads, counters)
@@ -182,20 +182,20 @@ class _Machine:
                 writer = Writer(self._lane(thread), register, stmt.span)
                 self.writers[stmt.array][cell_number] = writer
 
-    def _cells(self, name: str, index: tuple[Expr, ...], counters: Counters) -> tuple[Ints, Ints]:
+    def _cells(self, name: str, index: tuple[Expr, ...], counters: Iteration) -> tuple[Ints, Ints]:
         """The cells that lanes touch, and which lane each: those outside the array touch none."""
         shape = self.traced.arrays[name].shape
         places, inside = places_of(index, shape, {**self.lanes, **counters}, self.count)
         return places[inside], np.flatnonzero(inside)
 
-    def _note(self, stmt: Read | Write, cells: Ints, threads: Ints, counters: Counters) -> None:
+    def _note(self, stmt: Read | Write, cells: Ints, threads: Ints, counters: Iteration) -> None:
         """Every lane touches its cell: a conflict if that races with what others did."""
         cells_of = size(self.traced.arrays[stmt.array].shape)
         kind = Kind.WRITE if isinstance(stmt, Write) else Kind.READ
         for race in self.races.access(stmt.array, cells_of, threads, cells, 1, kind):
             self._refuse(stmt, race, counters)
 
-    def _refuse(self, stmt: Read | Write, race: Race, counters: Counters) -> NoReturn:
+    def _refuse(self, stmt: Read | Write, race: Race, counters: Iteration) -> NoReturn:
         cell = self._cell(stmt.array, race.offset)
         lanes = [
             lane_name(self._lane(lane)) for lane in sorted((race.first.thread, race.second.thread))
@@ -215,7 +215,7 @@ class _Machine:
     def _cell(self, name: str, cell: int) -> str:
         return cell_name(name, self.traced.arrays[name].shape, cell)
 
-    def _register(self, value: str, counters: Counters) -> str:
+    def _register(self, value: str, counters: Iteration) -> str:
         """A value by the name its user knows, if there is one."""
         match self.made[value]:
             case Finish(_, accumulator):
@@ -258,6 +258,6 @@ def _fail(stmt: Read | Write, message: str, advice: str) -> NoReturn:
     raise _ConflictError(Conflict(message, stmt.span, advice))
 
 
-def _at(counters: Counters) -> str:
+def _at(counters: Iteration) -> str:
     """In which iteration, if in any."""
     return "".join(f", {name} = {value}" for name, value in counters.items())
