@@ -12,7 +12,7 @@ from warploom.sketch.term.ir import Apply, Program, size
 
 Flags = npt.NDArray[np.bool_]
 
-MOST_READS = 1 << 24  # choices times cells; larger sets are taken to read everything
+MOST_READS = 1 << 22  # choices times cells; larger sets are taken to read everything
 
 
 @dataclass(frozen=True, slots=True)
