@@ -1,6 +1,7 @@
-"""Floating-point arithmetic with one correct rounding, on arrays.
+"""Floating-point arithmetic as the hardware does it, on arrays, for both evaluators.
 
-NumPy rounds to nearest only and has no fused multiply-add. Two tools give the rest:
+NumPy rounds to nearest only, has no fused multiply-add, leaves open which zero is the lesser and
+what a number beyond an integer type becomes. Two tools give the correct roundings:
 *round to odd* (keep an inexact result's last bit set), after which a second rounding to a type
 with at least two bits less is correct in every mode; and error terms of sums and products.
 """
@@ -165,6 +166,14 @@ def fma_single(a: Array, b: Array, c: Array, mode: str = "rn") -> Array:
     return r
 
 
+def fma(a: Array, b: Array, c: Array) -> Array:
+    """a·b + c rounded once to nearest, for singles or doubles of any shape."""
+    fused = fma_single if a.dtype == np.float32 else fma_double
+    wide = np.broadcast_arrays(a, b, c)
+    flat = fused(*[np.ascontiguousarray(each).reshape(-1) for each in wide])
+    return flat.reshape(wide[0].shape)
+
+
 def fma_narrow(a: Array, b: Array, c: Array) -> Array:
     """a·b + c for values of at most 24 bits given as doubles, rounded to odd as a double."""
     return odd_sum(a * b, c)
@@ -289,6 +298,32 @@ def clean_half(r: Array) -> Array:
 def saturate(r: Array) -> Array:
     """Clamped to [0, 1]; NaN and −0 become +0."""
     return np.where(r > 0, np.minimum(r, 1), 0).astype(r.dtype, copy=False)
+
+
+# -- extremes and integers ----------------------------------------------------------------------
+
+
+def extreme(a: Array, b: Array, least: bool, keep_nan: bool) -> Array:
+    """The lesser or greater: −0 is less than +0, and a NaN loses unless it is to be kept."""
+    if keep_nan:
+        out = np.minimum(a, b) if least else np.maximum(a, b)
+    else:
+        out = np.fmin(a, b) if least else np.fmax(a, b)
+    zeros = (a == 0) & (b == 0)
+    if zeros.any():
+        negative = (np.signbit(a) | np.signbit(b)) if least else (np.signbit(a) & np.signbit(b))
+        out = np.where(zeros, np.where(negative, out.dtype.type(-0.0), out.dtype.type(0)), out)
+    return out
+
+
+def clamped(whole: Array, dtype: np.dtype[Any], nan: Any) -> Array:
+    """Whole numbers given as doubles in an integer type: the nearest that it has, `nan` for NaN."""
+    limits = np.iinfo(dtype)
+    low, high, bad = whole <= float(limits.min), whole >= float(limits.max), np.isnan(whole)
+    inside = np.where(low | high | bad, 0.0, whole).astype(dtype)
+    out = np.where(low, dtype.type(limits.min), inside)
+    out = np.where(high, dtype.type(limits.max), out)
+    return np.where(bad, nan, out)
 
 
 # -- bf16 and tf32, held as bits ----------------------------------------------------------------
