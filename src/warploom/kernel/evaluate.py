@@ -3,12 +3,13 @@
 `run` takes a kernel and its arguments, writes the results into the arrays and returns a Report.
 Every per-thread quantity is an array (blocks, threads). An access outside an array, a race within
 a barrier epoch, a read of shared memory nobody wrote, or an exchange with a lane that is not there
-raises DeviceError naming array, cell, block and thread.
+raises DeviceError naming array, cell, block and thread. Threads that a condition keeps from a
+statement, or a select from a value, compute nothing there: what is undefined for them does no harm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, assert_never
@@ -16,11 +17,11 @@ from typing import Any, assert_never
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import DeviceError
+from warploom.errors import CheckError, DeviceError
 from warploom.index.evaluate import evaluate as evaluate_index
-from warploom.index.ir import Expr, operations
-from warploom.kernel.arguments import Binding, bind, describe_numpy
-from warploom.kernel.arithmetic import Numbers, apply, convert
+from warploom.index.ir import Expr, operations, variables
+from warploom.kernel.arguments import Binding, bind, check_overlap, describe_numpy
+from warploom.kernel.arithmetic import Numbers, apply, compare, convert
 from warploom.kernel.bounds import thread_variables
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import (
@@ -30,6 +31,8 @@ from warploom.kernel.ir import (
     Cell,
     Choose,
     Comment,
+    Compare,
+    Condition,
     For,
     FromIndex,
     If,
@@ -46,6 +49,7 @@ from warploom.kernel.ir import (
     Value,
     walk,
 )
+from warploom.kernel.pool import aligned, offsets, pool_bytes
 from warploom.kernel.report import Report
 from warploom.machine.banks import bank_use
 from warploom.machine.coalesce import traffic
@@ -75,18 +79,31 @@ def run(
     arrays = {
         param.name: array.reshape(-1) for param, array in zip(kernel.arrays, given, strict=True)
     }
+    check_overlap(
+        kernel,
+        {n: (a.ctypes.data, a.ctypes.data + a.nbytes) for n, a in arrays.items()},
+    )
     report = Report(binding.grid, kernel.threads)
-    stored = {each.array for each in walk(kernel.body) if isinstance(each, Store)}
-    epochs = {
-        name: Epochs(len(array), kernel.threads, kernel.warp_size)
-        for name, array in arrays.items()
-        if races and name in stored
-    }
+    epochs = _epochs(kernel, arrays) if races else {}
     per_batch = max(1, BATCH_THREADS // kernel.threads)
     for first in range(0, binding.blocks, per_batch):
         blocks = np.arange(first, min(first + per_batch, binding.blocks), dtype=np.int64)
         Batch(kernel, binding, arrays, blocks, report, dict(epochs), races).run(kernel.body)
     return report
+
+
+def _epochs(kernel: Kernel, arrays: Mapping[str, Array]) -> dict[str, Epochs]:
+    """Who touched which cell of the arrays that are written; two names of one array share it."""
+    stored = {each.array for each in walk(kernel.body) if isinstance(each, Store)}
+    by_place = {
+        arrays[name].ctypes.data: Epochs(len(arrays[name]), kernel.threads, kernel.warp_size)
+        for name in sorted(stored & arrays.keys())
+    }
+    return {
+        name: by_place[each.ctypes.data]
+        for name, each in arrays.items()
+        if each.ctypes.data in by_place
+    }
 
 
 def _plain(argument: Array | int | float) -> Array | int | float:
@@ -99,12 +116,55 @@ def _plain(argument: Array | int | float) -> Array | int | float:
     )
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Memory:
-    """An array in shared memory: one row per block, and which cells hold something."""
+    """A shared array: the pool of all blocks seen as elements of its type, and where it lies.
 
+    Each block has a `row` of the pool; `first` is the array's place in it, in elements.
+    """
+
+    number: int
     data: Array
-    written: Mask
+    row: int
+    first: int
+    size: int
+
+
+@dataclass(slots=True)
+class Pool:
+    """The shared memory of some blocks. `owner` is the array that stored to each granule last, so
+    that arrays which share bytes cannot read each other's; 0 is nobody."""
+
+    granule: int
+    owner: npt.NDArray[np.int16]
+    epochs: Epochs
+    arrays: dict[str, Memory]
+
+    def granules(self, memory: Memory, cells: Ints, width: int) -> Iterator[Ints]:
+        """The granules of an access of so many elements, one after another."""
+        each = memory.data.itemsize // self.granule
+        for offset in range(width * each):
+            yield cells * each + offset
+
+
+def _pool(kernel: Kernel, blocks: int) -> Pool:
+    declared = [each for each in kernel.body if isinstance(each, Shared)]
+    places, size = offsets(declared), aligned(pool_bytes(declared))
+    data = np.zeros(blocks * size, dtype=np.uint8)
+    granule = min((each.dtype.bytes for each in declared), default=1)
+    arrays = {
+        each.name: Memory(
+            number,
+            data.view(each.dtype.numpy),
+            size // each.dtype.bytes,
+            places[each.name] // each.dtype.bytes,
+            each.size,
+        )
+        for number, each in enumerate(declared, 1)
+    }
+    cells = len(data) // granule
+    epochs = Epochs(cells, kernel.threads, kernel.warp_size)
+    return Pool(granule, np.zeros(cells, dtype=np.int16), epochs, arrays)
 
 
 @dataclass(slots=True)
@@ -120,7 +180,7 @@ class Batch:
     races: bool
     env: dict[str, Any] = field(default_factory=dict)
     registers: dict[str, Array] = field(default_factory=dict)
-    shared: dict[str, Memory] = field(default_factory=dict)
+    pool: Pool = field(init=False)
     block_epoch: Ints = field(init=False)
     warp_epoch: Ints = field(init=False)
 
@@ -135,6 +195,7 @@ class Batch:
             "block_z": column // (x * y),
         }
         self.env |= {n: v for n, v in self.binding.scalars.items() if isinstance(v, int)}
+        self.pool = _pool(self.kernel, len(self.blocks))
         # Barriers passed by each thread; a block barrier counts for both.
         self.block_epoch = np.zeros(self.shape, dtype=np.int64)
         self.warp_epoch = np.zeros(self.shape, dtype=np.int64)
@@ -154,7 +215,7 @@ class Batch:
         match stmt:
             case Let(name, expr):
                 self.env[name] = self.index(expr, active)
-            case Registers() | Shared():
+            case Registers():
                 self._declare(stmt)
             case Assign(target, value):
                 self._write_register(target, self.value(value, active), active)
@@ -170,16 +231,29 @@ class Batch:
                 self._barrier(stmt, active)
             case Shuffle():
                 self._shuffle(stmt, active)
-            case Comment():
+            case Comment() | Shared():
                 pass
             case _:
                 assert_never(stmt)
 
-    # -- expressions and values
+    # -- expressions and values: `active` threads are counted, those in `use` must be defined
 
-    def index(self, expr: Expr, active: Mask) -> Any:
+    def index(self, expr: Expr, active: Mask, use: Mask | None = None) -> Any:
         self.report.index_operations += cost_of(expr) * self._warps(active)
-        return evaluate_index(expr, self.env)
+        try:
+            return evaluate_index(expr, self.env)
+        except CheckError as error:  # a division by zero: in a thread that takes part?
+            return self._index_of_some(expr, active if use is None else use, error)
+
+    def _index_of_some(self, expr: Expr, use: Mask, error: CheckError) -> Any:
+        env = {name: self.spread(self.env[name])[use] for name in variables(expr)}
+        try:
+            values = evaluate_index(expr, env)
+        except CheckError:
+            raise DeviceError(f"'{self.kernel.name}': {error.message}") from None
+        result = np.zeros(self.shape, dtype=np.int64)
+        result[use] = values
+        return result
 
     def condition(self, expr: Expr | None, active: Mask) -> Mask:
         if expr is None:
@@ -189,46 +263,56 @@ class Batch:
     def spread(self, value: Any) -> Ints:
         return np.broadcast_to(np.asarray(value, dtype=np.int64), self.shape)
 
-    def value(self, value: Value, active: Mask) -> Numbers:
+    def value(self, value: Value, active: Mask, use: Mask | None = None) -> Numbers:
+        use = active if use is None else use
         match value:
             case Number(number, dtype):
                 return np.asarray(number).astype(dtype.numpy)
             case Cell():
-                return self._read_cell(value, active)
+                return self._read_cell(value, active, use)
             case FromIndex(expr, dtype):
-                return convert(np.asarray(self.index(expr, active)), dtype)
+                return convert(np.asarray(self.index(expr, active, use)), dtype)
             case Operation(op, operands):
-                parts = [self.value(each, active) for each in operands]
+                parts = [self.value(each, active, use) for each in operands]
                 self.report.operations += self._warps(active)
-                return apply(op, parts, DType(parts[0].dtype.name))
+                return apply(op, parts, DType(parts[0].dtype.name), use)
             case Choose(condition, then, otherwise):
                 self.report.selects += self._warps(active)
-                chosen = np.asarray(self.index(condition, active)) != 0
-                return np.where(chosen, self.value(then, active), self.value(otherwise, active))
+                first = self._chosen(condition, active, use)
+                left = self.value(then, active, use & first)
+                return np.where(first, left, self.value(otherwise, active, use & ~first))
             case Cast(dtype, inner):
                 self.report.operations += self._warps(active)
-                return convert(self.value(inner, active), dtype)
+                return convert(self.value(inner, active, use), dtype)
             case _:
                 assert_never(value)
 
-    def _read_cell(self, cell: Cell, active: Mask) -> Numbers:
+    def _chosen(self, condition: Condition, active: Mask, use: Mask) -> Mask:
+        """Which threads a select takes its first side in."""
+        if not isinstance(condition, Compare):
+            return np.asarray(np.asarray(self.index(condition, active, use)) != 0)
+        left, right = (self.value(each, active, use) for each in (condition.left, condition.right))
+        self.report.operations += self._warps(active)
+        return compare(condition.op, left, right)
+
+    def _read_cell(self, cell: Cell, active: Mask, use: Mask) -> Numbers:
         if cell.name in self.registers:
             stored = self.registers[cell.name]
             if cell.index is None:
                 return np.asarray(stored[0])
-            at = self._register_index(cell, active)
+            at = self._register_index(cell, use)
             if isinstance(at, int):
                 return np.asarray(stored[at])
             return np.asarray(np.take_along_axis(stored, self.spread(at)[None], axis=0)[0])
         if cell.name in self.binding.scalars:
             return np.asarray(self.binding.scalars[cell.name], dtype=cell.dtype.numpy)
         assert cell.index is not None
-        index = self.index(cell.index, active)
+        index = self.index(cell.index, active, use)
         if isinstance(index, int) and 0 <= index < len(self.arrays[cell.name]):
             return np.asarray(self.arrays[cell.name][index])
         at = self.spread(index)
-        self._check_inside(cell.name, at, len(self.arrays[cell.name]), active, 1)
-        return np.asarray(self.arrays[cell.name][np.where(active, at, 0)])
+        self._check_inside(cell.name, at, len(self.arrays[cell.name]), use, 1)
+        return np.asarray(self.arrays[cell.name][np.where(use, at, 0)])
 
     def _register_index(self, cell: Cell, active: Mask, width: int = 1) -> Any:
         at = evaluate_index(cell.index, self.env) if cell.index is not None else 0
@@ -246,33 +330,23 @@ class Batch:
             new = np.where(active, value, old)
             np.put_along_axis(stored, self.spread(at)[None] + offset, new[None], axis=0)
 
-    def _declare(self, stmt: Registers | Shared) -> None:
-        if isinstance(stmt, Shared):
-            self._declare_shared(stmt.name, stmt.dtype, stmt.size)
-            return
+    def _declare(self, stmt: Registers) -> None:
         # What nobody set is not zero on a GPU either.
         poison = np.nan if stmt.dtype.is_float else 0x5A
         fill = poison if stmt.initial is None else stmt.initial
         size = (stmt.size or 1, *self.shape)
         self.registers[stmt.name] = np.full(size, fill, dtype=stmt.dtype.numpy)
 
-    def _declare_shared(self, name: str, dtype: DType, size: int) -> None:
-        rows = (len(self.blocks), size)
-        self.shared[name] = Memory(np.zeros(rows, dtype=dtype.numpy), np.zeros(rows, dtype=bool))
-        if self.races:
-            cells = len(self.blocks) * size
-            self.epochs[name] = Epochs(cells, self.kernel.threads, self.kernel.warp_size)
-
     # -- memory
 
     def _load(self, stmt: Load, active: Mask) -> None:
         use = self.condition(stmt.predicate, active)
-        at = self.spread(self.index(stmt.index, active))
+        at = self.spread(self.index(stmt.index, active, use))
         flat, cells = self._touch(stmt, at, use, writes=False)
         if stmt.otherwise is None:
             other: Numbers = np.zeros((), dtype=stmt.target.dtype.numpy)
         else:
-            other = self.value(stmt.otherwise, active)
+            other = self.value(stmt.otherwise, active, active & ~use)
         self._register_index(stmt.target, active, stmt.width)
         for offset in range(stmt.width):
             value = np.where(use, flat[np.where(use, cells + offset, 0)], other)
@@ -280,9 +354,9 @@ class Batch:
 
     def _store(self, stmt: Store, active: Mask) -> None:
         use = self.condition(stmt.predicate, active)
-        at = self.spread(self.index(stmt.index, active))
+        at = self.spread(self.index(stmt.index, active, use))
         if stmt.width == 1:
-            values = [self.value(stmt.value, active)]
+            values = [self.value(stmt.value, active, use)]
         else:
             assert isinstance(stmt.value, Cell)
             first = int(self._register_index(stmt.value, active, stmt.width))
@@ -294,55 +368,45 @@ class Batch:
     def _touch(self, stmt: Load | Store, at: Ints, use: Mask, writes: bool) -> tuple[Array, Ints]:
         """Checks and counts an access; the memory, flat, and the cell each thread starts at."""
         name, width = stmt.array, stmt.width
-        if name in self.shared:
-            memory = self.shared[name]
-            size = memory.data.shape[1]
-            self._check_inside(name, at, size, use, width)
-            cells = at + np.arange(len(self.blocks))[:, None] * size
-            self._note_shared_use(memory, name, cells, use, width, writes)
-            self.report.add_shared(
-                name,
-                bank_use(
-                    self._rows(at) * memory.data.itemsize, width * memory.data.itemsize,
-                    self._rows(use),
-                ),
-            )  # fmt: skip
-            flat: Array = memory.data.reshape(-1)
-        else:
-            flat = self.arrays[name]
-            cells = at
-            self._check_inside(name, at, len(flat), use, width)
-            moved = traffic(self._rows(at) * flat.itemsize, width * flat.itemsize, self._rows(use))
-            (self.report.add_store if writes else self.report.add_load)(name, moved)
+        memory = self.pool.arrays.get(name)
+        flat = self.arrays[name] if memory is None else memory.data
+        self._check_inside(name, at, len(flat) if memory is None else memory.size, use, width)
         if width > 1 and bool(np.any(use & (at % width != 0))):
-            self._fail(
-                f"an access of {width} elements of '{name}' is not aligned",
-                at,
-                use & (at % width != 0),
-            )
-        for offset in range(width):
-            self._note_epoch(name, cells + offset, use, writes)
-        return flat, cells
+            what = f"an access of {width} elements of '{name}' is not aligned"
+            self._fail(what, at, use & (at % width != 0))
+        addresses = self._rows(at) * flat.itemsize, width * flat.itemsize, self._rows(use)
+        if memory is not None:
+            self.report.add_shared(name, bank_use(*addresses))
+            cells = at + memory.first + np.arange(len(self.blocks))[:, None] * memory.row
+            self._note_shared_use(memory, name, cells, use, width, writes)
+            return flat, cells
+        (self.report.add_store if writes else self.report.add_load)(name, traffic(*addresses))
+        if name in self.epochs:
+            for offset in range(width):
+                self._note(self.epochs[name], name, at + offset, use, writes)
+        return flat, at
 
     def _note_shared_use(
         self, memory: Memory, name: str, cells: Ints, use: Mask, width: int, writes: bool
     ) -> None:
-        written = memory.written.reshape(-1)
-        for offset in range(width):
+        owner = self.pool.owner
+        for granules in self.pool.granules(memory, cells, width):
             if writes:
-                written[cells[use] + offset] = True
-                continue
-            unset = use & ~written[np.where(use, cells + offset, 0)]
-            if unset.any():
-                size = memory.data.shape[1]
-                self._fail(f"'{name}' is read where nothing was stored", cells % size, unset)
+                owner[granules[use]] = memory.number
+            else:
+                unset = use & (owner[np.where(use, granules, 0)] != memory.number)
+                if unset.any():
+                    at = cells % memory.row - memory.first
+                    self._fail(f"'{name}' is read where nothing was stored", at, unset)
+            if self.races:
+                self._note(self.pool.epochs, name, granules, use, writes)
 
-    def _note_epoch(self, name: str, cells: Ints, use: Mask, writes: bool) -> None:
-        tracker = self.epochs.get(name)
-        if tracker is None or not use.any():
+    def _note(self, epochs: Epochs, name: str, cells: Ints, use: Mask, writes: bool) -> None:
+        """Notes an access to one cell per thread; a race that it makes is an error."""
+        if not use.any():
             return
         threads = self.blocks[:, None] * self.kernel.threads + np.arange(self.kernel.threads)
-        note = tracker.write if writes else tracker.read
+        note = epochs.write if writes else epochs.read
         race = note(cells[use], threads[use], self.block_epoch[use], self.warp_epoch[use])
         if race is not None:
             self._fail_race(name, race)
@@ -355,9 +419,27 @@ class Batch:
     # -- control and exchange
 
     def _loop(self, stmt: For, active: Mask) -> None:
-        for count in stmt.counts:
+        if stmt.counts is not None:
+            for count in stmt.counts:
+                self.env[stmt.var] = count
+                self._body(stmt.body, active)
+            return
+        start, stop = (self.index(each, active) for each in (stmt.start, stmt.stop))
+        if isinstance(start, int) and isinstance(stop, int):
+            for count in range(start, stop, stmt.step):
+                self.env[stmt.var] = count
+                self._body(stmt.body, active)
+        else:
+            self._loop_apart(stmt, self.spread(start), self.spread(stop), active)
+
+    def _loop_apart(self, stmt: For, count: Ints, stop: Ints, active: Mask) -> None:
+        """A loop whose bounds differ between blocks or warps: each stops at its own."""
+        going = active & (count < stop)
+        while going.any():
             self.env[stmt.var] = count
-            self._body(stmt.body, active)
+            self._body(stmt.body, going)
+            count = count + stmt.step
+            going = going & (count < stop)
 
     def _branch(self, stmt: If, active: Mask) -> None:
         then = self.condition(stmt.condition, active)
@@ -436,9 +518,9 @@ class Batch:
 
     def _fail_race(self, name: str, race: Race) -> None:
         threads = self.kernel.threads
-        cell = race.cell
-        if name in self.shared:
-            cell %= self.shared[name].data.shape[1]
+        cell, memory = race.cell, self.pool.arrays.get(name)
+        if memory is not None:
+            cell = cell * self.pool.granule // memory.data.itemsize % memory.row - memory.first
         who = " and ".join(
             f"thread {each % threads} of block {each // threads}"
             for each in (race.first, race.second)

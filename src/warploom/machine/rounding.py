@@ -168,9 +168,9 @@ def fma_single(a: Array, b: Array, c: Array, mode: str = "rn") -> Array:
 
 def fma(a: Array, b: Array, c: Array) -> Array:
     """a·b + c rounded once to nearest, for singles or doubles of any shape."""
-    fused = fma_single if a.dtype == np.float32 else fma_double
     wide = np.broadcast_arrays(a, b, c)
-    flat = fused(*[np.ascontiguousarray(each).reshape(-1) for each in wide])
+    x, y, z = (np.ascontiguousarray(each).reshape(-1) for each in wide)
+    flat = fma_single(x, y, z) if a.dtype == np.float32 else fma_double(x, y, z)
     return flat.reshape(wide[0].shape)
 
 

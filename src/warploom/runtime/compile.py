@@ -68,10 +68,17 @@ def compile_cuda(
     kind: Kind = "ptx",
     compiler: Compiler = "auto",
     options: Sequence[str] = (),
+    contract: bool = True,
 ) -> Compiled:
-    """Compiles CUDA C++ for a compute architecture such as `sm_90`."""
+    """Compiles CUDA C++ for a compute architecture such as `sm_90`.
+
+    With `contract`, as by default for any text, the compiler may make one rounding of a product and
+    a sum; the kernels of this package are compiled without.
+    """
     if not _ARCH.match(arch):
         raise DeviceError(f"'{arch}' is no GPU architecture", advice="use sm_80, sm_90, …")
+    if not contract:
+        options = (*options, "--fmad=false")
     nvrtc = _nvrtc() if compiler != "nvcc" else None
     if nvrtc is not None:
         return _compile_nvrtc(nvrtc, text, arch, kind, options)
@@ -87,14 +94,17 @@ def can_compile() -> bool:
     return _nvrtc() is not None or shutil.which("nvcc") is not None
 
 
-def usage(text: str, arch: str = DEFAULT_ARCH, *, compiler: Compiler = "auto") -> dict[str, Usage]:
+def usage(
+    text: str, arch: str = DEFAULT_ARCH, *, compiler: Compiler = "auto", contract: bool = False
+) -> dict[str, Usage]:
     """Registers, spills and local memory of every kernel in a CUDA C++ text."""
     verbose = ("--ptxas-options=-v",)
     # NVRTC keeps what it compiled, and says nothing of a text it has seen before.
     fresh = f"{text}\n// {time.time_ns()}\n"
-    return parse_usage(
-        compile_cuda(fresh, arch, kind="cubin", compiler=compiler, options=verbose).log
+    compiled = compile_cuda(
+        fresh, arch, kind="cubin", compiler=compiler, options=verbose, contract=contract
     )
+    return parse_usage(compiled.log)
 
 
 _ENTRY = re.compile(r"Compiling entry function '(\w+)'")
