@@ -32,9 +32,9 @@ from warploom.kernel.ir import (
     Stmt,
     Store,
     Value,
-    walk,
 )
 from warploom.kernel.pool import aligned, offsets, pool_bytes
+from warploom.kernel.traverse import widest_access
 from warploom.machine.record import CUDA as CUDA_MACHINE
 
 AXES = "xyz"
@@ -252,15 +252,6 @@ class SimtPrinter:
 
     def shuffle(self, stmt: Shuffle) -> None:
         raise EmitError(f"{self.dialect.language} has no shuffle for '{stmt.target.name}'")
-
-
-def widest_access(kernel: Kernel, array: str) -> int:
-    """The largest number of elements that one access to an array moves."""
-    return max(
-        (each.width for each in walk(kernel.body)
-         if isinstance(each, Load | Store) and each.array == array),
-        default=1,
-    )  # fmt: skip
 
 
 def plus(expr: Expr, offset: int) -> Expr:

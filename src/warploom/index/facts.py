@@ -25,6 +25,8 @@ from warploom.index.ranges import Range
 
 Claim: TypeAlias = Polynomial  # that it is not negative
 
+MAX_ROUNDS = 3  # in which bounds follow from bounds; they may creep on for ever
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -94,8 +96,10 @@ class Collected:
         self.solved = dict(facts.solved)
         self.choices = list(facts.choices)
         self.impossible = facts.impossible
+        self.moved = False
 
     def facts(self) -> Facts:
+        self._propagate()
         return replace(
             self.before,
             bounds=tuple(self.bounds.items()),
@@ -150,23 +154,42 @@ class Collected:
         low, high = self._range(known)
         if high < 0:
             self.impossible = True
-        elif low < 0 and not self._bound(known):
-            self.claims.append(known)
+        elif low < 0:
+            if self._bound_atoms(known, high):
+                self.moved = True
+            if len(known.atoms()) > 1 or max(map(len, known.terms)) > 1:
+                self.claims.append(known)
 
-    def _bound(self, known: Polynomial) -> bool:
-        """A fact of one atom alone becomes a bound of it."""
-        monomials = [monomial for monomial in known.terms if monomial]
-        if len(monomials) != 1 or len(monomials[0]) != 1:
-            return False
-        (atom,) = monomials[0]
-        factor, rest = known.terms[monomials[0]], known.constant  # 1 or -1, as it is tightened
-        low, high = self.bounds.get(atom, self.normal.bounds[atom])
-        low, high = (max(low, -rest), high) if factor > 0 else (low, min(high, rest))
-        if low > high:
-            self.impossible = True
-        else:
-            self.bounds[atom] = Range(low, high)
-        return True
+    def _bound_atoms(self, known: Claim, most: int) -> bool:
+        """Bounds that a claim gives for atoms, all else at its greatest; whether any is new."""
+        moved = False
+        for monomial, factor in known.terms.items():
+            if len(monomial) != 1:
+                continue
+            low, high = old = self.bounds.get(monomial[0], self.normal.bounds[monomial[0]])
+            if factor > 0:
+                low = max(low, -((most - factor * high) // factor))
+            else:
+                high = min(high, (most - factor * low) // -factor)
+            if low > high:
+                self.impossible = True
+            elif (low, high) != old:
+                self.bounds[monomial[0]] = Range(low, high)
+                moved = True
+        return moved
+
+    def _propagate(self) -> None:
+        """Old claims may say more of an atom now that more is known of others."""
+        for _ in range(MAX_ROUNDS):
+            if not self.moved or self.impossible:
+                return
+            self.moved = False
+            for claim in self.claims:
+                most = self._range(claim).high
+                if most < 0:
+                    self.impossible = True
+                elif self._bound_atoms(claim, most):
+                    self.moved = True
 
     def equal(self, polynomial: Polynomial) -> None:
         """Notes that a polynomial is zero."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, variables
+from warploom.kernel.allocate import check_places
 from warploom.kernel.dtype import DType
 from warploom.kernel.flow import check_flow
 from warploom.kernel.ir import (
@@ -68,6 +69,7 @@ def check(kernel: Kernel) -> None:
     _check_params(kernel)
     _check_body(kernel.body, scope, kernel, top=True)
     check_flow(kernel)
+    check_places(kernel)
 
 
 def _check_shape(kernel: Kernel) -> None:

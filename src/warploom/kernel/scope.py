@@ -82,7 +82,7 @@ class Place:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Site:
     """A statement at its place, with the sites of the bodies inside it."""
 

@@ -19,6 +19,7 @@ from warploom.kernel.ir import (
     For,
     FromIndex,
     If,
+    Kernel,
     Let,
     Load,
     Number,
@@ -29,6 +30,7 @@ from warploom.kernel.ir import (
     Stmt,
     Store,
     Value,
+    walk,
     walk_value,
 )
 
@@ -54,6 +56,15 @@ def target_of(stmt: Stmt) -> Cell | None:
             return target
         case _:
             return None
+
+
+def widest_access(kernel: Kernel, array: str) -> int:
+    """The largest number of elements that one access to an array moves."""
+    return max(
+        (each.width for each in walk(kernel.body)
+         if isinstance(each, Load | Store) and each.array == array),
+        default=1,
+    )  # fmt: skip
 
 
 def own_exprs(stmt: Stmt) -> Iterator[Expr]:

@@ -14,13 +14,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from warploom.emit.simt import widest_access
 from warploom.errors import DeviceError
 from warploom.index.evaluate import evaluate
 from warploom.kernel.arguments import Argument, Binding, bind, check_indices, check_overlap
 from warploom.kernel.check import check
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import ArrayParam, Kernel
+from warploom.kernel.traverse import widest_access
 from warploom.runtime.emulated import EmulatedFunction
 from warploom.runtime.gpu import GpuFunction, Launch
 from warploom.runtime.host import HostFunction
