@@ -10,13 +10,14 @@ outside its array goes out. Such an access uses the first element instead, so no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from warploom.emit.dialect import C
 from warploom.emit.literal import number_text
 from warploom.emit.parts import (
-    dtypes_of,
+    computes_floats,
     header,
     helpers,
     parameters,
@@ -58,6 +59,7 @@ AXES = "xyz"
 # What `fault` holds: whether there is one, array, index, block (x, y, z), thread; then the sizes.
 FAULT_HEAD = 8
 MOST_STACK_BYTES = 1 << 18
+_MATH = re.compile(r"\b(INFINITY|NAN|signbit|%s)\b" % "|".join(sum(C.functions.values(), ())))
 
 _INSIDE = f"""\
 static int inside(int index, int array, int x, int y, int z, int thread, long long* fault) {{
@@ -81,11 +83,11 @@ def c(kernel: Kernel, checked: bool = False) -> str:
     texts = {each.name: _parameter(each) for each in kernel.params}
     if checked:
         texts["fault"] = "long long* fault"
-    floats = any(each.is_float for each in dtypes_of(kernel))
-    include = "#include <math.h>\n#pragma STDC FP_CONTRACT OFF\n\n" if floats else ""
     called = (_INSIDE if checked else "") + helpers(body, printer.values.helpers, C)
+    head = "#include <math.h>\n" if _MATH.search(called + body) else ""
+    head += "#pragma STDC FP_CONTRACT OFF\n" if computes_floats(kernel) else ""
     function = f"void {kernel.name}({parameters(texts)}) {{\n{body}}}\n"
-    return comment + include + called + function
+    return comment + head + ("\n" if head else "") + called + function
 
 
 def checked_arrays(kernel: Kernel) -> list[str]:

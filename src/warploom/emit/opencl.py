@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warploom.emit.dialect import OPENCL
-from warploom.emit.parts import dtypes_of, header, helpers, parameters, source_lane
+from warploom.emit.parts import computes_floats, dtypes_of, header, helpers, parameters, source_lane
 from warploom.emit.simt import SimtPrinter
 from warploom.emit.spell import spelled
 from warploom.index.ir import Var
@@ -51,7 +51,7 @@ def _pragmas(kernel: Kernel, subgroups: bool, contract: bool) -> str:
         lines.append("#pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable")
     if DType.F64 in types:
         lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
-    if any(each.is_float for each in types):
+    if computes_floats(kernel):
         lines.append(f"#pragma OPENCL FP_CONTRACT {'ON' if contract else 'OFF'}")
     return "".join(f"{line}\n" for line in lines)
 

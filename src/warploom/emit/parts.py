@@ -11,7 +11,16 @@ from warploom.index.ir import Binary, Const, Expr, Var, select, variables
 from warploom.index.laws import simplify
 from warploom.index.show import c_helpers, show
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import Kernel, Registers, Shared, Shuffle, dtype_of, walk, walk_value
+from warploom.kernel.ir import (
+    Kernel,
+    Operation,
+    Registers,
+    Shared,
+    Shuffle,
+    dtype_of,
+    walk,
+    walk_value,
+)
 from warploom.kernel.traverse import exprs_of, values_of
 
 HELPERS = ("floor_div", "floor_mod", "shift_left")
@@ -114,6 +123,16 @@ def dtypes_of(kernel: Kernel) -> Iterator[DType]:
             yield stmt.dtype
         for value in values_of(stmt):
             yield from (dtype_of(part) for part in walk_value(value))
+
+
+def computes_floats(kernel: Kernel) -> bool:
+    """Whether some result depends on how floats are rounded."""
+    return any(
+        isinstance(part, Operation) and dtype_of(part).is_float
+        for stmt in walk(kernel.body)
+        for value in values_of(stmt)
+        for part in walk_value(value)
+    )
 
 
 def source_lane(stmt: Shuffle, warp_size: int) -> Expr:

@@ -123,7 +123,13 @@ class _Proof:
                 )
 
     def _differ(self, distance: Polynomial) -> bool:
-        return self.shows(distance - ONE) or self.shows(distance.scaled(-1) - ONE)
+        """Whether a polynomial is positive, or negative; neither attempt may use up all effort."""
+        for claim in (distance - ONE, distance.scaled(-1) - ONE):
+            half = _Effort(self.effort.left // 2)
+            if _Proof(self.facts, half, self.splits).shows(claim):
+                return True
+        self.effort.left //= 2
+        return False
 
     def shows(self, claim: Claim) -> bool:
         """Whether a polynomial is never negative."""

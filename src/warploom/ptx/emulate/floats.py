@@ -197,8 +197,10 @@ _FUNCTIONS: dict[str, Function] = {
 def elementary(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
     fn = _FUNCTIONS[ins.opcode]
-    if kind == "f64":
+    if kind == "f64" and "ftz" in ins.modifiers:
         return compile_float(ctx, ins, kind, 1, lambda a: _upper_half(fn(_upper_half(a))))
+    if kind == "f64":  # rsqrt alone; a program of the assembler's, within a unit in the last place
+        return compile_float(ctx, ins, kind, 1, fn)
     if scalar_kind(kind) == "bf16":
         return compile_float(ctx, ins, kind, 1, lambda a: r.double_to_bf16(fn(_bf16_double(a))))
     return compile_float(ctx, ins, kind, 1, _approximate(fn))

@@ -1,0 +1,157 @@
+"""Random kernels on every target against the evaluator, and kernels with an index out of range."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+from tests.kernel.random_kernels import arguments, equal, packed, random_kernel
+
+from warploom import runtime
+from warploom.errors import CheckError
+from warploom.index.ir import Const, Expr
+from warploom.kernel.check import check
+from warploom.kernel.evaluate import run
+from warploom.kernel.ir import ArrayParam, For, If, Kernel, Load, Shared, Stmt, Store, walk
+
+# How many are compiled as one: compilers of whole programs are slow to start, that of OpenCL is
+# slow on large kernels too.
+TOGETHER = {"c": 20, "ptx": 20, "opencl": 4, "cuda": 20}
+# The largest distance from the evaluator that docs/kernels.md allows `exp` and its like, in units
+# in the last place; the evaluator itself may be half a unit off.
+MOST_ULPS = {"c": 3, "ptx": 3, "opencl": 6, "cuda": 3}
+KERNELS, BROKEN = 2000, 500
+
+
+def differences(seeds: Iterable[int], device: Any) -> list[str]:
+    """Where a target disagrees with the evaluator on the kernels of some seeds, as one kernel."""
+    chosen = list(seeds)
+    kernels = [random_kernel(seed) for seed in chosen]
+    for kernel in kernels:
+        check(kernel)
+    kernel = packed(kernels)
+    given = arguments(kernel, chosen[0])
+    wanted = [each.copy() if isinstance(each, np.ndarray) else each for each in given]
+    run(kernel, wanted)
+    _run_on(device, kernel, given)
+    return [
+        f"{device}: {param.name} of seeds {chosen[0]}…{chosen[-1]}"
+        for param, got, want in zip(kernel.params, given, wanted, strict=True)
+        if isinstance(param, ArrayParam)
+        and not equal(param.name, param.dtype, got, want, MOST_ULPS[device])
+    ]
+
+
+def _run_on(device: Any, kernel: Kernel, given: list[Any]) -> None:
+    if device != "cuda":
+        runtime.load(kernel, device)(*given)
+        return
+    import cupy  # a machine with a GPU has it
+
+    there = [
+        cupy.asarray(each) if isinstance(each, np.ndarray) and p.space == "global" else each
+        for p, each in zip(kernel.params, given, strict=True)
+        for p in [p if isinstance(p, ArrayParam) else replace(kernel.arrays[0], space="constant")]
+    ]
+    runtime.load(kernel, "cuda")(*there)
+    for host, device_array in zip(given, there, strict=True):
+        if isinstance(device_array, cupy.ndarray):
+            host[:] = cupy.asnumpy(device_array)
+
+
+# -- one index out of range -----------------------------------------------------------------------
+
+
+def broken_kernel(seed: int) -> Kernel:
+    """The kernel of a seed with one access moved by at least the size of its array."""
+    random, kernel = Random(seed), random_kernel(seed)
+    sizes: dict[str, int] = {
+        each.name: each.size.value for each in kernel.arrays if isinstance(each.size, Const)
+    }
+    sizes |= {each.name: each.size for each in kernel.body if isinstance(each, Shared)}
+    count = sum(isinstance(each, Load | Store) for each in walk(kernel.body))
+    which = random.randrange(count)
+    by = random.choice([1, -1, 1, 1000, -(10**6), 10**8])
+    return replace(kernel, body=_moved(kernel.body, iter(range(count)), which, by, sizes))
+
+
+def _moved(
+    body: tuple[Stmt, ...], numbers: Iterator[int], which: int, by: int, sizes: dict[str, int]
+) -> tuple[Stmt, ...]:
+    result: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case Load() | Store():
+                if next(numbers) == which:
+                    stmt = replace(stmt, index=_far(stmt.index, by, sizes[stmt.array]))
+            case For():
+                stmt = replace(stmt, body=_moved(stmt.body, numbers, which, by, sizes))
+            case If(_, then, otherwise):
+                then = _moved(then, numbers, which, by, sizes)
+                stmt = replace(
+                    stmt, then=then, otherwise=_moved(otherwise, numbers, which, by, sizes)
+                )
+            case _:
+                pass
+        result.append(stmt)
+    return tuple(result)
+
+
+def _far(index: Expr, by: int, size: int) -> Expr:
+    return index + (by if abs(by) > 1 else by * size)
+
+
+def fate(seed: int, devices: Iterable[str]) -> str:
+    """What becomes of a broken kernel: refused, or harmless as no thread gets there."""
+    kernel = broken_kernel(seed)
+    try:
+        check(kernel)
+    except CheckError as error:
+        shown = "elements, but thread" in error.message
+        return "refused with a thread that leaves" if shown else "refused, not shown to stay inside"
+    wanted = arguments(kernel, seed)
+    run(kernel, wanted)  # raises if an index does leave after all
+    for device in devices:
+        given = arguments(kernel, seed)
+        _run_on(device, kernel, given)
+        for param, got, want in zip(kernel.params, given, wanted, strict=True):
+            if isinstance(param, ArrayParam):
+                assert equal(param.name, param.dtype, got, want, MOST_ULPS[device])
+    return "accepted: no thread gets there, same result on every target"
+
+
+# -- the whole run --------------------------------------------------------------------------------
+
+
+def full_run(devices: list[str], kernels: int = KERNELS, broken: int = BROKEN) -> dict[str, Any]:
+    """The record of a whole run; raises nothing, so that all disagreements are listed."""
+    found: dict[str, list[str]] = {}
+    for device in devices:
+        size = TOGETHER[device]
+        found[device] = [
+            each
+            for first in range(0, kernels, size)
+            for each in differences(range(first, min(first + size, kernels)), device)
+        ]
+    fates = Counter(fate(seed, devices) for seed in range(broken))
+    return {
+        "date": date.today().isoformat(),
+        "command": "pytest -m slow tests/runtime/test_random.py",
+        "machine": platform.machine(),
+        "kernels": kernels,
+        "targets": devices,
+        "disagreements": found,
+        "broken": dict(fates),
+    }
+
+
+def save(record: dict[str, Any], path: Path) -> None:
+    path.write_text(json.dumps(record, indent=1) + "\n")
