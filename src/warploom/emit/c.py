@@ -59,7 +59,10 @@ AXES = "xyz"
 # What `fault` holds: whether there is one, array, index, block (x, y, z), thread; then the sizes.
 FAULT_HEAD = 8
 MOST_STACK_BYTES = 1 << 18
-_MATH = re.compile(r"\b(INFINITY|NAN|signbit|%s)\b" % "|".join(sum(C.functions.values(), ())))
+_MATH = re.compile(
+    "|".join(rf"\b{name}\b" for names in C.functions.values() for name in names)
+    + r"|\b(INFINITY|NAN|signbit)\b"
+)
 
 _INSIDE = f"""\
 static int inside(int index, int array, int x, int y, int z, int thread, long long* fault) {{

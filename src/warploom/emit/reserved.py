@@ -47,7 +47,7 @@ _MACROS = _words(
 _OWN = _words(
     """min max fma fmaf fmin fminf fmax fmaxf fabs fabsf sqrt sqrtf rsqrt rsqrtf exp expf exp2 exp2f
     log logf log2 log2f tanh tanhf signbit barrier get_local_id get_group_id sub_group_shuffle
-    sub_group_barrier threadIdx blockIdx blockDim gridDim warpSize part other fault inside pool
+    sub_group_barrier threadIdx blockIdx blockDim gridDim warpSize dim3 part other fault inside pool
     floor_div floor_mod shift_left"""
 )
 _OWN_PATTERN = re.compile(
@@ -56,10 +56,8 @@ _OWN_PATTERN = re.compile(
 )
 _PATTERNS: dict[Language, re.Pattern[str]] = {
     "c": re.compile(r"(FP|M)_[A-Z0-9_]+$"),
-    "cuda": re.compile(
-        r"(FP|M|CUDA|CUDART|CHAR|SCHAR|UCHAR|SHRT|USHRT|INT|UINT|LONG|ULONG|LLONG|ULLONG|CU|W)_"
-        r"[A-Z0-9_]+$|cuda|cu[A-Z]|CUDART|dim3$|nv_"
-    ),
+    # nvcc brings along the headers of the system, whose macros are written so.
+    "cuda": re.compile(r"[A-Z][A-Z0-9]*_|SNAN|W[A-Z]+$|NFDBITS$|NZERO$|cuda|cu[A-Z]|CUDART|nv_"),
     "opencl": re.compile(
         r"(FP|M|CL|CLK|FLT|DBL|HALF|CHAR|SCHAR|UCHAR|SHRT|USHRT|INT|UINT|LONG|ULONG)_[A-Z0-9_]+$"
         r"|(u?(char|short|int|long)|float|double|half|bool)\d+$"

@@ -223,12 +223,16 @@ class Flow:
         if value.op not in ("/", "<<", ">>"):
             return
         right = value.operands[1]
-        whole = Whole(site.place, self.scopes.bounds)
+        guards = (*site.place.guards, *part.guards)
+        shows = self.reasoning.shows
+        whole = Whole(
+            site.place, self.scopes.bounds, lambda goal, more: shows(goal, (*guards, *more))
+        )
+        whole.note(part.compares)
         number = whole.of(right)
         bits = dtype_of(right).bytes * 8
         goal = number.ne(0) if value.op == "/" else number.ge(0).and_(number.lt(bits))
-        guards = (*site.place.guards, *part.guards, *whole.truths(part.compares))
-        if not self.reasoning.shows(goal, (*guards, *whole.limits())):
+        if not whole.shows(goal):
             what = "a divisor may be zero" if value.op == "/" else f"'{value.op}' may shift too far"
             raise CheckError(
                 f"{what}: nothing shows otherwise of the second operand of '{value.op}'",

@@ -6,7 +6,7 @@ its type becomes a variable too. So what is known of indices can be asked of val
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -29,11 +29,19 @@ from warploom.kernel.scope import Place
 
 
 class Whole:
-    """The values of one statement; equal values are equal expressions."""
+    """The values of one statement; equal values are equal expressions.
 
-    def __init__(self, place: Place, bounds: Bounds) -> None:
+    `shows` says whether something holds where the values are computed, given the truths noted so
+    far and the limits of the types.
+    """
+
+    def __init__(
+        self, place: Place, bounds: Bounds, shows: Callable[[Expr, tuple[Expr, ...]], bool]
+    ) -> None:
         self.place = place
         self._around = bounds
+        self._shows = shows
+        self._truths: list[Expr] = []
         self._unknown: dict[Value, Var] = {}
         self._bounds: Bounds = {}
 
@@ -43,21 +51,26 @@ class Whole:
         if made is not None:
             low, high = Ranges(self._around | self._bounds).of(made)
             limits = limits_of(dtype_of(value))
-            if limits.low <= low and high <= limits.high:
+            if (limits.low <= low and high <= limits.high) or self.shows(
+                made.ge(limits.low).and_(made.le(limits.high))
+            ):
                 return made
         return self._variable(value)
+
+    def shows(self, goal: Expr) -> bool:
+        return self._shows(goal, (*self._truths, *self.limits()))
 
     def limits(self) -> Iterator[Expr]:
         """What the types of the registers say."""
         for name, (low, high) in self._bounds.items():
             yield Var(name).ge(low).and_(Var(name).le(high))
 
-    def truths(self, compares: Iterable[tuple[Compare, bool]]) -> Iterator[Expr]:
-        """Comparisons of integers that hold, or do not."""
+    def note(self, compares: Iterable[tuple[Compare, bool]]) -> None:
+        """Notes comparisons of integers that hold, or do not."""
         for compare, holds in compares:
             if not dtype_of(compare.left).is_float:
                 truth = Binary(compare.op, self.of(compare.left), self.of(compare.right))
-                yield truth if holds else truth.not_()
+                self._truths.append(truth if holds else truth.not_())
 
     def _variable(self, value: Value) -> Var:
         if value not in self._unknown:
