@@ -11,7 +11,7 @@ from warploom.emit.literal import number_text
 from warploom.emit.parts import comment_lines
 from warploom.emit.value import ValuePrinter
 from warploom.errors import EmitError
-from warploom.index.ir import Var
+from warploom.index.ir import Var, select
 from warploom.index.show import c_text
 from warploom.kernel.build import Builder, cast, choose, exp, fma, from_index, rsqrt
 from warploom.kernel.dtype import DType, f32, f64, i32, i64, u8, u32, u64
@@ -120,6 +120,38 @@ def test_narrow_warps_use_their_own_mask() -> None:
     v = k.register("v", f32, 0.0)
     k.set(v, k.shuffle(v, k.lane + 1))
     assert "__shfl_sync(0xfu << (thread & 28), v, lane + 1, 4)" in cuda(k.done())
+
+
+def test_a_warp_barrier_of_a_narrow_warp_names_its_lanes() -> None:
+    k = Builder("k", block=64, warp_size=8)
+    k.barrier("warp")
+    assert "__syncwarp(0xffu << (thread & 24));" in cuda(k.done())
+    k = Builder("k", block=64)
+    k.barrier("warp")
+    assert "__syncwarp();" in cuda(k.done())
+
+
+def test_a_wide_load_reads_all_before_it_writes() -> None:
+    k = Builder("k", block=32)
+    x = k.array("x", f32, 128, const=True)
+    r = k.registers("r", f32, 2, 1.0)
+    r[0] = x.at(k.lane * 2, when=k.lane.lt(3), otherwise=r[0] + r[1], width=2)
+    for language in ("cuda", "opencl", "c"):
+        text = emit(k.done(), language)  # type: ignore[arg-type]
+        assert "r[0] + r[1];" in text.replace(" : 0", "")
+        assert text.count("r[0] + r[1]") == 1
+
+
+def test_loops_as_far_as_a_scalar_says() -> None:
+    k = Builder("k", block=32)
+    n = k.scalar("n")
+    v = k.register("v", f32, 0.0)
+    with k.loop("i", 1, select(n.lt(3), n, 3), 2):
+        k.set(v, v + 1.0)
+    for language in ("cuda", "opencl", "c"):
+        text = emit(k.done(), language)  # type: ignore[arg-type]
+        assert "for (int i = 1; i < (n < 3 ? n : 3); i += 2) {" in text
+        assert "unroll" not in text
 
 
 def test_too_wide_an_access() -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -51,20 +52,19 @@ def differences(seeds: Iterable[int], device: Any) -> list[str]:
 
 
 def _run_on(device: Any, kernel: Kernel, given: list[Any]) -> None:
+    """Runs a kernel with arrays in host memory, wherever it runs."""
     if device != "cuda":
         runtime.load(kernel, device)(*given)
         return
-    import cupy  # a machine with a GPU has it
-
+    cupy = import_module("cupy")  # a machine with a GPU has it
     there = [
-        cupy.asarray(each) if isinstance(each, np.ndarray) and p.space == "global" else each
-        for p, each in zip(kernel.params, given, strict=True)
-        for p in [p if isinstance(p, ArrayParam) else replace(kernel.arrays[0], space="constant")]
+        cupy.asarray(each) if isinstance(param, ArrayParam) and param.space == "global" else each
+        for param, each in zip(kernel.params, given, strict=True)
     ]
     runtime.load(kernel, "cuda")(*there)
-    for host, device_array in zip(given, there, strict=True):
-        if isinstance(device_array, cupy.ndarray):
-            host[:] = cupy.asnumpy(device_array)
+    for host, moved in zip(given, there, strict=True):
+        if isinstance(moved, cupy.ndarray):
+            host[:] = cupy.asnumpy(moved)
 
 
 # -- one index out of range -----------------------------------------------------------------------

@@ -59,6 +59,7 @@ from warploom.kernel.ir import (
 )
 from warploom.kernel.laws import distribute
 from warploom.kernel.names import settled
+from warploom.machine.record import CUDA
 
 Index: TypeAlias = Expr | int
 
@@ -139,7 +140,7 @@ class Builder:
         *,
         block: int | tuple[int, ...],
         doc: str = "",
-        warp_size: int = 32,
+        warp_size: int = CUDA.lanes,
         min_blocks: int = 0,
     ) -> None:
         sizes = (block,) if isinstance(block, int) else tuple(block)

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias, assert_never
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, lift
 from warploom.kernel.dtype import DType
+from warploom.machine.record import CUDA
 
 Operator: TypeAlias = Literal[
     "+", "-", "*", "/", "min", "max", "&", "|", "^", "<<", ">>", "fma", "neg", "~", "abs",
@@ -418,7 +419,7 @@ class Kernel:
     doc: str = ""
     requires: tuple[Expr, ...] = ()
     min_blocks: int = 0
-    warp_size: int = 32
+    warp_size: int = CUDA.lanes
 
     @property
     def threads(self) -> int:

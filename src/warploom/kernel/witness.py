@@ -25,6 +25,7 @@ from warploom.machine.record import CUDA
 
 MOST_LAUNCHES = 160
 MOST_POINTS = 1 << 17
+TURNS = 32  # of a loop, from both ends of it
 SMALL = (1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 64, 65, 100)
 MOST_VALUE = 5000  # larger sizes say nothing that smaller ones do not, and take long
 
@@ -101,12 +102,12 @@ class _Search:
 
     def _turns(self, counter: Counter, scalars: Mapping[str, int]) -> Any:
         if counter.turns is not None:
-            return _ends(counter.turns, 32)
+            return _ends(counter.turns, TURNS)
         bounds = (counter.start, counter.stop)
         if not all(variables(each) <= scalars.keys() for each in bounds):
             return np.arange(20)  # they differ between blocks, or turns of another loop
         start, stop = (int(evaluate(each, scalars)) for each in bounds)
-        return _ends(max(1, -(-(stop - start) // counter.loop.step)), 32)
+        return _ends(max(1, -(-(stop - start) // counter.loop.step)), TURNS)
 
     def _witness(self, at: Any, axes: Mapping[str, Any], scalars: Mapping[str, int]) -> Witness:
         values = {name: int(each[i]) for (name, each), i in zip(axes.items(), at, strict=True)}

@@ -154,24 +154,23 @@ def fma_single(a: Array, b: Array, c: Array, mode: str = "rn") -> Array:
         return signed_zero(rounded, product, addend, mode)
     r = s.astype(np.float32)
     # Rounding twice is wrong only where the double lies on a tie of singles, or is subnormal.
-    halves = s.view(np.uint32)
-    doubtful = (halves[0::2] & _BELOW_SINGLE) == _TIE
+    doubtful = (s.view(np.uint32)[..., 0::2] & _BELOW_SINGLE) == _TIE
     small = np.abs(r) <= np.float32(_SMALLEST_SINGLE)
     if small.any():
         doubtful |= small & (s != 0)
     if doubtful.any():
         p, q = np.broadcast_arrays(product, addend)
-        at = np.flatnonzero(doubtful)
-        r[at] = odd_sum(p[at], q[at]).astype(np.float32)
+        r[doubtful] = odd_sum(p[doubtful], q[doubtful]).astype(np.float32)
     return r
 
 
 def fma(a: Array, b: Array, c: Array) -> Array:
     """a·b + c rounded once to nearest, for singles or doubles of any shape."""
-    wide = np.broadcast_arrays(a, b, c)
-    x, y, z = (np.ascontiguousarray(each).reshape(-1) for each in wide)
-    flat = fma_single(x, y, z) if a.dtype == np.float32 else fma_double(x, y, z)
-    return flat.reshape(wide[0].shape)
+    shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
+    if a.dtype == np.float32:
+        return fma_single(np.atleast_1d(a), b, c).reshape(shape)
+    x, y, z = (np.broadcast_to(each, shape).reshape(-1) for each in (a, b, c))
+    return fma_double(x, y, z).reshape(shape)
 
 
 def fma_narrow(a: Array, b: Array, c: Array) -> Array:
