@@ -92,6 +92,8 @@ def test_forms_that_meet() -> None:
         (x & 7, x % 8),
         (x << 2, x * 4),
         (x // -3, (0 - x) // 3),
+        (x ^ 0, x),
+        ((x ^ 5) // 8, x // 8),
     ]:
         assert normal.of(one) == normal.of(other)
     assert normal.of(y // 4) == constant(0)

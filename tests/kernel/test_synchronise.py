@@ -13,18 +13,18 @@ from tests.kernel import kernels
 
 from warploom.errors import CheckError, DeviceError
 from warploom.index.ir import Expr, Var
-from warploom.kernel.build import Array, Builder, from_index
+from warploom.kernel.build import Array, Builder, ceil_div, from_index
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType, f32, i32
 from warploom.kernel.evaluate import run
-from warploom.kernel.ir import Barrier, For, If, Kernel, Stmt
-from warploom.kernel.synchronise import barriers, synchronise
+from warploom.kernel.ir import Barrier, For, If, Kernel, Stmt, walk
+from warploom.kernel.synchronise import synchronise
 
 THREADS, WARP = 16, 4
 
 
 def scopes_of(kernel: Kernel) -> list[str]:
-    return [each.scope for each in barriers(kernel.body)]
+    return [each.scope for each in walk(kernel.body) if isinstance(each, Barrier)]
 
 
 def races(kernel: Kernel) -> bool:
@@ -209,6 +209,22 @@ def test_outputs_need_none() -> None:
     """Rows and columns of a matrix of any size are different cells, by the conditions on them."""
     for kernel in (kernels.aos_to_soa(), kernels.stencil(), kernels.convolution()):
         assert scopes_of(synchronise(kernel)) == []
+
+
+def test_three_axes() -> None:
+    """Planes, rows and columns of any size, each thread with a few cells of its own."""
+    k = Builder("volume", block=(8, 4, 2))
+    x, y, z = k.scalar("columns"), k.scalar("rows"), k.scalar("planes")
+    out, v = k.array("out", f32, z * y * x), k.register("v", f32, 1.0)
+    k.require(x.ge(1).and_(y.ge(1)).and_(z.ge(1)))
+    k.grid(ceil_div(x, 16), ceil_div(y, 4), ceil_div(z, 2))
+    plane, row = k.block_z * 2 + k.thread_z, k.block_y * 4 + k.thread_y
+    for half in range(2):
+        column = k.block_x * 16 + half * 8 + k.thread_x
+        inside = plane.lt(z).and_(row.lt(y)).and_(column.lt(x))
+        out.put((plane * y + row) * x + column, v, when=inside)
+        k.set(v, out.at((plane * y + row) * x + column, when=inside))
+    assert scopes_of(synchronise(k.done())) == []
 
 
 def test_what_is_there_counts() -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from tests.kernel.random_kernels import arguments, equal, packed, random_kernel
 
 from warploom import runtime
-from warploom.errors import CheckError
+from warploom.errors import CheckError, DeviceError
 from warploom.index.ir import Const, Expr
 from warploom.kernel.check import check
 from warploom.kernel.evaluate import run
@@ -71,16 +71,29 @@ def _run_on(device: Any, kernel: Kernel, given: list[Any]) -> None:
 
 
 def broken_kernel(seed: int) -> Kernel:
-    """The kernel of a seed with one access moved by at least the size of its array."""
+    """The kernel of a seed with one access moved out of its array, in some thread at least."""
     random, kernel = Random(seed), random_kernel(seed)
     sizes: dict[str, int] = {
         each.name: each.size.value for each in kernel.arrays if isinstance(each.size, Const)
     }
     sizes |= {each.name: each.size for each in kernel.body if isinstance(each, Shared)}
     count = sum(isinstance(each, Load | Store) for each in walk(kernel.body))
-    which = random.randrange(count)
-    by = random.choice([1, -1, 1, 1000, -(10**6), 10**8])
-    return replace(kernel, body=_moved(kernel.body, iter(range(count)), which, by, sizes))
+    for which in random.sample(range(count), count):
+        by = random.choice([1, -1, 1, 1000, -(10**6), 10**8])
+        body = _moved(kernel.body, iter(range(count)), which, by, sizes)
+        broken = replace(kernel, body=body)
+        if _leaves(broken, seed):
+            return broken
+    raise AssertionError(f"no thread gets to any access of kernel {seed}")
+
+
+def _leaves(kernel: Kernel, seed: int) -> bool:
+    """Whether the evaluator, which checks every index, finds one outside."""
+    try:
+        run(kernel, arguments(kernel, seed))
+    except DeviceError as error:
+        return "elements, but is used" in error.message
+    return False
 
 
 def _moved(
@@ -109,23 +122,14 @@ def _far(index: Expr, by: int, size: int) -> Expr:
     return index + (by if abs(by) > 1 else by * size)
 
 
-def fate(seed: int, devices: Iterable[str]) -> str:
-    """What becomes of a broken kernel: refused, or harmless as no thread gets there."""
-    kernel = broken_kernel(seed)
+def fate(seed: int) -> str:
+    """What becomes of a broken kernel: every target begins with `check`."""
     try:
-        check(kernel)
+        check(broken_kernel(seed))
     except CheckError as error:
         shown = "elements, but thread" in error.message
         return "refused with a thread that leaves" if shown else "refused, not shown to stay inside"
-    wanted = arguments(kernel, seed)
-    run(kernel, wanted)  # raises if an index does leave after all
-    for device in devices:
-        given = arguments(kernel, seed)
-        _run_on(device, kernel, given)
-        for param, got, want in zip(kernel.params, given, wanted, strict=True):
-            if isinstance(param, ArrayParam):
-                assert equal(param.name, param.dtype, got, want, MOST_ULPS[device])
-    return "accepted: no thread gets there, same result on every target"
+    return "accepted"
 
 
 # -- the whole run --------------------------------------------------------------------------------
@@ -141,7 +145,7 @@ def full_run(devices: list[str], kernels: int = KERNELS, broken: int = BROKEN) -
             for first in range(0, kernels, size)
             for each in differences(range(first, min(first + size, kernels)), device)
         ]
-    fates = Counter(fate(seed, devices) for seed in range(broken))
+    fates = Counter(fate(seed) for seed in range(broken))
     return {
         "date": date.today().isoformat(),
         "command": "pytest -m slow tests/runtime/test_random.py",

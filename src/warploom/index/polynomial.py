@@ -233,8 +233,17 @@ class Normal:
                 return self.floor(left, constant(1 << count))
             case "&" if count >= 0 and count & (count + 1) == 0:
                 return left - self.floor(left, constant(count + 1)).scaled(count + 1)
+            case "|" | "^" if count >= 0:
+                return self._low_bits(part, left, count)
             case _:
                 return self._opaque(part)
+
+    def _low_bits(self, part: Binary, value: Polynomial, mask: int) -> Polynomial:
+        """x | c and x ^ c change no bits above those of c: they are known up to a small number."""
+        if mask == 0:
+            return value
+        size = 1 << mask.bit_length()
+        return self.floor(value, constant(size)).scaled(size) + self._opaque(part % size)
 
     # -- quotients
 

@@ -154,14 +154,14 @@ class _Proof:
     # -- steps
 
     def _search(self, goal: Claim, most: int) -> bool:
-        """Claims from which the goal follows, those of the fewest terms first."""
+        """Claims from which the goal follows, those of few terms after few steps first."""
         last = self.effort.left - most
         pool = self._connected(goal)
         bound = {atom for claim in pool for atom in claim.atoms()}
         seen = {goal}
-        queue: list[tuple[int, int, Claim]] = [(len(goal.terms), 0, goal)]
+        queue: list[tuple[int, int, int, Claim]] = [(0, 0, 0, goal)]
         while queue and self.effort.left > max(last, 0):
-            claim = heapq.heappop(queue)[2]
+            _, _, steps, claim = heapq.heappop(queue)
             for step in self._steps(claim, pool, bound):
                 self.effort.left -= len(step.terms)
                 known = tightened(step)
@@ -170,7 +170,7 @@ class _Proof:
                 if self._range(known).low >= 0:
                     return True
                 seen.add(known)
-                heapq.heappush(queue, (len(known.terms), len(seen), known))
+                heapq.heappush(queue, (len(known.terms) + steps, len(seen), steps + 1, known))
         return False
 
     def _connected(self, goal: Claim) -> list[Claim]:

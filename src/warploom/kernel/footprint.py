@@ -213,18 +213,30 @@ class Footprints:
     ) -> tuple[list[Polynomial], list[Polynomial]] | None:
         """Both indices as lists of polynomials over threads and turns, equal shared parts left out;
         the cells are the same exactly if all digits are."""
-        left, right = [self.normal.of(first.index)], [self.normal.of(other)]
-        for name in sorted(self._scalars(left[0], right[0])):
-            symbol = self.normal.of(Var(name))
-            rows, rests = zip(*[_divided(each[0], symbol) for each in (left, right)], strict=True)
-            # What is shown of the second access holds in every turn of its loops.
-            own = _divided(self.normal.of(second.index), symbol)[1] if len(right) == 1 else rests[1]
-            if self._is_digit(first, rests[0], name) and self._is_digit(second, own, name):
-                left, right = [rows[0], rests[0], *left[1:]], [rows[1], rests[1], *right[1:]]
-        pairs = [self._without_shared(a, b) for a, b in zip(left, right, strict=True)]
+        # What is shown of the second access is shown of it in its own turn, not in a later one.
+        lists = [[self.normal.of(each)] for each in (first.index, second.index, other)]
+        names = sorted(self._scalars(lists[0][0], lists[2][0]))
+        while names:
+            name = next((each for each in names if self._divides(each, lists, first, second)), None)
+            if name is None:
+                break
+            names.remove(name)
+            for each in lists:
+                each[:1] = _divided(each[0], self.normal.of(Var(name)))
+        pairs = [self._without_shared(a, b) for a, b in zip(lists[0], lists[2], strict=True)]
         if any(pair is None for pair in pairs):
             return None
         return [p[0] for p in pairs if p is not None], [p[1] for p in pairs if p is not None]
+
+    def _divides(
+        self, name: str, lists: list[list[Polynomial]], first: Access, second: Access
+    ) -> bool:
+        """Whether both indices are rows of a length by name, and a place within the row."""
+        symbol = self.normal.of(Var(name))
+        return all(
+            self._is_digit(access, _divided(each[0], symbol)[1], name)
+            for access, each in zip((first, second), lists, strict=False)
+        )
 
     def _scalars(self, *polynomials: Polynomial) -> set[str]:
         """Scalar parameters that multiply something that differs between threads or turns."""
@@ -241,24 +253,19 @@ class Footprints:
     def _is_digit(self, access: Access, rest: Polynomial, name: str) -> bool:
         """Whether a rest is shown to lie between 0 and a row length, where the access happens."""
         expr = self._expr(rest)
-        if expr is None:
-            return False
         inside = expr.ge(0).and_((expr + (access.units - 1)).lt(Var(name)))
         return self.reasoning.shows(inside, access.guards)
 
-    def _expr(self, polynomial: Polynomial) -> Expr | None:
+    def _expr(self, polynomial: Polynomial) -> Expr:
         total: Expr = Const(0)
         for monomial, factor in polynomial.terms.items():
             term: Expr = Const(factor)
             for atom in monomial:
                 node = self.normal.atoms[atom]
                 if isinstance(node, Quotient):
-                    value, divisor = self._expr(node.value), self._expr(node.divisor)
-                    if value is None or divisor is None:
-                        return None
-                    node = value // divisor
-                term = node if term is Const(1) else term * node
-            total = term if total is Const(0) else total + term
+                    node = self._expr(node.value) // self._expr(node.divisor)
+                term = term * node
+            total = total + term
         return simplify(total)
 
     def _without_shared(

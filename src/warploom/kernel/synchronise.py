@@ -10,7 +10,7 @@ What different blocks do to one cell, or two threads in one statement, no barrie
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -297,18 +297,3 @@ def _text(access: Access) -> str:
     stmt = access.site.stmt
     assert isinstance(stmt, Load | Store)
     return f"the {'store to' if access.write else 'load of'} {stmt.array}[{show(stmt.index)}]"
-
-
-def barriers(body: tuple[Stmt, ...]) -> Iterator[Barrier]:
-    """Every barrier of a body, in program order."""
-    for stmt in body:
-        match stmt:
-            case Barrier():
-                yield stmt
-            case For(_, _, _, inner):
-                yield from barriers(inner)
-            case If(_, then, otherwise):
-                yield from barriers(then)
-                yield from barriers(otherwise)
-            case _:
-                pass

@@ -136,11 +136,9 @@ def _fewer(axes: dict[str, Any]) -> dict[str, Any]:
     """The axes cut down until not too many points are left; threads stay as they are."""
     while np.prod([float(len(each)) for each in axes.values()]) > MOST_POINTS:
         longest = max((name for name in axes if name != "thread"), key=lambda name: len(axes[name]))
-        if len(axes[longest]) <= 2:
-            break
-        keep = max(2, len(axes[longest]) // 2)
-        half = -(-keep // 2)
-        axes[longest] = np.concatenate([axes[longest][:half], axes[longest][half - keep :]])
+        keep = max(1, len(axes[longest]) // 2)
+        last = len(axes[longest]) - keep // 2
+        axes[longest] = np.concatenate([axes[longest][: keep - keep // 2], axes[longest][last:]])
     return axes
 
 

@@ -5,7 +5,7 @@
 #pragma STDC FP_CONTRACT OFF
 
 static inline int floor_mod(int x, int y) {
-  return x % y + (x % y != 0 && (x % y < 0) != (y < 0) ? y : 0);
+  return y == -1 ? 0 : x % y + (x % y != 0 && (x % y < 0) != (y < 0) ? y : 0);
 }
 
 void convolution(
