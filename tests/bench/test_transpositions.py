@@ -10,11 +10,24 @@ import numpy as np
 import pytest
 
 from warploom.bench import transpositions
-from warploom.bench.transpositions import Case, Key, Recipes, fill_one, load, run, save, update
+from warploom.bench.transpositions import (
+    Key,
+    Recipe,
+    Recipes,
+    Transposition,
+    fill_one,
+    load,
+    run,
+    save,
+    sketch,
+    update,
+)
 from warploom.errors import CheckError, ParseError
 from warploom.index.evaluate import evaluate
 from warploom.index.parse import parse
 from warploom.search.budget import Budget
+from warploom.sketch.front import load_text
+from warploom.sketch.term.ir import Apply
 
 NAMED = [(64, 64), (64, 63), (48, 36), (32, 2), (32, 4), (32, 6), (1, 64), (64, 1), (60, 64)]
 
@@ -24,7 +37,7 @@ def some_large() -> list[tuple[int, int]]:
     return [*NAMED, *((draw.randint(13, 64), draw.randint(1, 64)) for _ in range(31))]
 
 
-def assert_transposes(case: Case) -> None:
+def assert_transposes(case: Transposition) -> None:
     """Runs the record alone: the three index expressions on the loaded matrix."""
     i, j = np.indices((case.m, case.n))
     held = (i + case.m * j).ravel()
@@ -67,9 +80,21 @@ def test_each_can_be_searched_by_itself(m: int, n: int, order: str) -> None:
     assert_transposes(case)
 
 
+def recipe(m: int, n: int, *forms: str) -> Recipe:
+    """Forms by their text, in the sets of an m×n case, whether it has such a choice or not."""
+    program = load_text(sketch(m, n))
+    families = [s.gathers.family for s in program.steps[2:] if isinstance(s, Apply)]
+    return tuple(
+        (family, family.from_json({"form": form}))
+        for family, form in zip(families, forms, strict=True)
+    )
+
+
 def test_recipes_that_are_wrong_or_unknown_are_not_believed() -> None:
-    names = ("linear[x1]", "linear[x0]", "linear[x1]")
-    recipes = Recipes([names, ("linear[nothing]",) * 3])
+    # The second permutes where 4 lanes have 3 registers, but not where 4 have 6.
+    unknown = "(x * S + y) % L"
+    recipes = Recipes([recipe(4, 3, "x", "x", "x"), recipe(4, 3, "x", unknown, "x")])
+    assert len(recipes.fills(load_text(sketch(4, 6)))) == 1
     case = fill_one(4, 6, "crc", recipes)
     assert case.found == "searched"
     assert_transposes(case)
@@ -91,7 +116,7 @@ def test_the_file_resumes(tmp_path: Path) -> None:
     assert path.read_text().count("\n") == len(first) + 2
     asked: list[int] = []
 
-    def more(done: Collection[Key]) -> Iterator[Case]:
+    def more(done: Collection[Key]) -> Iterator[Transposition]:
         asked.append(len(done))
         return run([2, 3], [2, 3, 4], done=done)
 
@@ -105,7 +130,7 @@ def test_the_file_resumes(tmp_path: Path) -> None:
 def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path) -> None:
     path = tmp_path / "records.json"
 
-    def stopped(done: Collection[Key]) -> Iterator[Case]:
+    def stopped(done: Collection[Key]) -> Iterator[Transposition]:
         yield fill_one(2, 3, "crc")
         raise KeyboardInterrupt
 

@@ -14,7 +14,7 @@ from warploom.catalogue.exchange import turn_of
 from warploom.catalogue.fill import (
     LANE,
     REGISTER,
-    Fill,
+    TileFill,
     alike,
     summing,
     transposing,
@@ -30,7 +30,7 @@ def table(expr: Expr, lanes: int, registers: int) -> np.ndarray:
     return np.broadcast_to(np.asarray(evaluate(expr, grid)), (lanes, registers))
 
 
-def moved(fill: Fill, tile: np.ndarray) -> np.ndarray:
+def moved(fill: TileFill, tile: np.ndarray) -> np.ndarray:
     for step in fill.steps:
         source = table(step.source, fill.lanes, fill.registers)
         tile = np.take_along_axis(tile, source, axis=1 if step.kind == "c" else 0)

@@ -9,12 +9,20 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from warploom.bench.sketches import gaussian_hvx, published_sketch
 from warploom.cli import synth as command
+from warploom.index.evaluate import evaluate
+from warploom.index.parse import parse
 from warploom.search.budget import Budget
 from warploom.search.outcome import Reason
+from warploom.sketch.front import load_text
+from warploom.sketch.holes import choice_from_json
 from warploom.sketch.synth import solve
+from warploom.sketch.term.ir import Apply
+from warploom.sketch.term.verify import verify
 
 SUMS = """x: [12] = range(0, 12)
 regs: [4,3] = load_rep(x)
@@ -32,6 +40,7 @@ CONTRACT = {
     "complete": bool,
     "solutions": int,
     "fills": list,
+    "choices": list,
     "seconds": float,
     "cpu_seconds": float,
     "states": int,
@@ -109,6 +118,42 @@ def test_the_json_contract(cli, write, tmp_path: Path) -> None:
     assert records[0]["verdict"] == "proved"
     assert 0 < records[0]["cpu_seconds"] < 5
     assert records[0]["phases"]["sets"] > 0  # gather sets are part of the time
+
+
+def test_the_json_holds_the_choices_themselves(cli, write, tmp_path: Path) -> None:
+    """Family, parameters, text and index expressions: enough to build the fill again and run it."""
+    file = tmp_path / "out.json"
+    cli("synth", write(SUMS), "trove-8x3", "gaussian", "--json", str(file))
+    for record, program in zip(
+        json.loads(file.read_text()),
+        [load_text(SUMS), load_text(published_sketch("trove-8x3")), load_text(gaussian_hvx())],
+        strict=True,
+    ):
+        assert len(record["choices"]) == len(record["fills"]) > 0
+        steps = {step.name: n for n, step in enumerate(program.steps)}
+        for names, choices in zip(record["fills"], record["choices"], strict=True):
+            assert {hole: choice["text"] for hole, choice in choices.items()} == names
+            fill = {}
+            for hole, choice in choices.items():
+                step = program.steps[steps[hole]]
+                assert isinstance(step, Apply)
+                fill[steps[hole]] = choice_from_json(step.gathers, choice)
+                axes = np.indices(step.gathers.out_shape).reshape(len(step.gathers.out_shape), -1)
+                env = {f"x{axis}": values for axis, values in enumerate(axes)}
+                assert choice["argument"] == "0"
+                offset = np.broadcast_to(evaluate(parse(choice["offset"]), env), axes.shape[1])
+                assert (offset == step.gathers.table(fill[steps[hole]])).all()
+            assert verify(program, program.goals[0], fill)
+
+
+def test_the_json_of_other_sizes_holds_the_choices_too(cli, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    ran = cli("synth", "gaussian", "--transfer", "lanes=16", "--json", str(file))
+    assert ran.status == 0
+    small, large = json.loads(file.read_text())[0]["sizes"]
+    for each in (small, large):
+        assert each["choices"][0].keys() == each["fills"][0].keys()
+        assert each["choices"][0]["o1"]["family"] == "hvx"
 
 
 def test_standard_input_with_and_without_a_dash(cli) -> None:

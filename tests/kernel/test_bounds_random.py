@@ -1,5 +1,7 @@
-"""Random indices, sizes, guards, loops: what is accepted never leaves, what is refused with a thread
-does leave there, by the evaluator, which checks every index as it runs."""
+"""Random indices, sizes, guards and loops against the evaluator, which checks every index.
+
+What is accepted never leaves; what is refused with a thread does leave there.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ import numpy as np
 import pytest
 
 from warploom.errors import CheckError, DeviceError
+from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, Var, maximum, minimum, select
-from warploom.index.show import show
 from warploom.kernel.build import Builder, from_index
 from warploom.kernel.check import check
 from warploom.kernel.dtype import i32
@@ -96,8 +98,6 @@ def _store(at: Expr, condition: Expr | None) -> object:
 
 def leaves(kernel: Kernel, scalars: dict[str, int]) -> bool | None:
     """Whether the evaluator finds an index outside in a launch; None if there is no such launch."""
-    from warploom.index.evaluate import evaluate
-
     try:
         length = int(evaluate(kernel.arrays[0].size, scalars))
         run(kernel, [np.zeros(max(length, 0), np.int32)], scalars, races=False)
@@ -118,17 +118,18 @@ def judged(seed: int) -> str:
         if given is None:
             return "not shown"
         scalars = {k: int(v) for k, v in re.findall(r"\b([nm]) = (-?\d+)", given[1])}
-        assert leaves(kernel, scalars), f"{seed}: nobody leaves as said in {error.message}"
-        return "leaves"
-    for scalars in LAUNCHES:
-        assert not leaves(kernel, scalars), (
-            f"{seed}: accepted, but leaves at {scalars}: {show(kernel.arrays[0].size)}"
-        )
-    return "inside"
+        return "leaves" if leaves(kernel, scalars) else f"{seed}: wrong, {error.message}"
+    wrong = [scalars for scalars in LAUNCHES if leaves(kernel, scalars)]
+    return f"{seed}: wrong, leaves at {wrong[0]}" if wrong else "inside"
+
+
+def wrong(fates: list[str]) -> list[str]:
+    return [each for each in fates if "wrong" in each]
 
 
 def test_accepted_stays_and_refused_leaves() -> None:
     fates = [judged(seed) for seed in range(120)]
+    assert wrong(fates) == []
     assert fates.count("inside") > 15
     assert fates.count("leaves") > 40
     # A refusal that is wrong would be one that no launch bears out; few are left open.
@@ -138,4 +139,5 @@ def test_accepted_stays_and_refused_leaves() -> None:
 @pytest.mark.slow
 def test_many_more() -> None:
     fates = [judged(seed) for seed in range(1000, 6000)]
+    assert wrong(fates) == []
     assert fates.count("not shown") < 200

@@ -16,7 +16,7 @@ from warploom.index.show import show
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome
 from warploom.sketch.simt import paper
-from warploom.sketch.simt.ablation import Fill, by_numbers, solve_naive
+from warploom.sketch.simt.ablation import HoleExprs, by_numbers, solve_naive
 from warploom.sketch.simt.function import SketchFunction
 from warploom.sketch.simt.solve import Filled, reinstantiate, solve
 from warploom.sketch.synth.record import Record
@@ -154,11 +154,11 @@ class Ablation:
     row: Row
     method: str
     published: str
-    run: Callable[[Row, Budget], Outcome[Fill]]
+    run: Callable[[Row, Budget], Outcome[HoleExprs]]
 
 
 def ablations(match: str = "") -> list[Ablation]:
-    methods: dict[str, Callable[[Row, Budget], Outcome[Fill]]] = {
+    methods: dict[str, Callable[[Row, Budget], Outcome[HoleExprs]]] = {
         "naive 1": lambda row, budget: solve_naive(row.sketch.at(**row.sizes), 1, budget),
         "naive 2": lambda row, budget: solve_naive(row.sketch.at(**row.sizes), 2, budget),
         "no multisets": lambda row, budget: by_numbers(row.sketch.at(**row.sizes), 1, budget),

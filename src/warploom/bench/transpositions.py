@@ -2,8 +2,8 @@
 
 The sketch is three holes of the `linear` sets: within each thread, across lanes, within each thread
 (crc), or the other way round (rcr). A case is first tried with the forms that filled smaller ones,
-whose names mean the same at every size; where none is right, the whole sets are searched. Either
-way the fill is verified at its own size. `update` keeps the records in a file and goes on where it
+which mean the same at every size; where none is right, the whole sets are searched. Either way the
+fill is verified at its own size. `update` keeps the records in a file and goes on where it
 stopped.
 """
 
@@ -22,7 +22,11 @@ from warploom.index.show import show
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Undecided
 from warploom.sketch.front import load_text
+from warploom.sketch.holes import choices_of
+from warploom.sketch.holes.linear import Linear
 from warploom.sketch.synth.solve import synthesize
+from warploom.sketch.synth.transfer import offers
+from warploom.sketch.term.gather import Family, Sense, Setting
 from warploom.sketch.term.ir import Apply, GatherSet, Program
 from warploom.sketch.term.verify import Verifier
 
@@ -30,12 +34,12 @@ ORDERS = ("crc", "rcr")
 LARGEST = 64
 SAVE_EVERY = 30.0  # seconds
 
-Names = tuple[str, ...]  # the gather that each of the three steps takes
+Recipe = tuple[tuple[Family, Setting], ...]  # what each of the three steps does
 Key = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Transposition:
     """One transposition. `fill` holds, by step, the flat offset read for cell (x0, x1)."""
 
     order: str
@@ -54,25 +58,30 @@ class Case:
 
 @dataclass(slots=True)
 class Recipes:
-    """Fills by the names of their gathers, which do not depend on the size."""
+    """Fills of smaller cases, which are read at other sizes."""
 
-    known: list[Names] = field(default_factory=list)
+    known: list[Recipe] = field(default_factory=list)
 
-    def learn(self, names: Names) -> None:
-        if names not in self.known:
-            self.known.append(names)
+    def learn(self, recipe: Recipe) -> None:
+        self.known.append(recipe)
 
     def fills(self, program: Program) -> list[dict[int, int]]:
-        """The known fills as choices of this program, the cheapest first."""
-        found = []
-        spelled = {position: _numbers(gathers) for position, gathers in _gathers(program).items()}
-        for names in self.known:
-            named = zip(spelled.items(), names, strict=True)
-            fill = {position: numbers.get(name, -1) for (position, numbers), name in named}
-            if min(fill.values()) >= 0:
-                found.append(fill)
+        """What they are for this program, the cheapest first."""
+        sets = _gathers(program)
+
+        def read(position: int, choice: tuple[Family, Setting], reading: Sense) -> int:
+            family, row = choice
+            gathers = sets[position]
+            found = family.counterparts(row[None], gathers.family, reading)
+            return int(choices_of(gathers, found).max(initial=-1))
+
+        recipes = [dict(zip(sets, recipe, strict=True)) for recipe in self.known]
+        offered = (fill for _, fill in offers(recipes, read, (Sense.NATURAL,)))
         # Sets are ordered by cost.
-        return sorted(found, key=lambda fill: sum(fill.values()))
+        return sorted(
+            (fill for fill in offered if min(fill.values()) >= 0),
+            key=lambda fill: sum(fill.values()),
+        )
 
 
 def sketch(m: int, n: int, order: str = "crc") -> str:
@@ -95,7 +104,7 @@ def run(
     seconds: float | None = None,
     carry: bool = True,
     done: Collection[Key] = (),
-) -> Iterator[Case]:
+) -> Iterator[Transposition]:
     """All cases but those already `done`, small ones first.
 
     `seconds` bounds the search of one case; without `carry` each is searched by itself.
@@ -109,7 +118,7 @@ def run(
 
 def fill_one(
     m: int, n: int, order: str, recipes: Recipes | None = None, budget: Budget | None = None
-) -> Case:
+) -> Transposition:
     """Fills and verifies one case; what a search finds is added to the recipes."""
     started = time.perf_counter()
     recipes = Recipes() if recipes is None else recipes
@@ -120,9 +129,9 @@ def fill_one(
     if fill is None:
         found, fill = _search(program, budget)
         if fill is not None:
-            recipes.learn(tuple(g.describe(fill[p]) for p, g in _gathers(program).items()))
+            recipes.learn(tuple((g.family, g.row(fill[p])) for p, g in _gathers(program).items()))
     verified = fill is not None and bool(verifier.verify(_open(program, fill)))
-    return Case(
+    return Transposition(
         order,
         m,
         n,
@@ -144,15 +153,11 @@ def _search(program: Program, budget: Budget | None) -> tuple[str, dict[int, int
 def _gathers(program: Program) -> dict[int, GatherSet]:
     """The three sets by position, also where a set has one member and is no hole."""
     steps = {i: s.gathers for i, s in enumerate(program.steps) if isinstance(s, Apply)}
-    return {i: gathers for i, gathers in steps.items() if gathers.function.endswith("linear")}
+    return {i: gathers for i, gathers in steps.items() if isinstance(gathers.family, Linear)}
 
 
 def _open(program: Program, fill: dict[int, int]) -> dict[int, int]:
     return {hole: fill[hole] for hole in program.holes}
-
-
-def _numbers(gathers: GatherSet) -> dict[str, int]:
-    return dict(gathers.spellings()) if gathers.spellings is not None else {}
 
 
 def _shown(program: Program, fill: dict[int, int]) -> dict[str, str]:
@@ -166,8 +171,8 @@ def _shown(program: Program, fill: dict[int, int]) -> dict[str, str]:
 
 
 def update(
-    path: Path, cases: Callable[[Collection[Key]], Iterator[Case]], resume: bool = True
-) -> list[Case]:
+    path: Path, cases: Callable[[Collection[Key]], Iterator[Transposition]], resume: bool = True
+) -> list[Transposition]:
     """Runs the cases that the file does not have yet, and keeps it up to date.
 
     `cases` takes the keys of those it has, e.g. `lambda done: run(order="rcr", done=done)`. Stopped
@@ -186,7 +191,7 @@ def update(
     return list(kept.values())
 
 
-def save(path: Path, cases: Iterable[Case]) -> None:
+def save(path: Path, cases: Iterable[Transposition]) -> None:
     """One line for each case; the file is there whole or not at all."""
     ordered = sorted(cases, key=lambda case: case.key)
     lines = [json.dumps(asdict(case), separators=(",", ":")) for case in ordered]
@@ -196,7 +201,7 @@ def save(path: Path, cases: Iterable[Case]) -> None:
     partial.replace(path)
 
 
-def load(path: Path) -> list[Case]:
+def load(path: Path) -> list[Transposition]:
     """The records of a file; none if it is not there."""
     if not path.exists():
         return []
@@ -208,8 +213,8 @@ def load(path: Path) -> list[Case]:
         ) from None
 
 
-def _case(row: dict[str, Any]) -> Case:
-    return Case(
+def _case(row: dict[str, Any]) -> Transposition:
+    return Transposition(
         order=str(row["order"]),
         m=int(row["m"]),
         n=int(row["n"]),
@@ -221,7 +226,7 @@ def _case(row: dict[str, Any]) -> Case:
     )
 
 
-def summary(cases: Collection[Case]) -> list[str]:
+def summary(cases: Collection[Transposition]) -> list[str]:
     """Counts by how the fill was found, total time, and the cases without a fill."""
     lines = []
     for order in ORDERS:

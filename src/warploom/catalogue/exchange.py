@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warploom.catalogue.fill import LANE, REGISTER, Fill, Step
+from warploom.catalogue.fill import LANE, REGISTER, TileFill, TileStep
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import (
     Binary,
@@ -88,8 +88,8 @@ def count(k: Builder, var: str, size: int) -> Iterator[Expr]:
 def exchange(
     k: Builder,
     tiles: Tiles,
-    fill: Fill,
-    steps: tuple[Step, ...],
+    fill: TileFill,
+    steps: tuple[TileStep, ...],
     *,
     lane: Expr | None = None,
     first_lane: Expr | int = 0,
@@ -112,7 +112,7 @@ def exchange(
 
 
 def _within_threads(
-    k: Builder, source: Tiles, target: Tiles, fill: Fill, step: Step, lane: Expr
+    k: Builder, source: Tiles, target: Tiles, fill: TileFill, step: TileStep, lane: Expr
 ) -> None:
     with count(k, "tile", source.count) as tile, count(k, "word", source.width) as word:
         rows = source.row(tile, word), target.row(tile, word)
@@ -120,7 +120,7 @@ def _within_threads(
 
 
 def _across_lanes(
-    k: Builder, source: Tiles, target: Tiles, step: Step, lane: Expr, first: Expr
+    k: Builder, source: Tiles, target: Tiles, step: TileStep, lane: Expr, first: Expr
 ) -> None:
     with (
         count(k, "tile", source.count) as tile,

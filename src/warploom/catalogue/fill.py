@@ -7,9 +7,9 @@ expressions of three steps, which move within each thread (c) or across lanes (r
     blocked   lane i, register j holds word i*registers + j  (each lane has its own structure)
 
 go over into one another. They come from the synthesis engine when a kernel is built. For a large
-tile the search fills a small one with the same common factors first: the names of forms mean the
-same at every size, so that most often only the verification is left to do. Whatever is found is
-verified at its own size, and remembered.
+tile the search fills a small one with the same common factors first: forms mean the same at every
+size, so that most often only the verification is left to do. Whatever is found is verified at its
+own size, and remembered.
 """
 
 from __future__ import annotations
@@ -30,9 +30,12 @@ from warploom.index.show import show
 from warploom.search.budget import Budget
 from warploom.search.outcome import Verdict
 from warploom.sketch.build import Sketch
+from warploom.sketch.holes.linear import Linear
+from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
+from warploom.sketch.synth.transfer import transfer
+from warploom.sketch.term.gather import Moves, Sense
 from warploom.sketch.term.ir import Apply, GatherSet, Program
-from warploom.sketch.term.verify import Verifier
 
 ORDERS = ("crc", "rcr")
 LANE, REGISTER = Var("x0"), Var("x1")
@@ -43,7 +46,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TileStep:
     """One move of a tile: cell (i, j) takes what stands at another register, or another lane.
 
     `kind` is `c` (the thread's own register number `source`) or `r` (register j of lane `source`);
@@ -61,12 +64,12 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Fill:
+class TileFill:
     """The steps of a tile, and the verdict of their verification."""
 
     lanes: int
     registers: int
-    steps: tuple[Step, ...]
+    steps: tuple[TileStep, ...]
     verdict: Verdict
 
     @property
@@ -78,7 +81,7 @@ class Fill:
         return "\n".join([*lines, f"Verdict: {self.verdict.value}, on symbols, at this size."])
 
     @property
-    def ways(self) -> tuple[Expr, Expr, tuple[Step, ...]]:
+    def ways(self) -> tuple[Expr, Expr, tuple[TileStep, ...]]:
         """For which lane a thread loads register j, for which it stores it, and what is between.
 
         Steps across lanes at either end need no shuffle: the thread loads, or stores, for another.
@@ -93,7 +96,7 @@ class Fill:
         return load, store, steps
 
 
-def transposing(lanes: int, registers: int, order: str = "crc", *, back: bool = False) -> Fill:
+def transposing(lanes: int, registers: int, order: str = "crc", *, back: bool = False) -> TileFill:
     """From striped to blocked, or `back`; an error if the search finds nothing."""
     if order not in ORDERS:
         raise CheckError(f"unknown order '{order[:20]}'", advice=f"orders: {', '.join(ORDERS)}")
@@ -101,12 +104,12 @@ def transposing(lanes: int, registers: int, order: str = "crc", *, back: bool = 
 
 
 @lru_cache(maxsize=256)
-def _transposing(lanes: int, registers: int, order: str, back: bool) -> Fill:
+def _transposing(lanes: int, registers: int, order: str, back: bool) -> TileFill:
     return _filled(lanes, registers, lambda m, n: sketch(m, n, order, back))
 
 
 @lru_cache(maxsize=64)
-def summing(lanes: int, registers: int) -> Fill:
+def summing(lanes: int, registers: int) -> TileFill:
     """From striped to registers whose sum over j is that of the lane's own structure."""
     return _filled(lanes, registers, sum_sketch)
 
@@ -142,14 +145,14 @@ def sum_sketch(lanes: int, registers: int) -> Program:
 # -- search --------------------------------------------------------------------------------------
 
 
-def _filled(lanes: int, registers: int, make: Callable[[int, int], Program]) -> Fill:
+def _filled(lanes: int, registers: int, make: Callable[[int, int], Program]) -> TileFill:
     program = make(lanes, registers)
     if lanes * registers > SEARCHED_CELLS:
-        small = make(*alike(lanes, registers))
-        fill = _carried(program, _names(small, _search(small)))
-        if fill is not None:
-            return _as_fill(program, fill)
-    return _as_fill(program, _search(program))
+        small = _search(make(*alike(lanes, registers)))
+        carried = transfer(small, program, readings=(Sense.NATURAL,))
+        if len(carried.fills):
+            return _as_fill(carried)
+    return _as_fill(_search(program))
 
 
 def alike(lanes: int, registers: int) -> tuple[int, int]:
@@ -171,74 +174,54 @@ def alike(lanes: int, registers: int) -> tuple[int, int]:
     return b * scale, a * scale
 
 
-def _search(program: Program) -> dict[int, int]:
+def _search(program: Program) -> Result:
     result = synthesize(program, mode="best", budget=Budget(SECONDS))
     if not len(result.fills):
         raise SearchError(f"the holes of '{program.name}' were not filled: {result.outcome}")
-    return {**dict.fromkeys(_sets(program), 0), **result.fills.as_dict(0)}
-
-
-def _names(program: Program, fill: dict[int, int]) -> list[str]:
-    return [gathers.describe(fill[hole]) for hole, gathers in _sets(program).items()]
-
-
-def _carried(program: Program, names: list[str]) -> dict[int, int] | None:
-    """The choices with these names, if they are right at this size."""
-    fill = {}
-    for name, (hole, gathers) in zip(names, _sets(program).items(), strict=True):
-        numbers = dict(gathers.spellings()) if gathers.spellings is not None else {}
-        if name not in numbers:
-            return None
-        fill[hole] = numbers[name]
-    verdict = Verifier(program, program.goals[0]).verify({h: fill[h] for h in program.holes})
-    return fill if verdict else None
-
-
-def _sets(program: Program) -> dict[int, GatherSet]:
-    """The sets by position, also where a set has one member and is no hole."""
-    steps = {i: s.gathers for i, s in enumerate(program.steps) if isinstance(s, Apply)}
-    return {i: gathers for i, gathers in steps.items() if gathers.function.endswith("linear")}
+    return result
 
 
 # -- from choices to steps -----------------------------------------------------------------------
 
 
-def _as_fill(program: Program, fill: dict[int, int]) -> Fill:
-    sets = _sets(program)
-    verdict = Verifier(program, program.goals[0]).verify({h: fill[h] for h in program.holes})
-    if not verdict:
-        raise SearchError(f"the fill of '{program.name}' is {verdict}")
-    lanes, registers = next(iter(sets.values())).out_shape
-    steps = [_step(gathers, fill[hole]) for hole, gathers in sets.items()]
+def _as_fill(result: Result) -> TileFill:
+    if result.verdict is not Verdict.PROVED:
+        raise SearchError(f"the fill of '{result.program.name}' is {result.verdicts[0]}")
+    choices = result.fills.as_dict(0)
+    sets = {i: s.gathers for i, s in enumerate(result.program.steps) if isinstance(s, Apply)}
+    # A set with one member is no hole, but a step all the same.
+    moves = [(g, choices.get(i, 0)) for i, g in sets.items() if isinstance(g.family, Linear)]
+    lanes, registers = moves[0][0].out_shape
+    steps = [_step(gathers, choice) for gathers, choice in moves]
     if steps[-1].kind == "r":
-        last = list(sets)[-1]
-        steps[-1] = _with_way_back(steps[-1], sets[last], fill[last])
-    return Fill(lanes, registers, tuple(steps), verdict.verdict)
+        steps[-1] = _with_way_back(steps[-1], *moves[-1])
+    return TileFill(lanes, registers, tuple(steps), result.verdict)
 
 
-def _step(gathers: GatherSet, choice: int) -> Step:
+def _step(gathers: GatherSet, choice: int) -> TileStep:
     lanes, registers = gathers.out_shape
-    kind = "c" if gathers.function.startswith("row") else "r"
+    across = isinstance(gathers.family, Linear) and gathers.family.axis == 0
+    kind, own = ("r", LANE) if across else ("c", REGISTER)
+    if (lanes if across else registers) == 1:
+        return TileStep(kind, own)  # there is nowhere to go
     offset = gathers.expression(choice).offset
-    own = offset % registers if kind == "c" else offset // registers
     bounds = {LANE.name: (0, lanes - 1), REGISTER.name: (0, registers - 1)}
-    if (registers if kind == "c" else lanes) == 1:
-        return Step(kind, REGISTER if kind == "c" else LANE)  # there is nowhere to go
-    source = simplify(own, bounds)
-    return Step(kind, source if kind == "c" else without_negatives(source, bounds))
+    source = simplify(offset // registers if across else offset % registers, bounds)
+    return TileStep(kind, without_negatives(source, bounds) if across else source)
 
 
-def _with_way_back(step: Step, gathers: GatherSet, choice: int) -> Step:
+def _with_way_back(step: TileStep, gathers: GatherSet, choice: int) -> TileStep:
     """The last step as a scatter: the member of the same set that undoes it."""
     lanes, registers = gathers.out_shape
-    source = gathers.tables[choice].reshape(lanes, registers) // registers
-    goes_to = np.empty_like(source)
-    np.put_along_axis(goes_to, source, np.arange(lanes, dtype=source.dtype)[:, None], axis=0)
-    wanted = (goes_to * registers + np.arange(registers)).reshape(-1)
-    undoing = np.flatnonzero((gathers.tables == wanted).all(axis=1))
+    assert isinstance(gathers.reads, Moves)
+    sources = gathers.reads.values
+    goes_to = np.empty((lanes, registers), np.int64)
+    source = sources[choice].reshape(lanes, registers).astype(np.int64)
+    np.put_along_axis(goes_to, source, np.arange(lanes)[:, None], axis=0)
+    undoing = np.flatnonzero((sources == goes_to.reshape(-1)).all(axis=1))
     if not len(undoing):
         return step
-    return Step(step.kind, step.source, _step(gathers, int(undoing[0])).source)
+    return TileStep(step.kind, step.source, _step(gathers, int(undoing[0])).source)
 
 
 def without_negatives(expr: Expr, bounds: Mapping[str, tuple[int, int]]) -> Expr:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.catalogue.exchange import Tiles, count, placed
-from warploom.catalogue.fill import Fill
+from warploom.catalogue.fill import TileFill
 from warploom.catalogue.layout import WARP, Layout
 from warploom.index.ir import Expr
 from warploom.index.laws import simplify
@@ -29,7 +29,7 @@ class _Way:
 class Mover:
     """Writes one kernel: accesses to both arrays, and the exchange between them."""
 
-    def __init__(self, name: str, what: str, plan: Layout, fill: Fill, streaming: bool) -> None:
+    def __init__(self, name: str, what: str, plan: Layout, fill: TileFill, streaming: bool) -> None:
         self.plan = plan
         self.fill = fill
         self.streaming = streaming

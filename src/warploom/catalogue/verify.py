@@ -21,7 +21,7 @@ PROBES = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Checked:
     """One size on one device; `wrong` says what is wrong, if anything is."""
 
     device: str
@@ -35,7 +35,7 @@ def verify(
     device: Device = "simulator",
     sizes: Sequence[Size] | None = None,
     kernel: Kernel | None = None,
-) -> list[Outcome]:
+) -> list[Checked]:
     """The entry against its specification, on each size."""
     kernel = kernel or entry.kernel(**settings)
     function = load(kernel, device)
@@ -48,7 +48,7 @@ def verify(
             wrong = "" if entry.agrees(kernel, case, arguments) else "a wrong result"
         except DeviceError as error:
             wrong = error.message
-        found.append(Outcome(device, size, wrong))
+        found.append(Checked(device, size, wrong))
     return found
 
 

@@ -132,7 +132,9 @@ def _inventor(match: str, ablation: bool, seconds: float, json_file: Path | None
 
 
 def _transpositions(json_file: Path | None) -> Status:
-    def all_cases(done: Collection[transpositions.Key] = ()) -> Iterator[transpositions.Case]:
+    def all_cases(
+        done: Collection[transpositions.Key] = (),
+    ) -> Iterator[transpositions.Transposition]:
         for case in transpositions.run(done=done):
             _say(f"{case.m} x {case.n}")
             yield case

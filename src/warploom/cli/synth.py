@@ -17,7 +17,7 @@ from warploom.cli.view import fill_lines, headline, stats_lines, verdict_text
 from warploom.errors import CheckError, ParseError
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Reason
-from warploom.sketch.synth.record import Record, record_of
+from warploom.sketch.synth.record import Record, choices_of_fills, record_of
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.transfer import transfer
@@ -194,7 +194,8 @@ def _transfers(given: Input, small: Result, asked: Asked) -> list[Record]:
 
 def _size_record(sizes: dict[str, int], result: Result) -> Record:
     fills = [result.described(0)] if len(result.fills) else []
-    return {"size": sizes, "verdict": result.verdict.value, "fills": fills}
+    choices = choices_of_fills(result, len(fills))
+    return {"size": sizes, "verdict": result.verdict.value, "fills": fills, "choices": choices}
 
 
 def _status(result: Result) -> Status:

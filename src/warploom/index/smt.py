@@ -1,7 +1,7 @@
 """Equality of index expressions, by trying every value or by asking Z3.
 
-The one module that imports z3, and only when it is asked. A small box of values is tried whole with
-NumPy, so most questions about lanes need no solver.
+The one module that imports z3, and only when it is asked; others get it by `load_z3`. A small box
+of values is tried whole with NumPy, so most questions about lanes need no solver.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def prove_equal(left: Expr, right: Expr, ranges: Bounds, seconds: float = 10) ->
 
 
 def _ask(differ: Expr, box: Mapping[str, Range], names: list[str], seconds: float) -> Equality:
-    z3 = _import_z3()
+    z3 = load_z3()
     symbols = {name: z3.Int(name) for name in names}
     solver = z3.Solver()
     solver.set("timeout", max(1, int(seconds * 1000)))
@@ -82,11 +82,12 @@ def to_z3(expr: Expr, variables: Mapping[str, Term], ranges: Bounds | None = Non
     Shifts need a constant or bounded count; `&`, `|` and `^` a mask of low bits, or operands whose
     `ranges` fit in MAX_BITS bits. Elsewhere UnsupportedError.
     """
-    translation = _Translation(_import_z3(), Ranges(ranges or {}).of)
+    translation = _Translation(load_z3(), Ranges(ranges or {}).of)
     return fold_up(expr, lambda part, parts: translation.of(part, parts, variables))
 
 
-def _import_z3() -> ModuleType:
+def load_z3() -> ModuleType:
+    """The solver, for whoever asks; where it is missing, the error names the extra."""
     try:
         return import_module("z3")
     except ImportError:

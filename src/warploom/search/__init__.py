@@ -1,1 +1,1 @@
-"""What every engine shares: budgets and outcomes."""
+"""What every engine shares; declared spaces, their propagation and their search."""

@@ -16,6 +16,7 @@ class Reason(Enum):
     MEMORY = "memory budget spent"
     INTERRUPTED = "interrupted"
     SOLVER = "the solver said unknown"
+    DEAD_ENDS = "no descent reached a solution"
     COUNTERPART = "no counterpart of the smaller answer is right at this size"
 
 

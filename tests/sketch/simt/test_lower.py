@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sketch.simt import random_sketches
 
+from warploom.errors import CheckError
+from warploom.sketch.holes import choice_from_json, choice_to_json
 from warploom.sketch.simt import paper
 from warploom.sketch.simt.function import sketch
 from warploom.sketch.simt.interpret import interpret
@@ -14,8 +17,10 @@ from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.lower import lower
 from warploom.sketch.simt.space import candidates
 from warploom.sketch.simt.trace import Tracer
+from warploom.sketch.synth.transfer import counterparts
 from warploom.sketch.term.evaluate import evaluate
-from warploom.sketch.term.ir import Program, Undefined
+from warploom.sketch.term.gather import Sense
+from warploom.sketch.term.ir import Apply, GatherSet, Program, Undefined
 
 
 def agree(traced: Traced, space: int, draw: st.DataObject) -> Program:
@@ -66,6 +71,29 @@ def test_a_hole_in_a_loop_is_one_hole() -> None:
     lowered = lower(traced, {h.name: candidates(h, 1) for h in traced.holes.values()})
     assert len(lowered.program.holes) == 3
     assert [lowered.program.steps[h].shape for h in lowered.program.holes] == [(4, 3)] * 3
+
+
+def opened(warp: int) -> dict[str, GatherSet]:
+    """The holes of a lowered sketch as sets of gathers, by name."""
+    traced = paper.stencil_1d.at(warp=warp)
+    lowered = lower(traced, {h.name: candidates(h, 2) for h in traced.holes.values()})
+    steps = {name: lowered.program.steps[at] for name, at in lowered.position.items()}
+    return {name: step.gathers for name, step in steps.items() if isinstance(step, Apply)}
+
+
+def test_the_gathers_of_a_hole_are_data_too() -> None:
+    small, large = opened(4), opened(8)
+    assert set(small) == {"part", "source", "keep"}
+    for name, gathers in small.items():
+        for choice in range(0, len(gathers), 3):
+            record = choice_to_json(gathers, choice)
+            assert choice_from_json(gathers, record) == choice
+            assert record["text"] == gathers.describe(choice)
+            assert choice in counterparts(gathers, choice, gathers, Sense.NATURAL)
+            if name != "source":  # conditions name the size, so they are there at every size
+                assert len(counterparts(gathers, choice, large[name], Sense.NATURAL)) == 1
+        with pytest.raises(CheckError):
+            choice_from_json(gathers, record | {"parameters": {"nothing": 1}})
 
 
 def test_dropped_statements_take_their_holes_along() -> None:

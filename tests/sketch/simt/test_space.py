@@ -13,18 +13,21 @@ from hypothesis import strategies as st
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
 from warploom.sketch.simt.ir import Hole, HoleKind
-from warploom.sketch.simt.space import candidates, lifted, natural, reduced
+from warploom.sketch.simt.space import candidates, counterparts
+from warploom.sketch.term.gather import Sense
 
 
 @st.composite
 def holes(draw: st.DrawFn) -> Hole:
-    kinds: tuple[HoleKind, ...] = ("swizzle", "partition", "condition")
+    kinds: tuple[HoleKind, ...] = ("swizzle", "partition", "condition", "bits")
     kind = draw(st.sampled_from(kinds))
     extents = tuple(draw(st.lists(st.integers(1, 6), min_size=1, max_size=2)))
     names = ("lane", "i")[: len(extents)]
     size = 2 if kind == "condition" else draw(st.integers(1, 3))
     if kind == "swizzle":
         size = draw(st.integers(extents[0], 8))
+    if kind == "bits":
+        size = draw(st.sampled_from([n for n in (1, 2, 4, 8) if n >= extents[0]]))
     return Hole("h", kind, size, names, extents, (extents[0],))
 
 
@@ -91,12 +94,12 @@ def test_space_1_has_only_permutations_and_broadcasts_of_the_index() -> None:
 def test_a_choice_lifted_to_its_own_size_is_itself(hole: Hole, data: st.DataObject) -> None:
     found = candidates(hole, 3)
     choice = data.draw(st.integers(0, len(found) - 1))
-    offered = lifted(hole, found.rows[choice], hole)
+    row = found.rows[choice]
+    offered = counterparts(hole, row, hole, Sense.ANY)
     assert found.values[choice].tolist() in offered.values.tolist()
-    row = natural(hole, found.rows[choice], hole, share=False)
-    assert row is not None
-    alone = reduced(hole, row[None])
-    assert alone.values.tolist() == [found.values[choice].tolist()]
+    for reading in (Sense.NATURAL, Sense.SHARE):
+        alone = counterparts(hole, row, hole, reading)
+        assert alone.values.tolist() == [found.values[choice].tolist()]
 
 
 def test_the_last_lane_stays_the_last_lane() -> None:
@@ -104,7 +107,20 @@ def test_the_last_lane_stays_the_last_lane() -> None:
     large = Hole("h", "swizzle", 32, ("lane",), (32,))
     found = candidates(small, 1)
     backwards = [v.tolist() for v in found.values].index([3, 2, 1, 0])
-    assert list(range(31, -1, -1)) in lifted(small, found.rows[backwards], large).values.tolist()
+    for reading in (Sense.NATURAL, Sense.ANY):
+        offered = counterparts(small, found.rows[backwards], large, reading)
+        assert list(range(31, -1, -1)) in offered.values.tolist()
+
+
+def test_no_counterpart_leaves_the_size() -> None:
+    """Groups of two do not divide nine lanes: read as they are, the last lane would be beyond."""
+    small = Hole("h", "swizzle", 8, ("lane",), (8,))
+    large = Hole("h", "swizzle", 9, ("lane",), (9,))
+    found = candidates(small, 3)
+    for row in found.rows:
+        for reading in (Sense.NATURAL, Sense.SHARE, Sense.ANY):
+            offered = counterparts(small, row, large, reading)
+            assert offered.values.max(initial=0) < 9
 
 
 def test_wrong_spaces_and_too_many_choices_are_refused() -> None:

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
+from tests.sketch.tables import table_set
 
-from warploom.index.ir import Const
 from warploom.sketch.term.evaluate import evaluate
 from warploom.sketch.term.ir import (
     UNDEFINED,
     ZERO,
     Apply,
-    GatherExpr,
     GatherSet,
     Goal,
     Literal,
@@ -40,16 +39,9 @@ def seeded(seed: int) -> Pick:
 
 
 def gather_set(tables: Table, arg_cells: tuple[int, ...], cells: int) -> GatherSet:
-    tables = np.ascontiguousarray(tables, np.int32)
-    return GatherSet(
-        "table",
-        (),
-        tuple((n,) for n in arg_cells),
-        (cells,),
-        tables,
-        lambda i: f"c{i}",
-        lambda i: GatherExpr(Const(0), Const(i)),
-    )
+    names = [f"c{i}" for i in range(len(tables))]
+    shapes = tuple((n,) for n in arg_cells)
+    return table_set("table", (), shapes, (cells,), names, tables)
 
 
 def distinct(tables: list[list[int]]) -> Table:

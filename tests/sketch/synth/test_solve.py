@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -52,6 +55,16 @@ def test_modes(engine: str) -> None:
     prices = [cost_of(program, fill) for fill in fills]
     assert cost_of(program, best.fills.as_dict(0)) == min(prices)
     assert best.fills.as_dict(0) == fills[prices.index(min(prices))]
+
+
+def test_a_program_is_not_kept_alive_by_its_prices() -> None:
+    program = rotations()
+    synthesize(program, mode="best")
+    cost_of(program, dict.fromkeys(program.holes, 0))
+    left = weakref.ref(program.steps[program.holes[0]].gathers)  # type: ignore[union-attr]
+    del program
+    gc.collect()
+    assert left() is None
 
 
 def test_the_best_fill_does_nothing_where_that_is_right() -> None:

@@ -10,10 +10,13 @@ from warploom.errors import CheckError
 from warploom.search.outcome import Found, Reason, Undecided, Verdict
 from warploom.sketch.build import Sketch
 from warploom.sketch.front import load_text
+from warploom.sketch.holes import build
+from warploom.sketch.holes.function import images
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
-from warploom.sketch.synth.transfer import alike, counterparts, images, readings, transfer
-from warploom.sketch.term.ir import Apply, Program
+from warploom.sketch.synth.transfer import counterparts, transfer
+from warploom.sketch.term.gather import Sense
+from warploom.sketch.term.ir import Apply, GatherSet, Program, Shape
 from warploom.sketch.term.verify import verify
 
 Family = Callable[[int], str]
@@ -40,6 +43,9 @@ CASES: dict[str, tuple[Family, int, int]] = {
     "other factors": (lambda n: sketches.transposition("rcr", 3, 3, n), 4, 32),
     "sums": (lambda n: sketches.transposition("cr", 3, 3, n), 4, 32),
     "2-D stencil": (lambda n: sketches.stencil_2d(3, 3, n), 4, 6),
+    # Five taps are in three registers of two lanes, but in two of four.
+    "fewer parts": (lambda n: sketches.stencil_2d(5, 3, n), 2, 4),
+    "more parts": (lambda n: sketches.stencil_2d(5, 3, n), 4, 2),
     "Gaussian": (sketches.gaussian_hvx, 8, 128),
 }
 
@@ -100,9 +106,44 @@ def test_what_a_number_may_mean() -> None:
     assert set(images(7, sizes)) == {7, 28, 31}
     assert set(images(-1, sizes)) == {-1, -4, -25}
     assert images(5, frozenset()) == [5]
-    # Axis names and masks are not numbers.
-    assert set(readings("d0 < 8 - d1", sizes)) == {"d0 < 8 - d1", "d0 < 32 - d1"}
-    assert set(readings("vmux[mask=0b01](2:=0,1)", frozenset())) == {"vmux[mask=0b01](2:=0,1)"}
+
+
+def named(gathers: GatherSet, text: str) -> int:
+    return dict(gathers.spellings())[text]
+
+
+def read(function: str, small: Shape, text: str, large: Shape, reading: Sense) -> set[str]:
+    """What a choice is called at another size."""
+    old, new = (build(function, {}, (shape,), shape) for shape in (small, large))
+    found = counterparts(old, named(old, text), new, reading)
+    return {new.describe(choice) for choice in found}
+
+
+def test_readings_of_a_rotation() -> None:
+    def turned(reading: Sense) -> set[str]:
+        return read("col_rots", (8, 3), "rot[shift=6]", (32, 3), reading)
+
+    assert turned(Sense.NATURAL) == {"rot[shift=30]"}  # two from the end
+    assert turned(Sense.SHARE) == {"rot[shift=24]"}
+    groups = {"rot[group=8,shift=6]", "rot[group=8,shift=2]"}
+    assert turned(Sense.ANY) >= {"rot[shift=6]", "rot[shift=24]", "rot[shift=30]"}
+    assert turned(Sense.ANY) & groups
+    assert len(turned(Sense.FORM)) == 32  # every rotation of the whole, nothing by 0 included
+
+
+def test_a_whole_group_stays_whole_and_the_identity_itself() -> None:
+    natural = read("col_xforms", (8, 3), "xform[cf=-1,cr=1,dr=3]", (32, 3), Sense.NATURAL)
+    assert natural == {"xform[cf=-1,cr=1,dr=3]"}
+    for reading in (Sense.NATURAL, Sense.SHARE):
+        assert read("col_xforms", (8, 3), "id", (32, 3), reading) == {"id"}
+    # Written as a swizzle, what moves nothing here may move something there.
+    assert {"id", "xform[cf=25,cr=0,dr=3]"} <= read("col_xforms", (8, 3), "id", (32, 3), Sense.ANY)
+
+
+def test_conditions_name_the_size() -> None:
+    """4 is the number of lanes at one size, 32 at the other; 4 itself is not offered there."""
+    found = read("cond_keep", (4, 3), "keep_if(d0 < 4 - d1)", (32, 3), Sense.NATURAL)
+    assert found == {"keep_if(d0 < 32 - d1)"}
 
 
 def test_every_spelling_names_its_choice_and_some_choice_is_its_own_counterpart() -> None:
@@ -111,10 +152,10 @@ def test_every_spelling_names_its_choice_and_some_choice_is_its_own_counterpart(
         step = program.steps[position]
         assert isinstance(step, Apply)
         gathers = step.gathers
-        assert gathers.spellings is not None
         spelled = list(gathers.spellings())
         assert {choice for _, choice in spelled} == set(range(len(gathers)))
         for choice in range(len(gathers)):
             assert (gathers.describe(choice), choice) in spelled
-            assert counterparts(gathers, choice, gathers) == (choice,)
-            assert choice in alike(gathers, choice, gathers)
+            for reading in (Sense.NATURAL, Sense.SHARE, Sense.ANY):
+                assert counterparts(gathers, choice, gathers, reading) == (choice,)
+            assert choice in counterparts(gathers, choice, gathers, Sense.FORM)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import pytest
+from tests.sketch.tables import table_set
 
 from warploom.errors import CheckError
 from warploom.sketch.term import check
-from warploom.sketch.term.ir import GatherExpr, GatherSet, Program, Shape, Table, size
+from warploom.sketch.term.ir import GatherSet, Program, Shape, Table, size
 
 Option = int | tuple[int, ...] | None
 
@@ -42,7 +43,7 @@ class Library:
         elif function == "rots":
             names = [f"rot[{by}]" for by in range(len(cells))]
             tables = np.stack([np.roll(cells, -by) for by in range(len(cells))])
-        return gather_set(function, tuple(options.items()), arg_shapes, out_shape, names, tables)
+        return table_set(function, tuple(options.items()), arg_shapes, out_shape, names, tables)
 
     def custom(
         self,
@@ -52,24 +53,7 @@ class Library:
         choices: Sequence[str],
         tables: Table,
     ) -> GatherSet:
-        return gather_set(name, (), arg_shapes, out_shape, choices, tables)
-
-
-def gather_set(
-    function: str,
-    options: tuple[tuple[str, Option], ...],
-    arg_shapes: tuple[Shape, ...],
-    out_shape: Shape,
-    names: Sequence[str],
-    tables: Table,
-) -> GatherSet:
-    def expression(_: int) -> GatherExpr:
-        raise NotImplementedError
-
-    tables = np.ascontiguousarray(tables, np.int32)
-    return GatherSet(
-        function, options, arg_shapes, out_shape, tables, lambda i: names[i], expression
-    )
+        return table_set(name, (), arg_shapes, out_shape, choices, tables)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Z3 as an independent judge of lane distances: the only module that imports it.
+"""Z3 as an independent judge of lane distances.
 
 Comes in: a source, a target and the verdict that algebra gave. Goes out: an `Outcome` of Z3's own.
 Addresses are built anew from the instructions, bit by bit, once for the own lane and once for the
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.errors import missing_extra
+from warploom.index.smt import load_z3
 from warploom.ptx.ir import Address, Immediate, Instruction, Offset, Operand, Register, Special
 from warploom.ptx.symbolic.distance import Margin, Outcome, Verdict
 from warploom.ptx.symbolic.form import Atom, Form
@@ -23,10 +23,7 @@ DEEPEST = 200
 
 def judge(reading: Reading, source: Access, target: Access, verdict: Verdict) -> Outcome:
     """Whether the source's address, N lanes further, is always the target's own address."""
-    try:
-        import z3  # type: ignore[import-untyped]
-    except ImportError:
-        raise missing_extra("z3", "smt") from None
+    z3 = load_z3()
     # Products and long sums are hard for bit vectors and rarely matter: first as unknowns.
     answer = _ask(z3, reading, source, target, verdict, exact=False)
     if answer is Outcome.PROVED:

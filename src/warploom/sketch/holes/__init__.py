@@ -1,45 +1,62 @@
-"""What may fill a hole: the built-in gather functions by name, each a set of index tables.
+"""What may fill a hole: the built-in gather functions by name, each a set of gathers.
 
 `build` enumerates a built-in set, `custom` a user's own; both return a `GatherSet` of distinct
-tables in order of first occurrence. Wrong input is a CheckError without a span.
+gathers in order of first occurrence. Wrong input is a CheckError without a span.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
+from functools import partial
 
-from warploom.sketch.holes import condition, hvx, linear, permutation, simple, swizzle
+from warploom.sketch.holes import bits, hvx, linear, permutation, selection, simple, xform
+from warploom.sketch.holes.axes import COLUMN, ROW, Axes
 from warploom.sketch.holes.call import Call, Option
-from warploom.sketch.holes.common import Candidates, collect
+from warploom.sketch.holes.choice import choice_from_json, choice_to_json, choices_of
 from warploom.sketch.holes.custom import custom
-from warploom.sketch.term.ir import GatherSet, Shape, size
+from warploom.sketch.term.gather import GatherSet, Shape, size
 
-__all__ = ["build", "custom", "known", "suggest"]
+__all__ = [
+    "build", "choice_from_json", "choice_to_json", "choices_of", "custom", "known", "suggest",
+]  # fmt: skip
 
-_FUNCTIONS: Mapping[str, Callable[[Call], Candidates]] = {
-    "id": simple.identity,
-    "identity": simple.identity,
-    "reshape": simple.identity,
-    "transpose": simple.transpose,
-    "stack": simple.stack,
-    "rot_idx": simple.rot_idx,
-    "load_rep": simple.load_rep,
-    "load_trunc": simple.load_trunc,
-    "load_grid_2d": simple.load_grid_2d,
-    "broadcast": simple.broadcast,
+_USUAL: Mapping[str, Axes | None] = {"row_": ROW, "col_": COLUMN, "": None}
+
+# Each takes a call and gives the set, with a family that knows what its rows mean.
+_FUNCTIONS: Mapping[str, Callable[[Call], GatherSet]] = {
     **{
-        f"{prefix}{name}{suffix}": function
-        for name, function in (("xforms", swizzle.xforms), ("rots", swizzle.rots))
-        for prefix in ("row_", "col_", "")
+        name: partial(simple.single, make=make)
+        for name, make in (
+            ("id", simple.identity),
+            ("identity", simple.identity),
+            ("reshape", simple.identity),
+            ("transpose", simple.transpose),
+            ("stack", simple.stack),
+            ("rot_idx", simple.rot_idx),
+            ("load_rep", simple.load_rep),
+            ("load_trunc", simple.load_trunc),
+            ("load_grid_2d", simple.load_grid_2d),
+            ("broadcast", simple.broadcast),
+        )
+    },
+    **{
+        f"{prefix}{name}{suffix}": partial(function, usual=usual, grouped=not suffix)
+        for name, function in (("xforms", xform.xforms), ("rots", xform.rots))
+        for prefix, usual in _USUAL.items()
         for suffix in ("", "_no_group")
     },
     **{
-        f"{function.__name__}{suffix}": function
-        for function in (condition.reg_select, condition.cond_keep, condition.general_select)
+        f"{name}{suffix}": partial(function, constants=not suffix)
+        for name, function in (
+            ("reg_select", selection.reg_select),
+            ("cond_keep", selection.cond_keep),
+            ("general_select", selection.general_select),
+        )
         for suffix in ("", "_no_consts")
     },
-    **{f"{prefix}linear": linear.linear for prefix in ("row_", "col_", "")},
+    **{f"{prefix}linear": partial(linear.linear, usual=usual) for prefix, usual in _USUAL.items()},
+    **{f"{prefix}bits": partial(bits.bits, usual=usual) for prefix, usual in _USUAL.items()},
     "hvx_2x1": hvx.hvx_2x1,
     "hvx_2x2": hvx.hvx_2x2,
     "hvx_inplace": hvx.hvx_inplace,
@@ -78,7 +95,7 @@ def build(
         advice = f"did you mean {near}?" if near else f"known functions: {', '.join(known())}"
         call.fail(f"unknown function '{function[:80]}'", advice)
     _check(call)
-    return collect(call, _FUNCTIONS[function](call))
+    return _FUNCTIONS[function](call)
 
 
 def _check(call: Call) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
 from warploom.errors import CheckError
-from warploom.sketch.term.ir import Shape, size
+from warploom.sketch.term.gather import Shape, size
 
 Option: TypeAlias = int | tuple[int, ...] | None
 

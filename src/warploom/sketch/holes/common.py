@@ -1,79 +1,22 @@
-"""What every family of gathers shares: encoding a table, finding equal ones, naming the survivors.
-
-A family enumerates `Candidates` (parameter choices in order, and the table each gives); `collect`
-turns them into a `GatherSet` of distinct tables, ordered by first occurrence.
-"""
+"""What every family of gathers shares: coordinates, tables, and which of many rows are equal."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from warploom.index.ir import constants, operations
-from warploom.sketch.holes.call import Call
-from warploom.sketch.term.ir import UNDEFINED, GatherExpr, GatherSet, Shape, Table
+from warploom.sketch.term.gather import UNDEFINED, Shape, Table, strides
 
 Integers: TypeAlias = npt.NDArray[Any]
 Positions: TypeAlias = npt.NDArray[np.intp]
-Cost: TypeAlias = tuple[int, int]  # operations, distinct constants
 
-_CHUNK_BYTES = 1 << 24
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidates:
-    """Choices of parameters, numbered in enumeration order.
-
-    Choice `i` has the table `tables[owner[i]]`; rows of `tables` are in order of first use and may
-    still be equal. `name`, `expression` and `cost` take the number of a choice.
-    """
-
-    tables: Table
-    owner: Positions
-    name: Callable[[int], str]
-    expression: Callable[[int], GatherExpr]
-    cost: Callable[[int], Cost] | None = None
-
-
-def collect(call: Call, candidates: Candidates) -> GatherSet:
-    """The distinct gathers, each shown by the cheapest choice that gives it."""
-    if not len(candidates.tables):
-        call.fail(
-            f"{call.function} has no gather from {list(call.in_shape)} to {list(call.out_shape)}",
-            "the identity needs equal shapes, and an axis of length 1 has nothing to move",
-        )
-    first, group = distinct(candidates.tables)
-    owner = group[candidates.owner]
-    tables = candidates.tables if len(first) == len(group) else candidates.tables[first]
-    cost = candidates.cost or (lambda i: expression_cost(candidates.expression(i)))
-    chosen: dict[int, int] = {}
-
-    def representative(position: int) -> int:
-        if position not in chosen:
-            members = np.flatnonzero(owner == range(len(first))[position]).tolist()
-            chosen[position] = members[0] if len(members) == 1 else min(members, key=cost)
-        return chosen[position]
-
-    return GatherSet(
-        function=call.function,
-        options=tuple(sorted(call.options.items(), key=lambda item: item[0])),
-        arg_shapes=call.arg_shapes,
-        out_shape=call.out_shape,
-        tables=np.ascontiguousarray(tables, dtype=np.int32),
-        describe=lambda i: candidates.name(representative(i)),
-        expression=lambda i: candidates.expression(representative(i)),
-        spellings=lambda: ((candidates.name(n), int(kind)) for n, kind in enumerate(owner)),
-    )
-
-
-def expression_cost(gather: GatherExpr) -> Cost:
-    both = (gather.argument, gather.offset)
-    return sum(map(operations, both)), len(frozenset().union(*map(constants, both)))
+CHUNK_BYTES = 1 << 24
+_SEED = 20201105
 
 
 def distinct(rows: Integers) -> tuple[Positions, Positions]:
@@ -88,6 +31,37 @@ def distinct(rows: Integers) -> tuple[Positions, Positions]:
     return first, group
 
 
+def distinct_parts(
+    count: int, row_bytes: int, part: Callable[[slice], Integers]
+) -> tuple[Positions, Positions, Integers]:
+    """`distinct` of rows that are made in parts and never kept together, and the first rows."""
+    step = max(1, CHUNK_BYTES // max(1, row_bytes))
+    parts = [slice(start, min(start + step, count)) for start in range(0, count, step)]
+    for seed in itertools.count(_SEED):
+        keys = [_fingerprints(_words(part(some)), seed) for some in parts]
+        first, group = _group(np.concatenate(keys))
+        heads = _heads(parts, part, first, group)
+        if heads is not None:
+            return first, group, heads
+    raise AssertionError("seeds do not end")
+
+
+def _heads(
+    parts: list[slice], part: Callable[[slice], Integers], first: Positions, group: Positions
+) -> Integers | None:
+    """The first row of each group, if all rows of a group are equal."""
+    heads: Integers | None = None
+    for some in parts:
+        rows = part(some)
+        if heads is None:
+            heads = np.empty((len(first), rows.shape[1]), rows.dtype)
+        mine = slice(*np.searchsorted(first, (some.start, some.stop)).tolist())
+        heads[mine] = rows[first[mine] - some.start]
+        if not np.array_equal(rows, heads[group[some]]):
+            return None
+    return heads
+
+
 def _words(rows: Integers) -> npt.NDArray[np.uint64]:
     """Each row as whole 64-bit words, padded with zero bytes."""
     data = np.ascontiguousarray(rows).view(np.uint8)
@@ -97,12 +71,12 @@ def _words(rows: Integers) -> npt.NDArray[np.uint64]:
     return data.view(np.uint64)
 
 
-def _fingerprints(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _fingerprints(words: npt.NDArray[np.uint64], seed: int = _SEED) -> npt.NDArray[np.uint64]:
     width = words.shape[1]
-    random = np.random.default_rng(20201105)
+    random = np.random.default_rng(seed)
     weights = random.integers(0, 1 << 64, size=width, dtype=np.uint64) | np.uint64(1)
     result = np.empty(len(words), np.uint64)
-    step = max(1, _CHUNK_BYTES // (8 * width))
+    step = max(1, CHUNK_BYTES // (8 * width))
     for start in range(0, len(words), step):
         chunk = words[start : start + step]
         # A difference in high bits alone would survive only in high bits of the products.
@@ -127,7 +101,7 @@ def _group(keys: npt.NDArray[Any]) -> tuple[Positions, Positions]:
 def _all_equal(words: npt.NDArray[np.uint64], first: Positions, group: Positions) -> bool:
     """Whether each row equals the first of its group."""
     repeats = np.flatnonzero(first[group] != np.arange(len(words)))
-    step = max(1, _CHUNK_BYTES // (8 * words.shape[1]))
+    step = max(1, CHUNK_BYTES // (8 * words.shape[1]))
     for start in range(0, len(repeats), step):
         some = repeats[start : start + step]
         if not np.array_equal(words[some], words[first[group[some]]]):
@@ -135,12 +109,24 @@ def _all_equal(words: npt.NDArray[np.uint64], first: Positions, group: Positions
     return True
 
 
-def strides(shape: Shape) -> tuple[int, ...]:
-    """How far apart neighbours along each axis lie in row-major order."""
-    result = [1] * len(shape)
-    for axis in range(len(shape) - 2, -1, -1):
-        result[axis] = result[axis + 1] * shape[axis + 1]
-    return tuple(result)
+def kinds_of(*columns: Integers) -> tuple[Positions, Positions]:
+    """The first row of each kind, and for each row which kind it is."""
+    code, most = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        low = int(column.min(initial=0))
+        spread = int(column.max(initial=0)) - low + 1
+        most *= spread
+        if most >= 1 << 62:  # too large for one number: count what there is so far
+            found, code = np.unique(code, return_inverse=True)
+            most = len(found) * spread
+        code = code * spread + (column - low)
+    _, first, kind = np.unique(code, return_index=True, return_inverse=True)
+    return first, kind
+
+
+def product(*columns: Any) -> Integers:
+    """Every combination, the last column the fastest."""
+    return np.stack([g.ravel() for g in np.meshgrid(*columns, indexing="ij")], axis=1)
 
 
 def coordinates(shape: Shape) -> list[Integers]:
@@ -167,27 +153,3 @@ def read(shape: Shape, source: Sequence[Integers], out_shape: Shape) -> Table:
         inside = inside & (np.asarray(coordinate) < length)
     table = np.where(inside, offset, UNDEFINED).astype(np.int32)
     return np.broadcast_to(table, out_shape).reshape(1, -1)
-
-
-def replace_coordinate(call: Call, axis: int, axes: Sequence[int], values: Integers) -> Table:
-    """Tables that read the cell itself, but at `values` along `axis`.
-
-    `values[i]` runs over the grid of `axes`. The shapes agree except along `axis`; a value beyond
-    the argument's length there is UNDEFINED.
-    """
-    call.afford(len(values), 4 * call.cells, "use a smaller array or a smaller set of gathers")
-    in_shape, out_shape = call.in_shape, call.out_shape
-    open_shape = [out_shape[a] if a in axes else 1 for a in range(len(out_shape))]
-    moved = values.reshape([len(values), *open_shape]).astype(np.int32)
-    beyond = moved >= in_shape[axis]
-    stride = strides(in_shape)
-    moved *= np.int32(stride[axis])
-    kept = sum(
-        (c * stride[a] for a, c in enumerate(coordinates(out_shape)) if a != axis),
-        start=np.zeros([1] * len(out_shape), np.int64),
-    ).astype(np.int32)
-    tables = np.empty([len(values), *out_shape], np.int32)
-    np.add(moved, kept, out=tables)
-    if beyond.any():
-        tables[np.broadcast_to(beyond, tables.shape)] = UNDEFINED
-    return tables.reshape(len(values), call.cells)

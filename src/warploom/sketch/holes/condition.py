@@ -1,297 +1,321 @@
-"""Conditionals: which of several sources a cell reads, decided by comparing output coordinates.
+"""The one form of conditions, `x[a] ⋈ (c ± x[b])`, and choices by the first condition that holds.
 
-A condition is `x[a] OP (c ± x[b])`. It is evaluated over the grid of the dimensions it may name,
-never over all cells, and only conditions that differ somewhere go further.
+A row (comparison, left, right, sign, constant) names two variables and a constant by position, so
+it means the same at every size; the comparisons ALWAYS and NEVER ask nothing. The published sets
+are enumerations of such rows: Swizzleflow's in `selection.py`, Swizzle Inventor's in
+`simt/space.py`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import CheckError
 from warploom.index.ir import Binary, BinaryOp, Const, Expr, select
-from warploom.sketch.holes.call import Call
 from warploom.sketch.holes.common import (
-    Candidates,
-    Cost,
+    CHUNK_BYTES,
     Integers,
     Positions,
     distinct,
-    expression_cost,
     grid,
-    replace_coordinate,
+    kinds_of,
+    product,
 )
-from warploom.sketch.holes.expressions import (
-    coordinate,
-    flat,
-    only,
-    own_coordinates,
-    replaced,
-    total,
-)
-from warploom.sketch.term.ir import ZERO, GatherExpr
+from warploom.sketch.holes.expressions import total
+from warploom.sketch.holes.function import IndexFunctions, check_names, none_of, whole_number
+from warploom.sketch.term.gather import Sense, Setting, Settings
 
 Masks = npt.NDArray[np.bool_]
 
-_FEWER = "name fewer dimensions with dims=[…], give fewer consts=[…], or use the _no_consts set"
-_MOST_CONDITIONS = 30
-_COMPARISONS: tuple[tuple[str, BinaryOp], ...] = (
-    ("=", "=="), ("!=", "!="), ("<", "<"), ("<=", "<="), (">", ">"), (">=", ">="),
-)  # fmt: skip
+COLUMNS = ("comparison", "left", "right", "sign", "constant")
+WIDTH = len(COLUMNS)
+COMPARISONS: tuple[BinaryOp, ...] = ("==", "!=", "<", "<=", ">", ">=")
+ALWAYS, NEVER = 6, 7
+_WORDS = (*COMPARISONS, "always", "never")
+_MOST_COUNTERPARTS = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    constant: int
-    sign: int
-    left: int  # the axis a
-    right: int  # the axis b
-    comparison: int  # position in _COMPARISONS
+class Conditions(IndexFunctions):
+    """Conditions on variables of these extents, with one of these constants; 1 where it holds."""
 
-    def __str__(self) -> str:
-        sign = "+" if self.sign > 0 else "-"
-        value = f"{self.constant} {sign} d{self.right}" if self.constant else f"{sign}d{self.right}"
-        return f"d{self.left} {_COMPARISONS[self.comparison][0]} {value}"
+    extents: tuple[int, ...]
+    constants: tuple[int, ...]
+    over: tuple[int, ...]  # the variables that a condition may name, in the order of enumeration
+    comparisons: tuple[int, ...] = tuple(range(ALWAYS))  # likewise
 
-    def expression(self) -> Expr:
-        if self.left == self.right and self.sign < 0:
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return COLUMNS
+
+    @property
+    def depends(self) -> tuple[int, ...]:
+        return tuple(sorted(self.over))
+
+    @property
+    def _numbers(self) -> Integers:
+        return np.array(self.constants or (0,))
+
+    def rows(self, constants: int) -> Settings:
+        """All that compare with one of the first so many constants: constant, sign, left, right and
+        comparison, the last the fastest."""
+        every = product(range(constants), (1, -1), self.over, self.over, self.comparisons)
+        rows: Settings = every[:, [4, 2, 3, 1, 0]]
+        return rows
+
+    def values(self, rows: Settings, at: Mapping[int, Integers]) -> Integers:
+        return self.masks(rows, at).astype(np.uint8)
+
+    def masks(self, rows: Settings, at: Mapping[int, Integers]) -> Masks:
+        """Where each condition holds."""
+        out = np.empty((len(rows), points_of(at)), np.bool_)
+        step = max(1, CHUNK_BYTES // (16 * points_of(at)))
+        for start in range(0, len(rows), step):
+            self._compare(rows[start : start + step], at, out[start : start + step])
+        return out
+
+    def _compare(self, rows: Settings, at: Mapping[int, Integers], out: Masks) -> None:
+        comparison, left, right, sign, constant = rows.T.astype(np.int64)
+        asked = comparison < ALWAYS
+        if not asked.all():
+            out[~asked] = (comparison[~asked] == ALWAYS)[:, None]
+        if not at or not asked.any():
+            return
+        # Each difference serves six comparisons.
+        first, kind = kinds_of(left, right, sign, constant)
+        place = np.zeros(len(self.extents), np.intp)
+        place[list(at)] = np.arange(len(at))
+        furthest = 2 * max(self.extents) + max(map(abs, self.constants), default=0)
+        x = np.stack(list(at.values())).astype(np.min_scalar_type(-furthest))
+        limit = sign[first, None].astype(x.dtype) * x[place[right[first]]]
+        limit += self._numbers[constant[first], None].astype(x.dtype)
+        value = x[place[left[first]]]
+        answers = np.empty((ALWAYS, *limit.shape), np.bool_)
+        for yes, no, test in ((0, 1, np.equal), (2, 5, np.less), (4, 3, np.greater)):
+            test(value, limit, out=answers[yes])
+            np.logical_not(answers[yes], out=answers[no])
+        if asked.all():
+            out[:] = answers[comparison, kind]
+        else:
+            out[asked] = answers[comparison[asked], kind[asked]]
+
+    def constancy(self, row: Setting) -> bool | None:
+        """Whether the condition always or never holds; None if that depends."""
+        if row[0] >= ALWAYS:
+            return bool(row[0] == ALWAYS)
+        both = sorted({int(row[1]), int(row[2])})
+        holds = self.masks(row[None], grid(self.extents, both))[0]
+        return bool(holds[0]) if holds.all() or not holds.any() else None
+
+    def expression(self, row: Setting, variables: Sequence[Expr]) -> Expr:
+        comparison, left, right, sign, position = (int(n) for n in row)
+        if comparison >= ALWAYS:
+            return Const(int(comparison == ALWAYS))
+        operator, constant = COMPARISONS[comparison], self.constants[position]
+        if left == right and sign < 0:
+            if operator in ("==", "!=") and constant % 2:
+                return Const(int(operator == "!="))  # 2x is never odd
             # x < c − x says 2x < c: compare with half of c, rounded so that nothing changes.
-            up = _COMPARISONS[self.comparison][1] in ("<", ">=")
-            half = -(-self.constant // 2) if up else self.constant // 2
-            return Binary(_COMPARISONS[self.comparison][1], coordinate(self.left), Const(half))
-        right = total([(self.sign, coordinate(self.right))], self.constant)
-        return Binary(_COMPARISONS[self.comparison][1], coordinate(self.left), right)
+            half = -(-constant // 2) if operator in ("<", ">=") else constant // 2
+            return Binary(operator, variables[left], Const(half))
+        return Binary(operator, variables[left], total([(sign, variables[right])], constant))
 
+    def costs(self, rows: Settings) -> Settings:
+        """A number that orders conditions by operations, then distinct constants, as written.
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Conditions:
-    """All conditions over some dimensions, as masks over the grid of those dimensions.
+        The constant 0, which names the argument that is read, comes for free.
+        """
+        comparison, left, right, sign, position = rows.T.astype(np.int64)
+        constant = self._numbers[position]
+        halved = (left == right) & (sign < 0)
+        up = np.isin(comparison, [2, 5])
+        half = np.where(up, -(-constant // 2), constant // 2)
+        operations = 1 + (~halved & ((constant != 0) | (sign < 0)))
+        numbers = np.where(halved, half, constant) != 0
+        return np.where(comparison >= ALWAYS, 0, 2 * operations + numbers)
 
-    `masks` holds the distinct ones in order of first occurrence; condition `i` has
-    `masks[kind[i]]`.
-    """
+    def text(self, row: Setting) -> str:
+        comparison, left, right, sign, position = (int(n) for n in row)
+        if comparison >= ALWAYS:
+            return "true" if comparison == ALWAYS else "false"
+        constant = self.constants[position]
+        plus = "+" if sign > 0 else "-"
+        value = f"{constant} {plus} d{right}" if constant else f"{plus}d{right}"
+        operator = COMPARISONS[comparison]
+        return f"d{left} {'=' if operator == '==' else operator} {value}"
 
-    dims: tuple[int, ...]
-    axes: tuple[int, ...]  # the dimensions in order: the axes of the grid
-    consts: tuple[int, ...]
-    masks: Masks
-    kind: Positions
+    def counterparts(self, rows: Settings, large: IndexFunctions, reading: Sense) -> Settings:
+        """Sizes are named by position: a row stays as it is, or it is one that means the same."""
+        if not isinstance(large, Conditions):
+            return none_of(self)
+        if reading is Sense.ANY:
+            rows = np.concatenate([rows, self.equal_to(rows[0])])
+        known = (rows[:, 4] < len(large.constants)) & np.isin(rows[:, 1:3], large.over).all(axis=1)
+        return rows[known | (rows[:, 0] >= ALWAYS)]
 
-    def condition(self, number: int) -> Condition:
-        count = len(self.dims)
-        shape = (len(self.consts), 2, count, count, len(_COMPARISONS))
-        c, sign, a, b, comparison = (int(n) for n in np.unravel_index(number, shape))
-        return Condition(self.consts[c], 1 - 2 * sign, self.dims[a], self.dims[b], comparison)
+    def equal_to(self, row: Setting, reached: Masks | None = None) -> Settings:
+        """Every row that holds where this one does, as far as it is `reached`."""
+        at = grid(self.extents, self.depends)
+        always = np.zeros((2, WIDTH), np.int64)
+        always[:, 0] = (ALWAYS, NEVER)
+        rows = np.concatenate([always, self.rows(len(self.constants))])
+        same: Masks = self.masks(rows, at) == self.masks(row[None], at)
+        equal: Settings = rows[(same if reached is None else same | ~reached).all(axis=1)]
+        return equal
 
-    def simplest(self, mask: int) -> Condition:
-        """The condition with the fewest operations that has this mask."""
-        members = map(self.condition, np.flatnonzero(self.kind == mask).tolist())
-        return min(members, key=lambda c: expression_cost(only(c.expression())))
+    def forms(self, rows: Settings) -> Settings:
+        forms = rows.astype(np.int64)
+        forms[:, 4] = self._numbers[forms[:, 4]] != 0
+        return forms
 
-    def expression(self, mask: int) -> Expr:
-        """The simplest condition, or a constant where it never or always holds."""
-        holds = self.masks[mask]
-        if holds.all() or not holds.any():
-            return Const(int(holds[0]))
-        return self.simplest(mask).expression()
+    def to_json(self, row: Setting) -> dict[str, Any]:
+        comparison, left, right, sign, position = (int(n) for n in row)
+        if comparison >= ALWAYS:
+            return {"comparison": _WORDS[comparison]}
+        numbers = (_WORDS[comparison], left, right, sign, self.constants[position])
+        return dict(zip(COLUMNS, numbers, strict=True))
 
-
-def reg_select(call: Call) -> Candidates:
-    """Reads element 0 of the argument's last axis where a condition holds, else element 1."""
-    shape, last = call.in_shape, len(call.in_shape) - 1
-    if shape[last] != 2:
-        call.mismatch("the last dimension of the argument", 2, shape[last], "use general_select")
-    call.agree_but_for(last)
-    found = _conditions(call, range(len(shape)), call.out_shape[0])
-    tables = replace_coordinate(call, last, found.axes, (~found.masks).astype(np.uint8))
-
-    def expression(mask: int) -> GatherExpr:
-        value = _choose(found.expression(mask), Const(0), Const(1))
-        return replaced(shape, call.out_shape, last, value, beyond=False)
-
-    owner = np.arange(len(tables))
-    return Candidates(tables, owner, lambda i: f"first_if[{found.simplest(i)}]", expression)
-
-
-def cond_keep(call: Call) -> Candidates:
-    """Keeps a cell where a condition holds, else zero; cells outside `restrict` are always kept."""
-    call.same_shape()
-    shape = call.out_shape
-    restrict = [
-        (call.below(axis, len(shape), "option restrict: axis"), value)
-        for axis, value in call.pairs("restrict")
-    ]
-    for axis, value in restrict:
-        call.below(value, shape[axis], f"option restrict: on axis {axis}, position")
-    fixed = dict(restrict)
-    found = _conditions(call, [a for a in range(len(shape)) if a not in fixed], shape[0])
-    always = np.array([[True], [False]])
-    masks = np.concatenate([np.broadcast_to(always, (2, found.masks.shape[1])), found.masks])
-    call.afford(len(masks), 5 * call.cells, _FEWER)
-    keep = masks.reshape([len(masks), *(1 if a in fixed else n for a, n in enumerate(shape))])
-    elsewhere = np.zeros([1] * len(shape), bool)
-    for axis, value in restrict:
-        beside = np.arange(shape[axis]) != value
-        elsewhere = elsewhere | beside.reshape([-1 if a == axis else 1 for a in range(len(shape))])
-    own = np.arange(call.cells, dtype=np.int32).reshape(shape)
-    tables = np.where(keep | elsewhere, own, np.int32(ZERO)).reshape(len(masks), -1)
-
-    def name(number: int) -> str:
-        inside = ("true", "false")[number] if number < 2 else str(found.simplest(number - 2))
-        return f"keep_if({inside})"
-
-    def expression(number: int) -> GatherExpr:
-        kept: Expr = Const(1 - number) if number < 2 else found.expression(number - 2)
-        if kept != Const(1):
-            for axis, value in restrict:
-                if shape[axis] > 1:
-                    outside = coordinate(axis).ne(value)
-                    kept = outside if kept == Const(0) else outside.or_(kept)
-        offset = flat(shape, own_coordinates(shape))
-        return GatherExpr(_choose(kept, Const(0), Const(1)), offset)
-
-    return Candidates(tables, np.arange(len(masks)), name, expression)
-
-
-def general_select(call: Call) -> Candidates:
-    """Reads, along one axis, the position of the first condition that holds, else the last."""
-    shape = call.in_shape
-    axis = call.axis("axis", len(shape))
-    call.agree_but_for(axis)
-    needed = shape[axis] - 1
-    if needed < 1:
-        call.fail(
-            f"{call.function}: axis {axis} of the argument has length 1, so there is no choice",
-            "use broadcast instead",
-        )
-    rank = len(call.out_shape)
-    dims = call.maybe_numbers("dims")
-    dims = tuple(range(rank)) if dims is None else dims
-    for dim in dims:
-        call.below(dim, rank, "option dims: axis")
-    found = _conditions(call, dims, call.out_shape[axis])
-    picks = _tuples(call, found, needed)
-    values = _first_true(found.masks, picks)
-    first, owner = distinct(values)
-    tables = replace_coordinate(call, axis, found.axes, values[first])
-    # Thousands of tuples are made of a few dozen masks.
-    simplest, part = cache(found.simplest), cache(found.expression)
-
-    def value(number: int) -> Expr:
-        result: Expr = Const(needed)
-        for position, mask in enumerate(picks[number].tolist()):
-            result = _choose(part(mask), Const(needed - 1 - position), result)
-        return result
-
-    def cost(number: int) -> Cost:
-        return expression_cost(only(value(number)))
-
-    def name(number: int) -> str:
-        return f"select[{'; '.join(str(simplest(m)) for m in picks[number][::-1].tolist())}]"
-
-    def expression(number: int) -> GatherExpr:
-        return replaced(shape, call.out_shape, axis, value(number), beyond=False)
-
-    return Candidates(tables, owner, name, expression, cost)
-
-
-def _choose(condition: Expr, then: Expr, otherwise: Expr) -> Expr:
-    if isinstance(condition, Const):
-        return then if condition.value else otherwise
-    return select(condition, then, otherwise)
-
-
-def _conditions(call: Call, dims: Sequence[int], scale: int) -> Conditions:
-    """Every condition over `dims`, in order: constant, sign, a, b, comparison (innermost)."""
-    if len(set(dims)) != len(dims):
-        call.fail(f"{call.function}: option dims names a dimension twice", "name each once")
-    consts = call.maybe_numbers("consts")
-    if call.function.endswith("_no_consts"):
-        consts = (0,)
-    elif consts is None:
-        consts = (0, 1, -1, scale, -scale)
-    for constant in consts:
-        if abs(constant) >= 1 << 31:
-            call.fail(
-                f"{call.function}: the constant {constant} is too large", "use 32-bit numbers"
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
+        word = parameters.get("comparison")
+        check_names(parameters, COLUMNS[:1] if word in _WORDS[ALWAYS:] else COLUMNS)
+        if word not in _WORDS:
+            raise CheckError(
+                f"there is no comparison {word!r:.80}", advice=f"they are {', '.join(_WORDS)}"
             )
-    axes = tuple(sorted(dims))
-    points = math.prod(call.out_shape[a] for a in axes)
-    count = len(consts) * 2 * len(dims) ** 2 * len(_COMPARISONS)
-    call.afford(count + 2, points, _FEWER)
-    call.afford(len(consts) * 2 * len(dims) + 2 * len(axes), 8 * points, _FEWER)
-    masks = _all_masks(grid(call.out_shape, axes), dims, consts, points)
-    first, kind = distinct(masks)
-    return Conditions(tuple(dims), axes, consts, masks[first], kind)
+        row = np.zeros(WIDTH, np.int64)
+        row[0] = _WORDS.index(str(word))
+        if row[0] >= ALWAYS:
+            return row
+        left, right, sign, constant = (whole_number(n, parameters[n]) for n in COLUMNS[1:])
+        if not {left, right} <= set(self.over) or sign not in (1, -1):
+            raise CheckError("a condition compares two coordinates, the second with sign 1 or -1")
+        if constant not in self.constants:
+            raise CheckError(f"{constant} is none of the constants {list(self.constants)}")
+        row[1:] = left, right, sign, self.constants.index(constant)
+        return row
 
 
-def _all_masks(
-    at: dict[int, Integers], dims: Sequence[int], consts: Sequence[int], points: int
-) -> Masks:
-    count = len(dims)
-    masks = np.empty((len(consts), 2, count, count, len(_COMPARISONS), points), bool)
-    if masks.size:
-        x = np.stack([at[d] for d in dims])
-        left = x[:, None]
-        for c, constant in enumerate(consts):
-            for s, right in enumerate((constant + x, constant - x)):
-                block = masks[c, s]
-                for slot, compare in ((0, np.equal), (2, np.less), (4, np.greater)):
-                    compare(left, right[None], out=block[:, :, slot])
-                np.logical_not(block[:, :, 0], out=block[:, :, 1])
-                np.logical_not(block[:, :, 4], out=block[:, :, 3])
-                np.logical_not(block[:, :, 2], out=block[:, :, 5])
-    return masks.reshape(-1, points)
+@dataclass(frozen=True, slots=True)
+class Partitions(IndexFunctions):
+    """The number of the first condition that holds, of `parts` − 1; else the last number."""
+
+    conditions: Conditions
+    parts: int
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        return self.conditions.extents
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(f"{name}{n}" for n in range(self.parts - 1) for name in COLUMNS)
+
+    @property
+    def depends(self) -> tuple[int, ...]:
+        return self.conditions.depends
+
+    def split(self, row: Setting) -> Settings:
+        """The conditions, one a row."""
+        conditions: Settings = row.reshape(-1, WIDTH)
+        return conditions
+
+    def values(self, rows: Settings, at: Mapping[int, Integers]) -> Integers:
+        asked = []
+        for part in range(self.parts - 1):
+            # Few different conditions make many rows.
+            some = np.ascontiguousarray(rows[:, WIDTH * part : WIDTH * (part + 1)])
+            first, kind = distinct(some)
+            asked.append((self.conditions.masks(some[first], at), kind))
+        return first_true(asked, (len(rows), points_of(at)))
+
+    def expression(self, row: Setting, variables: Sequence[Expr]) -> Expr:
+        asked = [self.asked(each, variables) for each in self.split(row)]
+        return first_of(asked, [Const(n) for n in range(self.parts)])
+
+    def asked(self, condition: Setting, variables: Sequence[Expr]) -> Expr:
+        """A condition, or a constant where it never or always holds."""
+        known = self.conditions.constancy(condition)
+        if known is not None:
+            return Const(int(known))
+        return self.conditions.expression(condition, variables)
+
+    def counterparts(self, rows: Settings, large: IndexFunctions, reading: Sense) -> Settings:
+        if not isinstance(large, Partitions) or large.parts > self.parts:
+            return np.zeros((0, WIDTH * (self.parts - 1)), np.int64)
+        wanted = WIDTH * (large.parts - 1)
+        if reading is not Sense.ANY:
+            small, there = self.conditions, large.conditions
+            known = [
+                len(small.counterparts(self.split(row[:wanted]), there, reading)) * WIDTH == wanted
+                for row in rows
+            ]
+            return rows[np.array(known, bool), :wanted]
+        found = [self._any_reading(row[:wanted], large) for row in rows]
+        return np.concatenate(found)[:_MOST_COUNTERPARTS]
+
+    def _any_reading(self, row: Setting, large: Partitions) -> Settings:
+        """What a condition says matters only where no earlier one holds."""
+        at, there = (
+            grid(each.extents, each.depends) for each in (self.conditions, large.conditions)
+        )
+        reached = np.ones(points_of(at), np.bool_)
+        options = []
+        for part in self.split(row):
+            rows = self.conditions.equal_to(part, reached)
+            rows = self.conditions.counterparts(rows, large.conditions, Sense.NATURAL)
+            options.append(rows[distinct(large.conditions.masks(rows, there))[0]])
+            reached &= ~self.conditions.masks(part[None], at)[0]
+        every = itertools.islice(itertools.product(*options), _MOST_COUNTERPARTS)
+        found: Settings = np.array([np.concatenate([*each, row[:0]]) for each in every])
+        return found if len(found) else row[None][:0]
+
+    def forms(self, rows: Settings) -> Settings:
+        return self.conditions.forms(rows.reshape(-1, WIDTH)).reshape(len(rows), -1)
+
+    def to_json(self, row: Setting) -> dict[str, Any]:
+        return {"conditions": [self.conditions.to_json(each) for each in self.split(row)]}
+
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
+        check_names(parameters, ("conditions",))
+        asked = parameters["conditions"]
+        if not isinstance(asked, list) or len(asked) != self.parts - 1:
+            raise CheckError(f"{self.parts} parts need a list of {self.parts - 1} conditions")
+        if not all(isinstance(each, Mapping) for each in asked):
+            raise CheckError("a condition is an object of parameters")
+        rows = [self.conditions.from_json(each) for each in asked]
+        return np.concatenate([*rows, np.zeros(0, np.int64)])
 
 
-def _tuples(call: Call, found: Conditions, needed: int) -> Positions:
-    """All ordered tuples of different conditions, as distinct masks, in enumeration order.
+def points_of(at: Mapping[int, Integers]) -> int:
+    """How many points these coordinates are of; without any there is one."""
+    return next((len(each) for each in at.values()), 1)
 
-    Column 0 is the last condition, which varies slowest. Tuples with equal masks give equal
-    gathers, so one per tuple of masks is enough: the first. It takes a mask's conditions in order,
-    and a mask can be in it as often as there are conditions with that mask.
+
+def first_true(asked: Sequence[tuple[Masks, Positions]], shape: tuple[int, int]) -> Integers:
+    """The number of the first condition that holds, [rows, points]: the least of those that hold.
+
+    Condition n of row r is `masks[kind[r]]`, with the nth pair (masks, kind).
     """
-    if needed > _MOST_CONDITIONS:
-        call.fail(
-            f"{call.function}: {needed} conditions are too many", f"use at most {_MOST_CONDITIONS}"
-        )
-    kinds, total_count = len(found.masks), len(found.kind)
-    if total_count < needed:
-        call.fail(
-            f"{call.function} needs {needed} different conditions, only {total_count} exist",
-            "name more dimensions with dims=[…] or more constants with consts=[…]",
-        )
-    points = found.masks.shape[1]
-    call.afford(kinds**needed, 2 * points + 32 * needed, _FEWER)
-    picks = np.indices([kinds] * needed).reshape(needed, -1)
-    occurrences = _occurrences(found.kind, kinds, needed)
-    numbers = np.stack(
-        [occurrences[pick, (picks[:i] == pick).sum(axis=0)] for i, pick in enumerate(picks)]
-    )
-    valid = (numbers >= 0).all(axis=0)
-    picks, numbers = picks[:, valid], numbers[:, valid]
-    return np.ascontiguousarray(picks[:, np.lexsort(numbers[::-1])].T)
-
-
-def _occurrences(kind: Positions, kinds: int, needed: int) -> Positions:
-    """`[mask, n]`: the number of the nth condition with that mask, or −1."""
-    order = np.argsort(kind, kind="stable")
-    start = np.searchsorted(kind[order], np.arange(kinds + 1))
-    slot = start[:-1, None] + np.arange(needed)
-    inside = slot < start[1:, None]
-    return np.where(inside, order[np.where(inside, slot, 0)], -1)
-
-
-def _first_true(masks: Masks, picks: Positions) -> Integers:
-    """For each tuple and grid point the position of the first true condition."""
-    needed = picks.shape[1]
-    kind = np.min_scalar_type(needed)
-    values = np.full((len(picks), masks.shape[1]), needed, kind)
-    for position in range(needed):
-        values[masks[picks[:, position]]] = needed - 1 - position
+    last = len(asked)
+    values = np.full(shape, last, np.min_scalar_type(last + 1))
+    for part, (masks, kind) in enumerate(asked):
+        numbers = np.where(masks, part, last).astype(values.dtype)
+        np.minimum(values, numbers[kind], out=values)
     return values
+
+
+def first_of(asked: Sequence[Expr], values: Sequence[Expr]) -> Expr:
+    """The value of the first condition that holds, else the last."""
+    result = values[-1]
+    for condition, value in reversed(list(zip(asked, values[:-1], strict=True))):
+        if not isinstance(condition, Const):
+            result = select(condition, value, result)
+        elif condition.value:
+            result = value
+    return result

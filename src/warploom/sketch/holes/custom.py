@@ -2,15 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, select
 from warploom.sketch.holes.call import Call
-from warploom.sketch.holes.common import Candidates, Integers, collect, coordinates, strides
+from warploom.sketch.holes.common import Integers, coordinates
 from warploom.sketch.holes.expressions import OUTSIDE, coordinate, flat, own_coordinates, total
-from warploom.sketch.term.ir import UNDEFINED, ZERO, GatherExpr, GatherSet, Shape, Table, size
+from warploom.sketch.holes.function import check_names
+from warploom.sketch.holes.moving import gather_set
+from warploom.sketch.term.gather import (
+    UNDEFINED,
+    ZERO,
+    Family,
+    GatherExpr,
+    GatherSet,
+    Sense,
+    Setting,
+    Settings,
+    Shape,
+    Table,
+    size,
+    strides,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Defined(Family):
+    """A row is the number of a table; `names` are what the tables are called."""
+
+    name = "table"
+
+    call: Call
+    names: tuple[str, ...]
+    tables: Table
+
+    def reads(self, rows: Settings) -> Table:
+        return self.tables[rows[:, 0]]
+
+    def text(self, row: Setting) -> str:
+        return self.names[int(row[0])]
+
+    def expression(self, row: Setting) -> GatherExpr:
+        return table_expression(self.tables[row[0]], self.call.arg_shapes, self.call.out_shape)
+
+    def cheapest(self, _rows: Settings) -> int:
+        return 0
+
+    def counterparts(self, rows: Settings, large: Family, _reading: Sense) -> Settings:
+        """The tables of the same names."""
+        if not isinstance(large, Defined):
+            return rows[:0]
+        names = [self.text(row) for row in rows]
+        found = [large.names.index(name) for name in names if name in large.names]
+        return np.array(found, np.int64).reshape(-1, 1)
+
+    def forms(self, rows: Settings) -> Settings:
+        return rows
+
+    def to_json(self, row: Setting) -> dict[str, Any]:
+        return {"choice": self.text(row)}
+
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
+        check_names(parameters, ("choice",))
+        if parameters["choice"] not in self.names:
+            raise CheckError(f"no table is called {parameters['choice']!r:.80}")
+        return np.array([self.names.index(parameters["choice"])])
 
 
 def custom(
@@ -23,17 +84,9 @@ def custom(
     """The set of a user's own gathers; of equal ones the first keeps its name."""
     call = Call(name, {}, arg_shapes, out_shape)
     _check(call, choices, tables)
-    rows = np.ascontiguousarray(tables, dtype=np.int32)
-    return collect(
-        call,
-        Candidates(
-            tables=rows,
-            owner=np.arange(len(rows)),
-            name=lambda i: choices[i],
-            expression=lambda i: table_expression(rows[i], arg_shapes, out_shape),
-            cost=lambda _: (0, 0),
-        ),
-    )
+    given = np.ascontiguousarray(tables, dtype=np.int32)
+    rows = np.arange(len(given))[:, None]
+    return gather_set(call, Defined(call, tuple(choices), given), rows, given)
 
 
 def table_expression(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from warploom.index.ir import Const, Expr, Var, lift, select
-from warploom.sketch.holes.common import strides
-from warploom.sketch.term.ir import GatherExpr, Shape
+from warploom.sketch.term.gather import GatherExpr, Shape, strides
 
 OUTSIDE = -1  # an offset that no argument has
 

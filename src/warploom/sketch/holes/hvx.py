@@ -8,13 +8,17 @@ identity that leads every set.)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
 import numpy as np
 
+from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, lift, select
 from warploom.sketch.holes.call import Call
-from warploom.sketch.holes.common import Candidates, Integers, Positions, distinct
+from warploom.sketch.holes.common import Integers, distinct
 from warploom.sketch.holes.expressions import (
     OUTSIDE,
     coordinate,
@@ -23,91 +27,190 @@ from warploom.sketch.holes.expressions import (
     own_coordinates,
     total,
 )
-from warploom.sketch.term.ir import UNDEFINED, GatherExpr, Table
+from warploom.sketch.holes.function import check_names, images, sizes_of, whole_number
+from warploom.sketch.holes.moving import cheapest_expression, gather_set
+from warploom.sketch.term.gather import (
+    UNDEFINED,
+    Family,
+    GatherExpr,
+    GatherSet,
+    Sense,
+    Setting,
+    Settings,
+    Table,
+)
 
 _MOST_MASK_LANES = 16
 _FEWER = "limit the registers with in_lim=…, in=[…] or out=[…], or leave out swaps"
 
+# Every instruction, and how many registers it writes; a row names one by its position.
+_OUTPUTS = {
+    "id": 0, "vshuffo": 1, "vshuffe": 1, "valign": 1, "vlalign": 1, "vmux": 1,
+    "vshuffoe": 2, "vdeal": 2, "vswap": 2,
+}  # fmt: skip
+_NAMES = tuple(_OUTPUTS)
+_SHIFTED = ("valign", "vlalign")
+_MASKED = ("vmux", "vswap")
+_NOTHING = UNDEFINED - 1  # stands where the identity writes nothing
+_COLUMNS = ("instruction", "amount", "u", "v", "d", "dd")
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Block:
-    """Every instruction with `outputs` destinations on every tuple (u, v, d, dd) of registers."""
 
-    outputs: int
-    lanes: int
-    registers: Integers  # [tuples, 4]
-    swaps: bool
+@dataclass(frozen=True, slots=True)
+class Instructions(Family):
+    """A row is an instruction, its shift or mask, its two sources and its destinations.
+
+    With one destination, `dd` repeats it.
+    """
+
+    name = "hvx"
+
+    call: Call
 
     @property
-    def instructions(self) -> int:
-        fixed = 2 + 2 * self.lanes if self.outputs == 1 else 2
-        return fixed + ((1 << self.lanes) if self.swaps else 0)
+    def lanes(self) -> int:
+        return self.call.out_shape[1]
 
-    def instruction(self, number: int) -> tuple[str, int]:
-        """The name and its shift or mask, of one of the instructions in order."""
-        if self.outputs == 2:
-            return (("vshuffoe", "vdeal")[number], 0) if number < 2 else ("vswap", number - 2)
-        if number < 2:
-            return ("vshuffo", "vshuffe")[number], 0
-        shift, left = divmod(number - 2, 2)
-        if shift < self.lanes:
-            return ("vlalign" if left else "valign"), shift
-        return "vmux", number - 2 - 2 * self.lanes
+    def reads(self, rows: Settings) -> Table:
+        return self.placed(rows, _written(rows, self.lanes))
+
+    def placed(self, rows: Settings, written: Integers) -> Table:
+        """A copy of the argument, as far as it goes, with the new registers put in."""
+        registers, lanes = self.call.out_shape
+        copy = np.arange(registers * lanes, dtype=np.int32)
+        copy[self.call.in_shape[0] * lanes :] = UNDEFINED
+        tables = np.repeat(copy.reshape(1, registers, lanes), len(rows), axis=0)
+        outputs = np.array(list(_OUTPUTS.values()))[rows[:, 0]]
+        for output in range(written.shape[1]):
+            destination = rows[:, 4 + output]
+            inside = np.flatnonzero((output < outputs) & (destination < registers))
+            tables[inside, destination[inside]] = written[inside, output]
+        return tables.reshape(len(rows), -1)
+
+    def text(self, row: Setting) -> str:
+        number, amount, u, v, d, dd = (int(n) for n in row)
+        name = _NAMES[number]
+        if name == "id":
+            return name
+        if name == "valign" and amount == 0:
+            return f"mov({d}:={v})"
+        to = d if _OUTPUTS[name] == 1 else f"{d},{dd}"
+        if name in _MASKED:
+            name += f"[mask={amount:#0{self.lanes + 2}b}]"
+        elif name in _SHIFTED:
+            name += f"[{amount}]"
+        return f"{name}({to}:={u},{v})"
+
+    def expression(self, row: Setting) -> GatherExpr:
+        """What the whole array reads: the destinations their new value, the rest its own cell."""
+        number, amount, u, v, *destinations = (int(n) for n in row)
+        name = _NAMES[number]
+        result = flat(self.call.out_shape, own_coordinates(self.call.out_shape))
+        for output in range(_OUTPUTS[name]):
+            value = _value(name, amount, u, v, output, self.lanes)
+            if self.call.out_shape[0] == 1:
+                return only(value)
+            result = select(coordinate(0).eq(destinations[output]), value, result)
+        return only(result)
+
+    def cheapest(self, rows: Settings) -> int:
+        return cheapest_expression(self, rows)
+
+    def counterparts(self, rows: Settings, large: Family, reading: Sense) -> Settings:
+        """Registers and shifts may count from either end; a mask means the lanes it names."""
+        if not isinstance(large, Instructions):
+            return rows[:0]
+        if reading is Sense.NATURAL:
+            return rows
+        sizes = sizes_of(self.call, large.call)
+        found: set[tuple[int, ...]] = set()
+        for instruction, *numbers in rows.tolist():
+            masked = _NAMES[instruction] in _MASKED
+            meanings = [images(n, sizes) for n in numbers]
+            meanings[0] = numbers[:1] if masked else meanings[0]
+            if reading is Sense.SHARE:
+                meanings[1:] = [[n] for n in numbers[1:]]
+            found |= set(product([instruction], *meanings))
+        return np.array(sorted(found), np.int64).reshape(-1, len(_COLUMNS))
+
+    def forms(self, rows: Settings) -> Settings:
+        """The instruction; a shift by nothing is a move, and masks are no constants."""
+        masked = np.isin(rows[:, 0], [_NAMES.index(name) for name in _MASKED])
+        still = (rows[:, 1] == 0) & (rows[:, 0] == _NAMES.index("valign"))
+        return np.stack([rows[:, 0], still, np.where(masked, rows[:, 1], 0)], axis=1)
+
+    def to_json(self, row: Setting) -> dict[str, Any]:
+        numbers = dict(zip(_COLUMNS, map(int, row), strict=True))
+        return numbers | {"instruction": _NAMES[row[0]]}
+
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
+        check_names(parameters, _COLUMNS)
+        instruction = parameters["instruction"]
+        if instruction not in _NAMES:
+            raise CheckError(
+                f"there is no instruction {instruction!r:.80}", advice=f"use {', '.join(_NAMES)}"
+            )
+        numbers = [whole_number(name, parameters[name]) for name in _COLUMNS[1:]]
+        return np.array([_NAMES.index(instruction), *numbers])
 
 
-def hvx_2x1(call: Call) -> Candidates:
-    return _candidates(call, [1], inplace=call.flag("inplace"))
+# -- the sets ------------------------------------------------------------------------------------
 
 
-def hvx_2x2(call: Call) -> Candidates:
-    return _candidates(call, [2], inplace=call.flag("inplace"))
+def hvx_2x1(call: Call) -> GatherSet:
+    return _set(call, [1], inplace=call.flag("inplace"))
 
 
-def hvx_inplace(call: Call) -> Candidates:
-    return _candidates(call, [2, 1], inplace=True)
+def hvx_2x2(call: Call) -> GatherSet:
+    return _set(call, [2], inplace=call.flag("inplace"))
 
 
-def _candidates(call: Call, outputs: list[int], inplace: bool) -> Candidates:
+def hvx_inplace(call: Call) -> GatherSet:
+    return _set(call, [2, 1], inplace=True)
+
+
+def _set(call: Call, outputs: list[int], inplace: bool) -> GatherSet:
     _check_shapes(call)
-    rows, lanes = call.out_shape
+    lanes = call.out_shape[1]
     swaps = call.flag("swaps")
     if swaps and lanes > _MOST_MASK_LANES:
         call.fail(
             f"{call.function}: swaps on {lanes} lanes has 2^{lanes} masks for each register tuple",
             f"use at most {_MOST_MASK_LANES} lanes with swaps",
         )
-    copy = np.arange(rows * lanes, dtype=np.int32)
-    copy[call.in_shape[0] * lanes :] = UNDEFINED
-    copy_rows = copy.reshape(1, rows, lanes)
-    blocks, tables, owners = [], [copy_rows], [np.zeros(1, np.intp)]
-    for count in outputs:
-        block = _block(call, count, swaps, inplace)
-        made, owner = _block_tables(call, block, copy_rows)
-        owners.append(owner + sum(map(len, tables)))
-        tables.append(made)
-        blocks.append(block)
-    all_tables: Table = np.concatenate(tables).reshape(-1, call.cells)
+    family = Instructions(call)
+    rows = np.concatenate(
+        [np.zeros((1, len(_COLUMNS)), np.int64)]
+        + [_rows(call, count, swaps, inplace) for count in outputs]
+    )
+    written = _written(rows, lanes)
+    # What is written and where to makes a gather: equal ones are found before they are placed.
+    first, owner = distinct(np.hstack([written.reshape(len(rows), -1), rows[:, 4:]]))
+    call.afford(len(first), 4 * call.cells, _FEWER)
+    return gather_set(call, family, rows, family.placed(rows[first], written[first]), owner)
 
-    def choice(number: int) -> tuple[Block, int, list[int]] | None:
-        number -= 1
-        for block in blocks:
-            size = len(block.registers) * block.instructions
-            if 0 <= number < size:
-                row, instruction = divmod(number, block.instructions)
-                return block, instruction, block.registers[row].tolist()
-            number -= size
-        return None
 
-    def name(number: int) -> str:
-        found = choice(number)
-        return "id" if found is None else _show(*found)
+def _rows(call: Call, outputs: int, swaps: bool, inplace: bool) -> Settings:
+    """Every instruction with so many destinations on every tuple of registers, in order."""
+    lanes = call.out_shape[1]
+    instructions = _instructions(outputs, lanes, swaps)
+    tuples = _registers(call, outputs, len(instructions), inplace)
+    rows = np.empty((len(tuples), len(instructions), len(_COLUMNS)), np.int64)
+    rows[:, :, :2] = instructions
+    rows[:, :, 2:] = tuples[:, None]
+    if outputs == 1:
+        rows[:, :, 5] = rows[:, :, 4]
+    return rows.reshape(-1, len(_COLUMNS))
 
-    def expression(number: int) -> GatherExpr:
-        found = choice(number)
-        offset = flat(call.out_shape, own_coordinates(call.out_shape))
-        return only(offset if found is None else _written(*found, rows, offset))
 
-    return Candidates(all_tables, np.concatenate(owners), name, expression)
+def _instructions(outputs: int, lanes: int, swaps: bool) -> Settings:
+    """Instructions with their shifts and masks, in the published order."""
+    masks = range(1 << lanes if swaps else 0)
+    if outputs == 2:
+        named = [("vshuffoe", 0), ("vdeal", 0), *(("vswap", mask) for mask in masks)]
+    else:
+        shifts = [(name, shift) for shift in range(lanes) for name in _SHIFTED]
+        named = [("vshuffo", 0), ("vshuffe", 0), *shifts, *(("vmux", mask) for mask in masks)]
+    return np.array([(_NAMES.index(name), amount) for name, amount in named], np.int64)
 
 
 def _check_shapes(call: Call) -> None:
@@ -121,17 +224,16 @@ def _check_shapes(call: Call) -> None:
         call.mismatch("the number of lanes", call.in_shape[1], call.out_shape[1])
 
 
-def _block(call: Call, outputs: int, swaps: bool, inplace: bool) -> Block:
-    """The register tuples: for each pair of sources the in-place destinations, then the others."""
+def _registers(call: Call, outputs: int, instructions: int, inplace: bool) -> Settings:
+    """The tuples (u, v, d, dd): for each pair of sources the in-place destinations, then others."""
     lanes = call.in_shape[1]
     sources = _sources(call)
     destinations = _destinations(call, outputs, inplace)
     beside = 2 if inplace else 0
-    empty = Block(outputs, lanes, np.empty((0, 4), np.intp), swaps)
     count = len(sources) * (beside + len(destinations))
     call.afford(count, 8 * 4, _FEWER)
-    call.afford(count * empty.instructions, 12 * (outputs * lanes + 2), _FEWER)
-    tuples = np.zeros((len(sources), beside + len(destinations), 4), np.intp)
+    call.afford(count * instructions, 12 * (outputs * lanes + 2), _FEWER)
+    tuples = np.zeros((len(sources), beside + len(destinations), 4), np.int64)
     tuples[:, :, :2] = sources[:, None]
     if inplace:
         tuples[:, :2, 2] = sources
@@ -140,7 +242,8 @@ def _block(call: Call, outputs: int, swaps: bool, inplace: bool) -> Block:
     usable = np.ones(tuples.shape[:2], bool)
     if inplace and outputs == 2:
         usable[:, :2] = sources % 2 == 0
-    return Block(outputs, lanes, tuples[usable], swaps)
+    chosen: Settings = tuples[usable]
+    return chosen
 
 
 def _sources(call: Call) -> Integers:
@@ -180,88 +283,47 @@ def _destinations(call: Call, outputs: int, inplace: bool) -> Integers:
     return flat_list[: len(flat_list) // 2 * 2].reshape(-1, 2)
 
 
-def _patterns(block: Block) -> tuple[Integers, Integers]:
-    """For each instruction, output and lane: which source (0 is u) and which of its lanes."""
-    n = block.lanes
+# -- what they do --------------------------------------------------------------------------------
+
+
+def _written(rows: Settings, lanes: int) -> Integers:
+    """[rows, outputs, lanes]: the offsets that each instruction puts into its destinations."""
+    kinds, kind = np.unique(rows[:, 0] << 32 | rows[:, 1], return_inverse=True)
+    names = [_NAMES[number] for number in (kinds >> 32).tolist()]
+    most = max(1, *(_OUTPUTS[name] for name in names))
+    which, where = np.zeros((2, len(kinds), most, lanes), np.int32)
+    for number, (name, amount) in enumerate(zip(names, kinds & 0xFFFFFFFF, strict=True)):
+        for output in range(_OUTPUTS[name]):
+            which[number, output], where[number, output] = _pattern(name, amount, output, lanes)
+    u, v = (rows[:, column].astype(np.int32)[:, None, None] * lanes for column in (2, 3))
+    offsets = np.where(which[kind] != 0, v, u)
+    written = np.where(where[kind] < lanes, offsets + where[kind], np.int32(UNDEFINED))
+    written[rows[:, 0] == _NAMES.index("id")] = _NOTHING
+    return written
+
+
+def _pattern(name: str, amount: int, output: int, n: int) -> tuple[Integers, Integers]:
+    """For each lane of an output: which source it is from (0 is u), and from which of its lanes."""
     lane = np.arange(n)
-    odd, even_lane = lane % 2, lane - lane % 2
-    shape = (block.instructions, block.outputs, n)
-    which, where = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
-    masks = np.arange(1 << n if block.swaps else 0)[:, None] >> lane & 1
-    if block.outputs == 1:
-        shift = np.arange(n)[:, None]
-        which[0, 0] = which[1, 0] = 1 - odd
-        where[0, 0], where[1, 0] = even_lane + 1, even_lane
-        masked = 2 + 2 * n
-        from_u = lane >= n - shift
-        which[2:masked:2, 0] = ~from_u
-        where[2:masked:2, 0] = np.where(from_u, lane - (n - shift), lane + shift)
-        from_v = lane < shift
-        which[3:masked:2, 0] = from_v
-        where[3:masked:2, 0] = np.where(from_v, n - shift + lane, lane - shift)
-        which[masked:, 0], where[masked:, 0] = 1 - masks, lane
-        return which, where
-    row = np.arange(2)[:, None]
-    half = n // 2
-    which[0], where[0] = 1 - odd, even_lane + row
-    upper = lane >= half
-    which[1], where[1] = upper, np.where(upper, 2 * (lane - half), 2 * lane) + row
-    which[2:], where[2:] = 1 - (row ^ masks[:, None]), lane
-    return which, where
+    match name:
+        case "vshuffo" | "vshuffe" | "vshuffoe":
+            second = output if name == "vshuffoe" else name == "vshuffo"
+            return 1 - lane % 2, lane - lane % 2 + second
+        case "vdeal":
+            upper = lane >= n // 2
+            return upper, np.where(upper, 2 * (lane - n // 2), 2 * lane) + output
+        case "valign":
+            from_u = lane >= n - amount
+            return ~from_u, np.where(from_u, lane - (n - amount), lane + amount)
+        case "vlalign":
+            from_v = lane < amount
+            return from_v, np.where(from_v, n - amount + lane, lane - amount)
+        case _:  # a bit of the mask says u; the second output takes the other one
+            return 1 - (output ^ (amount >> lane & 1)), lane
 
 
-def _block_tables(call: Call, block: Block, copy: Integers) -> tuple[Table, Positions]:
-    which, where = _patterns(block)
-    n, tuples = block.lanes, len(block.registers)
-    sources = block.registers[:, :2].astype(np.int32) * np.int32(n)
-    # [tuples, instructions, outputs, lanes], with the destinations behind: what makes a gather.
-    keys = np.empty((tuples, block.instructions, block.outputs * n + 2), np.int32)
-    offsets = np.where(which, sources[:, 1, None, None, None], sources[:, 0, None, None, None])
-    offsets = np.where(where < n, offsets + where, np.int32(UNDEFINED))
-    keys[:, :, :-2] = offsets.reshape(tuples, block.instructions, block.outputs * n)
-    keys[:, :, -2:] = block.registers[:, None, 2:]
-    if block.outputs == 1:
-        keys[:, :, -1] = 0
-    rows = keys.reshape(-1, keys.shape[2])
-    first, owner = distinct(rows)
-    call.afford(len(first), 4 * call.cells, _FEWER)
-    tables = np.repeat(copy, len(first), axis=0)
-    for output in range(block.outputs):
-        destination = rows[first, output - 2]
-        inside = np.flatnonzero(destination < tables.shape[1])
-        written = rows[first[inside], output * n : (output + 1) * n]
-        tables[inside, destination[inside]] = written
-    return tables, owner
-
-
-def _show(block: Block, number: int, registers: list[int]) -> str:
-    u, v, d, dd = registers
-    name, amount = block.instruction(number)
-    if name == "valign" and amount == 0:
-        return f"mov({d}:={v})"
-    if name in ("vmux", "vswap"):
-        name += f"[mask={amount:#0{block.lanes + 2}b}]"
-    elif name in ("valign", "vlalign"):
-        name += f"[{amount}]"
-    return f"{name}({d if block.outputs == 1 else f'{d},{dd}'}:={u},{v})"
-
-
-def _written(block: Block, number: int, registers: list[int], rows: int, copy: Expr) -> Expr:
-    """What the whole array reads: the destinations their new value, the rest its own cell."""
-    u, v, *destinations = registers
-    result = copy
-    for row in range(block.outputs):
-        value = _value(block, number, u, v, row)
-        if rows == 1:
-            return value
-        result = select(coordinate(0).eq(destinations[row]), value, result)
-    return result
-
-
-def _value(block: Block, number: int, u: int, v: int, row: int) -> Expr:
+def _value(name: str, amount: int, u: int, v: int, row: int, n: int) -> Expr:
     """The offset that one destination reads, as a function of the lane."""
-    n = block.lanes
-    name, amount = block.instruction(number)
     lane = coordinate(1) if n > 1 else Const(0)
     if name in ("vshuffo", "vshuffe", "vshuffoe"):
         step = 1 if name == "vshuffo" else row

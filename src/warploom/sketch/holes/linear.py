@@ -19,13 +19,15 @@ fills a hole at one size names its counterpart at every other; b and u are units
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from warploom.index.evaluate import Value, apply
+from warploom.errors import CheckError
+from warploom.index.evaluate import Value, apply, evaluate
 from warploom.index.ir import (
     Binary,
     Const,
@@ -41,18 +43,13 @@ from warploom.index.ir import (
 )
 from warploom.index.laws import simplify
 from warploom.index.show import show
+from warploom.sketch.holes.axes import Axes, axes_of
 from warploom.sketch.holes.call import Call
-from warploom.sketch.holes.common import (
-    Candidates,
-    Integers,
-    Positions,
-    coordinates,
-    distinct,
-    replace_coordinate,
-)
-from warploom.sketch.holes.expressions import coordinate, replaced
-from warploom.sketch.holes.swizzle import Axes, axes_of
-from warploom.sketch.term.ir import GatherExpr, Shape
+from warploom.sketch.holes.common import Integers, Positions, coordinates
+from warploom.sketch.holes.expressions import coordinate
+from warploom.sketch.holes.function import IndexFunctions, check_names, none_of
+from warploom.sketch.holes.moving import Moving, gather_set
+from warploom.sketch.term.gather import GatherSet, Sense, Setting, Settings, Shape, moves
 
 Operation: TypeAlias = Const | Unary | Binary | Select
 
@@ -61,36 +58,114 @@ L, S = Var("L"), Var("S")
 c, a, b, u = Var("c"), Var("a"), Var("b"), Var("u")
 
 
-def linear(call: Call) -> Candidates:
+def linear(call: Call, usual: Axes | None) -> GatherSet:
     call.same_shape()
-    axes = axes_of(call)
+    axes = axes_of(call, usual)
     if axes.out != axes.main:
         call.fail(
             f"{call.function} moves along its main axis {axes.main}, not along {axes.out}",
             f"write {{main={axes.out},second={axes.second},out={axes.out}}}",
         )
     shape = call.in_shape
-    used = tuple(sorted({axes.main, axes.second}))
-    field = tuple(shape[axis] for axis in used)
-    call.afford(len(_parts()), 8 * math.prod(field), "use a smaller array")
-    own = coordinates(field)
-    at = {"x": own[used.index(axes.main)], "y": own[used.index(axes.second)]}
-    rows = _tabulate({**at, **_sizes(shape, axes)}, field)
-    kept = _permutations(rows, used.index(axes.main))
-    values = rows[kept].reshape(len(kept), -1)
-    first, owner = distinct(values)
-    tables = replace_coordinate(call, axes.out, used, values[first])
+    family = Linear(call, LinearForms(shape, axes.main, axes.second), axes.out)
+    call.afford(len(_parts()), 8 * family.field, "use a smaller array")
+    field = tuple(shape[axis] for axis in family.axes)
+    open_grid = dict(zip(family.axes, coordinates(field), strict=True))
+    every = _tabulate(family.functions.known(open_grid), field)
+    kept = _permutations(every, family.axes.index(axes.main))
+    reads = moves(shape, shape, axes.out, family.axes, every[kept].reshape(len(kept), -1))
+    return gather_set(call, family, kept[:, None], reads)
 
-    def name(number: int) -> str:
-        return _name(forms()[kept[number]], axes)
 
-    def expression(number: int) -> GatherExpr:
-        value = _sized(forms()[kept[number]], shape, axes)
-        return replaced(shape, shape, axes.out, value, beyond=False)
+@dataclass(frozen=True, slots=True)
+class LinearForms(IndexFunctions):
+    """A row is the number of a form, which is the same at every size."""
 
-    # Forms are in order of cost, and to simplify every one that means the same would take longer
-    # than the search.
-    return Candidates(tables, owner, name, expression, cost=lambda number: (number, 0))
+    extents: tuple[int, ...]
+    main: int
+    second: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("form",)
+
+    @property
+    def depends(self) -> tuple[int, ...]:
+        return tuple(sorted({self.main, self.second}))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        length, other = self.extents[self.main], self.extents[self.second]
+        common = math.gcd(length, other)
+        inner, outer = length // common, other // common
+        inverse = pow(outer, -1, inner)
+        return {"L": length, "S": other, "c": common, "a": inner, "b": outer, "u": inverse}
+
+    def known(self, at: Mapping[int, Integers]) -> dict[str, Value]:
+        """The value of every name in a form."""
+        return {"x": at[self.main], "y": at[self.second], **self.sizes}
+
+    def values(self, rows: Settings, at: Mapping[int, Integers]) -> Integers:
+        out = np.empty((len(rows), len(at[self.main])), np.min_scalar_type(self.extents[self.main]))
+        for number, form in enumerate(rows[:, 0].tolist()):
+            out[number] = evaluate(forms()[form], self.known(at))
+        return out
+
+    def expression(self, row: Setting, variables: Sequence[Expr]) -> Expr:
+        """The form with numbers for the sizes, less what its ranges make idle."""
+        own = {"x": variables[self.main], "y": variables[self.second]}
+        ranges = {
+            part.name: (0, self.extents[axis] - 1)
+            for axis, part in ((self.main, own["x"]), (self.second, own["y"]))
+            if isinstance(part, Var)
+        }
+        return simplify(substitute(forms()[row[0]], {**own, **self.sizes}), ranges)
+
+    def counterparts(self, rows: Settings, large: IndexFunctions, _reading: Sense) -> Settings:
+        return rows if isinstance(large, LinearForms) else none_of(self)
+
+    def forms(self, rows: Settings) -> Settings:
+        return rows
+
+    def to_json(self, row: Setting) -> dict[str, Any]:
+        return {"form": show(forms()[row[0]])}
+
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
+        check_names(parameters, self.columns)
+        form = parameters["form"]
+        if not isinstance(form, str) or form not in _numbers():
+            raise CheckError(f"there is no linear form {form!r:.80}")
+        return np.array([_numbers()[form]])
+
+
+@dataclass(frozen=True, slots=True)
+class Linear(Moving):
+    name = "linear"
+
+    functions: LinearForms
+
+    def text(self, row: Setting) -> str:
+        return _name(int(row[0]), self.functions.main, self.functions.second)
+
+    def may_leave(self, _row: Setting) -> bool:
+        return False
+
+    def cheapest(self, rows: Settings) -> int:
+        """Forms are in order of cost, and to simplify every one that means the same would take
+        longer than the search."""
+        return int(np.argmin(rows[:, 0]))
+
+
+@lru_cache(maxsize=4096)
+def _name(form: int, main: int, second: int) -> str:
+    own = {"x": coordinate(main), "y": coordinate(second)}
+    return f"linear[{show(substitute(forms()[form], own))}]"
+
+
+@cache
+def _numbers() -> dict[str, int]:
+    """The number of each form by its text."""
+    return {show(form): number for number, form in enumerate(forms())}
 
 
 @cache
@@ -153,23 +228,6 @@ def _linears() -> Iterator[Expr]:
     yield (x - (y + behind) % S) // c * u % a + behind * a
 
 
-@lru_cache(maxsize=4096)
-def _name(form: Expr, axes: Axes) -> str:
-    return f"linear[{show(substitute(form, _own(axes)))}]"
-
-
-def _own(axes: Axes) -> dict[str, Expr | int]:
-    return {"x": coordinate(axes.main), "y": coordinate(axes.second)}
-
-
-def _sizes(shape: Shape, axes: Axes) -> Mapping[str, int]:
-    length, other = shape[axes.main], shape[axes.second]
-    common = math.gcd(length, other)
-    inner, outer = length // common, other // common
-    inverse = pow(outer, -1, inner)
-    return {"L": length, "S": other, "c": common, "a": inner, "b": outer, "u": inverse}
-
-
 def _tabulate(env: Mapping[str, Value], field: Shape) -> Integers:
     """The value of each form at every cell of the field; a part that several share is done once."""
     known: dict[Expr, Value] = {Var(name): value for name, value in env.items()}
@@ -186,9 +244,3 @@ def _permutations(rows: Integers, axis: int) -> Positions:
     ordered = np.sort(np.moveaxis(rows, axis + 1, -1), axis=-1)
     right: Integers = (ordered == np.arange(rows.shape[axis + 1])).reshape(len(rows), -1)
     return np.flatnonzero(right.all(axis=1))
-
-
-def _sized(form: Expr, shape: Shape, axes: Axes) -> Expr:
-    """The form with numbers for the sizes, less what its ranges make idle."""
-    ranges = {f"x{axis}": (0, shape[axis] - 1) for axis in (axes.main, axes.second)}
-    return simplify(substitute(form, {**_own(axes), **_sizes(shape, axes)}), ranges)

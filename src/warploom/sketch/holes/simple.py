@@ -1,12 +1,20 @@
-"""Functions with exactly one gather: copies, transpositions, loads and broadcasts."""
+"""Functions with exactly one gather: copies, transpositions, loads and broadcasts.
+
+Each function takes a call and gives the table and its arithmetic; there is nothing to choose, so a
+row of their family has no entry.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from warploom.index.ir import Expr
 from warploom.sketch.holes.call import Call
-from warploom.sketch.holes.common import Candidates, Integers, coordinates, read
+from warploom.sketch.holes.common import Integers, coordinates, read
 from warploom.sketch.holes.expressions import (
     bounded,
     coordinate,
@@ -16,10 +24,62 @@ from warploom.sketch.holes.expressions import (
     remainder,
     total,
 )
-from warploom.sketch.term.ir import GatherExpr, Table, size
+from warploom.sketch.holes.function import check_names
+from warploom.sketch.holes.moving import gather_set
+from warploom.sketch.term.gather import (
+    Family,
+    GatherExpr,
+    GatherSet,
+    Sense,
+    Setting,
+    Settings,
+    Table,
+    size,
+)
+
+Gather: TypeAlias = tuple[Table, GatherExpr]
 
 
-def identity(call: Call) -> Candidates:
+@dataclass(frozen=True, slots=True)
+class Single(Family):
+    """The one gather that `make` gives."""
+
+    name = "single"
+
+    call: Call
+    make: Callable[[Call], Gather]
+
+    def reads(self, rows: Settings) -> Table:
+        return np.repeat(self.make(self.call)[0], len(rows), axis=0)
+
+    def text(self, _row: Setting) -> str:
+        return self.call.function
+
+    def expression(self, _row: Setting) -> GatherExpr:
+        return self.make(self.call)[1]
+
+    def cheapest(self, _rows: Settings) -> int:
+        return 0
+
+    def counterparts(self, rows: Settings, large: Family, _reading: Sense) -> Settings:
+        return rows if isinstance(large, Single) else rows[:0]
+
+    def forms(self, rows: Settings) -> Settings:
+        return rows
+
+    def to_json(self, _row: Setting) -> dict[str, Any]:
+        return {}
+
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
+        check_names(parameters, ())
+        return np.zeros(0, np.int64)
+
+
+def single(call: Call, make: Callable[[Call], Gather]) -> GatherSet:
+    return gather_set(call, Single(call, make), np.zeros((1, 0), np.int64), make(call)[0])
+
+
+def identity(call: Call) -> Gather:
     if size(call.in_shape) != call.cells:
         call.mismatch(
             "the number of elements",
@@ -28,16 +88,16 @@ def identity(call: Call) -> Candidates:
             "a copy keeps every element; use broadcast or load_trunc to change their number",
         )
     table = np.arange(call.cells, dtype=np.int32).reshape(1, -1)
-    return _one(call, table, only(flat(call.out_shape, own_coordinates(call.out_shape))))
+    return table, only(flat(call.out_shape, own_coordinates(call.out_shape)))
 
 
-def transpose(call: Call) -> Candidates:
+def transpose(call: Call) -> Gather:
     if call.out_shape != call.in_shape[::-1]:
         call.mismatch("the output shape", call.in_shape[::-1], call.out_shape)
     return _moved(call, coordinates(call.out_shape)[::-1], own_coordinates(call.out_shape)[::-1])
 
 
-def stack(call: Call) -> Candidates:
+def stack(call: Call) -> Gather:
     *front, last = call.out_shape
     if last != len(call.arg_shapes):
         call.mismatch(
@@ -48,10 +108,10 @@ def stack(call: Call) -> Candidates:
             call.mismatch("the shape of each argument", tuple(front), shape)
     table = np.arange(call.cells, dtype=np.int32).reshape(last, -1).T.reshape(1, -1)
     own = own_coordinates(call.out_shape)
-    return _one(call, table, GatherExpr(own[-1], flat(tuple(front), own[:-1])))
+    return table, GatherExpr(own[-1], flat(tuple(front), own[:-1]))
 
 
-def rot_idx(call: Call) -> Candidates:
+def rot_idx(call: Call) -> Gather:
     right, left = call.maybe_number("r"), call.maybe_number("l")
     if (right is None) == (left is None):
         call.fail("rot_idx needs exactly one of the options r and l", "write rot_idx{r=1}, say")
@@ -64,7 +124,7 @@ def rot_idx(call: Call) -> Candidates:
     return _moved(call, own[by:] + own[:by], names[by:] + names[:by])
 
 
-def load_rep(call: Call) -> Candidates:
+def load_rep(call: Call) -> Gather:
     """Cells beyond the argument start again at its beginning."""
     cells, number, bound, lead = _linear_front(call)
     length = call.in_shape[0]
@@ -76,7 +136,7 @@ def load_rep(call: Call) -> Candidates:
     )
 
 
-def load_trunc(call: Call) -> Candidates:
+def load_trunc(call: Call) -> Gather:
     """Cells beyond the argument are undefined."""
     cells, number, _, lead = _linear_front(call)
     return _moved(
@@ -86,7 +146,7 @@ def load_trunc(call: Call) -> Candidates:
     )
 
 
-def load_grid_2d(call: Call) -> Candidates:
+def load_grid_2d(call: Call) -> Gather:
     if len(call.in_shape) != 2 or len(call.out_shape) != 4:
         call.fail(
             f"load_grid_2d reads 2 dimensions into 4, not {len(call.in_shape)} into"
@@ -99,10 +159,10 @@ def load_grid_2d(call: Call) -> Candidates:
     table = read(call.in_shape, [i + rows * k, j + columns * m], call.out_shape)
     source = [total([(1, x), (rows, z)]), total([(1, y), (columns, w)])]
     beyond = {1: columns * across > call.in_shape[1], 0: rows * down > call.in_shape[0]}
-    return _one(call, table, only(bounded(call.in_shape, source, beyond)))
+    return table, only(bounded(call.in_shape, source, beyond))
 
 
-def broadcast(call: Call) -> Candidates:
+def broadcast(call: Call) -> Gather:
     shape, rank = call.in_shape, len(call.in_shape)
     group = call.maybe_number("group") or 0
     if not 0 <= group <= rank:
@@ -119,7 +179,7 @@ def broadcast(call: Call) -> Candidates:
     source = names[:group] + names[lead:]
     table = read(shape, own[:group] + own[lead:], call.out_shape)
     beyond = {a: call.out_shape[a] > shape[a] for a in range(group)}
-    return _one(call, table, only(bounded(shape, source, beyond)))
+    return table, only(bounded(shape, source, beyond))
 
 
 def _linear_front(call: Call) -> tuple[Integers, Expr, int, int]:
@@ -138,16 +198,7 @@ def _linear_front(call: Call) -> tuple[Integers, Expr, int, int]:
     return number, total(terms), pace, lead
 
 
-def _moved(call: Call, cells: list[Integers], source: list[Expr]) -> Candidates:
+def _moved(call: Call, cells: list[Integers], source: list[Expr]) -> Gather:
     """One argument read at `cells`; out of range only beyond its end, if at all."""
     table = read(call.in_shape, cells, call.out_shape)
-    return _one(call, table, only(flat(call.in_shape, source)))
-
-
-def _one(call: Call, table: Table, gather: GatherExpr) -> Candidates:
-    return Candidates(
-        tables=table,
-        owner=np.zeros(1, np.intp),
-        name=lambda _: call.function,
-        expression=lambda _: gather,
-    )
+    return table, only(flat(call.in_shape, source))

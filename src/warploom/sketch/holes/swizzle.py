@@ -1,271 +1,179 @@
-"""Swizzles: one coordinate fanned, rotated and wrapped as a function of two others.
+"""The one form of swizzles: a coordinate grouped, fanned, rotated by a second one, and wrapped.
 
-`xform(cf, cr, dr, g, wrap)` with i = x[main], k = x[second] replaces x[out] by
-`((cf*(i%g) + (i%g)//df + rot) % g) + (i//g)*g`, where `df = g / gcd(g, |cf|)` and
-`rot = cr*k + k//dr`, taken modulo that gcd if `wrap`. `rot(c, g)` replaces it by
-`((c + i) % g) + (i//g)*g`.
+A row (group g, modulus m, fan, step, rate, slow, shift, wrap) turns i, with a second coordinate k
+and j = i mod g, into
+
+    i - j + (fan·j + ⌊j/step⌋ + turn) mod m        turn = rate·k + ⌊k/slow⌋ + shift
+
+where WRAP_TURN takes the turn, and WRAP_BOTH ⌊j/step⌋ + turn, modulo m/step first. The published
+sets are enumerations of such rows: Swizzleflow's in `xform.py`, Swizzle Inventor's in
+`simt/space.py`; `synth/free.py` leaves the constants to a solver.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
-from warploom.index.ir import Expr
-from warploom.sketch.holes.call import Call
-from warploom.sketch.holes.common import (
-    Candidates,
-    Integers,
-    distinct,
-    grid,
-    replace_coordinate,
-)
-from warploom.sketch.holes.expressions import coordinate, quotient, remainder, replaced, total
-from warploom.sketch.term.ir import UNDEFINED, GatherExpr
+from warploom.index.ir import Const, Expr
+from warploom.sketch.holes.common import Integers, kinds_of
+from warploom.sketch.holes.expressions import quotient, remainder, total
+from warploom.sketch.holes.function import IndexFunctions, OfTwo, none_of
+from warploom.sketch.term.gather import Sense, Setting, Settings
 
-_TOO_LARGE = "take the _no_group set, which has fewer gathers, or a smaller array"
+COLUMNS = ("group", "modulus", "fan", "step", "rate", "slow", "shift", "wrap")
+GROUP, MODULUS, FAN, STEP, RATE, SLOW, SHIFT, WRAP = range(8)
+NO_WRAP, WRAP_TURN, WRAP_BOTH = range(3)
+
+_CACHED_BYTES = 1 << 17  # what is worked on at a time stays in the cache
 
 
-@dataclass(frozen=True, slots=True)
-class Axes:
-    main: int
-    second: int
-    out: int
+class Swizzles(OfTwo):
+    """Swizzles of one coordinate, whose groups divide `size`, by another."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class Xform:
-    """One choice of parameters: see the top of this file."""
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return COLUMNS
 
-    group: int
-    wrap: bool
-    dr: int
-    cr: int
-    cf: int
+    def values(self, rows: Settings, at: Mapping[int, Integers]) -> Integers:
+        return _tabulated(rows.astype(np.int64), *self.both(at))
 
-
-@dataclass(frozen=True, slots=True)
-class Rotation:
-    group: int
-    shift: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Field:
-    """Where the replaced coordinate is computed: over the axes it depends on, not all cells."""
-
-    axes: tuple[int, ...]
-    at: dict[int, Integers]  # each axis' coordinate, flat
-    cells: int
-    identity: bool  # whether row 0 is the identity
-    rows: Integers  # the replaced coordinate by choice and cell, in the smallest unsigned type
-
-
-def xforms(call: Call) -> Candidates:
-    axes = axes_of(call)
-    length = call.in_shape[axes.main]
-    grouped = not call.function.endswith("_no_group")
-    rates = divisors(call.in_shape[axes.second])
-    groups = (divisors(length) if grouped else [length]) if rates else []
-    wraps = 2 if grouped else 1
-    counts = [wraps * len(rates) * (g + 1) ** 2 for g in groups]
-    field = _field(call, axes, {axes.main, axes.second}, sum(counts))
-    # Kept apart from `field`, whose rows should not outlive this function.
-    leading = start = int(field.identity)
-    for group, count in zip(groups, counts, strict=True):
-        shape = (wraps, len(rates), group + 1, group + 1, field.cells)
-        block = field.rows[start : start + count].reshape(shape)
-        _fill_xforms(block, group, rates, field.at[axes.main], field.at[axes.second])
-        start += count
-
-    def choice(number: int) -> Xform | None:
-        number -= leading
-        for group, count in zip(groups, counts, strict=True):
-            if 0 <= number < count:
-                shape = (wraps, len(rates), group + 1, group + 1)
-                wrap, dr, cr, cf = (int(n) for n in np.unravel_index(number, shape))
-                factors = _factors(group)
-                return Xform(group, bool(wrap), rates[dr], factors[cr], factors[cf])
-            number -= count
-        return None
-
-    def name(number: int) -> str:
-        found = choice(number)
-        return "id" if found is None else _show_xform(found, length)
-
-    def value(number: int) -> Expr:
-        found = choice(number)
-        return coordinate(axes.out) if found is None else _xform_value(call, axes, found)
-
-    return _candidates(call, axes, field, name, value)
-
-
-def rots(call: Call) -> Candidates:
-    axes = axes_of(call)
-    length = call.in_shape[axes.main]
-    groups = [length] if call.function.endswith("_no_group") else divisors(length)
-    count = sum(2 * g - 1 for g in groups)
-    field = _field(call, axes, {axes.main}, count)
-    call.afford(count, 24 * field.cells, _TOO_LARGE)  # three 64-bit numbers a cell
-    leading = int(field.identity)
-    # 0 … g−1, then −g+1 … −1. Only the parameters are listed here; the cells are done at once.
-    choices = [Rotation(g, c) for g in groups for c in (*range(g), *range(1 - g, 0))]
-    if choices:
-        group = np.array([c.group for c in choices])[:, None]
-        shift = np.array([c.shift for c in choices])[:, None]
-        i = field.at[axes.main]
-        field.rows[leading:] = (shift + i) % group + i // group * group
-
-    def choice(number: int) -> Rotation | None:
-        number -= leading
-        return choices[number] if number >= 0 else None
-
-    def name(number: int) -> str:
-        found = choice(number)
-        if found is None:
-            return "id"
-        group = "" if found.group == length else f"group={found.group},"
-        return f"rot[{group}shift={found.shift}]"
-
-    def value(number: int) -> Expr:
-        found = choice(number)
-        if found is None:
-            return coordinate(axes.out)
-        i, bound = coordinate(axes.main), call.out_shape[axes.main]
-        if not found.shift or found.group == 1:
+    def expression(self, row: Setting, variables: Sequence[Expr]) -> Expr:
+        """The formula at the top of this file, less what its ranges make idle."""
+        i, bound = variables[self.main], self.extents[self.main]
+        k = Const(0) if self.second is None else variables[self.second]
+        group, modulus, fan, step, rate, slow, shift, wrap = (int(n) for n in row)
+        inner = remainder(i, group, bound)
+        turn = _Sum([*_stepped(rate, k, slow, self.turns)], shift)
+        if wrap == WRAP_BOTH:
+            fans = _stepped(fan, inner, group, min(bound, group))
+            turn.terms += _stepped(0, inner, step, min(bound, group))
+        else:
+            fans = _stepped(fan, inner, step, min(bound, group))
+        if wrap:
+            turn = turn.modulo(modulus // step, modulus)
+        whole = _Sum([*fans, *turn.terms], turn.constant)
+        if whole.is_within(modulus):
+            body = whole.text
+        else:
+            # Under the remainder a multiple of the modulus is nothing, and i % group is i.
+            whole = whole.reduced(modulus, inner, i if group % modulus == 0 else inner)
+            body = whole.text % modulus
+        if group == modulus and whole.is_only(i, inner):
             return i
-        inner = total([(1, i)], found.shift) % found.group
-        return total([(1, inner), (found.group, quotient(i, found.group, bound))])
+        return total([(1, body), (group, quotient(i, group, bound))])
 
-    return _candidates(call, axes, field, name, value)
+    def counterparts(self, rows: Settings, large: IndexFunctions, reading: Sense) -> Settings:
+        if not isinstance(large, Swizzles):
+            return none_of(self)
+        if reading is Sense.ANY:
+            found = {each for row in rows for each in _any_reading(self, row, large)}
+        else:
+            share = reading is Sense.SHARE
+            found = {each for row in rows for each in _natural(self, row, large, share)}
+        return np.array(sorted(found), np.int64).reshape(-1, len(COLUMNS))
+
+    def forms(self, rows: Settings) -> Settings:
+        whole = rows[:, GROUP] == self.size
+        return np.stack([rows[:, GROUP] == 0, whole, rows[:, WRAP]], axis=1)
 
 
 def divisors(number: int) -> list[int]:
-    """The divisors that are at least 2, largest first."""
+    """All divisors, the largest first."""
     small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
-    return sorted({d for s in small for d in (s, number // s) if d >= 2}, reverse=True)
+    return sorted({d for s in small for d in (s, number // s)}, reverse=True)
 
 
-def axes_of(call: Call) -> Axes:
-    names = ("main", "second", "out")
-    rank = len(call.in_shape)
-    if any(name in call.options for name in names):
-        axes = Axes(*(call.axis(name, rank) for name in names))
-    elif call.function.startswith(("row_", "col_")):
-        if rank < 2:
-            call.fail(
-                f"{call.function} needs an array of two or more dimensions, got {rank}",
-                "name the axes: {main=0,second=0,out=0}",
-            )
-        axes = Axes(1, 0, 1) if call.function.startswith("row_") else Axes(0, 1, 0)
-    else:
-        call.fail(
-            f"{call.function} needs the options main, second and out",
-            f"write {call.function}{{main=0,second=1,out=0}}, or use col_{call.function}",
-        )
-    call.agree_but_for(axes.out)
-    return axes
+# -- on numbers ----------------------------------------------------------------------------------
 
 
-def _field(call: Call, axes: Axes, needed: set[int], choices: int) -> Field:
-    """The grid for so many choices besides the identity; refused if they do not fit."""
-    identity = call.in_shape == call.out_shape
-    # Without choices only the identity is left, which depends on its own axis alone.
-    used = (needed if choices else set()) | ({axes.out} if identity else set())
-    ordered = tuple(sorted(used))
-    cells = math.prod(call.out_shape[a] for a in ordered)
-    # Sums of two numbers below the length, or a cell beyond the argument, must fit.
-    largest = 2 * max(call.in_shape[axes.main], call.in_shape[axes.out], call.out_shape[axes.main])
-    kind = np.min_scalar_type(largest)
-    call.afford(choices + 1, cells * kind.itemsize, _TOO_LARGE)
-    rows = np.empty((choices + int(identity), cells), kind)
-    at = grid(call.out_shape, ordered)
-    if identity:
-        rows[0] = at[axes.out]
-    return Field(ordered, at, cells, identity, rows)
+def _tabulated(rows: Settings, i: Integers, k: Integers) -> Integers:
+    """Few different fans meet few different turns: each is computed once, and then added."""
+    group, modulus, step = rows[:, GROUP], rows[:, MODULUS], rows[:, STEP]
+    wrap = rows[:, WRAP]
+    both = wrap == WRAP_BOTH
+    limit = np.where(wrap == NO_WRAP, modulus, modulus // step)
+    largest = int(modulus.max(initial=1)), int(i.max(initial=0))
+    kind = np.min_scalar_type(largest[0] + max(largest))
+    one, fan_of = kinds_of(group, modulus, rows[:, FAN], step, both)
+    two, turn_of = kinds_of(limit, rows[:, RATE], rows[:, SLOW], rows[:, SHIFT])
+    # Over the values of each coordinate alone; what comes of it is put where they occur.
+    x, y = np.arange(largest[1] + 1), np.arange(int(k.max(initial=0)) + 1)
+    inner = x % group[one, None]
+    steps = inner // step[one, None]
+    apart = ~both[one, None]
+    fans = (rows[one, FAN, None] * inner + steps * apart) % modulus[one, None]
+    fans = np.take(fans.astype(kind), i, axis=1)
+    joined = np.take(np.where(apart, 0, steps % limit[one, None]).astype(kind), i, axis=1)
+    starts = np.take((x - inner).astype(kind), i, axis=1)
+    turns = rows[two, RATE, None] * y + y // rows[two, SLOW, None] + rows[two, SHIFT, None]
+    turns = np.take((turns % limit[two, None]).astype(kind), k, axis=1)
+    out = np.empty((len(rows), len(i)), kind)
+    size = max(1, _CACHED_BYTES // max(1, len(i) * kind.itemsize))
+    for start in range(0, len(rows), size):
+        some = slice(start, start + size)
+        block, fan = out[some], fan_of[some]
+        np.take(turns, turn_of[some], axis=0, out=block, mode="clip")
+        if both[some].any():
+            block += np.take(joined, fan, axis=0)
+            _wrap_once(block, limit[some])
+        block += np.take(fans, fan, axis=0)
+        _wrap_once(block, modulus[some])
+        if largest[1] >= group[some].min():
+            block += np.take(starts, fan, axis=0)
+    return out
 
 
-def _factors(group: int) -> list[int]:
-    return [*range(group), -1]
+def _wrap_once(block: Integers, modulus: Integers) -> None:
+    """Takes the modulus off numbers below twice of it; below zero would wrap to a huge number."""
+    np.minimum(block, block - modulus[:, None].astype(block.dtype), out=block)
 
 
-def _fill_xforms(
-    block: Integers, group: int, rates: Sequence[int], i: Integers, k: Integers
-) -> None:
-    """`block[wrap, dr, cr, cf]` becomes the values of all xforms of one group size."""
-    factors = np.array(_factors(group))
-    common = np.gcd(group, np.abs(factors))
-    inner = i % group
-    fan = factors[:, None] * inner + inner // (group // common)[:, None]
-    rot = factors[:, None] * k + (k // np.array(rates)[:, None])[:, None]
-    fan_part = (fan % group).astype(block.dtype)
-    block[0] = fan_part + (rot % group).astype(block.dtype)[:, :, None]
-    if len(block) == 2:
-        for divisor in np.unique(common):
-            same = np.flatnonzero(common == divisor)
-            wrapped = (rot % divisor).astype(block.dtype)[:, :, None]
-            block[1][:, :, same] = fan_part[same] + wrapped
-    # Both summands are below `group`; below zero wraps to a huge number, which the minimum avoids.
-    np.minimum(block, block - block.dtype.type(group), out=block)
-    if i.max() >= group:
-        block += (i // group * group).astype(block.dtype)
-
-
-def _candidates(
-    call: Call,
-    axes: Axes,
-    field: Field,
-    name: Callable[[int], str],
-    value: Callable[[int], Expr],
-) -> Candidates:
-    values = field.rows
-    np.minimum(values, values.dtype.type(call.in_shape[axes.out]), out=values)
-    first, owner = distinct(values)
-    tables = replace_coordinate(call, axes.out, field.axes, values[first])
-
-    def expression(number: int) -> GatherExpr:
-        beyond = bool((tables[owner[number]] == UNDEFINED).any())
-        return replaced(call.in_shape, call.out_shape, axes.out, value(number), beyond)
-
-    return Candidates(tables, owner, name, expression)
-
-
-def _show_xform(x: Xform, length: int) -> str:
-    group = "" if x.group == length else f"group={x.group},"
-    wrap = "wrap," if x.wrap else ""
-    return f"xform[{group}{wrap}cf={x.cf},cr={x.cr},dr={x.dr}]"
-
-
-def _xform_value(call: Call, axes: Axes, x: Xform) -> Expr:
-    """The formula at the top of this file, less what its ranges make idle."""
-    i, k = coordinate(axes.main), coordinate(axes.second)
-    i_bound, k_bound = call.out_shape[axes.main], call.out_shape[axes.second]
-    common = math.gcd(x.group, abs(x.cf))
-    inner = remainder(i, x.group, i_bound)
-    fan = _stepped(x.cf, inner, x.group // common, min(i_bound, x.group))
-    rot = _stepped(x.cr, k, x.dr, k_bound)
-    if x.wrap and common == 1:
-        rot = []
-    elif x.wrap and common < x.group and not _within(rot, common):
-        rot = [(1, _sum(rot) % common, common)]
-    terms = [*fan, *rot]
-    if _within(terms, x.group):
-        body = _sum(terms)
-    else:
-        # Under the remainder a multiple of the group is nothing, and i % group is i.
-        terms = [(f, i if part == inner else part, b) for f, part, b in terms if f % x.group]
-        body = _sum(terms) % x.group
-    if [(factor, part) for factor, part, _ in terms] in ([(1, i)], [(1, inner)]):
-        return i
-    return total([(1, body), (x.group, quotient(i, x.group, i_bound))])
-
+# -- as arithmetic -------------------------------------------------------------------------------
 
 # Factor, expression, and a number that the expression (at least 0) stays below.
 _Term: TypeAlias = tuple[int, Expr, int]
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Terms and a constant."""
+
+    terms: list[_Term]
+    constant: int
+
+    @property
+    def text(self) -> Expr:
+        return total(((factor, part) for factor, part, _ in self.terms), self.constant)
+
+    def is_within(self, limit: int) -> bool:
+        """Whether the sum is surely at least 0 and below `limit`."""
+        reach = [self.constant, *(factor * (bound - 1) for factor, _, bound in self.terms)]
+        return min(reach) >= 0 and sum(reach) < limit
+
+    def modulo(self, limit: int, modulus: int) -> _Sum:
+        """The remainder, where it is not taken by a later one anyway."""
+        if limit == 1:
+            return _Sum([], 0)
+        if limit == modulus or self.is_within(limit):
+            return self
+        return _Sum([(1, self.text % limit, limit)], 0)
+
+    def reduced(self, modulus: int, inner: Expr, i: Expr) -> _Sum:
+        """An equal sum modulo `modulus`."""
+        terms = [(f, i if part == inner else part, b) for f, part, b in self.terms if f % modulus]
+        return _Sum(terms, self.constant if self.constant % modulus else 0)
+
+    def is_only(self, *parts: Expr) -> bool:
+        factors = [(factor, part) for factor, part, _ in self.terms]
+        return self.constant == 0 and factors in [[(1, part)] for part in parts]
 
 
 def _stepped(factor: int, value: Expr, step: int, bound: int) -> list[_Term]:
@@ -279,11 +187,55 @@ def _stepped(factor: int, value: Expr, step: int, bound: int) -> list[_Term]:
     return [term for term in terms if term[0] and term[2] > 1]
 
 
-def _sum(terms: list[_Term]) -> Expr:
-    return total((factor, part) for factor, part, _ in terms)
+# -- at other sizes ------------------------------------------------------------------------------
+
+_Numbers: TypeAlias = tuple[int, ...]
 
 
-def _within(terms: list[_Term], limit: int) -> bool:
-    """Whether the sum is surely at least 0 and below `limit`."""
-    reach = [factor * (bound - 1) for factor, _, bound in terms]
-    return all(r >= 0 for r in reach) and sum(reach) < limit
+def near(number: int, modulus: int) -> int:
+    """The residue of least size: 31 modulo 32 is −1."""
+    number %= modulus
+    return number - modulus if 2 * number > modulus else number
+
+
+def _natural(small: Swizzles, row: Setting, large: Swizzles, share: bool) -> Iterator[_Numbers]:
+    """Groups keep their size, or stay the whole; constants stay as far from zero as they are.
+
+    With `share` constants but 0 and ±1 keep their share of the size instead.
+    """
+    group, modulus, fan, step, rate, slow, shift, wrap = (int(n) for n in row)
+    wide = large.size if group == small.size else group
+    if large.size % wide:
+        return
+    constants = [near(value, group) for value in (fan, rate, shift)]
+    if share:
+        scale = large.size / small.size
+        constants = [int(v * scale) if abs(v) > 1 else v for v in constants]
+    steps = large.turns if slow == small.turns else slow
+    wider = wide if modulus == group else modulus
+    yield _sized(wide, wider, constants, steps, wrap, step < group)
+
+
+def _any_reading(small: Swizzles, row: Setting, large: Swizzles) -> Iterator[_Numbers]:
+    """Constants keep their distance from zero or from the group; groups their size or share."""
+    group, modulus, fan, step, rate, slow, shift, wrap = (int(n) for n in row)
+    m, n = small.turns, large.turns
+    steps = {n} if slow == m else {d for d in (slow, slow * n // m) if 1 <= d < n}
+    for wide in {group, group * large.size // small.size}:
+        if wide < 1 or large.size % wide:
+            continue
+        wider = wide if modulus == group else modulus
+        for constants in itertools.product(
+            *({v, v - group + wide, v * wide // group} for v in (fan, rate, shift))
+        ):
+            for each in steps:
+                yield _sized(wide, wider, constants, each, wrap, step < group)
+
+
+def _sized(
+    group: int, modulus: int, constants: Sequence[int], slow: int, wrap: int, stepped: bool
+) -> _Numbers:
+    fan, rate, shift = constants
+    step = modulus // math.gcd(fan % modulus, modulus) if stepped else group
+    limit = modulus // step if wrap else modulus
+    return group, modulus, fan % modulus, step, rate % limit, slow, shift % limit, wrap

@@ -16,12 +16,13 @@ import numpy.typing as npt
 
 from warploom.errors import InternalError
 from warploom.index.ir import Binary, BinaryOp, Const, Expr, Var
+from warploom.index.show import show
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
 from warploom.sketch.holes.common import distinct
 from warploom.sketch.simt.ir import Hole, Traced
 from warploom.sketch.simt.lower import Lowered, lower
-from warploom.sketch.simt.space import Candidates, candidates
+from warploom.sketch.simt.space import HoleChoices, candidates
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.ir import Apply
 from warploom.sketch.term.numeric import assign, evaluate_numbers, goal_numbers
@@ -34,17 +35,20 @@ _OPERATIONS: dict[BinaryOp, Callable[..., Any]] = {
     "//": np.floor_divide,
     "%": np.remainder,
 }
-Fill = dict[str, Expr]
+HoleExprs = dict[str, Expr]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NaiveCandidates(Candidates):
+class NaiveChoices(HoleChoices):
     """Functions with an expression of their own instead of parameters."""
 
     expressions: tuple[Expr, ...] = ()
 
     def expression(self, choice: int) -> Expr:
         return self.expressions[choice]
+
+    def to_json(self, choice: int) -> dict[str, Any]:
+        return {"expression": show(self.expressions[choice])}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +57,7 @@ class _Level:
     expressions: tuple[Expr, ...]
 
 
-def naive_candidates(hole: Hole, depth: int, budget: Budget) -> NaiveCandidates:
+def naive_candidates(hole: Hole, depth: int, budget: Budget) -> NaiveChoices:
     """`e mod size` for the expressions e of a depth: constants, variables, e ± e, e ⋈ constant."""
     level = _leaves(hole)
     for _ in range(depth):
@@ -63,7 +67,7 @@ def naive_candidates(hole: Hole, depth: int, budget: Budget) -> NaiveCandidates:
     first = distinct(values)[0]
     expressions = tuple(level.expressions[n] % hole.size for n in first.tolist())
     rows = np.zeros((len(first), 0), np.int64)
-    return NaiveCandidates(hole, rows, values[first].astype(np.uint16), expressions)
+    return NaiveChoices(hole, rows, values[first].astype(np.uint16), expressions)
 
 
 def _leaves(hole: Hole) -> _Level:
@@ -109,10 +113,10 @@ def _nth(
     raise InternalError("a row of no expression")
 
 
-def solve_naive(traced: Traced, depth: int, budget: Budget) -> Outcome[Fill]:
+def solve_naive(traced: Traced, depth: int, budget: Budget) -> Outcome[HoleExprs]:
     """The first fill with naive swizzles; conditions as in Space 1."""
     try:
-        offered: dict[str, Candidates] = {
+        offered: dict[str, HoleChoices] = {
             hole.name: naive_candidates(hole, depth, budget)
             if hole.kind == "swizzle"
             else candidates(hole, 1)
@@ -129,7 +133,7 @@ def solve_naive(traced: Traced, depth: int, budget: Budget) -> Outcome[Fill]:
             return other
 
 
-def by_numbers(traced: Traced, space: int, budget: Budget) -> Outcome[Fill]:
+def by_numbers(traced: Traced, space: int, budget: Budget) -> Outcome[HoleExprs]:
     """The first fill that is right on random numbers; every fill is tried, one after the other."""
     lowered = lower(traced, {h.name: candidates(h, space) for h in traced.holes.values()})
     program, goal = lowered.program, lowered.program.goals[0]
@@ -149,6 +153,6 @@ def by_numbers(traced: Traced, space: int, budget: Budget) -> Outcome[Fill]:
     return Impossible()
 
 
-def _expressions(lowered: Lowered, fill: dict[int, int]) -> Fill:
+def _expressions(lowered: Lowered, fill: dict[int, int]) -> HoleExprs:
     choices = lowered.choices(fill)
     return {name: lowered.candidates[name].expression(choice) for name, choice in choices.items()}

@@ -21,7 +21,6 @@ from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import Cell, Kernel, Operation
 from warploom.kernel.ir import Value as Number
 from warploom.kernel.lower import Row, permute
-from warploom.sketch.holes.common import strides
 from warploom.sketch.simt.ir import (
     NEUTRAL,
     Accumulate,
@@ -39,6 +38,7 @@ from warploom.sketch.simt.ir import (
     walk,
 )
 from warploom.sketch.simt.solve import Filled
+from warploom.sketch.term.gather import strides
 from warploom.sketch.term.ir import Shape, size
 
 Storage: TypeAlias = MemoryArray | RegisterArray

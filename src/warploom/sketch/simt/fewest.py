@@ -166,7 +166,7 @@ def parts_of(program: Program, traced: Traced) -> dict[str, Program]:
     last = program.steps[-1]
     if not isinstance(last, Apply) or last.fold is not None or last.gathers.is_hole:
         return {}
-    table = last.gathers.tables[0]
+    table = last.gathers.table(0)
     parts, start = {}, 0
     for arg in last.args:
         end = start + size(program.steps[arg].shape)

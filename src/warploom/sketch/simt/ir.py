@@ -16,7 +16,7 @@ from warploom.index.ir import Expr, Var, variables
 from warploom.sketch.term.ir import Goal, Shape
 
 Space: TypeAlias = Literal["input", "output", "constant", "shared", "register"]
-HoleKind: TypeAlias = Literal["swizzle", "partition", "condition"]
+HoleKind: TypeAlias = Literal["swizzle", "partition", "condition", "bits"]
 
 # Operators an accumulator may have: they commute and associate, so a multiset says it all.
 NEUTRAL: dict[str, float] = {"+": 0, "*": 1, "^": 0, "|": 0}
@@ -48,11 +48,11 @@ class Accumulator:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """What is left out: an index (swizzle, partition) or a condition over some variables.
+    """What is left out: an index (swizzle, bits, partition) or a condition over some variables.
 
-    `variables` and `extents` go together; for a swizzle the first is the index and the second, if
-    there is one, the secondary index. `size` is the number of values (2 for a condition), and
-    `constants` are the sizes that conditions may compare with.
+    `variables` and `extents` go together; for a swizzle or bits the first is the index and the
+    second, if there is one, the secondary index. `size` is the number of values (2 for a
+    condition), and `constants` are the sizes that conditions may compare with.
     """
 
     name: str

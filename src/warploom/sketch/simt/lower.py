@@ -15,7 +15,6 @@ import numpy as np
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, Var, variables
-from warploom.sketch.holes.common import strides
 from warploom.sketch.simt.ir import (
     Accumulate,
     Accumulator,
@@ -30,9 +29,10 @@ from warploom.sketch.simt.ir import (
     holes_in,
     prune,
 )
-from warploom.sketch.simt.space import Candidates
+from warploom.sketch.simt.space import HoleChoices
 from warploom.sketch.simt.spec import mark, start_name
 from warploom.sketch.simt.steps import Ints, Node, Steps, fill_hole, grid
+from warploom.sketch.term.gather import strides
 from warploom.sketch.term.ir import UNDEFINED, Program, Shape, Symbol, size
 
 
@@ -46,7 +46,7 @@ class Lowered:
     program: Program
     traced: Traced
     live: frozenset[int]
-    candidates: Mapping[str, Candidates]
+    candidates: Mapping[str, HoleChoices]
     position: Mapping[str, int]
     which: Mapping[str, Ints]
 
@@ -55,13 +55,13 @@ class Lowered:
         return {n: int(self.which[n][fill.get(p, 0)]) for n, p in self.position.items()}
 
     def fill(self, choices: Mapping[str, int]) -> dict[int, int]:
-        """Candidates of the sketch's holes as a fill of the program."""
+        """HoleChoices of the sketch's holes as a fill of the program."""
         at = {p: self.which[n].tolist().index(choices[n]) for n, p in self.position.items()}
         return {hole: at[hole] for hole in self.program.holes}
 
 
 def lower(
-    traced: Traced, candidates: Mapping[str, Candidates], live: frozenset[int] | None = None
+    traced: Traced, candidates: Mapping[str, HoleChoices], live: frozenset[int] | None = None
 ) -> Lowered:
     """The program whose holes are the sketch's; only the accumulate statements in `live` count."""
     if live is None:

@@ -17,23 +17,19 @@ from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecide
 from warploom.sketch.simt import fewest
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.lower import Lowered, lower
-from warploom.sketch.simt.space import (
-    SPACES,
-    Candidates,
-    Rows,
-    candidates,
-    lifted,
-    natural,
-    reduced,
-)
+from warploom.sketch.simt.space import SPACES, HoleChoices, candidates, counterparts
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
+from warploom.sketch.synth.transfer import offers
+from warploom.sketch.term.gather import Sense, Setting
 from warploom.sketch.term.ir import Program
 from warploom.sketch.term.verify import Verification, verify
 
 _GLANCE = 0.15  # seconds for asking whether an accumulator can be right on its own
 _QUICK = 0.5  # seconds for the first fill, up to which all fills are listed to choose from
 _KEPT = 64  # fills that are kept besides the best, for other sizes
+# The form alone would open whole spaces at a size at which they are not searched.
+_READINGS = (Sense.NATURAL, Sense.SHARE, Sense.ANY)
 
 Times = tuple[float, float]  # wall seconds, CPU seconds
 
@@ -62,7 +58,7 @@ class Filled:
     seconds: float
     cpu_seconds: float
     # Parameters by hole: of this fill, then of others that are as good at this size.
-    rows: tuple[Mapping[str, Rows], ...] = field(repr=False)
+    rows: tuple[Mapping[str, Setting], ...] = field(repr=False)
 
     @property
     def statements(self) -> int:
@@ -100,7 +96,7 @@ class _Search:
         self.started = _now()
         self.statements = fewest.statements_of(traced)
         self.droppable = frozenset(itertools.chain(*self.statements.by_accumulator.values()))
-        self._made: dict[int, dict[str, Candidates]] = {}
+        self._made: dict[int, dict[str, HoleChoices]] = {}
         self._alone: dict[tuple[int, tuple[object, ...]], bool] = {}
         self.least = self._least()
 
@@ -134,7 +130,7 @@ class _Search:
                 yield space
             before = sizes
 
-    def _candidates(self, space: int) -> dict[str, Candidates]:
+    def _candidates(self, space: int) -> dict[str, HoleChoices]:
         if space not in self._made:
             holes = self.traced.holes.values()
             self._made[space] = {hole.name: candidates(hole, space) for hole in holes}
@@ -260,12 +256,16 @@ def filled(
 def reinstantiate(small: Filled, large: Traced, *, budget: Budget | None = None) -> Outcome[Filled]:
     """The same fill at another size, proved there.
 
-    A constant of a fill may mean itself or its distance to a size: every reading is offered to the
-    search at the new size, for one fill of the small size after the other.
+    A constant of a fill may mean itself or its distance to a size: the likeliest readings are tried
+    first, then all of them are offered to the search at the new size.
     """
     _check_same(small.traced, large)
     started, limits = _now(), budget or Budget()
-    for offered in _readings(small, large):
+
+    def read(name: str, row: Setting, reading: Sense) -> HoleChoices:
+        return counterparts(small.traced.holes[name], row, large.holes[name], reading)
+
+    for _, offered in offers(small.rows, read, _READINGS):
         if not all(map(len, offered.values())):
             continue
         lowered = lower(large, offered, small.live)
@@ -282,19 +282,6 @@ def reinstantiate(small: Filled, large: Traced, *, budget: Budget | None = None)
             spent = _since(started)
             return Found(filled(lowered, fills, small.space, small.optimal, spent), complete=False)
     return Undecided(Reason.COUNTERPART)
-
-
-def _readings(small: Filled, large: Traced) -> Iterator[dict[str, Candidates]]:
-    """What the fills may be at the other size: the likeliest readings first, then all of them."""
-    pairs = {name: (small.traced.holes[name], large.holes[name]) for name in small.fill}
-    for share in (False, True):
-        for rows in small.rows:
-            read = {n: natural(a, rows[n], b, share=share) for n, (a, b) in pairs.items()}
-            known = {n: row for n, row in read.items() if row is not None}
-            if len(known) == len(read):
-                yield {n: reduced(pairs[n][1], row[None]) for n, row in known.items()}
-    for rows in small.rows:
-        yield {n: lifted(a, rows[n], b) for n, (a, b) in pairs.items()}
 
 
 def _check_same(small: Traced, large: Traced) -> None:

@@ -16,12 +16,11 @@ import numpy.typing as npt
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Const, Expr, Var, substitute, variables
-from warploom.index.show import show
 from warploom.sketch import holes as gathers
-from warploom.sketch.holes.common import distinct, strides
-from warploom.sketch.holes.custom import table_expression
 from warploom.sketch.simt.ir import Hole, holes_in
-from warploom.sketch.simt.space import Candidates, Values
+from warploom.sketch.simt.opened import opened_set
+from warploom.sketch.simt.space import HoleChoices, Values
+from warploom.sketch.term.gather import Moves, Sources, strides
 from warploom.sketch.term.ir import (
     UNDEFINED,
     ZERO,
@@ -59,7 +58,7 @@ class Steps:
     """
 
     extents: dict[str, int]
-    candidates: Mapping[str, Candidates]
+    candidates: Mapping[str, HoleChoices]
     steps: list[Step] = field(default_factory=list)
     position: dict[str, int] = field(default_factory=dict)
     which: dict[str, Ints] = field(default_factory=dict)
@@ -120,13 +119,13 @@ class Steps:
         length = lengths[axis]
         shape = tuple(self.extents[a] if a in self.extents else lengths[a] for a in axes)
         at, stride = grid(axes, shape), node.strides
-        index = self.placed(found.hole, values, axes)
         kept = sum((at[a] * stride[a] for a in node.axes if a != axis), start=np.int32(0))
-        place = index * np.int32(stride[axis]) + kept
-        if found.hole.size > length:
-            place = np.where(index < length, place, UNDEFINED)
-        tables = np.broadcast_to(place, (len(values), *shape)).reshape(len(values), -1)
-        return self.open_step(name, node, axes, shape, tables, found.hole.size <= length)
+        cells = np.broadcast_to(kept, (1, *shape)).reshape(-1)
+        over = tuple(n for n, a in enumerate(axes) if a in found.hole.variables)
+        index = self.placed(found.hole, values, axes).reshape(len(values), -1)
+        small = np.minimum(index, length).astype(values.dtype)
+        read = Moves(shape, over, small, length, stride[axis], cells)
+        return self.open_step(name, node, axes, shape, read)
 
     def placed(self, hole: Hole, values: Values, axes: tuple[str, ...]) -> Ints:
         """What a hole gives: [choices, axes…], open along what it does not depend on."""
@@ -209,28 +208,10 @@ class Steps:
         return self._apply(name, nodes, axes, known, operator)
 
     def open_step(
-        self,
-        name: str,
-        node: Node,
-        axes: tuple[str, ...],
-        shape: Shape,
-        tables: Ints,
-        unequal: bool = False,
+        self, name: str, node: Node, axes: tuple[str, ...], shape: Shape, reads: Sources
     ) -> Node:
-        """A gather that a hole decides; `unequal` says that no two tables are equal."""
-        found = self.candidates[name]
-        tables = np.ascontiguousarray(tables, np.int32)
-        kept = np.arange(len(tables)) if unequal else distinct(tables)[0]
-        rows = tables if len(kept) == len(tables) else tables[kept]
-        opened = GatherSet(
-            function=found.hole.kind,
-            options=(),
-            arg_shapes=(node.shape,),
-            out_shape=shape,
-            tables=rows,
-            describe=lambda choice: show(found.expression(int(kept[choice]))),
-            expression=lambda choice: table_expression(rows[choice], (node.shape,), shape),
-        )
+        """A gather that a hole decides."""
+        opened, kept = opened_set(self.candidates[name], node.shape, shape, reads)
         self.position[name], self.which[name] = len(self.steps), kept
         return self._apply(name, [node], axes, opened, None)
 

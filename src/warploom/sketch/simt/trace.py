@@ -182,6 +182,14 @@ class Tracer:
         wanted = (index,) if second is None else (index, second)
         return self._hole("swizzle", size, wanted, (), name)
 
+    def bits(
+        self, index: Expr, size: int, second: Expr | None = None, name: str | None = None
+    ) -> Expr:
+        """A hole: `index` below a power of two, its bits turned, reversed and flipped, also by
+        `second`: butterflies such as `lane ^ (1 << i)`."""
+        wanted = (index,) if second is None else (index, second)
+        return self._hole("bits", size, wanted, (), name)
+
     def partition(
         self, parts: int, *over: Expr, constants: tuple[int, ...] = (), name: str | None = None
     ) -> Expr:
@@ -208,10 +216,15 @@ class Tracer:
             raise CheckError(f"a {kind} needs a constant size of at least 1")
         if not over:
             raise CheckError(f"a {kind} needs a variable to depend on", advice="give it the lane")
-        if kind == "swizzle" and isinstance(over[0], Var):
+        if kind == "bits" and size & (size - 1):
+            raise CheckError(
+                f"bit operations need a power of two, not {size}", advice="use a swizzle"
+            )
+        if kind in ("swizzle", "bits") and isinstance(over[0], Var):
             extent = self._extents.get(over[0].name, 0)
             if extent > size:
-                raise CheckError(f"a swizzle of {size} elements has an index below {extent}")
+                word = "swizzle" if kind == "swizzle" else "bit operation"
+                raise CheckError(f"a {word} of {size} elements has an index below {extent}")
         for var in over:
             if not isinstance(var, Var) or var.name not in self._scope():
                 raise CheckError(

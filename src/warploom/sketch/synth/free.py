@@ -3,7 +3,8 @@
 `FreeSwizzle` stands for the gathers that replace x[out] by
 `(cf·i + i//df + cr·k + k//dr + c) mod n`, with i = x[main], k = x[second] and every constant free
 in a range: for n = 32 over thirty million maps, too many to list. The solver gets the formula as
-bit vectors instead. What it finds is put into the program as an ordinary step and verified there.
+bit vectors instead. What it finds is a row of the one form of swizzles (`holes/swizzle.py`); it is
+put into the program as an ordinary step and verified there.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ import numpy as np
 
 from warploom.errors import CheckError
 from warploom.index.ir import Expr
+from warploom.index.smt import load_z3
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.sketch.holes import custom
-from warploom.sketch.holes.common import coordinates, read
-from warploom.sketch.holes.expressions import coordinate, quotient, replaced, total
+from warploom.sketch.holes.call import Call
+from warploom.sketch.holes.moving import Moving, gather_set
+from warploom.sketch.holes.swizzle import FAN, MODULUS, NO_WRAP, RATE, SHIFT, SLOW, STEP, Swizzles
 from warploom.sketch.synth.bounds import Bounds, no_bounds, solve_bounds
 from warploom.sketch.synth.problem import Problem, lower
-from warploom.sketch.synth.smt import Clauses, Encoding, Model, Reads, Solver, load_z3
-from warploom.sketch.term.ir import Apply, GatherSet, Program, Shape, Table, size
+from warploom.sketch.synth.smt import Clauses, Encoding, Model, Reads, Solver
+from warploom.sketch.term.gather import GatherSet, Setting, Shape, moves, size
+from warploom.sketch.term.ir import Apply, Program
 from warploom.sketch.term.verify import Verification, verify
 
 NONE = range(1)
@@ -86,7 +90,7 @@ def fill_free(
     """
     load_z3()  # if it is missing, say so before any work
     limits = budget or Budget()
-    forms = {_find(program, name): _form(program, name, s) for name, s in swizzles.items()}
+    forms = {_find(program, name): _opening(program, name, s) for name, s in swizzles.items()}
     opened = _with_gathers(program, {p: form.any_coordinate() for p, form in forms.items()})
     problem = lower(opened, program.goals[goal])
     encoding = Encoding(problem, _forward(problem), limits)
@@ -147,76 +151,71 @@ def _forward(problem: Problem) -> Bounds:
 # -- one swizzle -------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class FreeSwizzles(Moving):
+    """Swizzles of one modulus, with constants that no published set lists."""
+
+    name = "free"
+
+    functions: Swizzles
+
+    def text(self, row: Setting) -> str:
+        """The constants but those that are 0; a step is one only where it divides anything."""
+        fan, step, rate, slow, shift = (int(row[c]) for c in (FAN, STEP, RATE, SLOW, SHIFT))
+        df = step if step < self.functions.extents[self.functions.main] else 0
+        dr = slow if slow < self.functions.turns else 0
+        named = {"cf": fan, "cr": rate, "c": shift, "df": df, "dr": dr}
+        return f"free[{','.join(f'{k}={v}' for k, v in named.items() if v)}]"
+
+    def value(self, row: Setting) -> Expr:
+        plain = row.copy()
+        plain[[FAN, RATE, SHIFT]] %= row[MODULUS]
+        return Moving.value(self, plain)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Form:
-    """A free swizzle on given shapes: its formula on numbers and as text."""
+class Opening:
+    """A free swizzle on the shapes of its step."""
 
     name: str
-    gathers: GatherSet  # what the step had before: its shapes
-    axes: tuple[int, int, int]
+    family: FreeSwizzles
     modulus: int
     ranges: dict[str, range]
 
     @property
-    def in_shape(self) -> Shape:
-        return self.gathers.arg_shapes[0]
+    def axes(self) -> tuple[int, int]:
+        functions = self.family.functions
+        assert functions.second is not None
+        return functions.main, functions.second
 
     @property
     def out_shape(self) -> Shape:
-        return self.gathers.out_shape
+        return self.family.call.out_shape
 
     def any_coordinate(self) -> GatherSet:
         """Gather j reads coordinate j for every cell: what a cell may read, whatever the others."""
-        tables = np.concatenate([self._table(np.array(j)) for j in range(self.modulus)])
+        call = self.family.call
+        each = np.arange(self.modulus)[:, None]
+        reads = moves(call.in_shape, call.out_shape, self.family.axis, (), each)
         names = [str(j) for j in range(self.modulus)]
-        return custom(self.name, self.gathers.arg_shapes, self.out_shape, names, tables)
+        return custom(self.name, call.arg_shapes, call.out_shape, names, reads.full())
 
     def gather(self, constants: Constants) -> GatherSet:
         """The set that holds just this swizzle."""
-        text = ",".join(f"{k}={v}" for k, v in constants._asdict().items() if v)
-        values = self.values(constants)
-        made = custom(
-            self.name,
-            self.gathers.arg_shapes,
-            self.out_shape,
-            [f"free[{text}]"],
-            self._table(values),
-        )
-        value = self._expression(constants)
-        shown = replaced(self.in_shape, self.out_shape, self.axes[2], value, beyond=False)
-        return replace(made, expression=lambda _: shown)
+        return gather_set(self.family.call, self.family, self.row(constants)[None])
 
-    def values(self, constants: Constants) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The new coordinate of every cell; broadcasts to the shape."""
+    def row(self, constants: Constants) -> Setting:
         cf, cr, c, df, dr = constants
-        at = coordinates(self.out_shape)
-        i, k = at[self.axes[0]], at[self.axes[1]]
-        steps = (i // df if df else 0) + (k // dr if dr else 0)
-        new: np.ndarray[Any, np.dtype[np.int64]] = (cf * i + cr * k + c + steps) % self.modulus
-        return new
-
-    def _expression(self, constants: Constants) -> Expr:
-        cf, cr, c, df, dr = constants
-        main, second, _ = self.axes
-        n = self.modulus
-        i, k = coordinate(main), coordinate(second)
-        terms = [(cf % n, i), (cr % n, k)]
-        terms += [(1, quotient(i, df, self.out_shape[main]))] if df else []
-        terms += [(1, quotient(k, dr, self.out_shape[second]))] if dr else []
-        body = total(terms, c % n)
-        plain = self.out_shape[main] <= n and body == i
-        return body if plain else body % n
-
-    def _table(self, values: np.ndarray[Any, Any]) -> Table:
-        source = list(coordinates(self.out_shape))
-        source[self.axes[2]] = values
-        return read(self.in_shape, source, self.out_shape)
+        n, (main, second) = self.modulus, self.axes
+        whole = max(n, self.out_shape[main])
+        turns = self.out_shape[second]
+        return np.array([whole, n, cf, df or whole, cr, dr or turns, c, NO_WRAP])
 
 
 class Unknowns:
     """The constants of one swizzle as bit vectors: each counts the steps into its range."""
 
-    def __init__(self, clauses: Clauses, position: int, form: Form) -> None:
+    def __init__(self, clauses: Clauses, position: int, form: Opening) -> None:
         self.form = form
         self._clauses = clauses
         self._prefix = f"free.{position}"
@@ -227,7 +226,7 @@ class Unknowns:
         for constant, name in self.names.items():
             clauses.declare(name, self._kind)
             clauses.require(f"(bvult {name} {self._number(len(form.ranges[constant]))})")
-        main, second = (form.out_shape[axis] for axis in form.axes[:2])
+        main, second = (form.out_shape[axis] for axis in form.axes)
         self._fans = [self._residue(f"fan.{i}", {"cf": i}, ("df", i)) for i in range(main)]
         self._turns = [
             self._residue(f"turn.{k}", {"cr": k, "c": 1}, ("dr", k)) for k in range(second)
@@ -238,7 +237,7 @@ class Unknowns:
 
     def reads(self, cell: int) -> Reads:
         """Every coordinate along `out`, with the literal that the formula gives it."""
-        i, k = (int(self._at[axis, cell]) for axis in self.form.axes[:2])
+        i, k = (int(self._at[axis, cell]) for axis in self.form.axes)
         if (i, k) not in self._coordinates:
             both = self._define(f"both.{i}.{k}", f"(bvadd {self._fans[i]} {self._turns[k]})")
             n = self._number(self.form.modulus)
@@ -298,7 +297,7 @@ def _find(program: Program, name: str) -> int:
     raise CheckError(f"the sketch has no step '{name[:80]}'", advice="name a step, not an input")
 
 
-def _form(program: Program, name: str, swizzle: FreeSwizzle) -> Form:
+def _opening(program: Program, name: str, swizzle: FreeSwizzle) -> Opening:
     """The swizzle on the shapes of its step, checked."""
     step = program.steps[_find(program, name)]
     assert isinstance(step, Apply)
@@ -323,7 +322,9 @@ def _form(program: Program, name: str, swizzle: FreeSwizzle) -> Form:
             raise CheckError(f"'{name}': {constant} needs 1 to {LONGEST_RANGE} values")
     if any(min(r[0], r[-1]) < 0 for r in (swizzle.df, swizzle.dr)):
         raise CheckError(f"'{name}': the steps df and dr are 0 or more")
-    return Form(name, step.gathers, axes, n, ranges)
+    call = Call(name, {}, arguments, out)
+    family = FreeSwizzles(call, Swizzles(n, out, axes[0], axes[1]), axes[2])
+    return Opening(name, family, n, ranges)
 
 
 def _with_gathers(program: Program, gathers: Mapping[int, GatherSet]) -> Program:

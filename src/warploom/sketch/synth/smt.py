@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import missing_extra
+from warploom.index.smt import load_z3
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Reason
 from warploom.sketch.synth.bounds import Bounds, solve_bounds
@@ -35,15 +35,6 @@ Reads: TypeAlias = list[tuple[int, Literal]]
 Wanted: TypeAlias = dict[int, dict[int, Literal]]  # by cell and value
 
 TRUE, FALSE = "true", "false"
-
-
-def load_z3() -> Any:
-    """The solver's module; nothing else here imports it."""
-    try:
-        import z3  # type: ignore[import-untyped]
-    except ImportError:
-        raise missing_extra("z3-solver", "smt") from None
-    return z3
 
 
 class Clauses:

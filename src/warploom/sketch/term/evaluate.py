@@ -76,7 +76,7 @@ def evaluate_step(store: TermStore, step: Step, arrays: Sequence[Ids], choice: i
             return store.numbers(step.values)
         case Apply():
             source = np.concatenate([*(arrays[arg] for arg in step.args), _TAIL])
-            cells = source[step.gathers.tables[choice]]
+            cells = source[step.gathers.table(choice)]
             return cells if step.fold is None else store.fold(cells.reshape(-1, step.fold))
         case _:
             assert_never(step)

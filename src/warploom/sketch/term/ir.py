@@ -6,25 +6,18 @@ are gone by the time it exists. `evaluate.py` says what it means.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from warploom.errors import Span
-from warploom.index.ir import Expr
 from warploom.node import Interned, node
-
-Shape: TypeAlias = tuple[int, ...]
-Table: TypeAlias = npt.NDArray[np.int32]
-
-# Entries of a gather table that are not an offset into the arguments. They are negative, so that
-# `np.concatenate([*arguments, [undefined, zero]])[table]` reads them without a special case.
-ZERO = -1
-UNDEFINED = -2
+from warploom.sketch.term.gather import UNDEFINED as UNDEFINED
+from warploom.sketch.term.gather import ZERO as ZERO
+from warploom.sketch.term.gather import GatherExpr as GatherExpr
+from warploom.sketch.term.gather import GatherSet as GatherSet
+from warploom.sketch.term.gather import Shape as Shape
+from warploom.sketch.term.gather import Table as Table
+from warploom.sketch.term.gather import size as size
 
 
 @node
@@ -64,46 +57,6 @@ def fold_of(items: list[Term] | tuple[Term, ...]) -> Term:
     if any(isinstance(item, Undefined) for item in kept):
         return Undefined()
     return Fold(tuple(sorted(kept, key=id))) if kept else Zero()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GatherSet:
-    """What may fill one hole: a set of distinct gathers with the same argument and output shapes.
-
-    `tables[i, c]` is the offset that choice `i` reads for output cell `c` (row-major), counted
-    through all arguments laid end to end, or ZERO or UNDEFINED. No two rows are equal.
-    """
-
-    function: str
-    options: tuple[tuple[str, int | tuple[int, ...] | None], ...]
-    arg_shapes: tuple[Shape, ...]
-    out_shape: Shape
-    tables: Table
-    # How choice i is shown, e.g. "xform[cf=1,cr=2,dr=3]".
-    describe: Callable[[int], str]
-    # Choice i as index expressions over the output coordinates x0, x1, …: see `holes`.
-    expression: Callable[[int], GatherExpr]
-    # Every way to write every choice: (text, choice). Several texts may mean the same gather.
-    spellings: Callable[[], Iterator[tuple[str, int]]] | None = None
-
-    def __len__(self) -> int:
-        return len(self.tables)
-
-    @property
-    def is_hole(self) -> bool:
-        return len(self.tables) > 1
-
-
-@dataclass(frozen=True, slots=True)
-class GatherExpr:
-    """One gather as arithmetic: which argument is read, at which flat offset in it, and when zero.
-
-    The variables are x0, x1, … (output coordinates). `argument` equal to the number of arguments
-    means zero; an offset outside the argument means undefined.
-    """
-
-    argument: Expr
-    offset: Expr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,7 +125,3 @@ class Program:
         return tuple(
             i for i, s in enumerate(self.steps) if isinstance(s, Apply) and s.gathers.is_hole
         )
-
-
-def size(shape: Shape) -> int:
-    return math.prod(shape)

@@ -125,7 +125,7 @@ def evaluate_numbers_step(
         return _of_terms(step.values, assignment)
     args = [arrays[arg] for arg in step.args]
     tail = np.zeros((assignment.trials, 2), np.uint64)
-    table = step.gathers.tables[choice]
+    table = step.gathers.table(choice)
     gathered = Numbers(
         np.concatenate([*(arg.values for arg in args), tail], axis=1)[:, table],
         np.concatenate([*(arg.state for arg in args), _TAIL_STATE])[table],

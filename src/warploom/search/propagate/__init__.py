@@ -1,0 +1,1 @@
+"""Propagation: what a decision rules out elsewhere, for a whole batch of candidates at once."""

@@ -1,0 +1,1 @@
+"""Declared spaces: choices, counters and constraints over objects, and what they mean."""
