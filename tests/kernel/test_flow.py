@@ -16,7 +16,7 @@ from warploom.kernel.dtype import DType, f32, i32, i64, u8
 from warploom.kernel.evaluate import run
 from warploom.kernel.flow import check_flow
 from warploom.kernel.guard import predicate_accesses
-from warploom.kernel.ir import Cell, Kernel, Load, Store, Value, walk
+from warploom.kernel.ir import Cell, Kernel, Load, Number, Store, Value, walk
 
 
 def matmul(depth: int | None, unroll: bool | None = None) -> Kernel:
@@ -265,6 +265,20 @@ def test_divisors_of_values(dtype: DType) -> None:
             quotient(dtype, value)
     with pytest.raises(CheckError, match="'<<' may shift too far"):
         quotient(dtype, lambda a, b, k: a << b)
+
+
+@pytest.mark.parametrize("dtype", [i32, i64, u8])
+def test_an_index_that_is_a_divisor(dtype: DType) -> None:
+    """An index fits 32 bits in every launch; a smaller type may make a zero of it."""
+    k = Builder("divided", block=32)
+    n, y = k.scalar("n"), k.array("y", dtype, 32)
+    with k.when((n - k.lane).ne(0)):
+        y[k.thread] = Number(100, dtype) / from_index(n - k.lane, dtype)
+    if dtype is u8:
+        with pytest.raises(CheckError, match="a divisor may be zero"):
+            k.done()
+    else:
+        k.done()
 
 
 def test_a_division_on_the_side_that_is_not_taken_does_no_harm() -> None:

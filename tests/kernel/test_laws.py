@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernel import kernels
+from tests.kernel.random_kernels import arguments, random_kernel
 
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, Var, select
@@ -16,7 +17,7 @@ from warploom.kernel.dtype import f32, i32
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import If, Kernel, Let, Registers, Shuffle, walk
 from warploom.kernel.laws import distribute
-from warploom.kernel.predicate import predicate_exchanges
+from warploom.kernel.predicate import exchanges, predicate_exchanges
 
 SIZE = 4
 LANE = Var("lane")
@@ -91,6 +92,21 @@ def test_uniform_branches_stay() -> None:
         k.set(v, k.shuffle(v, 0))
     kernel = k.done()
     assert predicate_exchanges(kernel) == kernel
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_random_kernels_mean_the_same_with_exchanges_taken_out(everywhere: bool) -> None:
+    for seed in range(24):
+        before = random_kernel(seed)
+        after = predicate_exchanges(before, everywhere)
+        results = []
+        for kernel in (before, after):
+            given = arguments(kernel, seed)
+            run(kernel, given)
+            results.append([each.tobytes() for each in given if isinstance(each, np.ndarray)])
+        assert results[0] == results[1]
+        branches = tuple(each for each in walk(after.body) if isinstance(each, If))
+        assert not (everywhere and any(map(exchanges, branches)))
 
 
 def test_one_name_in_both_branches() -> None:

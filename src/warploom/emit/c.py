@@ -26,6 +26,7 @@ from warploom.emit.parts import (
 )
 from warploom.emit.simt import SimtPrinter, has_no_turn, plus
 from warploom.emit.spell import spelled
+from warploom.errors import EmitError
 from warploom.index.ir import Const, Expr, Var, substitute, variables
 from warploom.index.laws import simplify
 from warploom.index.ranges import range_of
@@ -59,6 +60,7 @@ AXES = "xyz"
 # What `fault` holds: whether there is one, array, index, block (x, y, z), thread; then the sizes.
 FAULT_HEAD = 8
 MOST_STACK_BYTES = 1 << 18
+MOST_KEPT_BYTES = 1 << 24
 _MATH = re.compile(
     "|".join(rf"\b{name}\b" for names in C.functions.values() for name in names)
     + r"|\b(INFINITY|NAN|signbit)\b"
@@ -264,7 +266,13 @@ class _CPrinter(SimtPrinter):
         }
         arrays += [(each, _buffer(each), f"[{count}]", each.bytes * count) for each in exchanged]
         # What is too large for a stack is kept for each thread of the process.
-        large = sum(total for *_, total in arrays) > MOST_STACK_BYTES
+        needed = sum(total for *_, total in arrays)
+        if needed > MOST_KEPT_BYTES:
+            raise EmitError(
+                f"the registers of a block that outlive a barrier take {needed} bytes",
+                advice=f"C text has room for {MOST_KEPT_BYTES}; use fewer threads or registers",
+            )
+        large = needed > MOST_STACK_BYTES
         for dtype, name, sizes, _ in arrays:
             kept = "static _Thread_local " if large else ""
             self.lines.add(f"{kept}{self.type(dtype)} {name}{sizes};")

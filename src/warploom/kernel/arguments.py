@@ -178,10 +178,9 @@ def _checked_scalars(kernel: Kernel, scalars: Mapping[str, int | float]) -> dict
                 advice=f"give it by name: {param.name}=…",
             )
         value = scalars[param.name]
-        if not param.dtype.is_float:
-            bounds = np.iinfo(param.dtype.numpy)
-            if not isinstance(value, int) or not bounds.min <= value <= bounds.max:
-                raise DeviceError(f"'{param.name}' must be an {param.dtype.value}, not {value}")
+        whole = param.dtype.is_float or isinstance(value, int)
+        if not whole or not param.dtype.has(value):
+            raise DeviceError(f"'{param.name}' must be an {param.dtype.value}, not {value}")
     return _integers(scalars)
 
 

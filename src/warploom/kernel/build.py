@@ -24,6 +24,7 @@ from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, Var, lift
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
+from warploom.kernel.extent import check_extent
 from warploom.kernel.guard import predicate_accesses
 from warploom.kernel.ir import (
     BUILT_IN,
@@ -279,7 +280,8 @@ class Builder:
         self._open.pop()
 
     def raw(self) -> Kernel:
-        """The kernel as it was written, not checked; invented names are made different."""
+        """The kernel as it was written, not checked but for its extent; invented names are made
+        different."""
         if len(self._open) != 1:
             raise CheckError("a loop or condition is still open")
         kernel = replace(
@@ -288,6 +290,7 @@ class Builder:
             requires=tuple(self._requires),
             body=tuple(self._open[0]),
         )
+        check_extent(kernel)  # what follows walks and recurses
         return settled(kernel)
 
     def done(self, *, predicate: bool = False) -> Kernel:

@@ -9,15 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from math import isfinite
 from typing import TypeAlias
-
-import numpy as np
 
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, variables
 from warploom.kernel.allocate import check_places
 from warploom.kernel.dtype import DType
+from warploom.kernel.extent import check_extent
 from warploom.kernel.flow import check_flow
 from warploom.kernel.ir import (
     ARITY,
@@ -59,9 +57,14 @@ Declaration: TypeAlias = ArrayParam | ScalarParam | Registers | Shared | Let | F
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
-@lru_cache(maxsize=64)  # every stage asks, most ask again
 def check(kernel: Kernel) -> None:
     """Raises CheckError unless the kernel is well formed."""
+    check_extent(kernel)
+    _check(kernel)
+
+
+@lru_cache(maxsize=64)  # every stage asks, most ask again
+def _check(kernel: Kernel) -> None:
     _check_shape(kernel)
     scope: dict[str, Declaration] = {}
     for param in kernel.params:
@@ -298,14 +301,8 @@ def check_value(value: Value, scope: Mapping[str, Declaration]) -> None:
 
 
 def check_number(number: float, dtype: DType) -> None:
-    """A constant must be a number of its type; floats have infinities and NaN."""
-    if dtype.is_float:
-        with np.errstate(over="ignore"):
-            good = not isfinite(number) or isfinite(dtype.numpy.type(number))
-    else:
-        bounds = np.iinfo(dtype.numpy)
-        good = isfinite(number) and number == int(number) and bounds.min <= number <= bounds.max
-    if not good:
+    """A constant must be a number of its type."""
+    if not dtype.has(number):
         raise CheckError(f"{number} is no {dtype!r}")
 
 

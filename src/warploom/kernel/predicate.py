@@ -44,12 +44,15 @@ from warploom.kernel.ir import walk as walk_stmts
 from warploom.kernel.names import Fresh, distinct, names_of
 
 
-def predicate_exchanges(kernel: Kernel) -> Kernel:
-    """The kernel with all exchanges where the whole block meets; the meaning is the same."""
+def predicate_exchanges(kernel: Kernel, everywhere: bool = False) -> Kernel:
+    """The kernel with all exchanges where the whole block meets; the meaning is the same.
+
+    With `everywhere`, none is left under a condition, even where the whole block agrees on it.
+    """
     if not any(isinstance(each, Barrier | Shuffle) for each in walk_stmts(kernel.body)):
         return kernel
     kernel = distinct(kernel)  # the branches of a condition come to stand in one scope
-    return replace(kernel, body=_Flattened(kernel).body(kernel.body, {}))
+    return replace(kernel, body=_Flattened(kernel, everywhere).body(kernel.body, {}))
 
 
 def exchanges(stmt: Stmt) -> bool:
@@ -58,8 +61,9 @@ def exchanges(stmt: Stmt) -> bool:
 
 
 class _Flattened:
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, everywhere: bool) -> None:
         self.kernel = kernel
+        self.everywhere = everywhere
         self.fresh = Fresh(names_of(kernel))
 
     def body(self, body: tuple[Stmt, ...], lets: Mapping[str, Expr]) -> tuple[Stmt, ...]:
@@ -80,7 +84,7 @@ class _Flattened:
 
     def _branches(self, stmt: If, condition: Expr, lets: Mapping[str, Expr]) -> Iterator[Stmt]:
         then, otherwise = (self.body(each, lets) for each in (stmt.then, stmt.otherwise))
-        if variables(condition).isdisjoint(THREAD_NAMES):
+        if variables(condition).isdisjoint(THREAD_NAMES) and not self.everywhere:
             yield If(stmt.condition, then, otherwise)
         else:
             yield from self.predicated(then, stmt.condition)

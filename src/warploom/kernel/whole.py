@@ -27,6 +27,9 @@ from warploom.kernel.ir import (
 )
 from warploom.kernel.scope import Place
 
+# The types that have every number that an index may be.
+INDEX_HOLDERS = (DType.I32, DType.I64)
+
 
 class Whole:
     """The values of one statement; equal values are equal expressions.
@@ -47,6 +50,8 @@ class Whole:
 
     def of(self, value: Value) -> Expr:
         """An expression with the value, which must be an integer."""
+        if isinstance(value, FromIndex) and value.dtype in INDEX_HOLDERS:
+            return self.place.expr(value.expr)  # no launch lets an index leave 32 bits
         made = self._of(value)
         if made is not None:
             low, high = Ranges(self._around | self._bounds).of(made)

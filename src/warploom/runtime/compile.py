@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
@@ -17,13 +16,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from warploom.errors import DeviceError, missing_extra
+from warploom.runtime.process import run_command
 
 Kind = Literal["ptx", "cubin"]
 Compiler = Literal["auto", "nvrtc", "nvcc"]
 
 DEFAULT_ARCH = "sm_90"
 _ARCH = re.compile(r"sm_(\d+[a-z]?)\Z")
-_TIMEOUT_S = 300
+NVCC_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,17 +195,9 @@ def _compile_nvcc(text: str, arch: str, kind: Kind, options: Sequence[str]) -> C
         source, target = Path(folder, "kernel.cu"), Path(folder, f"kernel.{kind}")
         source.write_text(text)
         command = ["nvcc", f"-arch={arch}", "-std=c++17", f"-{kind}", *options]
-        ran = _run([*command, "-o", str(target), str(source)])
+        command += ["-o", str(target), str(source)]
+        ran = run_command(command, "'nvcc' could not be run", NVCC_TIMEOUT_S)
         said = (ran.stdout + ran.stderr).replace(folder, "").strip()
         if ran.returncode or not target.exists():
             raise DeviceError(f"the kernel does not compile for {arch}:\n{said}")
         return Compiled(target.read_bytes(), kind, arch, said, "nvcc")
-
-
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as failure:
-        raise DeviceError(f"'{command[0]}' could not be run: {failure}") from None

@@ -10,7 +10,6 @@ import ctypes
 import json
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -26,11 +25,11 @@ from warploom.errors import DeviceError
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel, Shared
 from warploom.runtime import isolated
+from warploom.runtime.process import run_command
 
 # Wrapping integers and no reordering of floats: the meaning of the kernel, and still vectors.
 FLAGS = ("-march=native", "-std=c11", "-fwrapv", "-fPIC", "-shared")
 COMPILERS = ("cc", "gcc", "clang")
-_TIMEOUT_S = 120
 
 Argument = npt.NDArray[Any] | int | float
 
@@ -123,12 +122,7 @@ def _build(text: str, options: Sequence[str]) -> bytes:
         source, target = Path(folder, "kernel.c"), Path(folder, "kernel.so")
         source.write_text(text)
         command = [compiler, *options, *FLAGS, "-o", str(target), str(source), "-lm"]
-        try:
-            ran = subprocess.run(
-                command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as failure:
-            raise DeviceError(f"the C compiler could not be run: {failure}") from None
+        ran = run_command(command, "the C compiler could not be run")
         if ran.returncode:
             said = ran.stderr.replace(folder, "").strip()
             raise DeviceError(f"the C text does not compile:\n{said}")
@@ -139,7 +133,10 @@ def _load(code: bytes, name: str) -> Any:
     with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
         library = Path(folder, "kernel.so")
         library.write_bytes(code)
-        function = getattr(ctypes.CDLL(str(library)), name)  # stays loaded when the file is gone
+        try:
+            function = getattr(ctypes.CDLL(str(library)), name)  # stays when the file is gone
+        except OSError as error:
+            raise DeviceError(f"the C code cannot be loaded: {error}") from None
     function.restype = None
     return function
 
@@ -170,12 +167,7 @@ def _call_apart(
 
 def _run_apart(folder: Path, name: str) -> None:
     command = [sys.executable, str(isolated.__file__), str(folder)]
-    try:
-        ran = subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as failure:
-        raise DeviceError(f"'{name}' did not end in a process of its own: {failure}") from None
+    ran = run_command(command, f"'{name}' did not end in a process of its own")
     if ran.returncode < 0:
         raise DeviceError(f"'{name}' crashed: {signal.Signals(-ran.returncode).name}")
     if ran.returncode:
