@@ -11,7 +11,7 @@ help:
 	@echo "make test    the test suite, sampled where it is large"
 	@echo "make accept  the full acceptance runs; leaves records in bench/results"
 	@echo "make lint    ruff and mypy"
-	@echo "make bench   the papers' tables, measured on this machine"
+	@echo "make bench   the papers' tables and the kernel check, measured on this machine"
 
 setup: $(STAMP)
 
@@ -30,6 +30,7 @@ accept: $(STAMP)
 	$(BIN)/pytest -m "not device" --durations=15
 	$(BIN)/warploom bench synth --limits --ablation --json bench/results/synth.json
 	$(BIN)/python bench/ptx_speed.py
+	PYTHONPATH=src:. $(BIN)/python bench/kernel_check.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -38,6 +39,7 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/warploom bench synth
+	PYTHONPATH=src:. $(BIN)/python bench/kernel_check.py
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info

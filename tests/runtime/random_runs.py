@@ -19,7 +19,7 @@ from tests.kernel.random_kernels import arguments, equal, packed, random_kernel
 
 from warploom import runtime
 from warploom.errors import CheckError, DeviceError
-from warploom.index.ir import Const, Expr
+from warploom.index.ir import Const
 from warploom.kernel.check import check
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import ArrayParam, For, If, Kernel, Load, Shared, Stmt, Store, walk
@@ -80,8 +80,11 @@ def broken_kernel(seed: int) -> Kernel:
     sizes |= {each.name: each.size for each in kernel.body if isinstance(each, Shared)}
     count = sum(isinstance(each, Load | Store) for each in walk(kernel.body))
     for which in random.sample(range(count), count):
-        by = random.choice([1, -1, 1, 1000, -(10**6), 10**8])
-        body = _moved(kernel.body, iter(range(count)), which, by, sizes)
+        whole = random.choice([True, False])  # by so many times the array's size, or elements
+        by = (
+            random.choice([1, -1, 2]) if whole else random.choice([1, -1, 3, 1000, -(10**6), 10**8])
+        )
+        body = _moved(kernel.body, iter(range(count)), which, by, sizes if whole else {})
         broken = replace(kernel, body=body)
         if _leaves(broken, seed):
             return broken
@@ -105,7 +108,7 @@ def _moved(
         match stmt:
             case Load() | Store():
                 if next(numbers) == which:
-                    stmt = replace(stmt, index=_far(stmt.index, by, sizes[stmt.array]))
+                    stmt = replace(stmt, index=stmt.index + by * sizes.get(stmt.array, 1))
             case For():
                 stmt = replace(stmt, body=_moved(stmt.body, numbers, which, by, sizes))
             case If(_, then, otherwise):
@@ -117,10 +120,6 @@ def _moved(
                 pass
         result.append(stmt)
     return tuple(result)
-
-
-def _far(index: Expr, by: int, size: int) -> Expr:
-    return index + (by if abs(by) > 1 else by * size)
 
 
 def fate(seed: int) -> str:
