@@ -31,6 +31,7 @@ TOGETHER = {"c": 40, "ptx": 20, "opencl": 1, "cuda": 20}
 # in the last place; the evaluator itself may be half a unit off.
 MOST_ULPS = {"c": 3, "ptx": 3, "opencl": 6, "cuda": 3}
 KERNELS, BROKEN = 2000, 500
+MOVES = (1, -1, 1, -1, 3, 1000, -(10**6), 10**7)  # of an index, so that it leaves its array
 
 
 def differences(seeds: Iterable[int], device: Any) -> list[str]:
@@ -80,11 +81,9 @@ def broken_kernel(seed: int) -> Kernel:
     sizes |= {each.name: each.size for each in kernel.body if isinstance(each, Shared)}
     count = sum(isinstance(each, Load | Store) for each in walk(kernel.body))
     for which in random.sample(range(count), count):
-        whole = random.choice([True, False])  # by so many times the array's size, or elements
-        by = (
-            random.choice([1, -1, 2]) if whole else random.choice([1, -1, 3, 1000, -(10**6), 10**8])
-        )
-        body = _moved(kernel.body, iter(range(count)), which, by, sizes if whole else {})
+        by = random.choice(MOVES)
+        unit = random.choice([sizes, {}])  # the size of the array, or one element
+        body = _moved(kernel.body, iter(range(count)), which, by, unit)
         broken = replace(kernel, body=body)
         if _leaves(broken, seed):
             return broken
