@@ -11,7 +11,7 @@ help:
 	@echo "make test    the test suite, sampled where it is large"
 	@echo "make accept  the full acceptance runs; leaves records in bench/results"
 	@echo "make lint    ruff and mypy"
-	@echo "make bench   the papers' tables, measured on this machine"
+	@echo "make bench   the papers' tables and the kernel check, measured on this machine"
 
 setup: $(STAMP)
 
@@ -33,6 +33,7 @@ accept: $(STAMP)
 	$(BIN)/python bench/budgets.py
 	$(BIN)/python bench/ptx_speed.py
 	$(BIN)/python -m tests.sketch.synth.changed --out bench/results/operators.json
+	PYTHONPATH=src:. $(BIN)/python bench/kernel_check.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -42,6 +43,7 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/warploom bench synth
 	$(BIN)/warploom bench growth
+	PYTHONPATH=src:. $(BIN)/python bench/kernel_check.py
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from warploom.index.ir import select
+from warploom.index.ir import Expr, Var, select
 from warploom.kernel.build import Builder, ceil_div, fma, from_index
 from warploom.kernel.dtype import DType, f32, i32
 from warploom.kernel.ir import Kernel, ShuffleMode
@@ -161,4 +161,44 @@ def wide(dtype: DType, width: int) -> Kernel:
     r[0] = s.at((k.thread ^ 1) * width, width=width)
     with k.when(i.lt(n)):
         y.put(i, r[0], width=width)
+    return k.done()
+
+
+def tiled_product(depth: int | None, unroll: bool | None = None, off: int = 0) -> Kernel:
+    """Tiles of 128 × 128, 8 × 8 results a thread; depth by scalar if None. `off` is a mistake."""
+    side, deep, own = 128, 8, 8
+    k = Builder("product", block=256)
+    m, n = k.scalar("m"), k.scalar("n")
+    k.require((m % side).eq(0).and_((n % side).eq(0)))
+    k.require(m.ge(side).and_(n.ge(side)))
+    length: Expr | int = depth or k.scalar("depth")
+    if depth is None:
+        k.require((Var("depth") % deep).eq(0).and_(Var("depth").ge(deep)))
+    a = k.array("a", f32, m * length, const=True)
+    b, c = k.array("b", f32, n * length, const=True), k.array("c", f32, m * n)
+    k.grid(n // side, m // side)
+    left, right = k.shared("left", f32, side * deep), k.shared("right", f32, side * deep)
+    sums = k.registers("sums", f32, own * own, 0.0)
+    r, s = k.registers("r", f32, own), k.registers("s", f32, own)
+    v = k.register("v", f32)
+    tx, ty = k.let("tx", k.thread % 16), k.let("ty", k.thread // 16)
+    with k.loop("step", length // deep, unroll=unroll) as step:
+        with k.loop("q", side * deep // 256) as q:
+            at = k.let("at", q * 256 + k.thread)
+            row, column = k.let("row", at // deep), k.let("column", at % deep)
+            k.set(v, a[(k.block_y * side + row) * length + step * deep + column])
+            left[column * side + row] = v
+            k.set(v, b[(step * deep + at // side) * n + k.block_x * side + at % side + off])
+            right[at] = v
+        k.barrier()
+        with k.loop("d", deep) as d:
+            with k.loop("i", own) as i:
+                r[i] = left[d * side + ty * own + i]
+                s[i] = right[d * side + tx * own + i]
+            with k.loop("i", own) as i, k.loop("j", own) as j:
+                sums[i * own + j] = fma(r[i], s[j], sums[i * own + j])
+        k.barrier()
+    with k.loop("i", own) as i, k.loop("j", own) as j:
+        place = (k.block_y * side + ty * own + i) * n + k.block_x * side + tx * own + j
+        c[place] = sums[i * own + j]
     return k.done()

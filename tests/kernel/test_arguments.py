@@ -10,7 +10,7 @@ from warploom.errors import DeviceError
 from warploom.index.ir import Expr, Var
 from warploom.kernel.arguments import Described, bind, check_indices
 from warploom.kernel.build import Builder, ceil_div
-from warploom.kernel.dtype import f32, f64, i32
+from warploom.kernel.dtype import DType, f32, f64, i32, u8
 from warploom.kernel.ir import Kernel
 
 
@@ -68,6 +68,27 @@ def test_inference_from_other_sizes(size: Expr, actual: int, n: int) -> None:
 def test_refused(arguments: list[Any], named: dict[str, int], message: str) -> None:
     with pytest.raises(DeviceError, match=message):
         bind(kernel(), arguments, named)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "good"),
+    [
+        (f32, 3, True), (f32, 1e40, False), (f32, -(10**39), False), (f32, 10**400, False),
+        (f32, float("inf"), True), (f32, float("nan"), True), (f32, 1e-50, True),
+        (f64, 1e40, True), (f64, 10**400, False), (i32, float("nan"), False), (i32, 2.0, False),
+        (i32, float("inf"), False), (u8, 255, True), (u8, 256, False), (u8, -1, False),
+    ],
+)  # fmt: skip
+def test_a_scalar_is_a_number_of_its_type(dtype: DType, value: float, good: bool) -> None:
+    k = Builder("k", block=32)
+    number, y = k.number("number", dtype), k.array("y", dtype, 32)
+    y[k.thread] = number
+    given: list[Any] = [value, Described(32, dtype)]
+    if good:
+        bind(k.done(), given)
+    else:
+        with pytest.raises(DeviceError, match=f"'number' must be an {dtype.value}, not"):
+            bind(k.done(), given)
 
 
 def test_a_scalar_that_does_not_follow() -> None:

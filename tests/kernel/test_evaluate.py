@@ -81,7 +81,7 @@ def test_a_wide_access_must_be_aligned() -> None:
     r = k.registers("r", f32, 4)
     r[0] = x.at(1, width=4)
     with pytest.raises(DeviceError, match="not aligned"):
-        run(k.done(), [np.zeros(8, np.float32)])
+        run(k.raw(), [np.zeros(8, np.float32)])
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_other_modes_take_distances_within_the_warp() -> None:
     k.set(v, k.shuffle(from_index(k.lane), k.lane - 1, "up"))
     y[k.thread] = v  # type: ignore[index]
     with pytest.raises(DeviceError, match=r"a shuffle 'up' is not within 0 to 31 at \[-1\]"):
-        result(k.done())
+        result(k.raw())
 
 
 def test_branches_mask_and_are_counted() -> None:
@@ -164,7 +164,7 @@ def test_out_of_bounds_names_array_index_block_and_thread() -> None:
     with pytest.raises(
         DeviceError, match=r"'far': 'y' has 40 elements, but is used at \[40\] \(block 1, thread 8"
     ):
-        run(k.done(), [np.zeros(40, np.float32)])
+        run(k.raw(), [np.zeros(40, np.float32)])
 
 
 def reversal(barrier: str) -> Kernel:

@@ -7,16 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernel import kernels
+from tests.kernel.random_kernels import arguments, random_kernel
 
-from warploom.errors import CheckError, UnsupportedError
+from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, Var, select
-from warploom.kernel.build import Builder, from_index
+from warploom.kernel.build import Builder, cast, from_index
 from warploom.kernel.check import check
-from warploom.kernel.dtype import i32
+from warploom.kernel.dtype import f32, i32
 from warploom.kernel.evaluate import run
-from warploom.kernel.ir import If, Kernel, Shuffle, walk
+from warploom.kernel.ir import If, Kernel, Let, Registers, Shuffle, walk
 from warploom.kernel.laws import distribute
-from warploom.kernel.predicate import predicate_exchanges
+from warploom.kernel.predicate import exchanges, predicate_exchanges
 
 SIZE = 4
 LANE = Var("lane")
@@ -93,13 +94,76 @@ def test_uniform_branches_stay() -> None:
     assert predicate_exchanges(kernel) == kernel
 
 
-def test_one_name_in_both_branches_is_not_supported() -> None:
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_random_kernels_mean_the_same_with_exchanges_taken_out(everywhere: bool) -> None:
+    for seed in range(24):
+        before = random_kernel(seed)
+        after = predicate_exchanges(before, everywhere)
+        results = []
+        for kernel in (before, after):
+            given = arguments(kernel, seed)
+            run(kernel, given)
+            results.append([each.tobytes() for each in given if isinstance(each, np.ndarray)])
+        assert results[0] == results[1]
+        branches = tuple(each for each in walk(after.body) if isinstance(each, If))
+        assert not (everywhere and any(map(exchanges, branches)))
+
+
+def test_one_name_in_both_branches() -> None:
     k = Builder("names", block=64)
-    v = k.register("v", i32, 5)
+    y, v = k.array("y", i32, 64), k.register("v", i32, 5)
     with k.when(k.warp.eq(0)):
         k.let("a", k.lane + 1)
-        k.set(v, k.shuffle(v, Var("a")))
+        r = k.register("r", i32, 1)
+        k.set(r, k.shuffle(from_index(k.thread), Var("a")))
+        k.set(v, r)
     with k.otherwise():
         k.let("a", k.lane + 2)
-    with pytest.raises(UnsupportedError, match="'a' is declared in both branches"):
-        predicate_exchanges(k.done())
+        w = k.register("r", f32, 0.5)
+        k.set(v, k.shuffle(cast(i32, w * 4.0), Var("a")))
+    y[k.thread] = v
+    kernel = k.done()
+    made = predicate_exchanges(kernel)
+    declared = [each.name for each in walk(made.body) if isinstance(each, Let | Registers)]
+    assert len(set(declared)) == len(declared)
+    assert output(made) == output(kernel) == [*range(1, 32), 0, *[2] * 32]
+
+
+def same_on(kernel: Kernel, *launches: tuple[int, ...]) -> bool:
+    """Whether taking exchanges out of conditions changes nothing."""
+    for scalars in launches:
+        results = []
+        for each in (kernel, predicate_exchanges(kernel)):
+            out = np.zeros(int(scalars[0]), np.int32)
+            run(each, [*scalars, out])
+            results.append(out.tolist())
+        if results[0] != results[1]:
+            return False
+    return True
+
+
+def test_warps_that_loop_differently() -> None:
+    k = Builder("loops", block=128)
+    size, n = k.scalar("size"), k.scalar("n")
+    k.require(size.eq(128))
+    y = k.array("y", i32, size)
+    v, w = k.register("v", i32), k.register("w", i32)
+    k.set(v, from_index(k.thread))
+    with k.loop("i", k.warp, n + 2 * k.warp, 2) as i:
+        k.set(w, k.shuffle(v, k.lane + i))
+        with k.when(k.lane.lt(9)):
+            k.set(v, v + w)
+    y[k.thread] = v
+    assert same_on(k.done(), (128, -3), (128, 0), (128, 1), (128, 2), (128, 7))
+
+
+def test_what_a_condition_kept_from_being_computed_stays_defined() -> None:
+    k = Builder("guarded", block=64)
+    size, m = k.scalar("size"), k.scalar("m")
+    k.require(size.eq(64))
+    y, v = k.array("y", i32, size), k.register("v", i32, 7)
+    with k.when(k.warp.lt(m)):
+        q = k.let("q", k.thread % m)
+        k.set(v, k.shuffle(from_index(k.thread) / (from_index(q) + 1), q))
+    y[k.thread] = v
+    assert same_on(k.done(), (64, -2), (64, 0), (64, 1), (64, 2), (64, 5))

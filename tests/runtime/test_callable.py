@@ -93,13 +93,12 @@ def test_an_output_that_is_also_an_input() -> None:
 
 
 def test_a_failed_run_writes_nothing() -> None:
-    k = Builder("far", block=32)
-    n = k.scalar("n")
-    y = k.array("y", i32, n)
+    k = Builder("racing", block=32)
+    y = k.array("y", i32, 33)
     y[k.thread] = from_index(1)
     y[k.thread + 1] = from_index(2)
-    out = np.zeros(32, np.int32)
-    with pytest.raises(DeviceError):
+    out = np.zeros(33, np.int32)
+    with pytest.raises(DeviceError, match="race"):
         runtime.load(k.done(), "simulator")(out)
     assert not out.any()
 

@@ -17,6 +17,7 @@ from warploom.catalogue.timing import time_on_gpu
 from warploom.catalogue.verify import mutation, verify
 from warploom.cli.guard import Status, run, worst
 from warploom.cli.inputs import parse_sizes
+from warploom.emit.spell import function_name
 from warploom.errors import ParseError, UnsupportedError, WarploomError
 from warploom.kernel.ir import Kernel
 from warploom.runtime.callable import Device
@@ -149,7 +150,7 @@ def _check_registers(built: Kernel, record: dict[str, Any]) -> None:
     if not can_compile():
         return
     try:
-        used = usage(emit.cuda(built))[built.name]
+        used = usage(emit.cuda(built))[function_name(built, "cuda")]
     except (WarploomError, KeyError):  # a compiler without the assembler's report
         return
     typer.echo(f"registers  {used.registers}, {used.spill_stores + used.stack_bytes} bytes spilled")

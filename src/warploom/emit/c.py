@@ -3,17 +3,30 @@
 Where threads meet (barriers, shuffles) the loop ends and a new one begins. A register that lives
 across such a place becomes an array with one element per thread; names for index expressions are
 computed again, since they are pure. Shared memory is a local array, a shuffle a copy through one.
+
+A *checked* text has one more parameter, `fault`: sizes of all arrays come in, and the first access
+outside its array goes out. Such an access uses the first element instead, so nothing is ruined.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from warploom.emit.dialect import C
-from warploom.emit.parts import header, helpers, source_lane, thread_definitions
-from warploom.emit.simt import SimtPrinter, parameters
-from warploom.emit.value import number_text
+from warploom.emit.literal import number_text
+from warploom.emit.parts import (
+    computes_floats,
+    header,
+    helpers,
+    parameters,
+    source_lane,
+    thread_definitions,
+)
+from warploom.emit.simt import SimtPrinter, has_no_turn, plus
+from warploom.emit.spell import spelled
+from warploom.errors import EmitError
 from warploom.index.ir import Const, Expr, Var, substitute, variables
 from warploom.index.laws import simplify
 from warploom.index.ranges import range_of
@@ -35,6 +48,7 @@ from warploom.kernel.ir import (
     Shared,
     Shuffle,
     Stmt,
+    Store,
     dtype_of,
     walk,
     walk_value,
@@ -43,20 +57,48 @@ from warploom.kernel.predicate import exchanges, predicate_exchanges
 from warploom.kernel.traverse import exprs_in, exprs_of, target_of, values_of
 
 AXES = "xyz"
+# What `fault` holds: whether there is one, array, index, block (x, y, z), thread; then the sizes.
+FAULT_HEAD = 8
+MOST_STACK_BYTES = 1 << 18
+MOST_KEPT_BYTES = 1 << 24
+_MATH = re.compile(
+    "|".join(rf"\b{name}\b" for names in C.functions.values() for name in names)
+    + r"|\b(INFINITY|NAN|signbit)\b"
+)
+
+_INSIDE = f"""\
+static int inside(int index, int array, int x, int y, int z, int thread, long long* fault) {{
+  if (index >= 0 && index < fault[{FAULT_HEAD} + array]) return index;
+  if (!fault[0]) {{
+    const long long what[] = {{1, array, index, x, y, z, thread}};
+    for (int i = 0; i < 7; ++i) fault[i] = what[i];
+  }}
+  return 0;
+}}
+"""
 
 
-def c(kernel: Kernel) -> str:
+def c(kernel: Kernel, checked: bool = False) -> str:
     """The text of the kernel as a C function that runs the whole grid."""
     check(kernel)
-    body = _CPrinter(predicate_exchanges(kernel)).body()
-    listed = parameters({each.name: _parameter(each) for each in kernel.params})
     comment = "\n".join(header(kernel)) + "\n"
-    include = "#include <math.h>\n\n" if _needs_math(body) else ""
-    return comment + include + helpers(body, C) + f"void {kernel.name}({listed}) {{\n{body}}}\n"
+    kernel = spelled(predicate_exchanges(kernel), "c")
+    printer = _CPrinter(kernel, checked)
+    body = printer.body()
+    texts = {each.name: _parameter(each) for each in kernel.params}
+    if checked:
+        texts["fault"] = "long long* fault"
+    called = (_INSIDE if checked else "") + helpers(body, printer.values.helpers, C)
+    head = "#include <math.h>\n" if _MATH.search(called + body) else ""
+    head += "#pragma STDC FP_CONTRACT OFF\n" if computes_floats(kernel) else ""
+    function = f"void {kernel.name}({parameters(texts)}) {{\n{body}}}\n"
+    return comment + head + ("\n" if head else "") + called + function
 
 
-def _needs_math(body: str) -> bool:
-    return any(name in body for name in ("fma", "fmin", "fmax", "INFINITY"))
+def checked_arrays(kernel: Kernel) -> list[str]:
+    """The arrays whose accesses a checked text checks, in the order of their numbers."""
+    shared = [each.name for each in kernel.body if isinstance(each, Shared)]
+    return [each.name for each in kernel.arrays] + shared
 
 
 def _parameter(param: Param) -> str:
@@ -116,7 +158,7 @@ def _set_first(stmts: tuple[Stmt, ...], name: str) -> bool:
         if all(name not in registers_of(each) for each in walk((stmt,))):
             continue
         match stmt:
-            case For(_, _, _, inner) if stmt.counts:
+            case For(_, _, _, inner) if stmt.counts:  # it surely has a turn
                 return _set_first(inner, name)
             case Assign() | Load():
                 reads = {
@@ -156,8 +198,10 @@ def registers_of(stmt: Stmt) -> Iterator[str]:
 
 
 class _CPrinter(SimtPrinter):
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, checked: bool) -> None:
         super().__init__(kernel, C)
+        self.pooled = False  # shared arrays lie apart; none reads what another wrote
+        self.checked = checked_arrays(kernel) if checked else []
         self.crossing = crossing_registers(kernel.body)
         self.registers = {
             each.name: each for each in walk(kernel.body) if isinstance(each, Registers)
@@ -165,8 +209,27 @@ class _CPrinter(SimtPrinter):
         self.threads = thread_definitions(kernel)
 
     def cell(self, cell: Cell) -> str:
+        if cell.name in self.checked and cell.index is not None:  # a constant array
+            return f"{cell.name}[{self._inside(cell.name, cell.index)}]"
         text = super().cell(cell)
         return f"{text}[thread]" if cell.name in self.crossing else text
+
+    def element(self, stmt: Load, offset: int) -> str:
+        return self._element(stmt.array, plus(stmt.index, offset))
+
+    def store_text(self, stmt: Store, offset: int, value: str) -> str:
+        return f"{self._element(stmt.array, plus(stmt.index, offset))} = {value};"
+
+    def _element(self, array: str, index: Expr) -> str:
+        return f"{array}[{self._inside(array, index) if self.checked else self.index(index)}]"
+
+    def _inside(self, array: str, index: Expr) -> str:
+        block = ", ".join(
+            "0" if size is Const(1) else f"block_{axis}"
+            for axis, size in zip(AXES, self.kernel.grid, strict=True)
+        )
+        number = self.checked.index(array)
+        return f"inside({self.index(index)}, {number}, {block}, thread, fault)"
 
     def body(self) -> str:
         loops = [(f"block_{axis}", size) for axis, size in zip(AXES, self.kernel.grid, strict=True)]
@@ -191,19 +254,28 @@ class _CPrinter(SimtPrinter):
     def _memory(self) -> None:
         """Shared arrays, registers that outlive a thread loop, and places to exchange."""
         count = self.kernel.threads
-        for stmt in self.kernel.body:
-            if isinstance(stmt, Shared):
-                self.lines.add(f"{self.type(stmt.dtype)} {stmt.name}[{stmt.size}];")
-        for stmt in self.crossing.values():
-            size = "" if stmt.size is None else f"[{stmt.size}]"
-            self.lines.add(f"{self.type(stmt.dtype)} {stmt.name}{size}[{count}];")
+        arrays = [(each.dtype, each.name, f"[{each.size}]", each.bytes) for each in self.shared]
+        for each in self.crossing.values():
+            size = "" if each.size is None else f"[{each.size}]"
+            total = each.dtype.bytes * (each.size or 1) * count
+            arrays.append((each.dtype, each.name, f"{size}[{count}]", total))
         exchanged = {
             dtype_of(each.value): None
             for each in walk(self.kernel.body)
             if isinstance(each, Shuffle)
         }
-        for dtype in exchanged:
-            self.lines.add(f"{self.type(dtype)} {_buffer(dtype)}[{count}];")
+        arrays += [(each, _buffer(each), f"[{count}]", each.bytes * count) for each in exchanged]
+        # What is too large for a stack is kept for each thread of the process.
+        needed = sum(total for *_, total in arrays)
+        if needed > MOST_KEPT_BYTES:
+            raise EmitError(
+                f"the registers of a block that outlive a barrier take {needed} bytes",
+                advice=f"C text has room for {MOST_KEPT_BYTES}; use fewer threads or registers",
+            )
+        large = needed > MOST_STACK_BYTES
+        for dtype, name, sizes, _ in arrays:
+            kept = "static _Thread_local " if large else ""
+            self.lines.add(f"{kept}{self.type(dtype)} {name}{sizes};")
 
     def _parts(self, body: tuple[Stmt, ...], lets: Mapping[str, Expr]) -> None:
         known = dict(lets)
@@ -212,9 +284,9 @@ class _CPrinter(SimtPrinter):
                 case Segment(stmts):
                     self._segment(stmts, known)
                     known |= {each.name: each.expr for each in stmts if isinstance(each, Let)}
-                case For(_, _, _, inner):
-                    if part.counts:
-                        self.loop_head(part)
+                case For(_, start, stop, inner):
+                    if not has_no_turn(part):
+                        self.loop_head(part, _inlined(start, known), _inlined(stop, known))
                         self._parts(inner, known)
                         self.lines.close()
                 case If(condition, then, otherwise):

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from warploom.emit.dialect import CUDA
-from warploom.emit.parts import header, helpers
-from warploom.emit.simt import SimtPrinter, parameters, plus, shifted
+from warploom.emit.parts import header, helpers, parameters
+from warploom.emit.simt import SimtPrinter, plus, shifted
+from warploom.emit.spell import spelled
 from warploom.errors import EmitError
 from warploom.index.ir import Binary, Const, Expr
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import (
     ArrayParam,
+    Barrier,
     Cell,
     Kernel,
     Load,
+    Number,
     Param,
     ScalarParam,
     Shuffle,
+    Stmt,
     Store,
     walk,
 )
+from warploom.kernel.names import Fresh, names_of
+from warploom.machine.record import CUDA as MACHINE
 
 _VECTOR = {
     DType.F32: "float",
@@ -39,7 +47,7 @@ _SHUFFLE = {
     "down": "__shfl_down_sync",
     "xor": "__shfl_xor_sync",
 }
-HARDWARE_WARP = 32
+HARDWARE_WARP = MACHINE.lanes
 
 
 def cuda(kernel: Kernel) -> str:
@@ -48,19 +56,28 @@ def cuda(kernel: Kernel) -> str:
     if kernel.warp_size > HARDWARE_WARP:
         raise EmitError(
             f"CUDA has warps of {HARDWARE_WARP} lanes, the kernel has {kernel.warp_size}",
-            advice="instantiate the kernel for 32 lanes",
+            advice=f"instantiate the kernel for {HARDWARE_WARP} lanes",
         )
-    body = _CudaPrinter(kernel).body()
-    structs = "".join(
-        f"struct {each.name}_values {{\n  {CUDA.types[each.dtype]} at[{_size(each)}];\n}};\n\n"
+    comment = "\n".join(header(kernel)) + "\n"
+    kernel = spelled(kernel, "cuda")
+    printer = _CudaPrinter(kernel)
+    body = printer.body()
+    fresh = Fresh(names_of(kernel))
+    types = {
+        each.name: fresh.name(f"{each.name}_values")
         for each in kernel.arrays
         if each.space == "constant"
+    }
+    structs = "".join(
+        f"struct {types[each.name]} {{\n  {CUDA.types[each.dtype]} at[{_size(each)}];\n}};\n\n"
+        for each in kernel.arrays
+        if each.name in types
     )
     bounds = f"__launch_bounds__({kernel.threads}{_min_blocks(kernel)})"
-    listed = parameters({each.name: _parameter(each) for each in kernel.params})
+    listed = parameters({each.name: _parameter(each, types) for each in kernel.params})
     head = f'extern "C" __global__ void {bounds}\n{kernel.name}({listed}) {{\n'
-    comment = "\n".join(header(kernel)) + "\n"
-    return comment + helpers(body, CUDA) + structs + head + body + "}\n"
+    called = helpers(body, printer.values.helpers, CUDA)
+    return comment + called + structs + head + body + "}\n"
 
 
 def _min_blocks(kernel: Kernel) -> str:
@@ -72,12 +89,12 @@ def _size(array: ArrayParam) -> int:
     return array.size.value
 
 
-def _parameter(param: Param) -> str:
+def _parameter(param: Param, types: Mapping[str, str]) -> str:
     match param:
         case ScalarParam(name, dtype):
             return f"const {CUDA.types[dtype]} {name}"
         case ArrayParam(name) if param.space == "constant":
-            return f"const __grid_constant__ {name}_values {name}"
+            return f"const __grid_constant__ {types[name]} {name}"
         case ArrayParam(name, dtype):
             const = "const " if param.const else ""
             restrict = CUDA.restrict if param.restrict else ""
@@ -91,8 +108,21 @@ class _CudaPrinter(SimtPrinter):
     def extra_variables(self) -> set[str]:
         # Warps narrower than the hardware's need a mask of their own lanes.
         narrow = self.kernel.warp_size < HARDWARE_WARP
-        shuffles = any(isinstance(each, Shuffle) for each in walk(self.kernel.body))
-        return {"thread"} if narrow and shuffles else set()
+        return {"thread"} if narrow and any(map(_meets, walk(self.kernel.body))) else set()
+
+    def mask(self) -> str:
+        """The lanes of a thread's own warp."""
+        width = self.kernel.warp_size
+        if width == HARDWARE_WARP:
+            return "0xffffffffu"
+        first = f"(thread & {HARDWARE_WARP - 1 - (width - 1)})"
+        return f"{hex((1 << width) - 1)}u << {first}"
+
+    def barrier(self, stmt: Barrier) -> None:
+        if stmt.scope == "warp" and self.kernel.warp_size < HARDWARE_WARP:
+            self.lines.add(f"__syncwarp({self.mask()});")
+        else:
+            super().barrier(stmt)
 
     def cell(self, cell: Cell) -> str:
         text = super().cell(cell)
@@ -101,11 +131,8 @@ class _CudaPrinter(SimtPrinter):
     def shuffle(self, stmt: Shuffle) -> None:
         width = self.kernel.warp_size
         lane = self.index(_without_modulo(stmt.lane, width) if stmt.mode == "idx" else stmt.lane)
-        mask, tail = "0xffffffffu", ""
-        if width < HARDWARE_WARP:
-            first = f"(thread & {HARDWARE_WARP - 1 - (width - 1)})"
-            mask, tail = f"{hex((1 << width) - 1)}u << {first}", f", {width}"
-        call = f"{_SHUFFLE[stmt.mode]}({mask}, {self.value(stmt.value)}, {lane}{tail})"
+        tail = f", {width}" if width < HARDWARE_WARP else ""
+        call = f"{_SHUFFLE[stmt.mode]}({self.mask()}, {self.value(stmt.value)}, {lane}{tail})"
         self.lines.add(f"{self.cell(stmt.target)} = {call};")
 
     def element(self, stmt: Load, offset: int) -> str:
@@ -137,9 +164,12 @@ class _CudaPrinter(SimtPrinter):
         if stmt.predicate is not None:
             self.lines.close("} else {")
             self.lines.depth += 1
+            other = self.other(stmt)
+            if not isinstance(stmt.otherwise, Number | None):  # it may read what is set here
+                self.lines.add(f"const {self.type(stmt.target.dtype)} other = {other};")
+                other = "other"
             for offset in range(stmt.width):
-                target = self.cell(shifted(stmt.target, offset))
-                self.lines.add(f"{target} = {self.other(stmt)};")
+                self.lines.add(f"{self.cell(shifted(stmt.target, offset))} = {other};")
         self.lines.close()
 
     def store(self, stmt: Store) -> None:
@@ -158,9 +188,14 @@ class _CudaPrinter(SimtPrinter):
             self.lines.add(f"{guard}*{pointer} = {value};")
 
 
+def _meets(stmt: Stmt) -> bool:
+    return isinstance(stmt, Shuffle) or (isinstance(stmt, Barrier) and stmt.scope == "warp")
+
+
 def _vector(dtype: DType, width: int) -> str:
-    if dtype.bytes * width > 16:
-        raise EmitError(f"{width} elements of {dtype!r} are more than one access of 16 bytes")
+    most = MACHINE.access_bytes
+    if dtype.bytes * width > most:
+        raise EmitError(f"{width} elements of {dtype!r} are more than one access of {most} bytes")
     return f"{_VECTOR[dtype]}{width}"
 
 

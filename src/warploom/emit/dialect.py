@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from warploom.kernel.dtype import DType
+from warploom.kernel.ir import Operator
 
 Language = Literal["cuda", "opencl", "c"]
 
@@ -24,16 +25,23 @@ class Dialect:
     restrict: str
     helper_qualifiers: str
     unroll: str
-    # The suffix of functions on f32 ("f" in C: fmaf, fminf).
-    single: str
+    # Functions on f32 and f64, where the language has what the operator means.
+    functions: dict[Operator, tuple[str, str]]
     infinity: str
+    nan: str
     # How an array is aligned to so many bytes, where accesses of several elements need it.
     align: str = ""
     # The suffix of 64-bit integer literals.
     long: str = "ll"
-    ternary_minimum: bool = False
+    # Whether integers have min and max.
+    integer_extremes: bool = True
     # Small integers become `int` in expressions, among which overloads then cannot choose.
     cast_small: bool = False
+
+
+def unsigned(dtype: DType) -> DType:
+    """The type without a sign in which integers of a type are computed, as it wraps."""
+    return DType.U64 if dtype.bytes == 8 else DType.U32
 
 
 _C_TYPES = {
@@ -48,6 +56,16 @@ _C_TYPES = {
     DType.I8: "signed char",
     DType.U8: "unsigned char",
 }
+_C_FUNCTIONS: dict[Operator, tuple[str, str]] = {
+    "abs": ("fabsf", "fabs"),
+    "fma": ("fmaf", "fma"),
+    "sqrt": ("sqrtf", "sqrt"),
+    "exp": ("expf", "exp"),
+    "exp2": ("exp2f", "exp2"),
+    "log": ("logf", "log"),
+    "log2": ("log2f", "log2"),
+    "tanh": ("tanhf", "tanh"),
+}
 
 CUDA = Dialect(
     language="cuda",
@@ -60,8 +78,11 @@ CUDA = Dialect(
     restrict=" __restrict__",
     helper_qualifiers="static __device__ __forceinline__",
     unroll="#pragma unroll",
-    single="f",
+    # The hardware's minimum and maximum order zeros and prefer numbers to NaN, as kernels do.
+    functions=_C_FUNCTIONS
+    | {"min": ("fminf", "fmin"), "max": ("fmaxf", "fmax"), "rsqrt": ("rsqrtf", "rsqrt")},
     infinity="__longlong_as_double(0x7ff0000000000000LL)",
+    nan="__longlong_as_double(0x7ff8000000000000LL)",
     align="__align__({})",
 )
 
@@ -78,8 +99,13 @@ OPENCL = Dialect(
     restrict=" restrict",
     helper_qualifiers="static",
     unroll="#pragma unroll",
-    single="",
+    functions={
+        **{op: (names[1], names[1]) for op, names in _C_FUNCTIONS.items()},
+        "rsqrt": ("rsqrt", "rsqrt"),
+    },
     infinity="INFINITY",
+    nan="NAN",
+    align="__attribute__((aligned({})))",
     long="l",
     cast_small=True,
 )
@@ -95,7 +121,8 @@ C = Dialect(
     restrict=" restrict",
     helper_qualifiers="static inline",
     unroll="",
-    single="f",
+    functions=_C_FUNCTIONS,
     infinity="INFINITY",
-    ternary_minimum=True,
+    nan="NAN",
+    integer_extremes=False,
 )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from warploom.emit.dialect import OPENCL
-from warploom.emit.parts import header, helpers, source_lane
-from warploom.emit.simt import SimtPrinter, parameters
+from warploom.emit.parts import computes_floats, dtypes_of, header, helpers, parameters, source_lane
+from warploom.emit.simt import SimtPrinter
+from warploom.emit.spell import spelled
 from warploom.index.ir import Var
 from warploom.index.laws import simplify
 from warploom.kernel.check import check
@@ -16,38 +17,45 @@ from warploom.kernel.ir import (
     Param,
     ScalarParam,
     Shuffle,
-    Stmt,
     dtype_of,
 )
 from warploom.kernel.ir import walk as walk_stmts
 from warploom.kernel.predicate import predicate_exchanges
 
 
-def opencl(kernel: Kernel, subgroups: bool = False) -> str:
+def opencl(kernel: Kernel, subgroups: bool = False, contract: bool = False) -> str:
     """The text of the kernel.
 
     With `subgroups` lanes exchange by `sub_group_shuffle`; the device must then have sub-groups of
-    the kernel's warp size. Otherwise they meet at barriers and exchange through local memory.
+    the kernel's warp size. Otherwise they meet at barriers and exchange through local memory. With
+    `contract` the compiler may make one rounding of a product and a sum.
     """
     check(kernel)
-    kernel = kernel if subgroups else predicate_exchanges(kernel)
+    comment = "\n".join(header(kernel)) + "\n"
+    if not subgroups:
+        # PoCL 3 loses threads at barriers in nested conditions, though the whole block agrees.
+        kernel = predicate_exchanges(kernel, everywhere=True)
+    kernel = spelled(kernel, "opencl")
     printer = _SubgroupPrinter(kernel) if subgroups else _LocalPrinter(kernel)
     body = printer.body()
     x, y, z = kernel.block
     listed = parameters({each.name: _parameter(each) for each in kernel.params})
     size = f"__attribute__((reqd_work_group_size({x}, {y}, {z})))"
     head = f"__kernel {size}\nvoid {kernel.name}({listed}) {{\n"
-    comment = "\n".join(header(kernel)) + "\n"
-    return comment + _extensions(kernel, subgroups) + helpers(body, OPENCL) + head + body + "}\n"
+    called = helpers(body, printer.values.helpers, OPENCL)
+    return comment + _pragmas(kernel, subgroups, contract) + called + head + body + "}\n"
 
 
-def _extensions(kernel: Kernel, subgroups: bool) -> str:
+def _pragmas(kernel: Kernel, subgroups: bool, contract: bool) -> str:
     lines = []
+    types = set(dtypes_of(kernel))
     shuffles = [each for each in walk_stmts(kernel.body) if isinstance(each, Shuffle)]
     if subgroups and shuffles:
         lines.append("#pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable")
-    if any(each.dtype is DType.F64 for each in kernel.params):
+    if DType.F64 in types:
         lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
+    if computes_floats(kernel):
+        lines.append(f"#pragma OPENCL FP_CONTRACT {'ON' if contract else 'OFF'}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -72,11 +80,11 @@ class _SubgroupPrinter(SimtPrinter):
         call = f"sub_group_shuffle({self.value(stmt.value)}, {lane})"
         self.lines.add(f"{self.cell(stmt.target)} = {call};")
 
-    def statement(self, stmt: Stmt) -> None:
-        if isinstance(stmt, Barrier) and stmt.scope == "warp":
+    def barrier(self, stmt: Barrier) -> None:
+        if stmt.scope == "warp":
             self.lines.add("sub_group_barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
         else:
-            super().statement(stmt)
+            super().barrier(stmt)
 
 
 class _LocalPrinter(SimtPrinter):

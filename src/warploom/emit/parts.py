@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
 from warploom.emit.dialect import Dialect
+from warploom.emit.helper import helper_text
 from warploom.index.ir import Binary, Const, Expr, Var, select, variables
 from warploom.index.laws import simplify
 from warploom.index.show import c_helpers, show
-from warploom.kernel.ir import Kernel, Shuffle, walk
-from warploom.kernel.traverse import exprs_of
+from warploom.kernel.dtype import DType
+from warploom.kernel.ir import (
+    Kernel,
+    Operation,
+    Registers,
+    Shared,
+    Shuffle,
+    dtype_of,
+    walk,
+    walk_value,
+)
+from warploom.kernel.traverse import exprs_of, values_of
 
 HELPERS = ("floor_div", "floor_mod", "shift_left")
+_SWALLOWING = re.compile(r"(\\|\?\?/|\s)+\Z")
 
 
 class Lines:
@@ -37,11 +50,12 @@ class Lines:
 
 
 def comment_lines(text: str) -> list[str]:
-    """Any text as `//` lines; a trailing backslash would swallow the next line of code."""
+    """Any text as `//` lines. A backslash at the end, or the trigraph `??/`, which is one, would
+    swallow the next line of code."""
     lines = []
     for line in text.split("\n"):
-        clean = "".join(ch if ch.isprintable() else " " for ch in line).rstrip().rstrip("\\")
-        lines.append(f"// {clean}".rstrip())
+        clean = "".join(ch if ch.isprintable() else " " for ch in line)
+        lines.append(f"// {_SWALLOWING.sub('', clean)}".rstrip())
     return lines
 
 
@@ -70,17 +84,22 @@ def _trim_ints(sizes: tuple[int, int, int]) -> list[int]:
     return kept
 
 
-def helpers(body: str, dialect: Dialect) -> str:
-    """The helper functions that a text calls; nothing if it calls none."""
-    if not any(f"{name}(" in body for name in HELPERS):
-        return ""
+def helpers(body: str, called: Iterable[str], dialect: Dialect) -> str:
+    """The helper functions that a text calls: those for indices, found in it, and those named."""
     functions = c_helpers(qualifiers=dialect.helper_qualifiers).split("\n}\n")
     used = [
         function + "\n}\n"
         for function in functions
         if any(f" {name}(" in function and f"{name}(" in body for name in HELPERS)
     ]
-    return "".join(used) + "\n"
+    used += [helper_text(name, dialect) for name in called]
+    return "".join(used) + "\n" if used else ""
+
+
+def parameters(texts: Mapping[str, str]) -> str:
+    """The parameter list, one line each if it is long."""
+    flat = ", ".join(texts.values())
+    return flat if len(flat) <= 70 else "\n    " + ",\n    ".join(texts.values())
 
 
 def used_variables(kernel: Kernel, more: Iterable[Expr] = ()) -> frozenset[str]:
@@ -94,6 +113,26 @@ def used_variables(kernel: Kernel, more: Iterable[Expr] = ()) -> frozenset[str]:
     for expr in more:
         names |= variables(expr)
     return frozenset(names)
+
+
+def dtypes_of(kernel: Kernel) -> Iterator[DType]:
+    """The type of everything that a kernel declares or computes."""
+    yield from (param.dtype for param in kernel.params)
+    for stmt in walk(kernel.body):
+        if isinstance(stmt, Registers | Shared):
+            yield stmt.dtype
+        for value in values_of(stmt):
+            yield from (dtype_of(part) for part in walk_value(value))
+
+
+def computes_floats(kernel: Kernel) -> bool:
+    """Whether some result depends on how floats are rounded."""
+    return any(
+        isinstance(part, Operation) and dtype_of(part).is_float
+        for stmt in walk(kernel.body)
+        for value in values_of(stmt)
+        for part in walk_value(value)
+    )
 
 
 def source_lane(stmt: Shuffle, warp_size: int) -> Expr:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import assert_never
 
 from warploom.emit.dialect import Dialect
+from warploom.emit.literal import CHOICE, number_text
 from warploom.emit.parts import Lines, comment_lines, linear_thread, used_variables
-from warploom.emit.value import CHOICE, ValuePrinter, number_text
+from warploom.emit.value import ValuePrinter
 from warploom.errors import EmitError
 from warploom.index.ir import Expr, Var
 from warploom.index.laws import simplify
-from warploom.index.ranges import range_of
+from warploom.index.ranges import Ranges, range_of
 from warploom.index.show import c_text
-from warploom.kernel.bounds import Bounds, static_bounds
+from warploom.kernel.bounds import Bounds, counter_range, static_bounds
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import (
     Assign,
@@ -25,14 +25,17 @@ from warploom.kernel.ir import (
     Kernel,
     Let,
     Load,
+    Number,
     Registers,
     Shared,
     Shuffle,
     Stmt,
     Store,
     Value,
-    walk,
 )
+from warploom.kernel.pool import aligned, offsets, pool_bytes
+from warploom.kernel.traverse import widest_access
+from warploom.machine.record import CUDA as CUDA_MACHINE
 
 AXES = "xyz"
 
@@ -47,6 +50,8 @@ class SimtPrinter:
         self.bounds: Bounds = static_bounds(kernel)
         self.values = ValuePrinter(dialect, self.index, self.cell)
         self.constants = {each.name for each in kernel.arrays if each.space == "constant"}
+        self.shared = [each for each in kernel.body if isinstance(each, Shared)]
+        self.pooled = any(each.offset is not None for each in self.shared)
 
     # -- spelling
 
@@ -69,6 +74,8 @@ class SimtPrinter:
 
     def body(self) -> str:
         """The lines between the braces of the kernel function."""
+        if self.pooled:
+            self.pool()
         self.prologue()
         self.statements(self.kernel.body)
         return self.lines.text()
@@ -96,6 +103,19 @@ class SimtPrinter:
         for name, expr in (("lane", Var("thread") % width), ("warp", Var("thread") // width)):
             if name in used:
                 self._define(name, self.index(expr))
+
+    def pool(self) -> None:
+        """All shared arrays lie in one array of bytes, some of them in the same ones."""
+        align = self.dialect.align.format(CUDA_MACHINE.access_bytes)
+        size = aligned(pool_bytes(self.shared))
+        kind = self.type(DType.U8)
+        self.lines.add(f"{self.dialect.shared} {align} {kind} pool[{size}];")
+
+    def pointer_text(self, stmt: Shared) -> str:
+        """A shared array as a pointer into the pool."""
+        space = "" if self.dialect.language == "cuda" else f"{self.dialect.shared} "
+        kind, at = self.type(stmt.dtype), offsets(self.shared)[stmt.name]
+        return f"{space}{kind}* const {stmt.name} = ({space}{kind}*)(pool + {at});"
 
     def extra_variables(self) -> set[str]:
         """Index variables that the language's own spellings need."""
@@ -125,9 +145,8 @@ class SimtPrinter:
                 self.loop(stmt)
             case If():
                 self.branch(stmt)
-            case Barrier(scope):
-                block = scope == "block"
-                self.lines.add(self.dialect.barrier if block else self.dialect.warp_barrier)
+            case Barrier():
+                self.barrier(stmt)
             case Shuffle():
                 self.shuffle(stmt)
             case Comment(text):
@@ -136,11 +155,18 @@ class SimtPrinter:
             case _:
                 assert_never(stmt)
 
+    def barrier(self, stmt: Barrier) -> None:
+        block = stmt.scope == "block"
+        self.lines.add(self.dialect.barrier if block else self.dialect.warp_barrier)
+
     def declaration(self, stmt: Registers | Shared) -> None:
         size = "" if stmt.size is None else f"[{stmt.size}]"
         if isinstance(stmt, Shared):
-            head = f"{self.shared_qualifiers(stmt)} {self.type(stmt.dtype)}"
-            self.lines.add(f"{head} {stmt.name}{size};")
+            if self.pooled:
+                self.lines.add(self.pointer_text(stmt))
+            else:
+                head = f"{self.shared_qualifiers(stmt)} {self.type(stmt.dtype)}"
+                self.lines.add(f"{head} {stmt.name}{size};")
         else:
             self.lines.add(f"{self.type(stmt.dtype)} {stmt.name}{size}{self.initial(stmt)};")
 
@@ -160,19 +186,21 @@ class SimtPrinter:
         return " = {" + ", ".join([number] * stmt.size) + "}"
 
     def loop(self, stmt: For) -> None:
-        if not stmt.counts:
+        if has_no_turn(stmt):
             return
         if stmt.unroll and self.dialect.unroll:
             self.lines.add(self.dialect.unroll)
-        self.loop_head(stmt)
+        self.loop_head(stmt, stmt.start, stmt.stop)
         self.statements(stmt.body)
         self.lines.close()
 
-    def loop_head(self, stmt: For) -> None:
-        self.bounds[stmt.var] = (stmt.counts[0], stmt.counts[-1])
+    def loop_head(self, stmt: For, start: Expr, stop: Expr) -> None:
+        first, last = self.index(start), self.index(stop)
+        low, high = counter_range(stmt, Ranges(self.bounds))
+        self.bounds[stmt.var] = (low, max(low, high))
         step = f"++{stmt.var}" if stmt.step == 1 else f"{stmt.var} += {stmt.step}"
-        head = f"int {stmt.var} = {stmt.start}; {stmt.var} < {stmt.stop}; {step}"
-        self.lines.open(f"for ({head})")
+        end = f"({last})" if "?" in last else last
+        self.lines.open(f"for (int {stmt.var} = {first}; {stmt.var} < {end}; {step})")
 
     def branch(self, stmt: If) -> None:
         self.lines.open(f"if ({self.index(stmt.condition)})")
@@ -186,14 +214,22 @@ class SimtPrinter:
     # -- memory: one element at a time unless the language has wider accesses
 
     def load(self, stmt: Load) -> None:
+        """A load of several elements is one step: what it gives otherwise is computed first."""
+        predicate = "" if stmt.predicate is None else self.values.condition(stmt.predicate)
+        other = self.other(stmt)
+        kept = bool(predicate) and stmt.width > 1 and not isinstance(stmt.otherwise, Number | None)
+        if kept:
+            self.lines.open("")
+            zero, kind = self.zero(stmt.target.dtype), self.type(stmt.target.dtype)
+            self.lines.add(f"const {kind} other = {predicate} ? {zero} : {other};")
+            other = "other"
         for offset in range(stmt.width):
             target = self.cell(shifted(stmt.target, offset))
             fetched = self.element(stmt, offset)
-            if stmt.predicate is not None:
-                fetched = (
-                    f"{self.values.condition(stmt.predicate)} ? {fetched} : {self.other(stmt)}"
-                )
-            self.lines.add(f"{target} = {fetched};")
+            chosen = f"{predicate} ? {fetched} : {other}" if predicate else fetched
+            self.lines.add(f"{target} = {chosen};")
+        if kept:
+            self.lines.close()
 
     def other(self, stmt: Load) -> str:
         """What a load gives where its predicate is false."""
@@ -218,15 +254,6 @@ class SimtPrinter:
         raise EmitError(f"{self.dialect.language} has no shuffle for '{stmt.target.name}'")
 
 
-def widest_access(kernel: Kernel, array: str) -> int:
-    """The largest number of elements that one access to an array moves."""
-    return max(
-        (each.width for each in walk(kernel.body)
-         if isinstance(each, Load | Store) and each.array == array),
-        default=1,
-    )  # fmt: skip
-
-
 def plus(expr: Expr, offset: int) -> Expr:
     return simplify(expr + offset) if offset else expr
 
@@ -240,7 +267,5 @@ def shifted(value: Value, offset: int) -> Cell:
     return Cell(value.name, simplify(value.index + offset), value.dtype)
 
 
-def parameters(texts: Mapping[str, str]) -> str:
-    """The parameter list, one line each if it is long."""
-    flat = ", ".join(texts.values())
-    return flat if len(flat) <= 70 else "\n    " + ",\n    ".join(texts.values())
+def has_no_turn(stmt: For) -> bool:
+    return stmt.counts is not None and not stmt.counts

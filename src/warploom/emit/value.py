@@ -1,21 +1,34 @@
-"""Values as C-family text, with no more parentheses than a careful person would write."""
+"""Values as C-family text, with no more parentheses than a careful person would write.
+
+What a language leaves undefined is never written: signed integers are computed without their sign,
+which wraps, and where an operator or cast means something else the text calls a helper.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import assert_never
 
-import numpy as np
-
-from warploom.emit.dialect import Dialect
-from warploom.errors import EmitError
+from warploom.emit.dialect import Dialect, unsigned
+from warploom.emit.literal import (
+    ATOM,
+    BITS,
+    CHOICE,
+    PREFIX,
+    PRODUCT,
+    SHIFT,
+    SUM,
+    Spelling,
+    number_text,
+)
 from warploom.index.ir import Expr
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import (
     Cast,
     Cell,
     Choose,
+    Compare,
+    Condition,
     FromIndex,
     Number,
     Operation,
@@ -24,19 +37,18 @@ from warploom.kernel.ir import (
     dtype_of,
 )
 
-# How tightly a spelling binds. As in index expressions, bit operations are kept apart by
-# parentheses, since few readers know their place.
-CHOICE, BITS, SHIFT, SUM, PRODUCT, PREFIX, ATOM = 1, 4, 9, 10, 11, 12, 13
 _INFIX: dict[Operator, int] = {
     "+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT,
     "&": BITS, "|": BITS, "^": BITS, "<<": SHIFT, ">>": SHIFT,
 }  # fmt: skip
-
-Spelling = tuple[int, str]
+_WRAPPING = frozenset({"+", "-", "*", "neg", "fma", "<<"})
 
 
 class ValuePrinter:
-    """Prints values; how an index expression and a register are spelled is up to the caller."""
+    """Prints values; how an index expression and a register are spelled is up to the caller.
+
+    `helpers` are the functions that the printed texts call.
+    """
 
     def __init__(
         self,
@@ -47,11 +59,19 @@ class ValuePrinter:
         self.dialect = dialect
         self.index_text = index_text
         self.cell_text = cell_text
+        self.helpers: dict[str, None] = {}
 
     def text(self, value: Value, least: int = 0) -> str:
         """The value, in parentheses if it binds less tightly than `least`."""
-        priority, text = self._spell(value)
-        return f"({text})" if priority < least else text
+        return _enclosed(self._spell(value), least)
+
+    def condition(self, condition: Condition) -> str:
+        """A condition as it stands before a question mark."""
+        if isinstance(condition, Compare):
+            left, right = (self.text(each, SUM) for each in (condition.left, condition.right))
+            return f"{left} {condition.op} {right}"
+        text = self.index_text(condition)
+        return f"({text})" if "?" in text else text
 
     def _spell(self, value: Value) -> Spelling:
         match value:
@@ -67,91 +87,124 @@ class ValuePrinter:
                 chosen = self.text(then, CHOICE + 1), self.text(otherwise, CHOICE)
                 return CHOICE, f"{self.condition(condition)} ? {chosen[0]} : {chosen[1]}"
             case Cast(dtype, inner):
-                return PREFIX, f"({self.dialect.types[dtype]}){self.text(inner, PREFIX)}"
+                return self._cast(dtype, inner)
             case _:
                 assert_never(value)
 
-    def condition(self, expr: Expr) -> str:
-        text = self.index_text(expr)
-        return f"({text})" if "?" in text else text
+    def _cast(self, dtype: DType, inner: Value) -> Spelling:
+        source = dtype_of(inner)
+        if source.is_float and not dtype.is_float:
+            return self._call(f"{dtype!r}_from_{source!r}", (inner,))
+        return PREFIX, f"({self.dialect.types[dtype]}){self.text(inner, PREFIX)}"
+
+    def _call(self, helper: str, operands: tuple[Value, ...]) -> Spelling:
+        self.helpers[helper] = None
+        return ATOM, f"{helper}({', '.join(self.text(each) for each in operands)})"
+
+    # -- operations
 
     def _operation(self, value: Operation) -> Spelling:
         dtype = dtype_of(value)
-        priority, text = self._operator(value, dtype)
+        if dtype.is_float:
+            return self._float_operation(value, dtype)
+        if value.op in _WRAPPING and (dtype.is_signed or dtype.bytes < 4):
+            wide = self._without_sign(value, unsigned(dtype))
+            return PREFIX, f"({self.dialect.types[dtype]})({wide[1]})"
+        priority, text = self._integer_operation(value, dtype)
         # Arithmetic on small integers happens in `int`; cut the result back.
-        if dtype.bytes < 4:
+        if dtype.bytes < 4 and priority != ATOM:
             return PREFIX, f"({self.dialect.types[dtype]})({text})"
         return priority, text
 
-    def _operator(self, value: Operation, dtype: DType) -> Spelling:
+    def _float_operation(self, value: Operation, dtype: DType) -> Spelling:
+        op, operands = value.op, value.operands
+        if op in self.dialect.functions:
+            name = self.dialect.functions[op][0 if dtype is DType.F32 else 1]
+            return ATOM, f"{name}({', '.join(self.text(each) for each in operands)})"
+        if op == "neg":
+            return PREFIX, "-" + self.text(operands[0], ATOM)
+        if op in _INFIX:
+            return self._infix(op, self.text, operands)
+        return self._call(f"{op}_{dtype!r}", operands)
+
+    def _infix(
+        self, op: Operator, spell: Callable[[Value, int], str], operands: tuple[Value, ...]
+    ) -> Spelling:
+        own = _INFIX[op]
+        return own, f"{spell(operands[0], own)} {op} {spell(operands[1], own + 1)}"
+
+    def _integer_operation(self, value: Operation, dtype: DType) -> Spelling:
         op, operands = value.op, value.operands
         match op:
-            case "neg" | "~":
-                return PREFIX, ("-" if op == "neg" else "~") + self.text(operands[0], ATOM)
+            case "~":
+                return PREFIX, "~" + self.text(operands[0], ATOM)
+            case "neg":
+                return PREFIX, "-" + self.text(operands[0], ATOM)
+            case "abs":
+                helper = f"abs_{dtype!r}"
+                return self._call(helper, operands) if dtype.is_signed else self._spell(operands[0])
             case "min" | "max":
                 return self._extremum(op, operands, dtype)
             case "fma":
-                return self._fma(operands, dtype)
+                a, b = (self.text(each, PRODUCT + 1) for each in operands[:2])
+                return SUM, f"{a} * {b} + {self.text(operands[2], SUM + 1)}"
             case "&" | "|" | "^" | "<<" | ">>":
                 left, right = (self._bits_operand(each, op) for each in operands)
                 return _INFIX[op], f"{left} {op} {right}"
-            case "+" | "-" | "*" | "/":
-                own = _INFIX[op]
-                left, right = self.text(operands[0], own), self.text(operands[1], own + 1)
-                return own, f"{left} {op} {right}"
+            case "/":
+                return self._division(operands, dtype)
             case _:
-                assert_never(op)
+                return self._infix(op, self.text, operands)
+
+    def _division(self, operands: tuple[Value, ...], dtype: DType) -> Spelling:
+        match operands[1]:
+            case Number(number) if number not in (0, -1):  # can neither trap nor overflow
+                return self._infix("/", self.text, operands)
+            case _:
+                return self._call(f"divide_{dtype!r}", operands)
 
     def _bits_operand(self, value: Value, op: Operator) -> str:
         same = isinstance(value, Operation) and value.op == op and op in ("&", "|", "^")
         return self.text(value, BITS if same else PREFIX)
 
     def _extremum(self, op: str, operands: tuple[Value, ...], dtype: DType) -> Spelling:
-        if self.dialect.ternary_minimum and not dtype.is_float:
+        if not self.dialect.integer_extremes:
             left, right = (self.text(each, PREFIX) for each in operands)
             sign = "<" if op == "min" else ">"
             return CHOICE, f"{left} {sign} {right} ? {left} : {right}"
-        name = self.float_function(f"f{op}", dtype) if dtype.is_float else op
         if self.dialect.cast_small and dtype.bytes < 4:
             operands = tuple(Cast(dtype, each) for each in operands)
-        return ATOM, f"{name}({', '.join(self.text(each) for each in operands)})"
+        call = f"{op}({', '.join(self.text(each) for each in operands)})"
+        return (PREFIX if dtype.bytes < 4 else ATOM), call
 
-    def _fma(self, operands: tuple[Value, ...], dtype: DType) -> Spelling:
-        if dtype.is_float:
-            name = self.float_function("fma", dtype)
-            return ATOM, f"{name}({', '.join(self.text(each) for each in operands)})"
-        a, b = (self.text(each, PRODUCT + 1) for each in operands[:2])
-        return SUM, f"{a} * {b} + {self.text(operands[2], SUM + 1)}"
+    # -- integers without their sign, which wrap
 
-    def float_function(self, name: str, dtype: DType) -> str:
-        return name + (self.dialect.single if dtype is DType.F32 else "")
+    def _without_sign(self, value: Value, wide: DType) -> Spelling:
+        """The value modulo a power of two, as a number of the wide unsigned type."""
+        match value:
+            case Operation("neg", (operand,)):
+                return SUM, f"{self._wide_number(0, wide)} - {self._wide(operand, wide, PRODUCT)}"
+            case Operation("fma", (a, b, c)):
+                product = f"{self._wide(a, wide, PRODUCT)} * {self._wide(b, wide, PREFIX)}"
+                return SUM, f"{product} + {self._wide(c, wide, PRODUCT)}"
+            case Operation("<<", (left, count)):
+                return SHIFT, f"{self._wide(left, wide, PREFIX)} << {self.text(count, PREFIX)}"
+            case Operation("+" | "-" | "*" as op, operands):
+                return self._infix(op, lambda each, least: self._wide(each, wide, least), operands)
+            case Number(number):
+                return ATOM, self._wide_number(int(number), wide)
+            case _:
+                if dtype_of(value) is wide:
+                    return self._spell(value)
+                return PREFIX, f"({self.dialect.types[wide]}){self.text(value, PREFIX)}"
+
+    def _wide(self, value: Value, wide: DType, least: int) -> str:
+        return _enclosed(self._without_sign(value, wide), least)
+
+    def _wide_number(self, number: int, wide: DType) -> str:
+        return number_text(number % (1 << (8 * wide.bytes)), wide, self.dialect)[1]
 
 
-def number_text(number: float, dtype: DType, dialect: Dialect) -> Spelling:
-    """A literal that reads back as exactly this number."""
-    if dtype.is_float:
-        if math.isnan(number):
-            raise EmitError("a kernel holds the constant NaN, which has no literal")
-        if math.isinf(number):
-            sign = "-" if number < 0 else ""
-            return PREFIX, f"{sign}({dialect.types[dtype]}){dialect.infinity}"
-        text = str(np.float32(number) if dtype is DType.F32 else float(number))
-        text += "f" if dtype is DType.F32 else ""
-    else:
-        text = _integer_text(int(number), dtype, dialect)
-    return (PREFIX if text.startswith(("-", "(")) else ATOM), text
-
-
-def _integer_text(number: int, dtype: DType, dialect: Dialect) -> str:
-    match dtype:
-        case DType.U32:
-            return f"{number}u"
-        case DType.U64:
-            return f"{number}u{dialect.long}"
-        case DType.I64:
-            lowest = number == -(2**63)  # without its sign it is too large for the type
-            return f"({number + 1}{dialect.long} - 1)" if lowest else f"{number}{dialect.long}"
-        case DType.I32 if number == -(2**31):
-            return f"({number + 1} - 1)"
-        case _:
-            return str(number)
+def _enclosed(spelling: Spelling, least: int) -> str:
+    priority, text = spelling
+    return f"({text})" if priority < least else text

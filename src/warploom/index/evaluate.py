@@ -105,7 +105,7 @@ def _binary(op: BinaryOp, left: Value, right: Value) -> Value:
     return _finish(op, _BINARY[op](left, right))
 
 
-def totalise(expr: Expr) -> tuple[Expr, Expr]:
+def totalise(expr: Expr, max_shift: int = MAX_SHIFT) -> tuple[Expr, Expr]:
     """An expression that is defined everywhere and equals `expr` where the second one is true.
 
     x // y  →  x // (1 if y == 0 else y),  y != 0
@@ -118,9 +118,9 @@ def totalise(expr: Expr) -> tuple[Expr, Expr]:
                 left, right = parts
                 conditions.append(right.ne(0))
                 return Binary(op, left, select(right.eq(0), 1, right))
-            case Binary("<<" | ">>" as op, _, _) if not _is_const(parts[1], 0, MAX_SHIFT):
+            case Binary("<<" | ">>" as op, _, _) if not _is_const(parts[1], 0, max_shift):
                 left, right = parts
-                allowed = right.ge(0).and_(right.le(MAX_SHIFT))
+                allowed = right.ge(0).and_(right.le(max_shift))
                 conditions.append(allowed)
                 return Binary(op, left, select(allowed, right, 0))
         return rebuild(part, parts)

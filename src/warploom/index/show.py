@@ -66,7 +66,7 @@ def c_helpers(integer: str = "int", qualifiers: str = "static inline") -> str:
   return x / y - (x % y != 0 && (x % y < 0) != (y < 0));
 }}
 {qualifiers} {integer} floor_mod({integer} x, {integer} y) {{
-  return x % y + (x % y != 0 && (x % y < 0) != (y < 0) ? y : 0);
+  return y == -1 ? 0 : x % y + (x % y != 0 && (x % y < 0) != (y < 0) ? y : 0);
 }}
 {qualifiers} {integer} shift_left({integer} x, {integer} count) {{
   return ({integer})(({unsigned})x << count);

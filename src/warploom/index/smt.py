@@ -6,7 +6,6 @@ of values is tried whole with NumPy, so most questions about lanes need no solve
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,15 +13,12 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeAlias, assert_never
 
-import numpy as np
-
 from warploom.errors import UnsupportedError, missing_extra
-from warploom.index.evaluate import MAX_SHIFT, evaluate, totalise
+from warploom.index.evaluate import MAX_SHIFT, totalise
 from warploom.index.ir import Binary, Const, Expr, Select, Unary, Var, fold_up, variables
 from warploom.index.ranges import ANY, Range, Ranges
+from warploom.index.trial import MAX_TRIED, box_size, first_where
 
-# Boxes of up to this many values are tried whole; larger ones go to the solver.
-MAX_TRIED = 1 << 20
 # Bit operations are spelled out bit by bit; beyond this no solver comes back.
 MAX_BITS = 32
 
@@ -54,25 +50,10 @@ def prove_equal(left: Expr, right: Expr, ranges: Bounds, seconds: float = 10) ->
     differ = defined_left.and_(defined_right).and_(total_left.ne(total_right))
     names = sorted(variables(differ))
     box = {name: Range(*ranges.get(name, ANY)) for name in names}
-    if _is_small(box):
-        return _try_all(differ, box)
+    if box_size(box) <= MAX_TRIED:
+        found = first_where(differ, box)
+        return Equality(found is None, found)
     return _ask(differ, box, names, seconds)
-
-
-def _is_small(box: Mapping[str, Range]) -> bool:
-    return math.prod(high - low + 1 for low, high in box.values()) <= MAX_TRIED
-
-
-def _try_all(differ: Expr, box: Mapping[str, Range]) -> Equality:
-    sizes = tuple(high - low + 1 for low, high in box.values())
-    axes = np.ix_(*[np.arange(low, high + 1) for low, high in box.values()])
-    result = evaluate(differ, dict(zip(box, axes, strict=True)))
-    places = np.flatnonzero(np.broadcast_to(np.asarray(result), sizes))
-    if not len(places):
-        return Equality(True)
-    where = np.unravel_index(places[0], sizes)
-    values = {name: low + int(at) for (name, (low, _)), at in zip(box.items(), where, strict=True)}
-    return Equality(False, values)
 
 
 def _ask(differ: Expr, box: Mapping[str, Range], names: list[str], seconds: float) -> Equality:

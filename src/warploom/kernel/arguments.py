@@ -12,18 +12,16 @@ from typing import TypeAlias
 
 import numpy as np
 
-from warploom.errors import DeviceError
+from warploom.errors import CheckError, DeviceError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Binary, Const, Expr, Var, variables, walk
 from warploom.index.ranges import Ranges
 from warploom.index.show import show
-from warploom.kernel.bounds import static_bounds
+from warploom.kernel.bounds import INT_MAX, INT_MIN, counter_range, static_bounds
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import ArrayParam, For, If, Kernel, Let, Param, ScalarParam, Stmt
 from warploom.kernel.traverse import exprs_of
-
-MAX_GRID = (2**31 - 1, 65535, 65535)
-INT_MAX = 2**31 - 1
+from warploom.machine.record import CUDA
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +57,15 @@ def bind(
 
     Scalars may also be named; a scalar that is nowhere given is inferred from an array's size.
     """
+    try:
+        return _bind(kernel, arguments, named)
+    except CheckError as error:  # a size or grid that is not defined for these scalars
+        raise DeviceError(f"'{kernel.name}' cannot be launched so: {error.message}") from None
+
+
+def _bind(
+    kernel: Kernel, arguments: Sequence[Argument], named: Mapping[str, int | float] | None
+) -> Binding:
     arrays, scalars = _match(kernel, arguments, dict(named or {}))
     for param in kernel.arrays:
         _check_array(param, arrays[param.name])
@@ -171,10 +178,9 @@ def _checked_scalars(kernel: Kernel, scalars: Mapping[str, int | float]) -> dict
                 advice=f"give it by name: {param.name}=…",
             )
         value = scalars[param.name]
-        if not param.dtype.is_float:
-            bounds = np.iinfo(param.dtype.numpy)
-            if not isinstance(value, int) or not bounds.min <= value <= bounds.max:
-                raise DeviceError(f"'{param.name}' must be an {param.dtype.value}, not {value}")
+        whole = param.dtype.is_float or isinstance(value, int)
+        if not whole or not param.dtype.has(value):
+            raise DeviceError(f"'{param.name}' must be an {param.dtype.value}, not {value}")
     return _integers(scalars)
 
 
@@ -196,13 +202,35 @@ def _given(integers: Mapping[str, int]) -> str:
 
 def _grid(kernel: Kernel, integers: Mapping[str, int]) -> tuple[int, int, int]:
     x, y, z = (int(evaluate(size, integers)) for size in kernel.grid)
-    for size, limit in zip((x, y, z), MAX_GRID, strict=True):
+    for size, limit in zip((x, y, z), CUDA.grid_sides, strict=True):
         if not 1 <= size <= limit:
             raise DeviceError(
                 f"'{kernel.name}' cannot be launched with a grid of {x} × {y} × {z} blocks"
                 + _given(integers)
             )
     return x, y, z
+
+
+def check_overlap(kernel: Kernel, spans: Mapping[str, tuple[int, int]]) -> None:
+    """Raises DeviceError if an array that is written shares memory with another, unless both are
+    declared without `restrict` and are the same array. Spans are first and last address + 1."""
+    for param in kernel.arrays:
+        start, end = spans[param.name]
+        for other in kernel.arrays:
+            first, last = spans[other.name]
+            if param.const or other is param or end <= first or last <= start:
+                continue
+            if param.restrict or other.restrict:
+                raise DeviceError(
+                    f"'{param.name}' is written and shares memory with '{other.name}'",
+                    advice="give the output its own array, or declare both with restrict=False",
+                )
+            if (start, end, param.dtype) != (first, last, other.dtype):
+                raise DeviceError(
+                    f"'{param.name}' is written and shares a part of its memory with "
+                    f"'{other.name}'",
+                    advice="give the same array for both, or arrays that lie apart",
+                )
 
 
 def check_indices(kernel: Kernel, binding: Binding) -> None:
@@ -227,9 +255,11 @@ def _check_body_indices(
         match stmt:
             case Let(name, expr):
                 bounds[name] = ranges.of(expr)
-            case For(var, _, _, inner) if len(stmt.counts):
-                first, last = stmt.counts[0], stmt.counts[-1]
-                _check_body_indices(kernel, inner, bounds | {var: (first, last)})
+            case For(var, _, _, inner):
+                first, last = counter_range(stmt, ranges)
+                if first <= last:
+                    _check_width(kernel, Const(last + stmt.step), ranges)  # where it ends
+                    _check_body_indices(kernel, inner, bounds | {var: (first, last)})
             case If(_, then, otherwise):
                 _check_body_indices(kernel, then, bounds)
                 _check_body_indices(kernel, otherwise, bounds)
@@ -240,7 +270,7 @@ def _check_body_indices(
 def _check_width(kernel: Kernel, expr: Expr, ranges: Ranges) -> None:
     for part in walk(expr):
         low, high = ranges.of(part)
-        if low < -INT_MAX - 1 or high > INT_MAX:
+        if low < INT_MIN or high > INT_MAX:
             raise DeviceError(
                 f"'{kernel.name}': {show(part)} leaves 32 bits in this launch",
                 advice="launch over a part of the array at a time",

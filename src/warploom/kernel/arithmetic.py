@@ -1,7 +1,15 @@
-"""What the operators on values mean, on whole arrays of threads: machine numbers that wrap."""
+"""What the operators on values mean, on whole arrays of threads: machine numbers that wrap.
+
+Floats round to nearest even, `fma` once; of a number and a NaN, `min` and `max` give the number,
+and −0 is less than +0. A float becomes the nearest number that an integer type has, NaN becomes 0.
+`exp` and its like are computed in double precision; docs/kernels.md says how far targets may be
+from them. An integer division by zero, or a shift by too much, in a thread that takes part raises
+DeviceError.
+"""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -10,63 +18,109 @@ import numpy.typing as npt
 
 from warploom.errors import DeviceError
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import Operator
+from warploom.kernel.ir import Comparison, Operator
+from warploom.machine.rounding import clamped, extreme, fma
 
 Numbers: TypeAlias = npt.NDArray[Any]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+_ALL = np.ones((), dtype=bool)
 
 
-def apply(op: Operator, operands: list[Numbers], dtype: DType) -> Numbers:
-    """The result of an operator, in the type of its operands."""
+def apply(op: Operator, operands: list[Numbers], dtype: DType, active: Mask = _ALL) -> Numbers:
+    """The result of an operator, in the type of its operands; idle threads may divide by zero."""
     with np.errstate(all="ignore"):
+        if op in _GUARDED:
+            return np.asarray(_GUARDED[op](*operands, active), dtype=dtype.numpy)
         return np.asarray(_MEANING[op](*operands), dtype=dtype.numpy)
 
 
-def convert(value: Numbers, dtype: DType) -> Numbers:
-    """A cast; floats to integers truncate."""
+def compare(op: Comparison, left: Numbers, right: Numbers) -> Mask:
     with np.errstate(all="ignore"):
+        return np.asarray(_COMPARISONS[op](left, right))
+
+
+def convert(value: Numbers, dtype: DType) -> Numbers:
+    """A cast. Integers wrap; floats truncate to the nearest number there is, NaN to 0."""
+    with np.errstate(all="ignore"):
+        if value.dtype.kind == "f" and not dtype.is_float:
+            return clamped(np.trunc(value.astype(np.float64)), dtype.numpy, dtype.numpy.type(0))
         return value.astype(dtype.numpy)
 
 
-def _divide(left: Numbers, right: Numbers) -> Numbers:
+def _divide(left: Numbers, right: Numbers, active: Mask) -> Numbers:
     if left.dtype.kind == "f":
         return np.asarray(left / right)
-    if np.any(right == 0):
+    zero = right == 0
+    if np.any(zero & active):
         raise DeviceError("an integer is divided by zero")
+    right = np.where(zero, right.dtype.type(1), right)
     quotient = left // right  # rounds down; C rounds towards zero
     inexact = quotient * right != left
     return np.asarray(quotient + (inexact & ((left < 0) != (right < 0))))
 
 
 def _fma(a: Numbers, b: Numbers, c: Numbers) -> Numbers:
-    if a.dtype == np.float32:  # the product is exact in 64 bits, so only the sum is rounded
-        return np.asarray(a.astype(np.float64) * b + c)
-    return np.asarray(a * b + c)
+    return fma(a, b, c) if a.dtype.kind == "f" else np.asarray(a * b + c)
 
 
-def _shift(function: Callable[[Any, Any], Any]) -> Callable[[Numbers, Numbers], Numbers]:
-    def shifted(value: Numbers, count: Numbers) -> Numbers:
+def _extreme(least: bool) -> Callable[[Numbers, Numbers], Numbers]:
+    def chosen(a: Numbers, b: Numbers) -> Numbers:
+        if a.dtype.kind == "f":
+            return extreme(a, b, least, keep_nan=False)
+        return np.asarray(np.minimum(a, b) if least else np.maximum(a, b))
+
+    return chosen
+
+
+def _shift(
+    function: Callable[[Any, Any], Any],
+) -> Callable[[Numbers, Numbers, Mask], Numbers]:
+    def shifted(value: Numbers, count: Numbers, active: Mask) -> Numbers:
         bits = value.dtype.itemsize * 8
-        if np.any((count < 0) | (count >= bits)):
+        strange = (count < 0) | (count >= bits)
+        if np.any(strange & active):
             raise DeviceError(f"a {value.dtype} is shifted by less than 0 or more than {bits - 1}")
-        return np.asarray(function(value, count))
+        return np.asarray(function(value, np.where(strange, count.dtype.type(0), count)))
 
     return shifted
 
 
-# Of a number and a NaN the hardware's minimum and maximum give the number, as fmin and fmax do.
+def _in_double(function: Callable[[Numbers], Numbers]) -> Callable[[Numbers], Numbers]:
+    return lambda x: np.asarray(function(x.astype(np.float64)), dtype=x.dtype)
+
+
+_GUARDED: dict[Operator, Callable[..., Any]] = {
+    "/": _divide,
+    "<<": _shift(np.left_shift),
+    ">>": _shift(np.right_shift),
+}
 _MEANING: dict[Operator, Callable[..., Any]] = {
     "+": np.add,
     "-": np.subtract,
     "*": np.multiply,
-    "/": _divide,
-    "min": np.fmin,
-    "max": np.fmax,
+    "min": _extreme(least=True),
+    "max": _extreme(least=False),
     "&": np.bitwise_and,
     "|": np.bitwise_or,
     "^": np.bitwise_xor,
-    "<<": _shift(np.left_shift),
-    ">>": _shift(np.right_shift),
     "fma": _fma,
     "neg": np.negative,
     "~": np.invert,
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "rsqrt": _in_double(lambda x: 1.0 / np.sqrt(x)),
+    "exp": _in_double(np.exp),
+    "exp2": _in_double(np.exp2),
+    "log": _in_double(np.log),
+    "log2": _in_double(np.log2),
+    "tanh": _in_double(np.tanh),
+}
+_COMPARISONS: dict[Comparison, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
 }

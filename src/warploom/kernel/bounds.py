@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.index.ir import Binary, Const, Expr, Var
+from warploom.index.ranges import Range, Ranges
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import Kernel
+from warploom.kernel.ir import For, Kernel
 
-INT_MIN, INT_MAX = -(2**31), 2**31 - 1
+INDEX_BITS = 32  # texts do index arithmetic in numbers of so many bits
+INT_MIN, INT_MAX = -(2 ** (INDEX_BITS - 1)), 2 ** (INDEX_BITS - 1) - 1
 
 Bounds = dict[str, tuple[int, int]]
 
@@ -42,6 +44,16 @@ def static_bounds(kernel: Kernel) -> Bounds:
     for name, size in zip(("block_x", "block_y", "block_z"), kernel.grid, strict=True):
         bounds[name] = (0, size.value - 1 if isinstance(size, Const) else INT_MAX)
     return bounds | scalar_bounds(kernel)
+
+
+def counter_range(stmt: For, ranges: Ranges) -> Range:
+    """The values that a loop counter may have; the lower end is above the upper if there are none.
+
+    In the texts the counter also takes the value at which the loop ends, a step further at most.
+    """
+    if stmt.counts is not None:
+        return Range(stmt.counts[0], stmt.counts[-1]) if stmt.counts else Range(0, -1)
+    return Range(ranges.of(stmt.start).low, ranges.of(stmt.stop).high - 1)
 
 
 def scalar_bounds(kernel: Kernel) -> Bounds:

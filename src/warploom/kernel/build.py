@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -24,6 +24,8 @@ from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, Var, lift
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
+from warploom.kernel.extent import check_extent
+from warploom.kernel.guard import predicate_accesses
 from warploom.kernel.ir import (
     BUILT_IN,
     Arithmetic,
@@ -34,6 +36,7 @@ from warploom.kernel.ir import (
     Cell,
     Choose,
     Comment,
+    Condition,
     For,
     FromIndex,
     If,
@@ -41,6 +44,7 @@ from warploom.kernel.ir import (
     Let,
     Load,
     Operation,
+    Operator,
     Param,
     Registers,
     ScalarParam,
@@ -55,6 +59,8 @@ from warploom.kernel.ir import (
     number_like,
 )
 from warploom.kernel.laws import distribute
+from warploom.kernel.names import settled
+from warploom.machine.record import CUDA
 
 Index: TypeAlias = Expr | int
 
@@ -135,7 +141,7 @@ class Builder:
         *,
         block: int | tuple[int, ...],
         doc: str = "",
-        warp_size: int = 32,
+        warp_size: int = CUDA.lanes,
         min_blocks: int = 0,
     ) -> None:
         sizes = (block,) if isinstance(block, int) else tuple(block)
@@ -230,10 +236,22 @@ class Builder:
 
     @contextmanager
     def loop(
-        self, var: str, start: int, stop: int | None = None, step: int = 1, *, unroll: bool = True
+        self,
+        var: str,
+        start: Index,
+        stop: Index | None = None,
+        step: int = 1,
+        *,
+        unroll: bool | None = None,
     ) -> Iterator[Var]:
-        """`with k.loop("i", 3) as i:`; bounds as in `range`."""
-        first, last = (0, start) if stop is None else (start, stop)
+        """`with k.loop("i", 3) as i:`; bounds as in `range`, unrolled if they are constants.
+
+        Bounds may be expressions on which all lanes of a warp agree, and all threads of a block if
+        there is a block barrier inside.
+        """
+        first, last = (lift(0), lift(start)) if stop is None else (lift(start), lift(stop))
+        if unroll is None:
+            unroll = isinstance(first, Const) and isinstance(last, Const)
         with self._body() as body:
             yield Var(var)
         self.add(For(var, first, last, tuple(body), step, unroll))
@@ -262,19 +280,28 @@ class Builder:
         self._open.pop()
 
     def raw(self) -> Kernel:
-        """The kernel as it was written, not checked."""
+        """The kernel as it was written, not checked but for its extent; invented names are made
+        different."""
         if len(self._open) != 1:
             raise CheckError("a loop or condition is still open")
-        return replace(
+        kernel = replace(
             self._head,
             params=tuple(self._params),
             requires=tuple(self._requires),
             body=tuple(self._open[0]),
         )
+        check_extent(kernel)  # what follows walks and recurses
+        return settled(kernel)
 
-    def done(self) -> Kernel:
-        """The kernel with register arrays indexed by constants only, checked."""
+    def done(self, *, predicate: bool = False) -> Kernel:
+        """The kernel with register arrays indexed by constants only, checked.
+
+        With `predicate`, accesses that are not shown to stay in their array get a condition: where
+        it is false, loads give zero (or their `otherwise`) and stores do nothing.
+        """
         kernel = distribute(self.raw())
+        if predicate:
+            kernel = predicate_accesses(kernel)
         check(kernel)
         return kernel
 
@@ -288,8 +315,17 @@ def fma(a: Value, b: Value, c: Value) -> Operation:
     return Operation("fma", (a, b, c))
 
 
-def choose(condition: Expr, then: Value, otherwise: Value | float) -> Choose:
+def choose(condition: Condition, then: Value, otherwise: Value | float) -> Choose:
+    """A select by an index expression, or by a comparison of values: `choose(a.lt(b), a, b)`."""
     return Choose(condition, then, number_like(otherwise, then))
+
+
+def _function(op: Operator) -> Callable[[Value], Operation]:
+    return lambda value: Operation(op, (value,))
+
+
+sqrt, rsqrt, tanh = _function("sqrt"), _function("rsqrt"), _function("tanh")
+exp, exp2, log, log2 = (_function("exp"), _function("exp2"), _function("log"), _function("log2"))
 
 
 def cast(dtype: DType, value: Value) -> Cast:

@@ -1,7 +1,7 @@
 """When a kernel is well formed: `check(kernel)` raises one CheckError or returns nothing.
 
-This file looks at names, types and parameters; `flow.py` follows the program with its loops
-unrolled, for what depends on order: initialisation, bounds, uniformity.
+This file looks at names, types and parameters; `flow.py` and `registers.py` at what depends on
+where a statement stands: bounds, uniformity, initialisation.
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
-import numpy as np
-
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, variables
+from warploom.kernel.allocate import check_places
 from warploom.kernel.dtype import DType
+from warploom.kernel.extent import check_extent
 from warploom.kernel.flow import check_flow
 from warploom.kernel.ir import (
     ARITY,
     BUILT_IN,
+    FLOAT_ONLY,
     INTEGER_ONLY,
     ArrayParam,
     Assign,
     Cell,
     Choose,
+    Compare,
     For,
     If,
     Kernel,
@@ -42,32 +44,27 @@ from warploom.kernel.ir import (
     dtype_of,
     walk_value,
 )
+from warploom.kernel.pool import pool_bytes
 from warploom.kernel.traverse import exprs_of, target_of, values_of
+from warploom.machine.record import CUDA
 
-MAX_THREADS = 1024
-MAX_SHARED_BYTES = 48 * 1024
-MAX_CONSTANT_BYTES = 4 * 1024
 VECTOR_WIDTHS = (1, 2, 4)
+REGISTER_BYTES = 4
+WARP_SIZES = (1, 2, 4, 8, 16, 32, 64)  # up to what any machine has
 
 Declaration: TypeAlias = ArrayParam | ScalarParam | Registers | Shared | Let | For
 
-# Words that one of the output languages keeps for itself, or that our texts use.
-RESERVED = BUILT_IN | frozenset(
-    re.findall(
-        r"\w+",
-        """auto bool break case char const constant continue default do double else enum extern
-        float for global goto half if inline int kernel local long main max min private register
-        restrict return short signed sizeof static struct switch typedef uint union unsigned void
-        volatile while class delete new operator template this throw try using virtual fma t
-        floor_div floor_mod shift_left exchange part threadIdx blockIdx blockDim gridDim""",
-    )
-)
-_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def check(kernel: Kernel) -> None:
+    """Raises CheckError unless the kernel is well formed."""
+    check_extent(kernel)
+    _check(kernel)
 
 
 @lru_cache(maxsize=64)  # every stage asks, most ask again
-def check(kernel: Kernel) -> None:
-    """Raises CheckError unless the kernel is well formed."""
+def _check(kernel: Kernel) -> None:
     _check_shape(kernel)
     scope: dict[str, Declaration] = {}
     for param in kernel.params:
@@ -75,18 +72,21 @@ def check(kernel: Kernel) -> None:
     _check_params(kernel)
     _check_body(kernel.body, scope, kernel, top=True)
     check_flow(kernel)
+    check_places(kernel)
 
 
 def _check_shape(kernel: Kernel) -> None:
     _check_name(kernel.name)
-    if min(kernel.block) < 1 or kernel.threads > MAX_THREADS:
+    sides = zip(kernel.block, CUDA.block_sides, strict=True)
+    if not all(1 <= side <= most for side, most in sides) or kernel.threads > CUDA.block_threads:
         raise CheckError(
             f"'{kernel.name}': a block of {kernel.block} threads cannot be launched",
-            advice=f"each side at least 1, and at most {MAX_THREADS} threads together",
+            advice=f"sides of 1 to {CUDA.block_sides}, at most {CUDA.block_threads} threads in all",
         )
-    if kernel.warp_size < 1 or kernel.warp_size & (kernel.warp_size - 1) or kernel.warp_size > 64:
+    if kernel.warp_size not in WARP_SIZES:
         raise CheckError(
-            f"a warp of {kernel.warp_size} lanes", advice="use a power of two up to 64"
+            f"a warp of {kernel.warp_size} lanes",
+            advice=f"use a power of two up to {WARP_SIZES[-1]}",
         )
 
 
@@ -94,22 +94,26 @@ def _check_params(kernel: Kernel) -> None:
     integers = {each.name for each in kernel.scalars if each.dtype is DType.I32}
     for array in kernel.arrays:
         _check_scalars_only(array.size, integers, f"the size of '{array.name}'")
-        if array.space == "constant":
-            _check_constant(array)
     for size in kernel.grid:
         _check_scalars_only(size, integers, "the grid")
     for condition in kernel.requires:
         _check_scalars_only(condition, integers, "a requirement")
+    _check_constants([each for each in kernel.arrays if each.space == "constant"])
 
 
-def _check_constant(array: ArrayParam) -> None:
-    if not isinstance(array.size, Const) or array.size.value < 1:
-        raise CheckError(f"the constant array '{array.name}' needs a constant size of at least 1")
-    if array.size.value * array.dtype.bytes > MAX_CONSTANT_BYTES:
-        raise CheckError(
-            f"the constant array '{array.name}' is larger than {MAX_CONSTANT_BYTES} bytes",
-            advice="pass it as a global array",
-        )
+def _check_constants(arrays: list[ArrayParam]) -> None:
+    total = 0
+    for array in arrays:
+        if not isinstance(array.size, Const) or array.size.value < 1:
+            raise CheckError(
+                f"the constant array '{array.name}' needs a constant size of at least 1"
+            )
+        total += array.size.value * array.dtype.bytes
+        if total > CUDA.constant_bytes:
+            raise CheckError(
+                f"with the constant array '{array.name}', {total} bytes are passed by value",
+                advice=f"at most {CUDA.constant_bytes} in all; pass it as a global array",
+            )
 
 
 def _check_scalars_only(expr: Expr, allowed: set[str], what: str) -> None:
@@ -119,10 +123,10 @@ def _check_scalars_only(expr: Expr, allowed: set[str], what: str) -> None:
 
 
 def _check_name(name: str) -> None:
-    if not _IDENTIFIER.match(name) or name in RESERVED:
+    if not _IDENTIFIER.match(name) or name in BUILT_IN:
         raise CheckError(
             f"'{name}' cannot be a name",
-            advice="letters, digits and '_' only, a letter first, no word of C, CUDA or OpenCL",
+            advice="letters, digits and '_' only, no digit first, no name of a thread or block",
         )
 
 
@@ -145,9 +149,8 @@ def _check_body(
             case Let(name) | Registers(name) | Shared(name):
                 _check_declared_size(stmt)
                 _declare(scope, name, stmt)
-            case For(var, _, _, inner, step):
-                if step < 1:
-                    raise CheckError(f"the loop over '{var}' has step {step}, not at least 1")
+            case For(var, _, _, inner):
+                _check_loop(stmt)
                 inside = dict(scope)
                 _declare(inside, var, stmt)
                 _check_body(inner, inside, kernel)
@@ -160,19 +163,37 @@ def _check_body(
         _check_shared_total(body)
 
 
+def _check_loop(stmt: For) -> None:
+    if stmt.step < 1:
+        raise CheckError(f"the loop over '{stmt.var}' has step {stmt.step}, not at least 1")
+    if stmt.unroll and stmt.counts is None:
+        raise CheckError(
+            f"the loop over '{stmt.var}' cannot be unrolled: its bounds are no constants",
+            advice="use unroll=False",
+        )
+
+
 def _check_declared_size(stmt: Let | Registers | Shared) -> None:
     if isinstance(stmt, Registers) and stmt.initial is not None:
         check_number(stmt.initial, stmt.dtype)
     if not isinstance(stmt, Let) and stmt.size is not None and stmt.size < 1:
         raise CheckError(f"the array '{stmt.name}' has {stmt.size} elements, not at least 1")
+    if isinstance(stmt, Registers):
+        words = (stmt.size or 1) * max(1, stmt.dtype.bytes // REGISTER_BYTES)
+        if words > CUDA.thread_registers:
+            raise CheckError(
+                f"'{stmt.name}' needs {words} registers, but a thread has {CUDA.thread_registers}",
+                advice="use a shared array, or fewer elements for each thread",
+            )
 
 
 def _check_shared_total(body: Iterable[Stmt]) -> None:
-    total = sum(each.size * each.dtype.bytes for each in body if isinstance(each, Shared))
-    if total > MAX_SHARED_BYTES:
+    total = pool_bytes([each for each in body if isinstance(each, Shared)])
+    if total > CUDA.shared_bytes:
         raise CheckError(
             f"the kernel uses {total} bytes of shared memory",
-            advice=f"a block may declare at most {MAX_SHARED_BYTES}; use smaller tiles",
+            advice=f"a block may declare at most {CUDA.shared_bytes}; use smaller tiles, "
+            "or let arrays share bytes: warploom.kernel.allocate",
         )
 
 
@@ -189,12 +210,15 @@ def _check_statement(stmt: Stmt, scope: Mapping[str, Declaration], kernel: Kerne
         case Assign(cell, value):
             _same(cell.dtype, dtype_of(value), f"'{cell.name}'")
         case Load(cell, array, _, _, otherwise, width):
-            _same(cell.dtype, _memory(array, scope).dtype, f"a load of '{array}'")
+            memory = _memory(array, scope)
+            _same(cell.dtype, memory.dtype, f"a load of '{array}'")
             if otherwise is not None:
                 _same(cell.dtype, dtype_of(otherwise), f"a load of '{array}'")
             _check_width(width, cell)
+            _check_streaming(stmt.streaming, memory)
         case Store(array, _, value, _, width):
             memory = _memory(array, scope)
+            _check_streaming(stmt.streaming, memory)
             if isinstance(memory, ArrayParam) and memory.const:
                 raise CheckError(f"'{array}' is const but is stored to")
             _same(memory.dtype, dtype_of(value), f"a store to '{array}'")
@@ -267,18 +291,18 @@ def check_value(value: Value, scope: Mapping[str, Declaration]) -> None:
                 check_number(number, dtype)
             case Operation():
                 _check_operation(part)
-            case Choose(_, then, otherwise):
+            case Choose(condition, then, otherwise):
                 _same(dtype_of(then), dtype_of(otherwise), "a select")
+                if isinstance(condition, Compare):
+                    left, right = dtype_of(condition.left), dtype_of(condition.right)
+                    _same(left, right, f"'{condition.op}'")
             case _:
                 pass
 
 
 def check_number(number: float, dtype: DType) -> None:
     """A constant must be a number of its type."""
-    if dtype.is_float:
-        return
-    bounds = np.iinfo(dtype.numpy)
-    if not np.isfinite(number) or number != int(number) or not bounds.min <= number <= bounds.max:
+    if not dtype.has(number):
         raise CheckError(f"{number} is no {dtype!r}")
 
 
@@ -290,11 +314,21 @@ def _check_operation(value: Operation) -> None:
         _same(first, dtype_of(other), f"'{value.op}'")
     if value.op in INTEGER_ONLY and first.is_float:
         raise CheckError(f"'{value.op}' is for integers, not {first!r}")
+    if value.op in FLOAT_ONLY and not first.is_float:
+        raise CheckError(f"'{value.op}' is for floats, not {first!r}", advice="cast it first")
 
 
 def _same(left: DType, right: DType, where: str) -> None:
     if left is not right:
         raise CheckError(f"{where} mixes {left!r} and {right!r}", advice="cast one of the two")
+
+
+def _check_streaming(streaming: bool, memory: ArrayParam | Shared) -> None:
+    if streaming and isinstance(memory, Shared):
+        raise CheckError(
+            f"a streaming access of the shared array '{memory.name}'",
+            advice="streaming is for global memory",
+        )
 
 
 def _check_width(width: int, value: Value) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,19 @@ class DType(Enum):
     @property
     def is_signed(self) -> bool:
         return not self.value.startswith("u")
+
+    def has(self, number: float) -> bool:
+        """Whether a number is one of the type, rounded if it is a float; floats have infinities
+        and NaN."""
+        try:
+            finite = isfinite(number)
+        except OverflowError:  # an integer too large for any float
+            return False
+        if self.is_float:
+            with np.errstate(over="ignore"):
+                return not finite or isfinite(self.numpy.type(number))
+        limits = np.iinfo(self.numpy)
+        return finite and number == int(number) and bool(limits.min <= number <= limits.max)
 
     def __repr__(self) -> str:
         return self.name.lower()

@@ -1,14 +1,15 @@
 """What a kernel means: whole blocks in lock-step on NumPy arrays, counted as hardware would count.
 
 `run` takes a kernel and its arguments, writes the results into the arrays and returns a Report.
-Every per-thread quantity is an array (blocks, threads). An access outside an array, a race within
-a barrier epoch, a read of shared memory nobody wrote, or an exchange with a lane that is not there
-raises DeviceError naming array, cell, block and thread.
+Every per-thread quantity is an array (blocks, threads). An access outside an array, a race, a read
+of shared memory nobody wrote, or an exchange with a lane that is not there raises DeviceError
+naming array, cell, block and thread. Threads that a condition keeps from a statement, or a select
+from a value, compute nothing there: what is undefined for them does no harm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, assert_never
@@ -16,11 +17,11 @@ from typing import Any, assert_never
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import DeviceError
+from warploom.errors import CheckError, DeviceError
 from warploom.index.evaluate import evaluate as evaluate_index
-from warploom.index.ir import Expr, operations
-from warploom.kernel.arguments import Binding, bind, describe_numpy
-from warploom.kernel.arithmetic import Numbers, apply, convert
+from warploom.index.ir import Expr, operations, variables
+from warploom.kernel.arguments import Binding, bind, check_overlap, describe_numpy
+from warploom.kernel.arithmetic import Numbers, apply, compare, convert
 from warploom.kernel.bounds import thread_variables
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import (
@@ -30,6 +31,8 @@ from warploom.kernel.ir import (
     Cell,
     Choose,
     Comment,
+    Compare,
+    Condition,
     For,
     FromIndex,
     If,
@@ -46,13 +49,15 @@ from warploom.kernel.ir import (
     Value,
     walk,
 )
+from warploom.kernel.pool import offsets, pool_bytes
 from warploom.machine.banks import bank_use
 from warploom.machine.coalesce import traffic
-from warploom.machine.memory import Region, mark_stored, per_owner, place, unstored
+from warploom.machine.memory import per_owner
 from warploom.machine.race import Kind, Race, RaceDetector
 from warploom.machine.report import Report
 
 BATCH_THREADS = 1 << 16
+_SHARED = "shared memory"  # a region for the race detector, beside those of arrays by address
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -76,13 +81,18 @@ def run(
     arrays = {
         param.name: array.reshape(-1) for param, array in zip(kernel.arrays, given, strict=True)
     }
+    check_overlap(
+        kernel,
+        {n: (a.ctypes.data, a.ctypes.data + a.nbytes) for n, a in arrays.items()},
+    )
     report = Report(grid=binding.grid, threads=kernel.threads)
-    statements = list(walk(kernel.body))
-    stored = frozenset(each.array for each in statements if isinstance(each, Store))
     detector = (
-        RaceDetector(binding.blocks, kernel.threads, kernel.warp_size, len(statements) + 1)
+        RaceDetector(
+            binding.blocks, kernel.threads, kernel.warp_size, len(list(walk(kernel.body))) + 1
+        )
         if races else None
     )  # fmt: skip
+    stored = _stored(kernel, arrays)
     per_batch = max(1, BATCH_THREADS // kernel.threads)
     for first in range(0, binding.blocks, per_batch):
         blocks = np.arange(first, min(first + per_batch, binding.blocks), dtype=np.int64)
@@ -90,6 +100,16 @@ def run(
             detector.start(first, len(blocks))
         Batch(kernel, binding, arrays, blocks, report, stored, detector).run(kernel.body)
     return report
+
+
+def _stored(kernel: Kernel, arrays: Mapping[str, Array]) -> dict[str, Hashable]:
+    """The region of every array that is stored to; two names of one array share it."""
+    stored = {each.array for each in walk(kernel.body) if isinstance(each, Store)}
+    places = {arrays[name].ctypes.data for name in stored & arrays.keys()}
+    shared = (each.name for each in walk(kernel.body) if isinstance(each, Shared))
+    regions: dict[str, Hashable] = dict.fromkeys(shared, _SHARED)
+    at = {name: each.ctypes.data for name, each in arrays.items()}
+    return regions | {name: place for name, place in at.items() if place in places}
 
 
 def _plain(argument: Array | int | float) -> Array | int | float:
@@ -104,15 +124,52 @@ def _plain(argument: Array | int | float) -> Array | int | float:
 
 @dataclass(frozen=True, slots=True)
 class SharedArray:
-    """A shared array: a copy per block, which knows what was stored, and all of it as elements."""
+    """A shared array: the pool of all blocks seen as elements of its type, and where it lies.
 
-    region: Region
+    Each block has a `row` of the pool; `first` is the array's place in it, in elements.
+    """
+
+    number: int
     data: Array
+    row: int
+    first: int
+    size: int
 
-    @property
-    def size(self) -> int:
-        """Elements of one block."""
-        return self.region.size // self.data.itemsize
+
+@dataclass(slots=True)
+class Pool:
+    """The shared memory of some blocks. `owner` is the array that stored to each granule last, so
+    that arrays which share bytes cannot read each other's; 0 is nobody."""
+
+    granule: int
+    bytes: int
+    owner: npt.NDArray[np.int16]
+    arrays: dict[str, SharedArray]
+
+    def granules(self, memory: SharedArray, cells: Ints, width: int) -> Iterator[Ints]:
+        """The granules of an access of so many elements, one after another."""
+        each = memory.data.itemsize // self.granule
+        for offset in range(width * each):
+            yield cells * each + offset
+
+
+def _pool(kernel: Kernel, blocks: int) -> Pool:
+    declared = [each for each in kernel.body if isinstance(each, Shared)]
+    places = offsets(declared)
+    data = per_owner("shared memory", blocks, kernel.threads, pool_bytes(declared)).data
+    row = len(data) // blocks
+    granule = min((each.dtype.bytes for each in declared), default=1)
+    arrays = {
+        each.name: SharedArray(
+            number,
+            data.view(each.dtype.numpy),
+            row // each.dtype.bytes,
+            places[each.name] // each.dtype.bytes,
+            each.size,
+        )
+        for number, each in enumerate(declared, 1)
+    }
+    return Pool(granule, len(data), np.zeros(len(data) // granule, dtype=np.int16), arrays)
 
 
 @dataclass(slots=True)
@@ -124,11 +181,11 @@ class Batch:
     arrays: dict[str, Array]
     blocks: Ints
     report: Report
-    stored: frozenset[str]
+    stored: Mapping[str, Hashable]
     races: RaceDetector | None
     env: dict[str, Any] = field(default_factory=dict)
     registers: dict[str, Array] = field(default_factory=dict)
-    shared: dict[str, SharedArray] = field(default_factory=dict)
+    pool: Pool = field(init=False)
 
     def __post_init__(self) -> None:
         threads = thread_variables(self.kernel)
@@ -141,6 +198,9 @@ class Batch:
             "block_z": column // (x * y),
         }
         self.env |= {n: v for n, v in self.binding.scalars.items() if isinstance(v, int)}
+        self.pool = _pool(self.kernel, len(self.blocks))
+        if self.races is not None:
+            self.races.forget(_SHARED)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -157,7 +217,7 @@ class Batch:
         match stmt:
             case Let(name, expr):
                 self.env[name] = self.index(expr, active)
-            case Registers() | Shared():
+            case Registers():
                 self._declare(stmt)
             case Assign(target, value):
                 self._write_register(target, self.value(value, active), active)
@@ -173,16 +233,29 @@ class Batch:
                 self._barrier(stmt, active)
             case Shuffle():
                 self._shuffle(stmt, active)
-            case Comment():
+            case Comment() | Shared():
                 pass
             case _:
                 assert_never(stmt)
 
-    # -- expressions and values
+    # -- expressions and values: `active` threads are counted, those in `use` must be defined
 
-    def index(self, expr: Expr, active: Mask) -> Any:
+    def index(self, expr: Expr, active: Mask, use: Mask | None = None) -> Any:
         self.report.index_operations += cost_of(expr) * self._warps(active)
-        return evaluate_index(expr, self.env)
+        try:
+            return evaluate_index(expr, self.env)
+        except CheckError as error:  # a division by zero: in a thread that takes part?
+            return self._index_of_some(expr, active if use is None else use, error)
+
+    def _index_of_some(self, expr: Expr, use: Mask, error: CheckError) -> Any:
+        env = {name: self.spread(self.env[name])[use] for name in variables(expr)}
+        try:
+            values = evaluate_index(expr, env)
+        except CheckError:
+            raise DeviceError(f"'{self.kernel.name}': {error.message}") from None
+        result = np.zeros(self.shape, dtype=np.int64)
+        result[use] = values
+        return result
 
     def condition(self, expr: Expr | None, active: Mask) -> Mask:
         if expr is None:
@@ -192,46 +265,56 @@ class Batch:
     def spread(self, value: Any) -> Ints:
         return np.broadcast_to(np.asarray(value, dtype=np.int64), self.shape)
 
-    def value(self, value: Value, active: Mask) -> Numbers:
+    def value(self, value: Value, active: Mask, use: Mask | None = None) -> Numbers:
+        use = active if use is None else use
         match value:
             case Number(number, dtype):
                 return np.asarray(number).astype(dtype.numpy)
             case Cell():
-                return self._read_cell(value, active)
+                return self._read_cell(value, active, use)
             case FromIndex(expr, dtype):
-                return convert(np.asarray(self.index(expr, active)), dtype)
+                return convert(np.asarray(self.index(expr, active, use)), dtype)
             case Operation(op, operands):
-                parts = [self.value(each, active) for each in operands]
+                parts = [self.value(each, active, use) for each in operands]
                 self.report.operations += self._warps(active)
-                return apply(op, parts, DType(parts[0].dtype.name))
+                return apply(op, parts, DType(parts[0].dtype.name), use)
             case Choose(condition, then, otherwise):
                 self.report.selects += self._warps(active)
-                chosen = np.asarray(self.index(condition, active)) != 0
-                return np.where(chosen, self.value(then, active), self.value(otherwise, active))
+                first = self._chosen(condition, active, use)
+                left = self.value(then, active, use & first)
+                return np.where(first, left, self.value(otherwise, active, use & ~first))
             case Cast(dtype, inner):
                 self.report.operations += self._warps(active)
-                return convert(self.value(inner, active), dtype)
+                return convert(self.value(inner, active, use), dtype)
             case _:
                 assert_never(value)
 
-    def _read_cell(self, cell: Cell, active: Mask) -> Numbers:
+    def _chosen(self, condition: Condition, active: Mask, use: Mask) -> Mask:
+        """Which threads a select takes its first side in."""
+        if not isinstance(condition, Compare):
+            return np.asarray(np.asarray(self.index(condition, active, use)) != 0)
+        left, right = (self.value(each, active, use) for each in (condition.left, condition.right))
+        self.report.operations += self._warps(active)
+        return compare(condition.op, left, right)
+
+    def _read_cell(self, cell: Cell, active: Mask, use: Mask) -> Numbers:
         if cell.name in self.registers:
             stored = self.registers[cell.name]
             if cell.index is None:
                 return np.asarray(stored[0])
-            at = self._register_index(cell, active)
+            at = self._register_index(cell, use)
             if isinstance(at, int):
                 return np.asarray(stored[at])
             return np.asarray(np.take_along_axis(stored, self.spread(at)[None], axis=0)[0])
         if cell.name in self.binding.scalars:
             return np.asarray(self.binding.scalars[cell.name], dtype=cell.dtype.numpy)
         assert cell.index is not None
-        index = self.index(cell.index, active)
+        index = self.index(cell.index, active, use)
         if isinstance(index, int) and 0 <= index < len(self.arrays[cell.name]):
             return np.asarray(self.arrays[cell.name][index])
         at = self.spread(index)
-        self._check_inside(cell.name, at, len(self.arrays[cell.name]), active, 1)
-        return np.asarray(self.arrays[cell.name][np.where(active, at, 0)])
+        self._check_inside(cell.name, at, len(self.arrays[cell.name]), use, 1)
+        return np.asarray(self.arrays[cell.name][np.where(use, at, 0)])
 
     def _register_index(self, cell: Cell, active: Mask, width: int = 1) -> Any:
         at = evaluate_index(cell.index, self.env) if cell.index is not None else 0
@@ -249,33 +332,23 @@ class Batch:
             new = np.where(active, value, old)
             np.put_along_axis(stored, self.spread(at)[None] + offset, new[None], axis=0)
 
-    def _declare(self, stmt: Registers | Shared) -> None:
-        if isinstance(stmt, Shared):
-            self._declare_shared(stmt.name, stmt.dtype, stmt.size)
-            return
+    def _declare(self, stmt: Registers) -> None:
         # What nobody set is not zero on a GPU either.
         poison = np.nan if stmt.dtype.is_float else 0x5A
         fill = poison if stmt.initial is None else stmt.initial
         size = (stmt.size or 1, *self.shape)
         self.registers[stmt.name] = np.full(size, fill, dtype=stmt.dtype.numpy)
 
-    def _declare_shared(self, name: str, dtype: DType, size: int) -> None:
-        blocks, threads = self.shape
-        region = per_owner(name, blocks, threads, size * dtype.bytes, marked=True)
-        self.shared[name] = SharedArray(region, region.view(dtype.numpy))
-        if self.races is not None:
-            self.races.forget(name)
-
     # -- memory
 
     def _load(self, stmt: Load, active: Mask) -> None:
         use = self.condition(stmt.predicate, active)
-        at = self.spread(self.index(stmt.index, active))
+        at = self.spread(self.index(stmt.index, active, use))
         flat, cells = self._touch(stmt, at, use, writes=False)
         if stmt.otherwise is None:
             other: Numbers = np.zeros((), dtype=stmt.target.dtype.numpy)
         else:
-            other = self.value(stmt.otherwise, active)
+            other = self.value(stmt.otherwise, active, active & ~use)
         self._register_index(stmt.target, active, stmt.width)
         for offset in range(stmt.width):
             value = np.where(use, flat[np.where(use, cells + offset, 0)], other)
@@ -283,9 +356,9 @@ class Batch:
 
     def _store(self, stmt: Store, active: Mask) -> None:
         use = self.condition(stmt.predicate, active)
-        at = self.spread(self.index(stmt.index, active))
+        at = self.spread(self.index(stmt.index, active, use))
         if stmt.width == 1:
-            values = [self.value(stmt.value, active)]
+            values = [self.value(stmt.value, active, use)]
         else:
             assert isinstance(stmt.value, Cell)
             first = int(self._register_index(stmt.value, active, stmt.width))
@@ -297,7 +370,7 @@ class Batch:
     def _touch(self, stmt: Load | Store, at: Ints, use: Mask, writes: bool) -> tuple[Array, Ints]:
         """Checks and counts an access; the memory, flat, and the cell each thread starts at."""
         name, width = stmt.array, stmt.width
-        memory = self.shared.get(name)
+        memory = self.pool.arrays.get(name)
         flat = self.arrays[name] if memory is None else memory.data
         self._check_inside(name, at, len(flat) if memory is None else memory.size, use, width)
         if width > 1 and bool(np.any(use & (at % width != 0))):
@@ -309,35 +382,32 @@ class Batch:
             (self.report.add_store if writes else self.report.add_load)(name, traffic(*addresses))
         else:
             self.report.add_shared(name, bank_use(*addresses))
-            cells = self._in_all_blocks(memory, at)
+            cells = at + memory.first + np.arange(len(self.blocks))[:, None] * memory.row
             self._note_shared_use(memory, name, cells, use, width, writes)
         self._note_race(stmt, cells, use, flat)
         return flat, cells
 
-    def _in_all_blocks(self, memory: SharedArray, at: Ints) -> Ints:
-        """Cells of each thread's own copy, counted through those of all blocks."""
-        origin = memory.region.origin
-        owner = None if origin is None else origin.reshape(self.shape)
-        return place(at, memory.data.itemsize, owner)
-
     def _note_shared_use(
         self, memory: SharedArray, name: str, cells: Ints, use: Mask, width: int, writes: bool
     ) -> None:
-        for offset in range(width):
+        owner = self.pool.owner
+        for granules in self.pool.granules(memory, cells, width):
             if writes:
-                mark_stored(memory.region, cells[use] + offset, memory.data.dtype)
+                owner[granules[use]] = memory.number
                 continue
-            unset = unstored(memory.region, cells + offset, memory.data.dtype, use)
+            unset = use & (owner[np.where(use, granules, 0)] != memory.number)
             if unset.any():
-                at = cells - self._in_all_blocks(memory, np.zeros_like(cells))
+                at = cells % memory.row - memory.first
                 self._fail(f"'{name}' is read where nothing was stored", at, unset)
 
     def _note_race(self, stmt: Load | Store, cells: Ints, use: Mask, flat: Array) -> None:
+        """Notes an access; a race that it makes is an error. Arrays of the pool are one region, so
+        that those which share bytes are told apart by barriers only, as on a device."""
         if self.races is None or stmt.array not in self.stored:
             return
         kind = Kind.WRITE if isinstance(stmt, Store) else Kind.READ
         found = self.races.access(
-            stmt.array, flat.nbytes, np.flatnonzero(use), cells[use] * flat.itemsize,
+            self.stored[stmt.array], flat.nbytes, np.flatnonzero(use), cells[use] * flat.itemsize,
             stmt.width * flat.itemsize, kind, id(stmt),
         )  # fmt: skip
         if found:
@@ -351,9 +421,27 @@ class Batch:
     # -- control and exchange
 
     def _loop(self, stmt: For, active: Mask) -> None:
-        for count in stmt.counts:
+        if stmt.counts is not None:
+            for count in stmt.counts:
+                self.env[stmt.var] = count
+                self._body(stmt.body, active)
+            return
+        start, stop = (self.index(each, active) for each in (stmt.start, stmt.stop))
+        if isinstance(start, int) and isinstance(stop, int):
+            for count in range(start, stop, stmt.step):
+                self.env[stmt.var] = count
+                self._body(stmt.body, active)
+        else:
+            self._loop_apart(stmt, self.spread(start), self.spread(stop), active)
+
+    def _loop_apart(self, stmt: For, count: Ints, stop: Ints, active: Mask) -> None:
+        """A loop whose bounds differ between blocks or warps: each stops at its own."""
+        going = active & (count < stop)
+        while going.any():
             self.env[stmt.var] = count
-            self._body(stmt.body, active)
+            self._body(stmt.body, going)
+            count = count + stmt.step
+            going = going & (count < stop)
 
     def _branch(self, stmt: If, active: Mask) -> None:
         then = self.condition(stmt.condition, active)
@@ -432,9 +520,9 @@ class Batch:
         )
 
     def _fail_race(self, name: str, race: Race, itemsize: int) -> None:
-        cell = race.offset // itemsize
-        if name in self.shared:
-            cell %= self.shared[name].data.size // len(self.blocks)
+        cell, memory = race.offset // itemsize, self.pool.arrays.get(name)
+        if memory is not None:
+            cell = cell % memory.row - memory.first
         sides = (race.first, race.second)
         kind = " and ".join(sorted(side.kind.value for side in sides))
         who = " and ".join(f"thread {side.thread} of block {side.block}" for side in sides)

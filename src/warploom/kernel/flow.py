@@ -1,304 +1,317 @@
-"""What depends on the order of statements, found by walking the program with its loops unrolled.
+"""What depends on where a statement stands: it is in bounds, defined, met by all who must.
 
-Registers are set before they are read; register arrays are indexed by constants within bounds;
-shared accesses stay inside their array; barriers are met by whole blocks, shuffles by whole warps.
+Every access of a global, shared or constant array stays inside it in every launch; divisors are not
+zero and shifts not too far; shuffle amounts lie within the warp; barriers are met by whole blocks,
+shuffles by whole warps. Each is shown for one thread and turn that stand for all (`reason.py`), or
+refused with a thread that does otherwise, if one is found (`witness.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from enum import IntEnum
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from warploom.errors import CheckError
-from warploom.index.evaluate import Value as Numbers
-from warploom.index.evaluate import evaluate
-from warploom.index.ir import Expr, fold_up, substitute, variables
-from warploom.index.laws import simplify
-from warploom.index.ranges import range_of
-from warploom.kernel.bounds import static_bounds, thread_variables
+from warploom.index.ir import Binary, Const, Expr, walk
+from warploom.index.show import show
+from warploom.kernel.bounds import INDEX_BITS
 from warploom.kernel.ir import (
     ArrayParam,
     Barrier,
     Cell,
+    Choose,
+    Compare,
     For,
-    If,
     Kernel,
-    Let,
     Load,
-    Registers,
+    Operation,
     Shared,
     Shuffle,
-    Stmt,
     Store,
-    walk,
-    walk_value,
+    Value,
+    dtype_of,
+    operands,
 )
-from warploom.kernel.traverse import target_of, values_of
-
-MAX_STEPS = 200_000
-
-Place = tuple[str, int | None]
-
-
-class Level(IntEnum):
-    """Who is sure to agree on a value."""
-
-    BLOCK = 0
-    WARP = 1
-    NOBODY = 2
-
-
-def level_of(expr: Expr, kernel: Kernel, lets: Mapping[str, Expr]) -> Level:
-    """Whether all threads of a block, or of a warp, agree on an expression."""
-    threads = thread_variables(kernel)
-
-    def visit(part: Expr, levels: tuple[Level, ...]) -> Level:
-        names = variables(part)
-        if names and names <= threads.keys():
-            return _exact_level(evaluate(part, threads), kernel)
-        return max(levels, default=Level.BLOCK)
-
-    return fold_up(substitute(expr, lets), visit)
-
-
-def _exact_level(value: Numbers, kernel: Kernel) -> Level:
-    if isinstance(value, int) or bool(np.all(value == value[0])):
-        return Level.BLOCK
-    first = (np.arange(kernel.threads) // kernel.warp_size) * kernel.warp_size
-    return Level.WARP if bool(np.all(value == value[first])) else Level.NOBODY
-
-
-@dataclass(slots=True)
-class _Walk:
-    """The facts about one kernel that the walk needs everywhere."""
-
-    kernel: Kernel
-    threads: dict[str, npt.NDArray[np.int64]]
-    sizes: dict[str, int]
-    registers: dict[str, Registers]
-    steps: int = 0
-    levels: dict[tuple[Expr, tuple[Expr, ...]], Level] = field(default_factory=dict)
+from warploom.kernel.reason import Reasoning
+from warploom.kernel.registers import check_registers
+from warploom.kernel.scope import Level, Place, Scopes, Site, scopes
+from warploom.kernel.traverse import exprs_in, own_exprs, target_of, values_of
+from warploom.kernel.whole import Whole
+from warploom.kernel.witness import find_witness
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
-    """Where the walk stands: loop counters, names for expressions, conditions, agreement."""
+class Access:
+    """A read or write of an array: its index in the kernel's words, and what guards it."""
 
-    counts: Mapping[str, int] = field(default_factory=dict)
-    unrolled: frozenset[str] = frozenset()
-    lets: Mapping[str, Expr] = field(default_factory=dict)
-    guards: tuple[Expr, ...] = ()
-    level: Level = Level.BLOCK
+    site: Site
+    array: str
+    size: Expr
+    index: Expr
+    width: int
+    guards: tuple[Expr, ...]
+
+    @property
+    def above(self) -> Expr:
+        return self.site.place.expr(self.index).ge(0)
+
+    @property
+    def below(self) -> Expr:
+        index = self.site.place.expr(self.index)
+        return (index + self.width).le(self.size) if self.width > 1 else index.lt(self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A node of a value, and the conditions under which it is chosen."""
+
+    value: Value
+    guards: tuple[Expr, ...]
+    compares: tuple[tuple[Compare, bool], ...]
 
 
 def check_flow(kernel: Kernel) -> None:
     """Raises CheckError at the first statement that breaks one of the promises above."""
-    registers = {each.name: each for each in walk(kernel.body) if isinstance(each, Registers)}
-    sizes = {each.name: each.size for each in walk(kernel.body) if isinstance(each, Shared)}
-    walk_ = _Walk(kernel, thread_variables(kernel), sizes, registers)
-    _follow(kernel.body, _State(), set(), walk_)
+    flow = Flow(scopes(kernel))
+    for site in flow.scopes.walk():
+        flow.check_site(site)
+    check_registers(flow.scopes, flow.runs)
 
 
-def _follow(body: tuple[Stmt, ...], state: _State, ready: set[Place], walk_: _Walk) -> None:
-    """Walks a body; `ready` are the registers that hold something, and grows."""
-    for stmt in body:
-        _count_step(walk_)
-        match stmt:
-            case Let(name, expr):
-                state = replace(state, lets={**state.lets, name: substitute(expr, state.lets)})
-            case For():
-                _follow_loop(stmt, state, ready, walk_)
-            case If():
-                _follow_branches(stmt, state, ready, walk_)
-            case Registers(name, _, size, initial):
-                places = [(name, i) for i in ([None] if size is None else range(size))]
-                (ready.difference_update if initial is None else ready.update)(places)
+class Flow:
+    """One kernel's sites, and what can be shown of them."""
+
+    def __init__(self, known: Scopes) -> None:
+        self.scopes = known
+        self.kernel = known.kernel
+        self.reasoning = Reasoning(known)
+        self.sizes: dict[str, Expr] = {each.name: each.size for each in self.kernel.arrays}
+        self.sizes |= {
+            each.name: Const(each.size) for each in self.kernel.body if isinstance(each, Shared)
+        }
+        self.constants = {
+            each.name for each in self.kernel.arrays
+            if isinstance(each, ArrayParam) and each.space == "constant"
+        }  # fmt: skip
+
+    def runs(self, site: Site) -> bool:
+        """Whether a loop has at least one turn in every launch."""
+        assert isinstance(site.stmt, For)
+        place = site.place
+        goal = place.expr(site.stmt.start).lt(place.expr(site.stmt.stop))
+        return self.reasoning.shows(goal, place.guards)
+
+    def check_site(self, site: Site) -> None:
+        check_meeting(site)
+        self._check_defined(site)
+        for access in self.accesses(site):
+            self._check_inside(access)
+        match site.stmt:
+            case Load(width=width) | Store(width=width) if width > 1:
+                self._check_aligned(site, width)
+            case Shuffle():
+                self._check_amount(site, site.stmt)
             case _:
-                _check_step(stmt, state, ready, walk_)
+                pass
 
+    # -- memory
 
-def _count_step(walk_: _Walk) -> None:
-    walk_.steps += 1
-    if walk_.steps > MAX_STEPS:
+    def accesses(self, site: Site) -> Iterator[Access]:
+        """The accesses of a statement: the one that it is, and reads of constant arrays."""
+        stmt, place = site.stmt, site.place
+        if isinstance(stmt, Load | Store):
+            guards = self.guards_of(site)
+            yield Access(site, stmt.array, self.sizes[stmt.array], stmt.index, stmt.width, guards)
+        for part in parts_of(site):
+            cell = part.value
+            if isinstance(cell, Cell) and cell.name in self.constants and cell.index is not None:
+                size = self.sizes[cell.name]
+                yield Access(site, cell.name, size, cell.index, 1, (*place.guards, *part.guards))
+
+    def guards_of(self, site: Site) -> tuple[Expr, ...]:
+        """What holds where a load or store takes place."""
+        stmt, place = site.stmt, site.place
+        if isinstance(stmt, Load | Store) and stmt.predicate is not None:
+            return (*place.guards, place.expr(stmt.predicate))
+        return place.guards
+
+    def is_inside(self, access: Access) -> tuple[bool, bool]:
+        """Whether an access is shown not to be before its array, and not to be after it."""
+        shows = self.reasoning.shows
+        return shows(access.above, access.guards), shows(access.below, access.guards)
+
+    def _check_inside(self, access: Access) -> None:
+        for goal, shown in zip((access.above, access.below), self.is_inside(access), strict=True):
+            if not shown:
+                raise self._outside(access, goal)
+
+    def _outside(self, access: Access, goal: Expr) -> CheckError:
+        place, index = access.site.place, access.index
+        found = find_witness(self.kernel, place, access.guards, goal, place.expr(index))
+        if found is None:
+            return CheckError(
+                f"the index of '{access.array}' cannot be shown to stay within its "
+                f"{show(access.size)} elements: {show(index)}",
+                advice="put a condition around it, or have one put in: done(predicate=True)",
+            )
+        wide = f" to [{found.value + access.width - 1}]" if access.width > 1 else ""
+        return CheckError(
+            f"'{access.array}' has {show(access.size)} elements, but {found} uses "
+            f"[{found.value}]{wide}{found.circumstances}; the index is {show(index)}",
+            advice="put a condition around it, or have one put in: done(predicate=True)",
+        )
+
+    def _check_aligned(self, site: Site, width: int) -> None:
+        assert isinstance(site.stmt, Load | Store)
+        index, guards = site.place.expr(site.stmt.index), self.guards_of(site)
+        goal = (index % width).eq(0)
+        if not self.reasoning.shows(goal, guards):
+            found = find_witness(self.kernel, site.place, guards, goal, index)
+            who = f": {found} uses [{found.value}]{found.circumstances}" if found else ""
+            raise CheckError(
+                f"an access of {width} elements of '{site.stmt.array}' cannot be shown to be "
+                f"aligned{who}; the index is {show(site.stmt.index)}",
+                advice=f"make the index a multiple of {width}, or access one element at a time",
+            )
+
+    # -- what must be defined
+
+    def _check_defined(self, site: Site) -> None:
+        predicate = site.stmt.predicate if isinstance(site.stmt, Load | Store) else None
+        for expr in own_exprs(site.stmt):
+            guards = site.place.guards if expr is predicate else self.guards_of(site)
+            self._check_expr(expr, site.place, guards)
+        target = target_of(site.stmt)
+        if target is not None and target.index is not None:
+            self._check_expr(target.index, site.place, site.place.guards)
+        for part in parts_of(site):
+            for expr in exprs_in(part.value):
+                self._check_expr(expr, site.place, (*site.place.guards, *part.guards))
+            if isinstance(part.value, Operation) and not dtype_of(part.value).is_float:
+                self._check_operation(part.value, site, part)
+
+    def _check_expr(self, expr: Expr, place: Place, guards: tuple[Expr, ...]) -> None:
+        """Divisors are not zero, and no number of 32 bits is shifted by more than 31."""
+        for part in walk(expr):
+            match part:
+                case Binary("//" | "%", _, Const(value)) if value != 0:
+                    pass
+                case Binary("//" | "%" as op, _, right):
+                    self._check_goal(right, right.ne(0), place, guards, f"'{op}' divides by")
+                case Binary("<<" | ">>", _, Const(value)) if 0 <= value < INDEX_BITS:
+                    pass
+                case Binary("<<" | ">>" as op, _, right):
+                    inside = right.ge(0).and_(right.lt(INDEX_BITS))
+                    self._check_goal(right, inside, place, guards, f"'{op}' shifts by")
+                case _:
+                    pass
+
+    def _check_goal(
+        self, part: Expr, goal: Expr, place: Place, guards: tuple[Expr, ...], what: str
+    ) -> None:
+        wanted = place.expr(goal)
+        if self.reasoning.shows(wanted, guards):
+            return
+        found = find_witness(self.kernel, place, guards, wanted, place.expr(part))
+        value = f"{found.value} in {found}{found.circumstances}" if found else "an unknown amount"
         raise CheckError(
-            f"'{walk_.kernel.name}' runs more than {MAX_STEPS} statements with loops unrolled",
-            advice="use smaller loop bounds",
+            f"{what} {show(part)}, which may be {value}",
+            advice="put a condition around it that keeps it in range",
+        )
+
+    def _check_operation(self, value: Operation, site: Site, part: Part) -> None:
+        if value.op not in ("/", "<<", ">>"):
+            return
+        right = value.operands[1]
+        guards = (*site.place.guards, *part.guards)
+        shows = self.reasoning.shows
+        whole = Whole(
+            site.place, self.scopes.bounds, lambda goal, more: shows(goal, (*guards, *more))
+        )
+        whole.note(part.compares)
+        number = whole.of(right)
+        bits = dtype_of(right).bytes * 8
+        goal = number.ne(0) if value.op == "/" else number.ge(0).and_(number.lt(bits))
+        if not whole.shows(goal):
+            what = "a divisor may be zero" if value.op == "/" else f"'{value.op}' may shift too far"
+            raise CheckError(
+                f"{what}: nothing shows otherwise of the second operand of '{value.op}'",
+                advice="bound it, as in (d & 15) + 1, or choose(d.ne(0), n / d, 0)",
+            )
+
+    def _check_amount(self, site: Site, stmt: Shuffle) -> None:
+        if stmt.mode == "idx":
+            return
+        lane, place, width = stmt.lane, site.place, self.kernel.warp_size
+        goal = place.expr(lane.ge(0).and_(lane.lt(width)))
+        if self.reasoning.shows(goal, place.guards):
+            return
+        found = find_witness(self.kernel, place, place.guards, goal, place.expr(lane))
+        value = f"{found.value} in {found}{found.circumstances}" if found else "any number"
+        raise CheckError(
+            f"a shuffle '{stmt.mode}' by {show(lane)}, which may be {value}, "
+            f"is not within 0 to {width - 1}",
+            advice="take it modulo the warp size, or read a lane by its number: mode 'idx'",
         )
 
 
-def _follow_loop(stmt: For, state: _State, ready: set[Place], walk_: _Walk) -> None:
-    inner = state.unrolled | {stmt.var} if stmt.unroll else state.unrolled
-    for count in stmt.counts if stmt.unroll or _matters(stmt, walk_) else stmt.counts[:1]:
-        _count_step(walk_)
-        step = replace(state, counts={**state.counts, stmt.var: count}, unrolled=inner)
-        _follow(stmt.body, step, ready, walk_)
-
-
-def _matters(stmt: For, walk_: _Walk) -> bool:
-    """Whether later iterations of a loop that stays a loop may break what the first does not.
-
-    Registers are indexed by unrolled loops alone, and what one iteration sets stays set; but an
-    index of shared memory or of a constant array may run out of bounds later.
-    """
-    inside = tuple(walk(stmt.body))
-    moving = {stmt.var} | {each.name for each in inside if isinstance(each, Let)}
-    if any(each.array in walk_.sizes for each in inside if isinstance(each, Load | Store)):
-        return True
-    reads = (part for each in inside for value in values_of(each) for part in walk_value(value))
-    return any(
-        each.name not in walk_.registers
-        and each.index is not None
-        and variables(each.index) & moving
-        for each in reads
-        if isinstance(each, Cell)
-    )
-
-
-def _follow_branches(stmt: If, state: _State, ready: set[Place], walk_: _Walk) -> None:
-    level = max(state.level, _level(stmt.condition, state, walk_))
-    after_then, after_otherwise = set(ready), set(ready)
-    guard = substitute(stmt.condition, state.lets)
-    then = replace(state, guards=(*state.guards, guard), level=level)
-    otherwise = replace(state, guards=(*state.guards, guard.not_()), level=level)
-    _follow(stmt.then, then, after_then, walk_)
-    _follow(stmt.otherwise, otherwise, after_otherwise, walk_)
-    ready |= after_then & after_otherwise
-
-
-def _level(condition: Expr, state: _State, walk_: _Walk) -> Level:
-    key = (condition, tuple(state.lets[name] for name in sorted(state.lets)))
-    if key not in walk_.levels:
-        walk_.levels[key] = level_of(condition, walk_.kernel, state.lets)
-    return walk_.levels[key]
-
-
-def _check_step(stmt: Stmt, state: _State, ready: set[Place], walk_: _Walk) -> None:
-    match stmt:
-        case Barrier("block") if state.level > Level.BLOCK:
+def check_meeting(site: Site) -> None:
+    """Threads that wait for each other all get there."""
+    level = site.place.level
+    match site.stmt:
+        case Barrier("block") if level > Level.BLOCK:
             raise CheckError(
                 "a barrier stands under a condition that differs between threads of a block",
                 advice="move the barrier out of the condition",
             )
-        case Barrier() | Shuffle() if state.level > Level.WARP:
-            what = "barrier" if isinstance(stmt, Barrier) else "shuffle"
+        case Barrier() | Shuffle() if level > Level.WARP:
+            what = "barrier" if isinstance(site.stmt, Barrier) else "shuffle"
             raise CheckError(
                 f"a {what} stands under a condition that differs between lanes of a warp",
                 advice=f"move the {what} out and select its result instead",
             )
-        case Load() | Store() if stmt.array in walk_.sizes:
-            _check_shared_bounds(stmt, state, walk_)
+        case For(var, start, stop):
+            counters = [each for body in site.bodies for inner in body[:1]
+                        for each in inner.place.counters[-1:]]  # fmt: skip
+            if any(each.level > Level.WARP for each in counters):
+                raise CheckError(
+                    f"the loop over '{var}' has bounds that differ between lanes of a warp: "
+                    f"{show(start)} to {show(stop)}",
+                    advice="loop as far as the warp must go, and put a condition inside",
+                )
         case _:
             pass
-    width = stmt.width if isinstance(stmt, Load | Store) else 1
+
+
+def parts_of(site: Site) -> Iterator[Part]:
+    """Every node of the values that a statement reads, with the conditions that choose it."""
+    stmt, place = site.stmt, site.place
+    guards: tuple[Expr, ...] = ()
+    if isinstance(stmt, Load | Store) and stmt.predicate is not None:
+        predicate = place.expr(stmt.predicate)
+        guards = (predicate if isinstance(stmt, Store) else predicate.not_(),)
     for value in values_of(stmt):
-        for part in walk_value(value):
-            if isinstance(part, Cell):
-                _check_read(part, state, ready, walk_, width)
-    target = target_of(stmt)
-    if target is not None:
-        ready.update(_places(target, state, walk_, width))
+        yield from _parts(value, place, guards, ())
 
 
-def _check_read(cell: Cell, state: _State, ready: set[Place], walk_: _Walk, width: int) -> None:
-    if cell.name not in walk_.registers:
-        _check_constant_bounds(cell, state, walk_)
-        return
-    for place in _places(cell, state, walk_, width):
-        if place not in ready:
-            where = cell.name if place[1] is None else f"{cell.name}[{place[1]}]"
-            raise CheckError(
-                f"the register '{where}' is read before it is set on every path",
-                advice="give it an initial value",
-            )
-
-
-def _places(cell: Cell, state: _State, walk_: _Walk, width: int) -> Iterator[Place]:
-    """The registers a cell names; its index must be known after unrolling and within bounds."""
-    if cell.index is None:
-        yield cell.name, None
-        return
-    index = substitute(cell.index, state.lets)
-    unknown = sorted(variables(index) - state.unrolled)
-    if unknown:
-        raise CheckError(
-            f"the register array '{cell.name}' is indexed by '{unknown[0]}', "
-            "which is not known after unrolling",
-            advice="use warploom.kernel.laws.distribute or warploom.kernel.lower.permute",
-        )
-    first = int(evaluate(index, state.counts))
-    size = walk_.registers[cell.name].size or 1
-    if first < 0 or first + width > size:
-        raise CheckError(f"'{cell.name}' has {size} registers, but [{first}] is used")
-    yield from ((cell.name, first + i) for i in range(width))
-
-
-def _check_constant_bounds(cell: Cell, state: _State, walk_: _Walk) -> None:
-    for param in walk_.kernel.params:
-        if isinstance(param, ArrayParam) and param.name == cell.name and cell.index is not None:
-            size = int(evaluate(param.size, {}))
-            _check_inside(cell.index, 1, size, param.name, state, walk_, None)
-
-
-def _check_shared_bounds(stmt: Load | Store, state: _State, walk_: _Walk) -> None:
-    _check_inside(
-        stmt.index, stmt.width, walk_.sizes[stmt.array], stmt.array, state, walk_, stmt.predicate
-    )
-
-
-def _check_inside(
-    expr: Expr,
-    width: int,
-    size: int,
-    name: str,
-    state: _State,
-    walk_: _Walk,
-    predicate: Expr | None,
-) -> None:
-    """Exact where the index depends on threads and loops alone, by bounds elsewhere."""
-    index = substitute(expr, state.lets)
-    env: dict[str, Any] = {**walk_.threads, **state.counts}
-    if variables(index) <= env.keys():
-        used = _active(state, predicate, env, walk_)
-        values = np.broadcast_to(np.asarray(evaluate(index, env)), (walk_.kernel.threads,))
-        wrong = used & ((values < 0) | (values + width > size))
-        if wrong.any():
-            thread = int(np.argmax(wrong))
-            raise CheckError(
-                f"'{name}' has {size} elements, but thread {thread} uses [{values[thread]}]"
-                + _counts_text(state)
-            )
-        return
-    low, high = range_of(simplify(index), _bounds(state, walk_))
-    if low < 0 or high + width > size:
-        raise CheckError(
-            f"the index of '{name}' cannot be shown to stay within its {size} elements",
-            advice="index shared arrays by threads and loops, or take the index modulo the size",
-        )
-
-
-def _active(
-    state: _State, predicate: Expr | None, env: Mapping[str, Any], walk_: _Walk
-) -> npt.NDArray[np.bool_]:
-    """The threads that may get here; a condition on parameters or blocks is taken as true."""
-    active = np.ones(walk_.kernel.threads, dtype=bool)
-    guards = state.guards + (() if predicate is None else (substitute(predicate, state.lets),))
-    for guard in guards:
-        if variables(guard) <= env.keys():
-            active &= np.asarray(evaluate(guard, env)) != 0
-    return active
-
-
-def _bounds(state: _State, walk_: _Walk) -> dict[str, tuple[int, int]]:
-    counts = {name: (count, count) for name, count in state.counts.items()}
-    return static_bounds(walk_.kernel) | counts
-
-
-def _counts_text(state: _State) -> str:
-    if not state.counts:
-        return ""
-    return " at " + ", ".join(f"{name} = {count}" for name, count in state.counts.items())
+def _parts(
+    value: Value,
+    place: Place,
+    guards: tuple[Expr, ...],
+    compares: tuple[tuple[Compare, bool], ...],
+) -> Iterator[Part]:
+    yield Part(value, guards, compares)
+    match value:
+        case Choose(Compare() as condition, then, otherwise):
+            for each in (condition.left, condition.right):
+                yield from _parts(each, place, guards, compares)
+            yield from _parts(then, place, guards, (*compares, (condition, True)))
+            yield from _parts(otherwise, place, guards, (*compares, (condition, False)))
+        case Choose(condition, then, otherwise):
+            assert not isinstance(condition, Compare)
+            known = place.expr(condition)
+            yield from _parts(then, place, (*guards, known), compares)
+            yield from _parts(otherwise, place, (*guards, known.not_()), compares)
+        case _:
+            for each in operands(value):
+                yield from _parts(each, place, guards, compares)

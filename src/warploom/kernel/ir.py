@@ -13,21 +13,26 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
 
 from warploom.errors import CheckError
-from warploom.index.ir import Expr
+from warploom.index.ir import Const, Expr, lift
 from warploom.kernel.dtype import DType
+from warploom.machine.record import CUDA
 
 Operator: TypeAlias = Literal[
-    "+", "-", "*", "/", "min", "max", "&", "|", "^", "<<", ">>", "fma", "neg", "~"
-]
+    "+", "-", "*", "/", "min", "max", "&", "|", "^", "<<", ">>", "fma", "neg", "~", "abs",
+    "sqrt", "rsqrt", "exp", "exp2", "log", "log2", "tanh",
+]  # fmt: skip
+Comparison: TypeAlias = Literal["<", "<=", ">", ">=", "==", "!="]
 ShuffleMode: TypeAlias = Literal["idx", "up", "down", "xor"]
 Scope: TypeAlias = Literal["block", "warp"]
 Space: TypeAlias = Literal["global", "constant"]
 
 ARITY: dict[Operator, int] = {
     "+": 2, "-": 2, "*": 2, "/": 2, "min": 2, "max": 2, "&": 2, "|": 2, "^": 2, "<<": 2, ">>": 2,
-    "fma": 3, "neg": 1, "~": 1,
+    "fma": 3, "neg": 1, "~": 1, "abs": 1,
+    "sqrt": 1, "rsqrt": 1, "exp": 1, "exp2": 1, "log": 1, "log2": 1, "tanh": 1,
 }  # fmt: skip
 INTEGER_ONLY = frozenset({"&", "|", "^", "<<", ">>", "~"})
+FLOAT_ONLY = frozenset({"sqrt", "rsqrt", "exp", "exp2", "log", "log2", "tanh"})
 
 # Index variables every kernel has. `thread` counts x fastest; `lane` and `warp` come from it.
 THREAD_NAMES = ("thread", "thread_x", "thread_y", "thread_z", "lane", "warp")
@@ -48,8 +53,15 @@ def _infix(op: Operator) -> tuple[_Method, _Method]:
     return method, reflected
 
 
+def _comparison(op: Comparison) -> _Comparing:
+    return lambda self, other: Compare(op, self, number_like(other, self))
+
+
 class Arithmetic:
-    """The operators every value has; a Python number takes the type of the other operand."""
+    """The operators every value has; a Python number takes the type of the other operand.
+
+    Equal values are equal objects, so a comparison *of values* is a method, as in `index`.
+    """
 
     __slots__ = ()
 
@@ -64,12 +76,21 @@ class Arithmetic:
     __rshift__, __rrshift__ = _infix(">>")
     min = _infix("min")[0]
     max = _infix("max")[0]
+    lt = _comparison("<")
+    le = _comparison("<=")
+    gt = _comparison(">")
+    ge = _comparison(">=")
+    eq = _comparison("==")
+    ne = _comparison("!=")
 
     def __neg__(self: Value) -> Operation:  # type: ignore[misc]
         return Operation("neg", (self,))
 
     def __invert__(self: Value) -> Operation:  # type: ignore[misc]
         return Operation("~", (self,))
+
+    def __abs__(self: Value) -> Operation:  # type: ignore[misc]
+        return Operation("abs", (self,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,24 +127,38 @@ class Operation(Arithmetic):
 
 
 @dataclass(frozen=True, slots=True)
-class Choose(Arithmetic):
-    """`then` in threads where the condition holds, else `otherwise`; a select, not a branch."""
+class Compare:
+    """A truth about two values of one type. Of a NaN only `!=` is true."""
 
-    condition: Expr
+    op: Comparison
+    left: Value
+    right: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Choose(Arithmetic):
+    """`then` in threads where the condition holds, else `otherwise`; a select, not a branch.
+
+    The condition guards: what is undefined on the side that is not chosen does no harm.
+    """
+
+    condition: Condition
     then: Value
     otherwise: Value
 
 
 @dataclass(frozen=True, slots=True)
 class Cast(Arithmetic):
-    """The value converted; floats to integers truncate."""
+    """The value converted: to an integer by truncation, to the nearest it has; NaN is 0."""
 
     dtype: DType
     value: Value
 
 
 Value: TypeAlias = Number | Cell | FromIndex | Operation | Choose | Cast
+Condition: TypeAlias = Expr | Compare
 _Method: TypeAlias = "Callable[[Value, Value | float], Operation]"
+_Comparing: TypeAlias = "Callable[[Value, Value | float], Compare]"
 
 
 def dtype_of(value: Value) -> DType:
@@ -144,9 +179,14 @@ def number_like(value: Value | float, other: Value) -> Value:
     if isinstance(value, Arithmetic):
         return value
     dtype = dtype_of(other)
-    if isinstance(value, float) and not dtype.is_float and not value.is_integer():
+    try:
+        number = float(value) if dtype.is_float else int(value)
+        exact = dtype.is_float or number == value
+    except (OverflowError, ValueError):  # too large, infinite or NaN
+        exact = False
+    if not exact:
         raise CheckError(f"{value} is no {dtype!r}", advice="cast the other operand, or round it")
-    return Number(float(value) if dtype.is_float else int(value), dtype)
+    return Number(number, dtype)
 
 
 def operands(value: Value) -> tuple[Value, ...]:
@@ -155,6 +195,8 @@ def operands(value: Value) -> tuple[Value, ...]:
             return ()
         case Operation(_, parts):
             return parts
+        case Choose(Compare(_, left, right), then, otherwise):
+            return (left, right, then, otherwise)
         case Choose(_, then, otherwise):
             return (then, otherwise)
         case Cast(_, inner):
@@ -195,11 +237,20 @@ class Registers:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Declares an array shared by the block; contents undefined. Only at the top of a body."""
+    """Declares an array shared by the block; contents undefined. Only at the top of a body.
+
+    An `offset` (in bytes) places it in the block's shared memory; arrays that are never needed at
+    the same time may lie in the same bytes (`allocate.py`). Without one it lies apart from others.
+    """
 
     name: str
     dtype: DType
     size: int
+    offset: int | None = None
+
+    @property
+    def bytes(self) -> int:
+        return self.size * self.dtype.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +264,7 @@ class Load:
     """`target = array[index]`; where the predicate is false, `otherwise` (default zero).
 
     With `width` w > 1, w neighbouring elements go to w neighbouring registers in one access; the
-    index must then be a multiple of w. `streaming` says the data is not used again soon.
+    index must then be a multiple of w. `streaming` says that global memory is not used again soon.
     """
 
     target: Cell
@@ -242,18 +293,30 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """A loop with constant bounds; it stays a loop in the text, unrolled by pragma if asked."""
+    """A loop from `start` to before `stop`, bounds on which all lanes of a warp agree.
+
+    It stays a loop in the text; one with constant bounds is unrolled by pragma if asked.
+    """
 
     var: str
-    start: int
-    stop: int
+    start: Expr
+    stop: Expr
     body: tuple[Stmt, ...]
     step: int = 1
     unroll: bool = True
 
     @property
-    def counts(self) -> range:
-        return range(self.start, self.stop, self.step)
+    def counts(self) -> range | None:
+        """The values of the counter, where they are the same in every launch."""
+        if isinstance(self.start, Const) and isinstance(self.stop, Const):
+            return range(self.start.value, self.stop.value, self.step)
+        return None
+
+
+def loop(var: str, count: Expr | int, *body: Stmt) -> For:
+    """The loop that counts from 0, unrolled if it is known how far."""
+    stop = lift(count)
+    return For(var, Const(0), stop, body, unroll=isinstance(stop, Const))
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +383,9 @@ def walk(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
 class ArrayParam:
     """An array argument. `size` is over the integer scalar parameters; `const` means never stored.
 
-    A `constant` array has a constant size and is passed by value: it sits in the constant bank.
+    An array that is written shares its memory with another argument only if both are declared
+    without `restrict` and are the same array. A `constant` array has a constant size and is passed
+    by value: it sits in the constant bank.
     """
 
     name: str
@@ -354,7 +419,7 @@ class Kernel:
     doc: str = ""
     requires: tuple[Expr, ...] = ()
     min_blocks: int = 0
-    warp_size: int = 32
+    warp_size: int = CUDA.lanes
 
     @property
     def threads(self) -> int:

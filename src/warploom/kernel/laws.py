@@ -13,54 +13,54 @@ from dataclasses import replace
 
 from warploom.index.ir import Const, Expr, Select, fold_up, rebuild, substitute, variables, walk
 from warploom.kernel.ir import Cell, Choose, For, If, Kernel, Let, Registers, Stmt, Value
-from warploom.kernel.ir import walk as walk_stmts
 from warploom.kernel.traverse import map_stmt
 
 
 def distribute(kernel: Kernel) -> Kernel:
     """The kernel with every read of a register array at an index known after unrolling."""
-    sizes = {
-        stmt.name: stmt.size
-        for stmt in walk_stmts(kernel.body)
-        if isinstance(stmt, Registers) and stmt.size is not None
-    }
-    return replace(kernel, body=_body(kernel.body, sizes, {}, frozenset()))
+    return replace(kernel, body=_body(kernel.body, {}, {}, frozenset()))
 
 
 def _body(
     body: tuple[Stmt, ...],
-    sizes: Mapping[str, int],
+    sizes: Mapping[str, int | None],
     lets: Mapping[str, Expr],
     counters: frozenset[str],
 ) -> tuple[Stmt, ...]:
-    known = dict(lets)
+    known, here = dict(lets), dict(sizes)
     result: list[Stmt] = []
     for stmt in body:
         match stmt:
             case Let(name, expr):
                 known[name] = substitute(expr, known)
                 result.append(stmt)
+            case Registers(name, _, size):
+                here[name] = size
+                result.append(stmt)
             case For():
                 inner = counters | {stmt.var} if stmt.unroll else counters
-                result.append(replace(stmt, body=_body(stmt.body, sizes, known, inner)))
+                result.append(replace(stmt, body=_body(stmt.body, here, known, inner)))
             case If(condition, then, otherwise):
-                branches = [_body(each, sizes, known, counters) for each in (then, otherwise)]
+                branches = [_body(each, here, known, counters) for each in (then, otherwise)]
                 result.append(If(condition, branches[0], branches[1]))
             case _:
-                result.append(_distribute_in(stmt, sizes, known, counters))
+                result.append(_distribute_in(stmt, here, known, counters))
     return tuple(result)
 
 
 def _distribute_in(
-    stmt: Stmt, sizes: Mapping[str, int], lets: Mapping[str, Expr], counters: frozenset[str]
+    stmt: Stmt,
+    sizes: Mapping[str, int | None],
+    lets: Mapping[str, Expr],
+    counters: frozenset[str],
 ) -> Stmt:
     def on_value(value: Value) -> Value:
-        if not isinstance(value, Cell) or value.index is None or value.name not in sizes:
+        if not isinstance(value, Cell) or value.index is None:
             return value
-        index = substitute(value.index, lets)
-        if variables(index) <= counters:
+        size, index = sizes.get(value.name), substitute(value.index, lets)
+        if size is None or variables(index) <= counters:  # a constant array, or in order
             return value
-        return spread(value, index, sizes[value.name], counters)
+        return spread(value, index, size, counters)
 
     return map_stmt(stmt, lambda expr: expr, on_value)
 

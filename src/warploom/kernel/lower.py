@@ -15,8 +15,9 @@ from warploom.errors import CheckError
 from warploom.index.ir import Binary, Const, Expr, Unary, Var, fold_up, lift, rebuild, variables
 from warploom.index.laws import simplify
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import Assign, Cell, Choose, For, Let, Registers, Stmt
+from warploom.kernel.ir import Assign, Cell, Choose, For, Let, Registers, Stmt, loop
 from warploom.kernel.laws import spread
+from warploom.kernel.names import INVENTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def permute(
         fixed, amount = parts
         return rotate(source, target, amount, counter, lambda i: substitute_one(fixed, counter, i))
     value = spread(source[index], index, source.size, counters | {counter})
-    return (For(counter, 0, target.size, (Assign(target[Var(counter)], value),)),)
+    return (loop(counter, target.size, Assign(target[Var(counter)], value)),)
 
 
 def rotate(
@@ -67,7 +68,7 @@ def rotate(
     i, size = Var(counter), source.size
     if size == 1 or isinstance(simplify(amount), Const):
         return (_copy(source, target, (fixed(i) + simplify(amount)) % size, counter),)
-    by = Var(f"{target.name}_by")
+    by = Var(f"{target.name}{INVENTED}by")
     small = most is not None and most < size
     stmts: list[Stmt] = [Let(by.name, simplify(amount if small else amount % size))]
     steps = (min(most, size - 1) if most is not None else size - 1).bit_length()
@@ -75,7 +76,7 @@ def rotate(
     for step in range(steps):
         last = step == steps - 1
         place = fixed(i) if last else i
-        into = target if last else Row(f"{target.name}_{1 << step}", target.dtype, size)
+        into = target if last else Row(f"{target.name}{INVENTED}{1 << step}", target.dtype, size)
         if not last:
             stmts.append(Registers(into.name, into.dtype, size))
         value = Choose(
@@ -83,7 +84,7 @@ def rotate(
             row[simplify((place + (1 << step)) % size)],
             row[_within(place, i, size)],
         )
-        stmts.append(For(counter, 0, target.size if last else size, (Assign(into[i], value),)))
+        stmts.append(loop(counter, target.size if last else size, Assign(into[i], value)))
         row = into
     return tuple(stmts)
 
@@ -136,7 +137,7 @@ def _within(place: Expr, counter: Var, size: int) -> Expr:
 
 
 def _copy(source: Row, target: Row, index: Expr, counter: str) -> For:
-    return For(counter, 0, target.size, (Assign(target[Var(counter)], source[simplify(index)]),))
+    return loop(counter, target.size, Assign(target[Var(counter)], source[simplify(index)]))
 
 
 def _check_rows(source: Row, target: Row) -> None:

@@ -1,20 +1,24 @@
 """Exchanges between threads, taken out of conditions that differ between the threads of a block.
 
     if (c) { r = e; s = shuffle(r); }   →   r = c ? e : r;  t = shuffle(r);  s = c ? t : s;
+    for (i = a; i < b; ++i) { … }       →   for (i = min a; i < max b; ++i) if (a <= i < b) { … }
 
 Texts in which an exchange is a meeting of the whole block (C, OpenCL without sub-groups) need
-this; on a GPU a warp may branch by itself.
+this; on a GPU a warp may branch by itself. What a condition kept from being computed is computed
+by all then, so divisions in it are made safe.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from itertools import count
+from functools import reduce
 from typing import assert_never
 
-from warploom.errors import UnsupportedError
-from warploom.index.ir import Expr, substitute, variables
+from warploom.index.evaluate import totalise
+from warploom.index.ir import Const, Expr, Var, maximum, minimum, substitute, variables
+from warploom.index.laws import simplify
+from warploom.kernel.bounds import INDEX_BITS, thread_variables
 from warploom.kernel.ir import (
     THREAD_NAMES,
     Assign,
@@ -33,48 +37,22 @@ from warploom.kernel.ir import (
     Shuffle,
     Stmt,
     Store,
+    Value,
+    dtype_of,
 )
 from warploom.kernel.ir import walk as walk_stmts
+from warploom.kernel.names import Fresh, distinct, names_of
 
 
-def predicate_exchanges(kernel: Kernel) -> Kernel:
-    """The kernel with all exchanges where the whole block meets; the meaning is the same."""
-    return replace(kernel, body=tuple(_outside(kernel.body, {}, count())))
+def predicate_exchanges(kernel: Kernel, everywhere: bool = False) -> Kernel:
+    """The kernel with all exchanges where the whole block meets; the meaning is the same.
 
-
-def _outside(
-    body: tuple[Stmt, ...], lets: Mapping[str, Expr], fresh: Iterator[int]
-) -> Iterator[Stmt]:
-    known = dict(lets)
-    for stmt in body:
-        match stmt:
-            case Let(name, expr):
-                known[name] = substitute(expr, known)
-                yield stmt
-            case For():
-                yield replace(stmt, body=tuple(_outside(stmt.body, known, fresh)))
-            case If(condition, then, otherwise) if exchanges(stmt):
-                branches = [tuple(_outside(each, known, fresh)) for each in (then, otherwise)]
-                if variables(substitute(condition, known)).isdisjoint(THREAD_NAMES):
-                    yield If(condition, branches[0], branches[1])
-                else:
-                    _check_names(branches)
-                    yield from predicated(branches[0], condition, fresh)
-                    yield from predicated(branches[1], condition.not_(), fresh)
-            case _:
-                yield stmt
-
-
-def _check_names(branches: list[tuple[Stmt, ...]]) -> None:
-    """Both branches come to stand in one scope."""
-    then, otherwise = (
-        {stmt.name for stmt in branch if isinstance(stmt, Let | Registers)} for branch in branches
-    )
-    for name in sorted(then & otherwise):
-        raise UnsupportedError(
-            f"'{name}' is declared in both branches of a condition under which lanes exchange",
-            advice="rename one of the two, or declare it before the condition",
-        )
+    With `everywhere`, none is left under a condition, even where the whole block agrees on it.
+    """
+    if not any(isinstance(each, Barrier | Shuffle) for each in walk_stmts(kernel.body)):
+        return kernel
+    kernel = distinct(kernel)  # the branches of a condition come to stand in one scope
+    return replace(kernel, body=_Flattened(kernel, everywhere).body(kernel.body, {}))
 
 
 def exchanges(stmt: Stmt) -> bool:
@@ -82,43 +60,115 @@ def exchanges(stmt: Stmt) -> bool:
     return any(isinstance(each, Barrier | Shuffle) for each in walk_stmts((stmt,)))
 
 
-def predicated(body: tuple[Stmt, ...], guard: Expr, fresh: Iterator[int]) -> Iterator[Stmt]:
-    """The statements run by all threads, taking effect only where the guard holds."""
-    for stmt in body:
-        match stmt:
-            case Assign(target, value):
-                yield Assign(target, Choose(guard, value, target))
-            case Load():
-                yield from _predicated_load(stmt, guard)
-            case Store():
-                yield replace(stmt, predicate=_both(guard, stmt.predicate))
-            case Shuffle(target, value, lane, mode):
-                kept = Cell(f"kept_{next(fresh)}", None, target.dtype)
-                yield Registers(kept.name, kept.dtype)
-                yield Shuffle(kept, value, lane, mode)
-                yield Assign(target, Choose(guard, kept, target))
-            case For():
-                yield replace(stmt, body=tuple(predicated(stmt.body, guard, fresh)))
-            case If(condition, then, otherwise) if exchanges(stmt):
-                yield If(
-                    condition,
-                    tuple(predicated(then, guard, fresh)),
-                    tuple(predicated(otherwise, guard, fresh)),
-                )
-            case If(condition, then, otherwise):
-                yield If(guard, (If(condition, then, otherwise),))
-            case Let() | Registers() | Shared() | Barrier() | Comment():
-                yield stmt
-            case _:
-                assert_never(stmt)
+class _Flattened:
+    def __init__(self, kernel: Kernel, everywhere: bool) -> None:
+        self.kernel = kernel
+        self.everywhere = everywhere
+        self.fresh = Fresh(names_of(kernel))
+
+    def body(self, body: tuple[Stmt, ...], lets: Mapping[str, Expr]) -> tuple[Stmt, ...]:
+        """The statements, with conditions and loops flattened that differ between warps."""
+        known, result = dict(lets), list[Stmt]()
+        for stmt in body:
+            match stmt:
+                case Let(name, expr):
+                    known[name] = substitute(expr, known)
+                    result.append(stmt)
+                case For() if exchanges(stmt):
+                    result.append(self._loop(stmt, known))
+                case If(condition) if exchanges(stmt):
+                    result += self._branches(stmt, substitute(condition, known), known)
+                case _:
+                    result.append(stmt)
+        return tuple(result)
+
+    def _branches(self, stmt: If, condition: Expr, lets: Mapping[str, Expr]) -> Iterator[Stmt]:
+        then, otherwise = (self.body(each, lets) for each in (stmt.then, stmt.otherwise))
+        if variables(condition).isdisjoint(THREAD_NAMES) and not self.everywhere:
+            yield If(stmt.condition, then, otherwise)
+        else:
+            yield from self.predicated(then, stmt.condition)
+            yield from self.predicated(otherwise, stmt.condition.not_())
+
+    def _loop(self, stmt: For, lets: Mapping[str, Expr]) -> For:
+        start, stop = substitute(stmt.start, lets), substitute(stmt.stop, lets)
+        inner = self.body(stmt.body, lets)
+        if (variables(start) | variables(stop)).isdisjoint(THREAD_NAMES):
+            return replace(stmt, body=inner)
+        guard, step = Var(stmt.var).lt(stmt.stop), stmt.step
+        if not variables(start).isdisjoint(THREAD_NAMES):
+            guard = Var(stmt.var).ge(stmt.start).and_(guard)
+            if step > 1:  # warps may count on different numbers
+                guard = guard.and_(((Var(stmt.var) - stmt.start) % step).eq(0))
+                step = 1
+        return replace(
+            stmt,
+            start=self._of_warps(start, minimum),
+            stop=self._of_warps(stop, maximum),
+            body=tuple(self.predicated(inner, guard)),
+            step=step,
+            unroll=False,
+        )
+
+    def _of_warps(self, bound: Expr, extreme: Callable[[Expr, Expr], Expr]) -> Expr:
+        """The least or greatest that a bound is in any warp of the block."""
+        threads = thread_variables(self.kernel)
+        first = range(0, self.kernel.threads, self.kernel.warp_size)
+        values = [
+            simplify(substitute(bound, {name: int(each[at]) for name, each in threads.items()}))
+            for at in first
+        ]
+        return simplify(reduce(extreme, dict.fromkeys(values)))
+
+    def predicated(self, body: tuple[Stmt, ...], guard: Expr) -> Iterator[Stmt]:
+        """The statements run by all threads, taking effect only where the guard holds."""
+        for stmt in body:
+            match stmt:
+                case Assign(target, value):
+                    yield Assign(target, Choose(guard, value, target))
+                case Load():
+                    yield from _predicated_load(stmt, guard)
+                case Store():
+                    yield replace(stmt, predicate=_both(guard, stmt.predicate))
+                case Shuffle(target, value, lane, mode):
+                    kept = Cell(self.fresh.name("kept"), None, target.dtype)
+                    yield Registers(kept.name, kept.dtype)
+                    yield Shuffle(kept, Choose(guard, value, _zero(value)), _safe(lane), mode)
+                    yield Assign(target, Choose(guard, kept, target))
+                case For() | If() if not exchanges(stmt):
+                    yield If(guard, (stmt,))
+                case For(start=start, stop=stop):
+                    inner = tuple(self.predicated(stmt.body, guard))
+                    yield replace(stmt, start=_safe(start), stop=_safe(stop), body=inner)
+                case If(condition, then, otherwise):
+                    yield If(
+                        _safe(condition),
+                        tuple(self.predicated(then, guard)),
+                        tuple(self.predicated(otherwise, guard)),
+                    )
+                case Let(name, expr):
+                    yield Let(name, _safe(expr))
+                case Registers() | Shared() | Barrier() | Comment():
+                    yield stmt
+                case _:
+                    assert_never(stmt)
+
+
+def _safe(expr: Expr) -> Expr:
+    """An expression that is defined everywhere, and the same where it was."""
+    return expr if isinstance(expr, Const) else totalise(expr, INDEX_BITS - 1)[0]
+
+
+def _zero(value: Value) -> Number:
+    dtype = dtype_of(value)
+    return Number(0.0 if dtype.is_float else 0, dtype)
 
 
 def _predicated_load(stmt: Load, guard: Expr) -> Iterator[Stmt]:
     if stmt.width > 1:  # several registers are set at once, so nothing can be kept by a select
         yield If(guard, (stmt,))
         return
-    zero = Number(0.0 if stmt.target.dtype.is_float else 0, stmt.target.dtype)
-    other = Choose(guard, zero if stmt.otherwise is None else stmt.otherwise, stmt.target)
+    other = Choose(guard, stmt.otherwise or _zero(stmt.target), stmt.target)
     yield replace(stmt, predicate=_both(guard, stmt.predicate), otherwise=other)
 
 

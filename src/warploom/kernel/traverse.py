@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeAlias, assert_never
 
-from warploom.index.ir import Expr
+from warploom.index.ir import Const, Expr
 from warploom.kernel.ir import (
     Assign,
     Barrier,
@@ -14,9 +14,12 @@ from warploom.kernel.ir import (
     Cell,
     Choose,
     Comment,
+    Compare,
+    Condition,
     For,
     FromIndex,
     If,
+    Kernel,
     Let,
     Load,
     Number,
@@ -27,6 +30,7 @@ from warploom.kernel.ir import (
     Stmt,
     Store,
     Value,
+    walk,
     walk_value,
 )
 
@@ -54,11 +58,23 @@ def target_of(stmt: Stmt) -> Cell | None:
             return None
 
 
+def widest_access(kernel: Kernel, array: str) -> int:
+    """The largest number of elements that one access to an array moves."""
+    return max(
+        (each.width for each in walk(kernel.body)
+         if isinstance(each, Load | Store) and each.array == array),
+        default=1,
+    )  # fmt: skip
+
+
 def own_exprs(stmt: Stmt) -> Iterator[Expr]:
     """The index expressions of a statement itself, those inside its values left out."""
     match stmt:
         case Let(_, expr) | If(expr):
             yield expr
+        case For(_, start, stop):
+            yield start
+            yield stop
         case Load(_, _, index, predicate) | Store(_, index, _, predicate):
             yield index
             if predicate is not None:
@@ -87,7 +103,7 @@ def exprs_in(part: Value) -> Iterator[Expr]:
             yield index
         case FromIndex(expr):
             yield expr
-        case Choose(condition):
+        case Choose(condition) if not isinstance(condition, Compare):
             yield condition
         case _:
             return
@@ -106,7 +122,7 @@ def map_value(value: Value, on_expr: OnExpr, on_value: OnValue) -> Value:
             new = Operation(op, tuple(map_value(each, on_expr, on_value) for each in operands))
         case Choose(condition, then, otherwise):
             new = Choose(
-                on_expr(condition),
+                _map_condition(condition, on_expr, on_value),
                 map_value(then, on_expr, on_value),
                 map_value(otherwise, on_expr, on_value),
             )
@@ -115,6 +131,13 @@ def map_value(value: Value, on_expr: OnExpr, on_value: OnValue) -> Value:
         case _:
             assert_never(value)
     return on_value(new)
+
+
+def _map_condition(condition: Condition, on_expr: OnExpr, on_value: OnValue) -> Condition:
+    if not isinstance(condition, Compare):
+        return on_expr(condition)
+    left, right = (map_value(each, on_expr, on_value) for each in (condition.left, condition.right))
+    return Compare(condition.op, left, right)
 
 
 def map_stmt(stmt: Stmt, on_expr: OnExpr, on_value: OnValue = lambda value: value) -> Stmt:
@@ -152,7 +175,13 @@ def map_stmt(stmt: Stmt, on_expr: OnExpr, on_value: OnValue = lambda value: valu
         case Shuffle(target, value, lane, mode):
             return Shuffle(cell_of(target), value_of(value), on_expr(lane), mode)
         case For():
-            return replace(stmt, body=map_body(stmt.body, on_expr, on_value))
+            # A constant bound is the shape of a loop, not arithmetic that may be rewritten.
+            start, stop = (
+                each if isinstance(each, Const) else on_expr(each)
+                for each in (stmt.start, stmt.stop)
+            )
+            body = map_body(stmt.body, on_expr, on_value)
+            return replace(stmt, start=start, stop=stop, body=body)
         case If(condition, then, otherwise):
             return If(
                 on_expr(condition),

@@ -27,6 +27,7 @@ class Machine:
     constant_bytes: int = 4 << 10  # of all arguments passed by value
     thread_registers: int = 255  # of 32 bits
     block_registers: int = 65536
+    local_bytes: int = 512 << 10  # of one thread: registers that have no room spill there
     access_bytes: int = 16  # of the widest access of one thread
     sector_bytes: int = 32
     banks: int = 32

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable as Function
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from warploom.emit.simt import widest_access
 from warploom.errors import DeviceError
 from warploom.index.evaluate import evaluate
-from warploom.kernel.arguments import Argument, Binding, bind, check_indices
+from warploom.kernel.arguments import Argument, Binding, bind, check_indices, check_overlap
 from warploom.kernel.check import check
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import ArrayParam, Kernel
+from warploom.kernel.traverse import widest_access
 from warploom.runtime.emulated import EmulatedFunction
 from warploom.runtime.gpu import GpuFunction, Launch
 from warploom.runtime.host import HostFunction
@@ -31,13 +32,36 @@ _REMEMBERED = 1024
 Device = Literal["auto", "cuda", "opencl", "c", "ptx", "simulator"]
 
 
-def load(kernel: Kernel, device: Device = "auto") -> Callable:
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a kernel is run. `checked` code for this processor (`c`) reports an index outside its
+    array instead of using it; `isolate` runs it in a process of its own, so that even a crash is an
+    error. With `contract` compilers may make one rounding of a product and a sum."""
+
+    checked: bool = True
+    isolate: bool = False
+    contract: bool = False
+
+
+def load(
+    kernel: Kernel,
+    device: Device = "auto",
+    *,
+    checked: bool = True,
+    isolate: bool = False,
+    contract: bool = False,
+) -> Callable:
     """The kernel, checked, as a callable. Nothing is compiled before it is needed."""
     if device not in get_args(Device):
         known = ", ".join(get_args(Device))
         raise DeviceError(f"there is no device '{device}'", advice=f"use one of {known}")
+    if device != "c" and (isolate or not checked):
+        raise DeviceError(
+            f"'{device}' has no unchecked code and no process of its own",
+            advice="leave out checked and isolate, or load the kernel for 'c'",
+        )
     check(kernel)
-    return Callable(kernel, device)
+    return Callable(kernel, device, Manner(checked, isolate, contract))
 
 
 class Callable:
@@ -45,11 +69,12 @@ class Callable:
     input arrays alone; scalars may be named, and those that follow from the sizes left out.
     """
 
-    def __init__(self, kernel: Kernel, device: Device) -> None:
+    def __init__(self, kernel: Kernel, device: Device, manner: Manner) -> None:
         self.kernel = kernel
         self.device = device
+        self.manner = manner
         self._functions: dict[Device, Any] = {}
-        self._launches: dict[tuple[int | float, ...], None] = {}
+        self._launches: dict[frozenset[tuple[str, int | float]], None] = {}
 
     def __repr__(self) -> str:
         names = ", ".join(param.name for param in self.kernel.params)
@@ -78,7 +103,7 @@ class Callable:
         binding = bind(self.kernel, [_describe(each) for each in views], named)
         self._check_launch(binding)
         device, ordered = self._where(views), self._in_order(views, binding)
-        _check_overlap(self.kernel, ordered)
+        check_overlap(self.kernel, _spans(self.kernel, ordered))
         return ordered, self._launch(device, ordered, binding, stream)
 
     # -- arguments
@@ -151,7 +176,7 @@ class Callable:
 
     def _check_launch(self, binding: Binding) -> None:
         """Index arithmetic stays within 32 bits; looked at once for each set of scalars."""
-        key = tuple(binding.scalars.values())
+        key = frozenset(binding.scalars.items())
         if key not in self._launches:
             check_indices(self.kernel, binding)
             if len(self._launches) >= _REMEMBERED:
@@ -193,43 +218,62 @@ class Callable:
         match device:
             case "cuda":
                 _check_alignment(self.kernel, ordered)
-                launch: Launch = self._function(device, GpuFunction).bind(ordered, grid, stream)
+                launch: Launch = self._function(device).bind(ordered, grid, stream)
                 return launch
             case "opencl":
-                return lambda: self._function(device, OpenclFunction)(ordered, grid)
+                return lambda: self._function(device)(ordered, grid)
+            case "c" if not self.manner.checked:
+                hosts = [each.host if isinstance(each, View) else each for each in ordered]
+                return lambda: self._function(device)(hosts)
             case "c":
-                return lambda: self._function(device, HostFunction)(ordered)
+                return lambda: self._on_copies(ordered, lambda given: self._function(device)(given))
             case "ptx":
-                return lambda: self._on_copies(ordered, lambda given: self._emulate(given, grid))
+                return lambda: self._on_copies(
+                    ordered, lambda given: self._function(device)(given, grid)
+                )
             case _:
                 return lambda: self._on_copies(ordered, lambda given: run(self.kernel, given))
 
-    def _emulate(self, arguments: list[Any], grid: tuple[int, int, int]) -> None:
-        self._function("ptx", EmulatedFunction)(arguments, grid)
-
-    def _function(self, device: Device, make: Function[[Kernel], Any]) -> Any:
+    def _function(self, device: Device) -> Any:
+        """The kernel compiled for a device, once."""
         if device not in self._functions:
-            self._functions[device] = make(self.kernel)
+            self._functions[device] = self._compiled(device)
         return self._functions[device]
+
+    def _compiled(self, device: Device) -> Any:
+        kernel, contract = self.kernel, self.manner.contract
+        match device:
+            case "cuda":
+                return GpuFunction(kernel, contract=contract)
+            case "opencl":
+                return OpenclFunction(kernel, contract=contract)
+            case "ptx":
+                return EmulatedFunction(kernel, contract=contract)
+            case _:
+                checked, isolate = self.manner.checked, self.manner.isolate
+                return HostFunction(kernel, checked=checked, isolate=isolate, contract=contract)
 
     def _on_copies(
         self, ordered: list[View | int | float], work: Function[[list[Any]], object]
     ) -> None:
-        """Runs on copies of the outputs, so that a failure leaves nothing half-written."""
-        arguments: list[Any] = []
+        """Runs on copies of the outputs, so that a failure leaves nothing half-written.
+
+        An array that is given twice has one copy.
+        """
+        copies: dict[int, Any] = {}
         written: list[tuple[Any, Any]] = []
         for param, each in zip(self.kernel.params, ordered, strict=True):
-            if not isinstance(each, View):
-                arguments.append(each)
-                continue
-            assert each.host is not None
-            if isinstance(param, ArrayParam) and not param.const:
-                copy = each.host.copy()
-                written.append((each.host, copy))
-                arguments.append(copy)
-            else:
-                arguments.append(each.host)
-        work(arguments)
+            if isinstance(each, View) and isinstance(param, ArrayParam) and not param.const:
+                assert each.host is not None
+                if each.pointer not in copies:
+                    copies[each.pointer] = each.host.copy()
+                    written.append((each.host, copies[each.pointer]))
+        work(
+            [
+                copies.get(each.pointer, each.host) if isinstance(each, View) else each
+                for each in ordered
+            ]
+        )
         for host, copy in written:
             np.copyto(host, copy)
 
@@ -244,22 +288,13 @@ def _main(views: dict[str, View], inputs: Sequence[ArrayParam]) -> Any:
     return views[names[0]].owner
 
 
-def _check_overlap(kernel: Kernel, ordered: list[View | int | float]) -> None:
-    """An output may share memory with another array only if neither is declared restrict."""
-    arrays = [
-        (param, each)
+def _spans(kernel: Kernel, ordered: list[View | int | float]) -> dict[str, tuple[int, int]]:
+    """Where each array argument begins and ends in memory."""
+    return {
+        param.name: (each.pointer, each.end)
         for param, each in zip(kernel.params, ordered, strict=True)
-        if isinstance(each, View) and isinstance(param, ArrayParam)
-    ]
-    for param, each in arrays:
-        for other, there in arrays:
-            if param.const or other is param or not (param.restrict or other.restrict):
-                continue
-            if each.pointer < there.end and there.pointer < each.end:
-                raise DeviceError(
-                    f"'{param.name}' is written and shares memory with '{other.name}'",
-                    advice="give the output its own array",
-                )
+        if isinstance(each, View)
+    }
 
 
 def _check_alignment(kernel: Kernel, ordered: list[View | int | float]) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
@@ -17,13 +16,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from warploom.errors import DeviceError, missing_extra
+from warploom.runtime.process import run_command
 
 Kind = Literal["ptx", "cubin"]
 Compiler = Literal["auto", "nvrtc", "nvcc"]
 
 DEFAULT_ARCH = "sm_90"
 _ARCH = re.compile(r"sm_(\d+[a-z]?)\Z")
-_TIMEOUT_S = 300
+NVCC_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,17 @@ def compile_cuda(
     kind: Kind = "ptx",
     compiler: Compiler = "auto",
     options: Sequence[str] = (),
+    contract: bool = True,
 ) -> Compiled:
-    """Compiles CUDA C++ for a compute architecture such as `sm_90`."""
+    """Compiles CUDA C++ for a compute architecture such as `sm_90`.
+
+    With `contract`, as by default for any text, the compiler may make one rounding of a product and
+    a sum; the kernels of this package are compiled without.
+    """
     if not _ARCH.match(arch):
         raise DeviceError(f"'{arch}' is no GPU architecture", advice="use sm_80, sm_90, …")
+    if not contract:
+        options = (*options, "--fmad=false")
     nvrtc = _nvrtc() if compiler != "nvcc" else None
     if nvrtc is not None:
         return _compile_nvrtc(nvrtc, text, arch, kind, options)
@@ -87,14 +94,17 @@ def can_compile() -> bool:
     return _nvrtc() is not None or shutil.which("nvcc") is not None
 
 
-def usage(text: str, arch: str = DEFAULT_ARCH, *, compiler: Compiler = "auto") -> dict[str, Usage]:
+def usage(
+    text: str, arch: str = DEFAULT_ARCH, *, compiler: Compiler = "auto", contract: bool = False
+) -> dict[str, Usage]:
     """Registers, spills and local memory of every kernel in a CUDA C++ text."""
     verbose = ("--ptxas-options=-v",)
     # NVRTC keeps what it compiled, and says nothing of a text it has seen before.
     fresh = f"{text}\n// {time.time_ns()}\n"
-    return parse_usage(
-        compile_cuda(fresh, arch, kind="cubin", compiler=compiler, options=verbose).log
+    compiled = compile_cuda(
+        fresh, arch, kind="cubin", compiler=compiler, options=verbose, contract=contract
     )
+    return parse_usage(compiled.log)
 
 
 _ENTRY = re.compile(r"Compiling entry function '(\w+)'")
@@ -185,17 +195,9 @@ def _compile_nvcc(text: str, arch: str, kind: Kind, options: Sequence[str]) -> C
         source, target = Path(folder, "kernel.cu"), Path(folder, f"kernel.{kind}")
         source.write_text(text)
         command = ["nvcc", f"-arch={arch}", "-std=c++17", f"-{kind}", *options]
-        ran = _run([*command, "-o", str(target), str(source)])
+        command += ["-o", str(target), str(source)]
+        ran = run_command(command, "'nvcc' could not be run", NVCC_TIMEOUT_S)
         said = (ran.stdout + ran.stderr).replace(folder, "").strip()
         if ran.returncode or not target.exists():
             raise DeviceError(f"the kernel does not compile for {arch}:\n{said}")
         return Compiled(target.read_bytes(), kind, arch, said, "nvcc")
-
-
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as failure:
-        raise DeviceError(f"'{command[0]}' could not be run: {failure}") from None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from warploom.emit.cuda import cuda
+from warploom.emit.spell import function_name
 from warploom.kernel.ir import ArrayParam, Kernel
 from warploom.ptx import Report
 from warploom.ptx import load as load_ptx
@@ -19,11 +20,11 @@ Grid = tuple[int, int, int]
 class EmulatedFunction:
     """A kernel compiled to PTX and loaded into the emulator."""
 
-    def __init__(self, kernel: Kernel, arch: str = DEFAULT_ARCH) -> None:
+    def __init__(self, kernel: Kernel, arch: str = DEFAULT_ARCH, contract: bool = False) -> None:
         self.kernel = kernel
         self.text = cuda(kernel)
-        self.ptx = compile_cuda(self.text, arch).text
-        self._function = load_ptx(self.ptx).kernel(kernel.name)
+        self.ptx = compile_cuda(self.text, arch, contract=contract).text
+        self._function = load_ptx(self.ptx).kernel(function_name(kernel, "cuda"))
 
     def __call__(self, arguments: Sequence[Any], grid: Grid) -> Report:
         """NumPy arrays and numbers in the order of the parameters, already checked."""

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from warploom.emit.cuda import cuda
+from warploom.emit.spell import function_name
 from warploom.errors import DeviceError, UnsupportedError, missing_extra
 from warploom.kernel.ir import ArrayParam, Kernel
 from warploom.runtime.compile import compile_cuda
@@ -88,10 +89,12 @@ class _Cupy:
 class GpuFunction:
     """A kernel compiled for the GPU of this machine; launches do not wait for the result."""
 
-    def __init__(self, kernel: Kernel, device: int = 0) -> None:
+    def __init__(self, kernel: Kernel, device: int = 0, contract: bool = False) -> None:
         self.kernel = kernel
         self.text = cuda(kernel)
+        self.name = function_name(kernel, "cuda")
         self.device = device
+        self.contract = contract
         self._launcher: Launcher | None = None
 
     def bind(
@@ -99,7 +102,9 @@ class GpuFunction:
     ) -> Launch:
         """A launch with these arguments: one per parameter, in order, already checked."""
         if self._launcher is None:
-            self._launcher = load_function(self.text, self.kernel.name, self.device)
+            self._launcher = load_function(
+                self.text, self.name, self.device, contract=self.contract
+            )
         packed = [
             _pack(param, given) for param, given in zip(self.kernel.params, arguments, strict=True)
         ]
@@ -119,20 +124,20 @@ def _pack(param: Any, given: View | int | float) -> Packed:
     return number
 
 
-def load_function(text: str, name: str, device: int = 0) -> Launcher:
+def load_function(text: str, name: str, device: int = 0, *, contract: bool = True) -> Launcher:
     """Compiles CUDA C++ for the GPU of this machine and loads one function of it."""
     core = _cuda_core()
     if core is not None:
         gpu = core.Device(device)
         gpu.set_current()
         major, minor = gpu.compute_capability
-        code = compile_cuda(text, f"sm_{major}{minor}", kind="cubin").code
+        code = compile_cuda(text, f"sm_{major}{minor}", kind="cubin", contract=contract).code
         return _Core(core, core.ObjectCode.from_cubin(code).get_kernel(name))
     cupy = _cupy()
     if cupy is not None:
         arch = f"sm_{cupy.cuda.Device(device).compute_capability}"
         module = cupy.cuda.function.Module()
-        module.load(compile_cuda(text, arch, kind="cubin").code)
+        module.load(compile_cuda(text, arch, kind="cubin", contract=contract).code)
         return _Cupy(cupy, module.get_function(name))
     raise missing_extra("cuda-core", "cuda")
 

@@ -1,25 +1,37 @@
-"""C text compiled by the system's C compiler and called in this process."""
+"""C text compiled by the system's C compiler and called in this process, or in one of its own.
+
+Unless it is loaded for speed, the text checks every index: an access outside its array is an error
+that names array, index, block and thread, and the process lives.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import json
 import shutil
-import subprocess
+import signal
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from warploom.emit.c import c
+import numpy as np
+import numpy.typing as npt
+
+from warploom.emit.c import FAULT_HEAD, c, checked_arrays
+from warploom.emit.spell import function_name
 from warploom.errors import DeviceError
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import Kernel
-from warploom.runtime.view import View
+from warploom.kernel.ir import Kernel, Shared
+from warploom.runtime import isolated
+from warploom.runtime.process import run_command
 
 # Wrapping integers and no reordering of floats: the meaning of the kernel, and still vectors.
-FLAGS = ("-O3", "-march=native", "-std=c11", "-fwrapv", "-ffp-contract=off", "-fPIC", "-shared")
+FLAGS = ("-march=native", "-std=c11", "-fwrapv", "-fPIC", "-shared")
 COMPILERS = ("cc", "gcc", "clang")
-_TIMEOUT_S = 120
+
+Argument = npt.NDArray[Any] | int | float
 
 _SCALAR: dict[DType, Callable[[Any], Any]] = {
     DType.F32: ctypes.c_float,
@@ -42,40 +54,121 @@ def c_compiler() -> str | None:
 class HostFunction:
     """A kernel as a C function; a call runs the whole grid."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        *,
+        checked: bool = True,
+        isolate: bool = False,
+        contract: bool = False,
+    ) -> None:
         self.kernel = kernel
-        self.text = c(kernel)
-        self._library = _build(self.text)
-        self._function = getattr(self._library, kernel.name)
-        self._function.restype = None
+        self.checked = checked
+        self.isolate = isolate
+        self.text = c(kernel, checked=checked)
+        self.name = function_name(kernel, "c")
+        # Checks keep loops from becoming vectors anyway, and less is compiled sooner.
+        options = ("-O1" if checked else "-O3", f"-ffp-contract={'fast' if contract else 'off'}")
+        self._code = _build(self.text, options)
+        self._function = None if isolate else _load(self._code, self.name)
 
-    def __call__(self, arguments: Sequence[View | int | float]) -> None:
-        """Arguments in the order of the parameters, already checked."""
-        self._function(
-            *[
-                ctypes.c_void_p(given.pointer)
-                if isinstance(given, View)
-                else _SCALAR[param.dtype](given)
-                for param, given in zip(self.kernel.params, arguments, strict=True)
-            ]
+    def __call__(self, arguments: Sequence[Argument]) -> None:
+        """NumPy arrays and numbers in the order of the parameters, already checked."""
+        arrays = {
+            param.name: given
+            for param, given in zip(self.kernel.params, arguments, strict=True)
+            if isinstance(given, np.ndarray)
+        }
+        fault = self._fault(arrays)
+        given = [*arguments, fault] if self.checked else list(arguments)
+        kinds = [param.dtype for param in self.kernel.params] + [DType.I64] * self.checked
+        if self._function is None:
+            _call_apart(self._code, self.name, self.kernel.name, given, kinds)
+        else:
+            self._function(*map(_passed, given, kinds))
+        if fault[0]:
+            raise self._error(fault)
+
+    def _fault(self, arrays: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
+        """What a checked text is given besides: the sizes of the arrays, and room for an error."""
+        sizes = {name: each.size for name, each in arrays.items()}
+        sizes |= {each.name: each.size for each in self.kernel.body if isinstance(each, Shared)}
+        known = [sizes[name] for name in checked_arrays(self.kernel)]
+        return np.array([0] * FAULT_HEAD + known, dtype=np.int64)
+
+    def _error(self, fault: npt.NDArray[np.int64]) -> DeviceError:
+        _, number, index, x, y, z, thread = (int(each) for each in fault[:7])
+        block = str(x) if y == z == 0 else f"({x}, {y}, {z})"
+        name, size = checked_arrays(self.kernel)[number], int(fault[FAULT_HEAD + number])
+        return DeviceError(
+            f"'{self.kernel.name}': '{name}' has {size} elements, but is used at [{index}] "
+            f"(block {block}, thread {thread})"
         )
 
 
-def _build(text: str) -> ctypes.CDLL:
+def _passed(given: Argument, dtype: DType) -> Any:
+    """An argument as ctypes passes it."""
+    if isinstance(given, np.ndarray):
+        return ctypes.c_void_p(given.ctypes.data)
+    return _SCALAR[dtype](given)
+
+
+def _build(text: str, options: Sequence[str]) -> bytes:
+    """The text as a shared library."""
     compiler = c_compiler()
     if compiler is None:
         raise DeviceError("no C compiler was found", advice="install gcc or clang")
     with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
         source, target = Path(folder, "kernel.c"), Path(folder, "kernel.so")
         source.write_text(text)
-        command = [compiler, *FLAGS, "-o", str(target), str(source), "-lm"]
-        try:
-            ran = subprocess.run(
-                command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as failure:
-            raise DeviceError(f"the C compiler could not be run: {failure}") from None
+        command = [compiler, *options, *FLAGS, "-o", str(target), str(source), "-lm"]
+        ran = run_command(command, "the C compiler could not be run")
         if ran.returncode:
             said = ran.stderr.replace(folder, "").strip()
             raise DeviceError(f"the C text does not compile:\n{said}")
-        return ctypes.CDLL(str(target))  # stays loaded after the file is gone
+        return target.read_bytes()
+
+
+def _load(code: bytes, name: str) -> Any:
+    with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
+        library = Path(folder, "kernel.so")
+        library.write_bytes(code)
+        try:
+            function = getattr(ctypes.CDLL(str(library)), name)  # stays when the file is gone
+        except OSError as error:
+            raise DeviceError(f"the C code cannot be loaded: {error}") from None
+    function.restype = None
+    return function
+
+
+def _call_apart(
+    code: bytes, name: str, kernel: str, arguments: Sequence[Argument], kinds: Sequence[DType]
+) -> None:
+    """The call in a child process, so that even a crash is an error."""
+    with tempfile.TemporaryDirectory(prefix="warploom-") as path:
+        folder = Path(path)
+        (folder / "kernel.so").write_bytes(code)
+        files: dict[int, str] = {}
+        listed: list[dict[str, Any]] = []
+        for given, dtype in zip(arguments, kinds, strict=True):
+            if not isinstance(given, np.ndarray):
+                listed.append({"type": _SCALAR[dtype].__name__, "value": given})
+                continue
+            file = files.setdefault(given.ctypes.data, f"array{len(files)}")
+            given.tofile(folder / file)
+            listed.append({"file": file})
+        (folder / "call.json").write_text(json.dumps({"function": name, "arguments": listed}))
+        _run_apart(folder, kernel)
+        for given in arguments:
+            if isinstance(given, np.ndarray) and given.flags.writeable:
+                kept = np.fromfile(folder / files[given.ctypes.data], dtype=given.dtype)
+                np.copyto(given, kept.reshape(given.shape))
+
+
+def _run_apart(folder: Path, name: str) -> None:
+    command = [sys.executable, str(isolated.__file__), str(folder)]
+    ran = run_command(command, f"'{name}' did not end in a process of its own")
+    if ran.returncode < 0:
+        raise DeviceError(f"'{name}' crashed: {signal.Signals(-ran.returncode).name}")
+    if ran.returncode:
+        raise DeviceError(f"'{name}' could not be called: {ran.stderr.strip()}")

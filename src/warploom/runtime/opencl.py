@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from warploom.emit.opencl import opencl
+from warploom.emit.spell import function_name
 from warploom.errors import DeviceError, missing_extra
 from warploom.kernel.ir import ArrayParam, Kernel
 from warploom.runtime.view import View
@@ -26,7 +27,7 @@ def pyopencl() -> Any:
 class OpenclFunction:
     """A kernel built for the first OpenCL device; arrays in host memory go there and back."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, contract: bool = False) -> None:
         cl = pyopencl()
         self.kernel = kernel
         try:
@@ -37,14 +38,14 @@ class OpenclFunction:
                 advice="pip install pocl-binary-distribution, or apt-get install pocl-opencl-icd",
             ) from None
         self.subgroups = has_subgroup_shuffles(device)
-        self.text = opencl(kernel, subgroups=self.subgroups)
+        self.text = opencl(kernel, subgroups=self.subgroups, contract=contract)
         self._context = cl.Context([device])
         self._queue = cl.CommandQueue(self._context)
         try:
-            program = cl.Program(self._context, self.text).build(options=["-cl-std=CL1.2", "-w"])
+            program = cl.Program(self._context, self.text).build(options=build_options(device))
         except cl.Error as error:
             raise DeviceError(f"the OpenCL text does not build:\n{error}") from None
-        self._function = cl.Kernel(program, kernel.name)
+        self._function = cl.Kernel(program, function_name(kernel, "opencl"))
 
     def __call__(self, arguments: Sequence[View | int | float], grid: Grid) -> None:
         """Arguments in the order of the parameters, already checked; waits for the result."""
@@ -52,12 +53,15 @@ class OpenclFunction:
         flags = cl.mem_flags
         packed: list[Any] = []
         outputs: list[tuple[np.ndarray[Any, np.dtype[Any]], Any]] = []
+        buffers: dict[int, Any] = {}  # an array that is given twice is one buffer
         for param, given in zip(self.kernel.params, arguments, strict=True):
             if isinstance(given, View) and isinstance(param, ArrayParam):
                 assert given.host is not None
-                buffer = cl.Buffer(
-                    self._context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=given.host
-                )
+                buffer = buffers.get(given.pointer)
+                if buffer is None:
+                    buffer = buffers[given.pointer] = cl.Buffer(
+                        self._context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=given.host
+                    )
                 packed.append(buffer)
                 if not param.const:
                     outputs.append((given.host, buffer))
@@ -72,6 +76,14 @@ class OpenclFunction:
             self._queue.finish()
         except cl.Error as error:
             raise DeviceError(f"the OpenCL launch failed: {error}") from None
+
+
+def build_options(device: Any) -> list[str]:
+    """Divisions and roots rounded correctly, where the device can."""
+    options = ["-cl-std=CL1.2", "-w"]
+    if device.single_fp_config & pyopencl().device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
+        options.append("-cl-fp32-correctly-rounded-divide-sqrt")
+    return options
 
 
 def has_subgroup_shuffles(device: Any) -> bool:

@@ -2,9 +2,10 @@
 // Launch: ((n + 255) // 256) blocks of 64 threads.
 // Requires: n >= 4 and n % 4 == 0.
 #include <math.h>
+#pragma STDC FP_CONTRACT OFF
 
 static inline int floor_mod(int x, int y) {
-  return x % y + (x % y != 0 && (x % y < 0) != (y < 0) ? y : 0);
+  return y == -1 ? 0 : x % y + (x % y != 0 && (x % y < 0) != (y < 0) ? y : 0);
 }
 
 void convolution(

@@ -1,8 +1,9 @@
 // y = w * x, four outputs per thread.
 // Launch: ((n + 255) // 256) blocks of 64 threads.
 // Requires: n >= 4 and n % 4 == 0.
+#pragma OPENCL FP_CONTRACT OFF
 static int floor_mod(int x, int y) {
-  return x % y + (x % y != 0 && (x % y < 0) != (y < 0) ? y : 0);
+  return y == -1 ? 0 : x % y + (x % y != 0 && (x % y < 0) != (y < 0) ? y : 0);
 }
 
 __kernel __attribute__((reqd_work_group_size(64, 1, 1)))

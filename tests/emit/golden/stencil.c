@@ -1,5 +1,7 @@
 // Three-point mean; lanes exchange instead of reloading.
 // Launch: ((n + 63) // 64) blocks of 64 threads.
+#pragma STDC FP_CONTRACT OFF
+
 void stencil(const int n, const float* restrict x, float* restrict y) {
   for (int block_x = 0; block_x < (n + 63) / 64; ++block_x) {
     float v[64];

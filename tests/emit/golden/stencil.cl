@@ -1,5 +1,6 @@
 // Three-point mean; lanes exchange instead of reloading.
 // Launch: ((n + 63) // 64) blocks of 64 threads.
+#pragma OPENCL FP_CONTRACT OFF
 __kernel __attribute__((reqd_work_group_size(64, 1, 1)))
 void stencil(
     const int n,

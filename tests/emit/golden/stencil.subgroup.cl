@@ -1,6 +1,7 @@
 // Three-point mean; lanes exchange instead of reloading.
 // Launch: ((n + 63) // 64) blocks of 64 threads.
 #pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable
+#pragma OPENCL FP_CONTRACT OFF
 __kernel __attribute__((reqd_work_group_size(64, 1, 1)))
 void stencil(
     const int n,

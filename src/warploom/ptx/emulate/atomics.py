@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.machine import rounding as r
 from warploom.machine.memory import unstored
 from warploom.machine.race import Kind
-from warploom.ptx.emulate import rounding as r
 from warploom.ptx.emulate.access import Site, places
 from warploom.ptx.emulate.context import Context, Fetch, Step, Store
-from warploom.ptx.emulate.floats import extreme
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.memory import by_space, elements_of
 from warploom.ptx.emulate.shape import Compile, type_of
@@ -47,7 +46,7 @@ def _two_operands(name: str, kind: str) -> Function:
     if kind.startswith("bf16"):
         return lambda old, b: r.single_to_bf16(r.bf16_to_single(old) + r.bf16_to_single(b))
     if name in ("min", "max") and is_float(kind):
-        return lambda old, b: extreme(old, b, name == "min", keep_nan=False)
+        return lambda old, b: r.extreme(old, b, name == "min", keep_nan=False)
     functions: dict[str, Function] = {
         "inc": lambda old, b: np.where(old >= b, 0, old + old.dtype.type(1)).astype(old.dtype),
         "dec": lambda old, b: np.where((old == 0) | (old > b), b, old - old.dtype.type(1)),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.ptx.emulate import rounding as r
+from warploom.machine import rounding as r
 from warploom.ptx.emulate.context import Context, Fetch, Step, Store
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.shape import Compile, parts, type_of

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.ptx.emulate import rounding as r
+from warploom.machine import rounding as r
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.floats import scalar_kind
 from warploom.ptx.emulate.shape import Compile, mixed, parts, rounding_of, type_of
@@ -115,17 +115,7 @@ def _float_to_integer(ins: Instruction, target: str, source: str, widen: Functio
     odd_one = source == "f64" or dtype.itemsize == 8
     nan = limits.min if target[0] == "s" else 1 << (8 * dtype.itemsize - 1)
     nan_value = dtype.type(nan if odd_one else 0)
-
-    def convert(a: Array) -> Array:
-        x = fn(widen(a).astype(F64))
-        low, high = x <= float(limits.min), x >= float(limits.max)
-        bad = np.isnan(x)
-        inside = np.where(low | high | bad, 0.0, x).astype(dtype)
-        out = np.where(low, dtype.type(limits.min), inside)
-        out = np.where(high, dtype.type(limits.max), out)
-        return np.where(bad, nan_value, out)
-
-    return convert
+    return lambda a: r.clamped(fn(widen(a).astype(F64)), dtype, nan_value)
 
 
 # -- float to float -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.ptx.emulate import rounding as r
+from warploom.machine import rounding as r
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.shape import Compile, mixed, pairwise, parts, rounding_of, type_of
 from warploom.ptx.ir import Instruction
@@ -198,8 +198,10 @@ _FUNCTIONS: dict[str, Function] = {
 def elementary(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
     fn = _FUNCTIONS[ins.opcode]
-    if kind == "f64":
+    if kind == "f64" and "ftz" in ins.modifiers:
         return compile_float(ctx, ins, kind, 1, lambda a: _upper_half(fn(_upper_half(a))))
+    if kind == "f64":  # rsqrt alone; a program of the assembler's, within a unit in the last place
+        return compile_float(ctx, ins, kind, 1, fn)
     if scalar_kind(kind) == "bf16":
         return compile_float(ctx, ins, kind, 1, lambda a: r.double_to_bf16(fn(_bf16_double(a))))
     return compile_float(ctx, ins, kind, 1, _approximate(fn))
@@ -222,7 +224,7 @@ def extremum(ctx: Context, ins: Instruction) -> Step:
             values = tuple(np.abs(v) for v in values)
         out = values[0]
         for value in values[1:]:
-            out = extreme(out, value, least, keep_nan)
+            out = r.extreme(out, value, least, keep_nan)
         if flip:
             sign = np.signbit(signs[0]) ^ np.signbit(signs[1])
             out = np.where(sign, -np.abs(out), np.abs(out))
@@ -232,18 +234,6 @@ def extremum(ctx: Context, ins: Instruction) -> Step:
         plain = fn
         fn = lambda *v: r.single_to_bf16(plain(*map(r.bf16_to_single, v)))  # noqa: E731
     return compile_float(ctx, ins, kind, count, fn)
-
-
-def extreme(a: Array, b: Array, least: bool, keep_nan: bool) -> Array:
-    if keep_nan:
-        out = np.minimum(a, b) if least else np.maximum(a, b)
-    else:
-        out = np.fmin(a, b) if least else np.fmax(a, b)
-    zeros = (a == 0) & (b == 0)
-    if zeros.any():
-        negative = (np.signbit(a) | np.signbit(b)) if least else (np.signbit(a) & np.signbit(b))
-        out = np.where(zeros, np.where(negative, out.dtype.type(-0.0), out.dtype.type(0)), out)
-    return out
 
 
 def neg(ctx: Context, ins: Instruction) -> Step:

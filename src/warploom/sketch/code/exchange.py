@@ -33,7 +33,7 @@ from warploom.index.laws import simplify
 from warploom.index.ranges import range_of
 from warploom.kernel.build import Builder, choose
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import Assign, Cell, For, Registers, Stmt
+from warploom.kernel.ir import Assign, Cell, Registers, Stmt, loop
 from warploom.kernel.lower import Row, permute, rotate, split_rotation, substitute_one
 from warploom.sketch.code.form import ALWAYS, LANE, REGISTER, Ints, Mask, tabulated, written
 from warploom.sketch.code.move import Move, at_place, by_cases
@@ -331,7 +331,7 @@ def _copied(source: Row, target: Row, index: Expr) -> Stmt:
     j = Var("j")
     if target.size == 1:
         return Assign(target[0], source[simplify(substitute(index, {j.name: 0}))])
-    return For("j", 0, target.size, (Assign(target[j], source[simplify(index)]),))
+    return loop("j", target.size, Assign(target[j], source[simplify(index)]))
 
 
 def _selected(source: Row, target: Row, index: Expr) -> tuple[Stmt, ...]:

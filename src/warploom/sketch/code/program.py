@@ -19,9 +19,8 @@ from warploom.errors import CheckError, Span, UnsupportedError
 from warploom.index.ir import Expr, Var, operations, substitute
 from warploom.index.laws import simplify
 from warploom.kernel.build import Array, Builder, ceil_div, choose
-from warploom.kernel.check import RESERVED
 from warploom.kernel.dtype import DType, f32
-from warploom.kernel.ir import INTEGER_ONLY, Cell, Kernel, Value
+from warploom.kernel.ir import BUILT_IN, INTEGER_ONLY, Cell, Kernel, Value
 from warploom.sketch.code.accumulate import joined, neutral_number
 from warploom.sketch.code.exchange import Tiles, add_move, count
 from warploom.sketch.code.form import (
@@ -456,8 +455,8 @@ class _Lowering:
 
 
 def _names(given: list[str]) -> Iterator[str]:
-    """Names for arrays: what is no name, is kept by our texts, or was there before, gets a tail."""
-    seen: set[str] = set(RESERVED) | {"tile_number", "own"}
+    """Names for arrays: what is no name, is built in, or was there before, gets a tail."""
+    seen: set[str] = set(BUILT_IN) | {"tile_number", "own"}
     for name in given:
         plain = re.sub(r"\W", "_", name)
         plain = (

@@ -1,6 +1,7 @@
-"""Floating-point arithmetic with one correct rounding, on arrays.
+"""Floating-point arithmetic as the hardware does it, on arrays, for both evaluators.
 
-NumPy rounds to nearest only and has no fused multiply-add. Two tools give the rest:
+NumPy rounds to nearest only, has no fused multiply-add, leaves open which zero is the lesser and
+what a number beyond an integer type becomes. Two tools give the correct roundings:
 *round to odd* (keep an inexact result's last bit set), after which a second rounding to a type
 with at least two bits less is correct in every mode; and error terms of sums and products.
 """
@@ -153,16 +154,23 @@ def fma_single(a: Array, b: Array, c: Array, mode: str = "rn") -> Array:
         return signed_zero(rounded, product, addend, mode)
     r = s.astype(np.float32)
     # Rounding twice is wrong only where the double lies on a tie of singles, or is subnormal.
-    halves = s.view(np.uint32)
-    doubtful = (halves[0::2] & _BELOW_SINGLE) == _TIE
+    doubtful = (s.view(np.uint32)[..., 0::2] & _BELOW_SINGLE) == _TIE
     small = np.abs(r) <= np.float32(_SMALLEST_SINGLE)
     if small.any():
         doubtful |= small & (s != 0)
     if doubtful.any():
         p, q = np.broadcast_arrays(product, addend)
-        at = np.flatnonzero(doubtful)
-        r[at] = odd_sum(p[at], q[at]).astype(np.float32)
+        r[doubtful] = odd_sum(p[doubtful], q[doubtful]).astype(np.float32)
     return r
+
+
+def fma(a: Array, b: Array, c: Array) -> Array:
+    """a·b + c rounded once to nearest, for singles or doubles of any shape."""
+    shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
+    if a.dtype == np.float32:
+        return fma_single(np.atleast_1d(a), b, c).reshape(shape)
+    x, y, z = (np.broadcast_to(each, shape).reshape(-1) for each in (a, b, c))
+    return fma_double(x, y, z).reshape(shape)
 
 
 def fma_narrow(a: Array, b: Array, c: Array) -> Array:
@@ -293,6 +301,32 @@ def clean_half(r: Array) -> Array:
 def saturate(r: Array) -> Array:
     """Clamped to [0, 1]; NaN and −0 become +0."""
     return np.where(r > 0, np.minimum(r, 1), 0).astype(r.dtype, copy=False)
+
+
+# -- extremes and integers ----------------------------------------------------------------------
+
+
+def extreme(a: Array, b: Array, least: bool, keep_nan: bool) -> Array:
+    """The lesser or greater: −0 is less than +0, and a NaN loses unless it is to be kept."""
+    if keep_nan:
+        out = np.minimum(a, b) if least else np.maximum(a, b)
+    else:
+        out = np.fmin(a, b) if least else np.fmax(a, b)
+    zeros = (a == 0) & (b == 0)
+    if zeros.any():
+        negative = (np.signbit(a) | np.signbit(b)) if least else (np.signbit(a) & np.signbit(b))
+        out = np.where(zeros, np.where(negative, out.dtype.type(-0.0), out.dtype.type(0)), out)
+    return out
+
+
+def clamped(whole: Array, dtype: np.dtype[Any], nan: Any) -> Array:
+    """Whole numbers given as doubles in an integer type: the nearest that it has, `nan` for NaN."""
+    limits = np.iinfo(dtype)
+    low, high, bad = whole <= float(limits.min), whole >= float(limits.max), np.isnan(whole)
+    inside = np.where(low | high | bad, 0.0, whole).astype(dtype)
+    out = np.where(low, dtype.type(limits.min), inside)
+    out = np.where(high, dtype.type(limits.max), out)
+    return np.where(bad, nan, out)
 
 
 # -- bf16 and tf32, held as bits ----------------------------------------------------------------

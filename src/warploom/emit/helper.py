@@ -1,0 +1,99 @@
+"""Functions that texts call where a language has no spelling with the meaning that kernels have.
+
+A helper's name says what it does and on which type, so that the text follows from the name alone.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from warploom.emit.dialect import Dialect, unsigned
+from warploom.emit.literal import number_text
+from warploom.errors import InternalError
+from warploom.kernel.dtype import DType
+
+_NAME = re.compile(r"(min|max|divide|abs|rsqrt)_(\w+)|(\w+)_from_(\w+)")
+_BY_NAME = {repr(dtype): dtype for dtype in DType}
+# CUDA's conversions are defined for every number; a cast of one too large is not.
+_CUDA_CONVERSION = {
+    (DType.F32, DType.I32): "__float2int_rz",
+    (DType.F32, DType.U32): "__float2uint_rz",
+    (DType.F32, DType.I64): "__float2ll_rz",
+    (DType.F32, DType.U64): "__float2ull_rz",
+    (DType.F64, DType.I32): "__double2int_rz",
+    (DType.F64, DType.U32): "__double2uint_rz",
+    (DType.F64, DType.I64): "__double2ll_rz",
+    (DType.F64, DType.U64): "__double2ull_rz",
+}
+
+
+def helper_text(name: str, dialect: Dialect) -> str:
+    """The definition of a helper by its name."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise InternalError(f"no text for a helper '{name}'")
+    what, on, target, source = match.groups()
+    if what is None:
+        return _conversion(name, _BY_NAME[source], _BY_NAME[target], dialect)
+    dtype = _BY_NAME[on]
+    kind = dialect.types[dtype]
+    body, count = {
+        "min": (_extreme("<", "x : y"), 2),
+        "max": (_extreme(">", "y : x"), 2),
+        "divide": (_divide(dtype, dialect), 2),
+        "abs": (_absolute(dtype, dialect), 1),
+        "rsqrt": (f"1.0{'f' if dtype is DType.F32 else ''} / sqrt{_suffix(dtype)}(x)", 1),
+    }[what]
+    given = ", ".join(f"{kind} {each}" for each in "xy"[:count])
+    return f"{dialect.helper_qualifiers} {kind} {name}({given}) {{\n  return {body};\n}}\n"
+
+
+def _suffix(dtype: DType) -> str:
+    return "f" if dtype is DType.F32 else ""
+
+
+def _extreme(sign: str, zeros: str) -> str:
+    """The lesser or greater; of zeros by sign, of a number and a NaN the number."""
+    return f"x {sign} y || y != y ? x : x == y ? (signbit(x) ? {zeros}) : y"
+
+
+def _divide(dtype: DType, dialect: Dialect) -> str:
+    """Towards zero; the lowest number by -1 wraps, and nothing traps."""
+    if not dtype.is_signed:
+        return "y == 0 ? 0 : x / y"
+    wide = dialect.types[unsigned(dtype)]
+    lowest = f"y == -1 ? ({dialect.types[dtype]})(0 - ({wide})x)"
+    return f"y == 0 ? 0 : {lowest} : x / y"
+
+
+def _absolute(dtype: DType, dialect: Dialect) -> str:
+    wide = dialect.types[unsigned(dtype)]
+    return f"x < 0 ? ({dialect.types[dtype]})(0 - ({wide})x) : x"
+
+
+def _conversion(name: str, source: DType, target: DType, dialect: Dialect) -> str:
+    """A float as the nearest integer of a type, cut towards zero; NaN is 0."""
+    limits = np.iinfo(target.numpy)
+    low, high = (number_text(int(each), target, dialect)[1] for each in (limits.min, limits.max))
+    kind = dialect.types[target]
+    if dialect.language == "opencl":
+        inside = f"x != x ? 0 : convert_{kind}_sat_rtz(x)"
+    elif dialect.language == "cuda":
+        wide = target if target.bytes >= 4 else DType.I32
+        inside = f"x != x ? 0 : {_CUDA_CONVERSION[source, wide]}(x)"
+        if target.bytes < 4:
+            inside = f"x != x ? 0 : min(max({_CUDA_CONVERSION[source, wide]}(x), {low}), {high})"
+    else:
+        above = _power_text(limits.max + 1, source)
+        below = _power_text(limits.min, source)
+        inside = f"x >= {above} ? {high} : x <= {below} ? {low} : x == x ? ({kind})x : 0"
+    return (
+        f"{dialect.helper_qualifiers} {kind} {name}({dialect.types[source]} x) {{\n"
+        f"  return {inside};\n}}\n"
+    )
+
+
+def _power_text(number: int, dtype: DType) -> str:
+    return f"{float(number)!r}{_suffix(dtype)}"

@@ -1,0 +1,31 @@
+"""Names of a kernel as a language can have them: those that it reserves get an underscore."""
+
+from __future__ import annotations
+
+from warploom.emit.dialect import Language
+from warploom.emit.reserved import is_reserved, is_reserved_function
+from warploom.kernel.ir import BUILT_IN, Kernel
+from warploom.kernel.names import Fresh, names_of, renamed
+
+
+def spelled(kernel: Kernel, language: Language) -> Kernel:
+    """The kernel with other names where the language keeps one for itself; no two become equal."""
+    names = names_of(kernel)
+    fresh = Fresh(names)
+    inner = sorted(names - BUILT_IN - {kernel.name})
+    new = {name: _free(name, language, fresh) for name in inner if is_reserved(name, language)}
+    if is_reserved_function(kernel.name, language):
+        new[kernel.name] = _free(f"{kernel.name}_kernel", language, fresh)
+    return renamed(kernel, new)
+
+
+def function_name(kernel: Kernel, language: Language) -> str:
+    """The name under which the text of a kernel defines it."""
+    return spelled(kernel, language).name
+
+
+def _free(name: str, language: Language, fresh: Fresh) -> str:
+    like = name.lstrip("_").replace("__", "_") + "_" or "u_"
+    while is_reserved(like, language):
+        like = f"u_{like}"
+    return fresh.name(like)

@@ -1,0 +1,105 @@
+"""From which statement to which a shared array holds something that is still needed.
+
+Statements are numbered in program order. An array is needed from its first access to its last; in
+a loop from its beginning to its end, unless all that a turn reads it has written before; and in the
+whole of a condition or loop that not all threads of the block run alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from warploom.kernel.footprint import Access, Footprints
+from warploom.kernel.ir import For, If, Kernel, Shared
+from warploom.kernel.reason import Reasoning
+from warploom.kernel.scope import Level, Site, scopes
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """The numbers of the first and last statement, both included."""
+
+    first: int
+    last: int
+
+    def meets(self, other: Lifetime) -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+    def with_(self, other: Lifetime) -> Lifetime:
+        return Lifetime(min(self.first, other.first), max(self.last, other.last))
+
+
+def lifetimes(kernel: Kernel) -> dict[str, Lifetime]:
+    """The lifetime of every shared array that is used."""
+    known = scopes(kernel)
+    footprints = Footprints(known, Reasoning(known))
+    names = {each.name for each in kernel.body if isinstance(each, Shared)}
+    return _Finder(footprints, names).of(known.body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    access: Access
+    number: int
+
+
+class _Finder:
+    def __init__(self, footprints: Footprints, names: set[str]) -> None:
+        self.footprints = footprints
+        self.names = names
+        self.numbers = count()
+        self.found: dict[str, Lifetime] = {}
+
+    def of(self, sites: Sequence[Site]) -> dict[str, Lifetime]:
+        for _ in self._uses(sites):
+            pass
+        return self.found
+
+    def _uses(self, sites: Sequence[Site]) -> Iterator[_Use]:
+        """The accesses in program order; lifetimes are noted on the way."""
+        for site in sites:
+            number = next(self.numbers)
+            access = self.footprints.access(site)
+            if access is not None and access.array in self.names:
+                self._note(access.array, number, number)
+                yield _Use(access, number)
+            inside = [use for body in site.bodies for use in self._uses(body)]
+            last = next(self.numbers)
+            for name in {use.access.array for use in inside}:
+                uses = [use for use in inside if use.access.array == name]
+                if self._throughout(site, uses):
+                    self._note(name, number, last)
+            yield from inside
+
+    def _note(self, name: str, first: int, last: int) -> None:
+        new = Lifetime(first, last)
+        self.found[name] = self.found[name].with_(new) if name in self.found else new
+
+    def _throughout(self, site: Site, uses: Sequence[_Use]) -> bool:
+        """Whether an array is needed in all of a condition or loop."""
+        inner = [body[0].place for body in site.bodies if body]
+        if any(place.level > Level.BLOCK for place in inner):
+            return True
+        match site.stmt:
+            case If():
+                return False
+            case For():
+                return not self._written_first(uses, inner[0].guards)
+            case _:
+                return False
+
+    def _written_first(self, uses: Sequence[_Use], guards: Sequence[object]) -> bool:
+        """Whether all that is read in a turn was written before in the same turn."""
+        for use in uses:
+            if use.access.write:
+                continue
+            before = [
+                other.access for other in uses
+                if other.access.write and other.number < use.number
+                and self.footprints.surely(other.access, len(guards))
+            ]  # fmt: skip
+            if not self.footprints.covers(before, use.access):
+                return False
+        return True

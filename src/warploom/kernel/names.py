@@ -1,0 +1,179 @@
+"""Names of a kernel: which there are, new ones that collide with none, and renaming by scope.
+
+A pass that invents a name before it can see the whole kernel writes it with a dot in it, which no
+user can; `settled` then makes a name of it that nobody else has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from warploom.index.ir import Expr, Var, substitute, variables
+from warploom.kernel.ir import (
+    BUILT_IN,
+    ArrayParam,
+    Assign,
+    Cell,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Param,
+    Registers,
+    Shared,
+    Shuffle,
+    Stmt,
+    Store,
+    Value,
+    walk,
+)
+from warploom.kernel.traverse import exprs_of, map_stmt
+
+INVENTED = "."
+
+# The new name of a declaration, given the old one.
+Declare: TypeAlias = Callable[[str], str]
+
+
+def names_of(kernel: Kernel) -> set[str]:
+    """Every name that a kernel declares or mentions, its own included."""
+    found = {kernel.name, *BUILT_IN, *(param.name for param in kernel.params)}
+    for stmt in walk(kernel.body):
+        match stmt:
+            case Let(name) | Registers(name) | Shared(name) | For(name):
+                found.add(name)
+            case _:
+                pass
+        for expr in exprs_of(stmt):
+            found |= variables(expr)
+    return found
+
+
+class Fresh:
+    """Names that are not taken yet; each is given once."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._taken = set(taken)
+
+    def name(self, like: str) -> str:
+        """The name asked for, or that with a number behind it."""
+        made, number = like, 0
+        while made in self._taken:
+            number += 1
+            made = f"{like}_{number}"
+        self._taken.add(made)
+        return made
+
+
+def settled(kernel: Kernel) -> Kernel:
+    """The kernel with names that passes invented turned into names of its own."""
+    names = names_of(kernel)
+    invented = sorted(name for name in names if INVENTED in name)
+    if not invented:
+        return kernel
+    fresh = Fresh(names)
+    return renamed(kernel, {name: fresh.name(name.replace(INVENTED, "_")) for name in invented})
+
+
+def renamed(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
+    """The kernel with other names for its parameters, registers, arrays and itself."""
+    if not names:
+        return kernel
+
+    def new(name: str) -> str:
+        return names.get(name, name)
+
+    def expr(old: Expr) -> Expr:
+        return _expr(old, names)
+
+    def param(old: Param) -> Param:
+        if isinstance(old, ArrayParam):
+            return replace(old, name=new(old.name), size=expr(old.size))
+        return replace(old, name=new(old.name))
+
+    x, y, z = (expr(size) for size in kernel.grid)
+    return replace(
+        kernel,
+        name=new(kernel.name),
+        params=tuple(param(each) for each in kernel.params),
+        grid=(x, y, z),
+        requires=tuple(expr(each) for each in kernel.requires),
+        body=_body(kernel.body, names, new),
+    )
+
+
+def distinct(kernel: Kernel) -> Kernel:
+    """The kernel with a name of its own for every register and expression, in whatever scope.
+
+    Loop counters keep their names, which only their loop knows.
+    """
+    declared = [each.name for each in walk(kernel.body) if isinstance(each, Let | Registers)]
+    if len(set(declared)) == len(declared):
+        return kernel
+    fresh, seen = Fresh(names_of(kernel)), set[str]()
+
+    def declare(name: str) -> str:
+        if name in seen:
+            return fresh.name(name)
+        seen.add(name)
+        return name
+
+    return replace(kernel, body=_body(kernel.body, {}, declare, counters=False))
+
+
+def _body(
+    body: tuple[Stmt, ...], outer: Mapping[str, str], declare: Declare, counters: bool = True
+) -> tuple[Stmt, ...]:
+    names, result = dict(outer), list[Stmt]()
+    for stmt in body:
+        match stmt:
+            case Let(name, expr):
+                value = _expr(expr, names)
+                names[name] = declare(name)
+                result.append(Let(names[name], value))
+            case Registers(name) | Shared(name):
+                names[name] = declare(name)
+                result.append(replace(stmt, name=names[name]))
+            case For(var, start, stop, inner):
+                inside = {**names, var: declare(var) if counters else var}
+                result.append(
+                    replace(
+                        stmt,
+                        var=inside[var],
+                        start=_expr(start, names),
+                        stop=_expr(stop, names),
+                        body=_body(inner, inside, declare, counters),
+                    )
+                )
+            case If(condition, then, otherwise):
+                branches = [_body(each, names, declare, counters) for each in (then, otherwise)]
+                result.append(If(_expr(condition, names), branches[0], branches[1]))
+            case _:
+                result.append(_simple(stmt, names))
+    return tuple(result)
+
+
+def _simple(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
+    """A statement that declares nothing, with the names that it uses replaced."""
+
+    def on_value(value: Value) -> Value:
+        return _cell(value, names) if isinstance(value, Cell) else value
+
+    made = map_stmt(stmt, lambda expr: _expr(expr, names), on_value)
+    if isinstance(made, Load | Store):
+        made = replace(made, array=names.get(made.array, made.array))
+    if isinstance(made, Assign | Load | Shuffle):
+        made = replace(made, target=_cell(made.target, names))
+    return made
+
+
+def _cell(cell: Cell, names: Mapping[str, str]) -> Cell:
+    return replace(cell, name=names[cell.name]) if cell.name in names else cell
+
+
+def _expr(expr: Expr, names: Mapping[str, str]) -> Expr:
+    used = variables(expr) & names.keys()
+    return substitute(expr, {name: Var(names[name]) for name in used}) if used else expr

@@ -1,0 +1,33 @@
+"""Where the shared arrays of a kernel lie: one pool of bytes, an offset for each array.
+
+Arrays that name no offset lie one after another behind those that do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warploom.kernel.ir import Shared
+from warploom.machine.record import CUDA
+
+
+def offsets(arrays: Sequence[Shared]) -> dict[str, int]:
+    """The first byte of each array, aligned for the widest access there is."""
+    placed = {each.name: each.offset for each in arrays if each.offset is not None}
+    end = max((placed[each.name] + each.bytes for each in arrays if each.name in placed), default=0)
+    for each in arrays:
+        if each.name not in placed:
+            placed[each.name] = aligned(end)
+            end = placed[each.name] + each.bytes
+    return placed
+
+
+def pool_bytes(arrays: Sequence[Shared]) -> int:
+    """The size of the pool."""
+    placed = offsets(arrays)
+    return max((placed[each.name] + each.bytes for each in arrays), default=0)
+
+
+def aligned(byte: int) -> int:
+    """The first place at or after a byte where any access may begin."""
+    return -(-byte // CUDA.access_bytes) * CUDA.access_bytes

@@ -1,0 +1,261 @@
+"""Registers are indexed by constants once loops are unrolled, and set before they are read.
+
+A loop is looked at turn by turn only as far as its turns name different registers: a turn that
+names the same ones as an earlier turn finds at least as many of them set, and sets nothing new. A
+loop that may have no turn sets nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import CheckError
+from warploom.index.evaluate import evaluate
+from warploom.index.ir import Expr, variables
+from warploom.index.show import show
+from warploom.kernel.ir import Cell, For, If, Load, Registers, Stmt, Store, walk_value
+from warploom.kernel.scope import Place, Scopes, Site
+from warploom.kernel.traverse import target_of, values_of
+
+MOST_TURNS = 1 << 16  # of all unrolled loops around one index
+
+Element = tuple[int, int]  # a declaration and an element of it
+Turns = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Table:
+    """The values of an expression for all turns of the unrolled loops that it depends on."""
+
+    turns: tuple[str, ...]
+    values: npt.NDArray[np.int64]
+
+    def at(self, turns: Turns) -> int:
+        return int(self.values[tuple([turns[name] for name in self.turns])])
+
+    def by_turn(self, turn: str, outer: Turns) -> npt.NDArray[np.int64]:
+        """One row for each turn of a loop, those of loops outside it given."""
+        fixed = tuple([outer.get(name, slice(None)) for name in self.turns])
+        left = [name for name in self.turns if name not in outer]
+        rows = np.moveaxis(self.values[fixed], left.index(turn), 0)
+        return rows.reshape(len(rows), -1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Use:
+    """Registers that a statement names: `width` neighbours, the first one by table."""
+
+    cell: Cell
+    declaration: int
+    table: _Table | None
+    width: int
+
+    def places(self, turns: Turns) -> list[Element]:
+        first = 0 if self.table is None else self.table.at(turns)
+        return [(self.declaration, first + i) for i in range(self.width)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Step:
+    """A statement as far as registers go; `tables` are those that decide what it does."""
+
+    site: Site
+    reads: tuple[_Use, ...] = ()
+    writes: tuple[_Use, ...] = ()
+    declared: tuple[int, int, bool] | None = None
+    condition: _Table | None = None
+    bodies: tuple[tuple[_Step, ...], ...] = ()
+
+    def tables(self) -> Iterator[_Table]:
+        yield from (each.table for each in (*self.reads, *self.writes) if each.table is not None)
+        if self.condition is not None:
+            yield self.condition
+        for body in self.bodies:
+            for step in body:
+                yield from step.tables()
+
+
+def check_registers(scopes: Scopes, runs: Callable[[Site], bool]) -> None:
+    """Raises CheckError for the first register misused; `runs` says if a loop surely has a turn."""
+    steps = _Resolver().body(scopes.body, {})
+    _Follower(runs).body(steps, {}, set())
+
+
+class _Resolver:
+    """Finds the declaration of every register that is named, and the values of its index."""
+
+    def __init__(self) -> None:
+        self.declared: list[Registers] = []
+        self.known: dict[Expr, _Table] = {}
+
+    def body(self, sites: tuple[Site, ...], outer: Mapping[str, int]) -> tuple[_Step, ...]:
+        scope = dict(outer)
+        return tuple([self._step(site, scope) for site in sites])
+
+    def _step(self, site: Site, scope: dict[str, int]) -> _Step:
+        match site.stmt:
+            case Registers(name, _, size, initial) as declaration:
+                scope[name] = len(self.declared)
+                self.declared.append(declaration)
+                return _Step(site, declared=(scope[name], size or 1, initial is not None))
+            case For() | If():
+                bodies = tuple([self.body(each, scope) for each in site.bodies])
+                return _Step(site, condition=self._condition(site), bodies=bodies)
+            case _:
+                return _Step(
+                    site, tuple(self._reads(site, scope)), tuple(self._writes(site, scope))
+                )
+
+    def _reads(self, site: Site, scope: Mapping[str, int]) -> Iterator[_Use]:
+        wide = isinstance(site.stmt, Store)
+        for value in values_of(site.stmt):
+            for part in walk_value(value):
+                if isinstance(part, Cell) and part.name in scope:
+                    yield self._use(part, site, scope, _width(site.stmt) if wide else 1)
+
+    def _writes(self, site: Site, scope: Mapping[str, int]) -> Iterator[_Use]:
+        target = target_of(site.stmt)
+        if target is not None:
+            yield self._use(target, site, scope, _width(site.stmt))
+
+    def _use(self, cell: Cell, site: Site, scope: Mapping[str, int], width: int) -> _Use:
+        number = scope[cell.name]
+        if cell.index is None:
+            return _Use(cell, number, None, width)
+        table = self._table(cell, site.place)
+        _check_bounds(cell, table, width, self.declared[number].size or 1, site.place)
+        return _Use(cell, number, table, width)
+
+    def _table(self, cell: Cell, place: Place) -> _Table:
+        assert cell.index is not None
+        index = place.expr(cell.index)
+        if not variables(index) <= place.unrolled:
+            raise _unknown_index(cell, place)
+        return self._values(index, place)
+
+    def _condition(self, site: Site) -> _Table | None:
+        """A condition that is a constant once loops are unrolled."""
+        if not isinstance(site.stmt, If):
+            return None
+        known = site.place.expr(site.stmt.condition)
+        return self._values(known, site.place) if variables(known) <= site.place.unrolled else None
+
+    def _values(self, expr: Expr, place: Place) -> _Table:
+        if expr not in self.known:
+            names = variables(expr)
+            around = {c.turn: c.turns or 0 for c in place.counters if c.turn in names}
+            if np.prod([float(each) for each in around.values()]) > MOST_TURNS:
+                raise CheckError(
+                    f"more than {MOST_TURNS} registers are named by {show(expr).replace('#', '_')}",
+                    advice="use smaller loops around register arrays",
+                )
+            axes = np.ix_(*[np.arange(each) for each in around.values()])
+            value: Any = evaluate(expr, dict(zip(around, axes, strict=True)))
+            self.known[expr] = _Table(
+                tuple(around), np.broadcast_to(value, tuple(around.values())).astype(np.int64)
+            )
+        return self.known[expr]
+
+
+def _width(stmt: Stmt) -> int:
+    return stmt.width if isinstance(stmt, Load | Store) else 1
+
+
+def _unknown_index(cell: Cell, place: Place) -> CheckError:
+    assert cell.index is not None
+    known = {
+        name for name in variables(cell.index) if variables(place.names.get(name, cell.index))
+        <= place.unrolled and name in place.names
+    }  # fmt: skip
+    unknown = sorted(variables(cell.index) - known)
+    return CheckError(
+        f"the register array '{cell.name}' is indexed by '{unknown[0]}', "
+        "which is not known after unrolling",
+        advice="use warploom.kernel.laws.distribute or warploom.kernel.lower.permute",
+    )
+
+
+def _check_bounds(cell: Cell, table: _Table, width: int, size: int, place: Place) -> None:
+    """Every index lies inside, but where a condition on the same turns keeps it from being used."""
+    wrong = (table.values < 0) | (table.values + width > size)
+    if not wrong.any():
+        return
+    axes = np.ix_(*[np.arange(each) for each in table.values.shape])
+    env: dict[str, Any] = dict(zip(table.turns, axes, strict=True))
+    for guard in place.guards:
+        if variables(guard) <= env.keys():
+            wrong = wrong & (np.asarray(evaluate(guard, env)) != 0)
+    if wrong.any():
+        first = int(table.values[wrong].flat[0])
+        raise CheckError(f"'{cell.name}' has {size} registers, but [{first}] is used")
+
+
+class _Follower:
+    """Follows the program; `ready` are the registers that hold something on every path."""
+
+    def __init__(self, runs: Callable[[Site], bool]) -> None:
+        self.runs = runs
+
+    def body(self, steps: tuple[_Step, ...], turns: Turns, ready: set[Element]) -> None:
+        for step in steps:
+            if step.declared is not None:
+                number, size, filled = step.declared
+                places = [(number, i) for i in range(size)]
+                (ready.update if filled else ready.difference_update)(places)
+            elif isinstance(step.site.stmt, For):
+                self._loop(step, turns, ready)
+            elif isinstance(step.site.stmt, If):
+                self._branches(step, turns, ready)
+            else:
+                self._step(step, turns, ready)
+
+    def _step(self, step: _Step, turns: Turns, ready: set[Element]) -> None:
+        for use in step.reads:
+            for place in use.places(turns):
+                if place not in ready:
+                    where = use.cell.name + ("" if use.table is None else f"[{place[1]}]")
+                    raise CheckError(
+                        f"the register '{where}' is read before it is set on every path",
+                        advice="give it an initial value",
+                    )
+        for use in step.writes:
+            ready.update(use.places(turns))
+
+    def _branches(self, step: _Step, turns: Turns, ready: set[Element]) -> None:
+        then, otherwise = step.bodies
+        if step.condition is not None:
+            self.body(then if step.condition.at(turns) else otherwise, turns, ready)
+            return
+        after_then, after_otherwise = set(ready), set(ready)
+        self.body(then, turns, after_then)
+        self.body(otherwise, turns, after_otherwise)
+        ready |= after_then & after_otherwise
+
+    def _loop(self, step: _Step, turns: Turns, ready: set[Element]) -> None:
+        (inner,) = step.bodies
+        if not inner:
+            return
+        counter = inner[0].site.place.counters[-1]
+        # What a loop sets that may not run is forgotten again.
+        inside = ready if counter.turns or self.runs(step.site) else set(ready)
+        for turn in _distinct_turns(inner, counter.turn, turns):
+            self.body(inner, {**turns, counter.turn: turn}, inside)
+
+
+def _distinct_turns(steps: tuple[_Step, ...], turn: str, outer: Turns) -> list[int]:
+    """The first of all turns in which the same registers are named."""
+    tables = {
+        id(table): table.by_turn(turn, outer)
+        for step in steps
+        for table in step.tables()
+        if turn in table.turns
+    }
+    if not tables:
+        return [0]
+    _, first = np.unique(np.concatenate([*tables.values()], axis=1), axis=0, return_index=True)
+    return [int(each) for each in np.sort(first)]

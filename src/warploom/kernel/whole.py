@@ -1,0 +1,136 @@
+"""Integer values of one statement as index expressions, as far as they do not wrap.
+
+Registers become variables of their own, bounded by their type; an operation whose result may leave
+its type becomes a variable too. So what is known of indices can be asked of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from warploom.index.ir import Binary, Const, Expr, Var, maximum, minimum, select
+from warploom.index.ranges import Range, Ranges
+from warploom.kernel.bounds import Bounds
+from warploom.kernel.dtype import DType
+from warploom.kernel.ir import (
+    Cast,
+    Cell,
+    Choose,
+    Compare,
+    FromIndex,
+    Number,
+    Operation,
+    Value,
+    dtype_of,
+)
+from warploom.kernel.scope import Place
+
+# The types that have every number that an index may be.
+INDEX_HOLDERS = (DType.I32, DType.I64)
+
+
+class Whole:
+    """The values of one statement; equal values are equal expressions.
+
+    `shows` says whether something holds where the values are computed, given the truths noted so
+    far and the limits of the types.
+    """
+
+    def __init__(
+        self, place: Place, bounds: Bounds, shows: Callable[[Expr, tuple[Expr, ...]], bool]
+    ) -> None:
+        self.place = place
+        self._around = bounds
+        self._shows = shows
+        self._truths: list[Expr] = []
+        self._unknown: dict[Value, Var] = {}
+        self._bounds: Bounds = {}
+
+    def of(self, value: Value) -> Expr:
+        """An expression with the value, which must be an integer."""
+        if isinstance(value, FromIndex) and value.dtype in INDEX_HOLDERS:
+            return self.place.expr(value.expr)  # no launch lets an index leave 32 bits
+        made = self._of(value)
+        if made is not None:
+            low, high = Ranges(self._around | self._bounds).of(made)
+            limits = limits_of(dtype_of(value))
+            if (limits.low <= low and high <= limits.high) or self.shows(
+                made.ge(limits.low).and_(made.le(limits.high))
+            ):
+                return made
+        return self._variable(value)
+
+    def shows(self, goal: Expr) -> bool:
+        return self._shows(goal, (*self._truths, *self.limits()))
+
+    def limits(self) -> Iterator[Expr]:
+        """What the types of the registers say."""
+        for name, (low, high) in self._bounds.items():
+            yield Var(name).ge(low).and_(Var(name).le(high))
+
+    def note(self, compares: Iterable[tuple[Compare, bool]]) -> None:
+        """Notes comparisons of integers that hold, or do not."""
+        for compare, holds in compares:
+            if not dtype_of(compare.left).is_float:
+                truth = Binary(compare.op, self.of(compare.left), self.of(compare.right))
+                self._truths.append(truth if holds else truth.not_())
+
+    def _variable(self, value: Value) -> Var:
+        if value not in self._unknown:
+            name = f"value#{len(self._unknown)}"
+            self._unknown[value] = Var(name)
+            self._bounds[name] = limits_of(dtype_of(value))
+        return self._unknown[value]
+
+    def _of(self, value: Value) -> Expr | None:
+        match value:
+            case Number(number):
+                return Const(int(number))
+            case FromIndex(expr):
+                return self.place.expr(expr)
+            case Cast(_, inner) if not dtype_of(inner).is_float:
+                return self.of(inner)
+            case Choose(Compare(), _, _):
+                return None
+            case Choose(condition, then, otherwise):
+                assert not isinstance(condition, Compare)
+                return select(self.place.expr(condition), self.of(then), self.of(otherwise))
+            case Operation():
+                return self._operation(value)
+            case Cell() | Cast() | Choose():
+                return None
+
+    def _operation(self, value: Operation) -> Expr | None:
+        parts = [self.of(each) for each in value.operands]
+        match value.op, parts:
+            case "+", [left, right]:
+                return left + right
+            case "-", [left, right]:
+                return left - right
+            case "*", [left, right]:
+                return left * right
+            case "&", [left, right]:
+                return left & right
+            case "|", [left, right]:
+                return left | right
+            case "^", [left, right]:
+                return left ^ right
+            case "min", [left, right]:
+                return minimum(left, right)
+            case "max", [left, right]:
+                return maximum(left, right)
+            case "fma", [left, right, added]:
+                return left * right + added
+            case "neg", [inner]:
+                return -inner
+            case "abs", [inner]:
+                return maximum(inner, -inner)
+            case _:
+                return None
+
+
+def limits_of(dtype: DType) -> Range:
+    limits = np.iinfo(dtype.numpy)
+    return Range(int(limits.min), int(limits.max))

@@ -1,0 +1,190 @@
+"""Any identifier may be a name: what a language reserves is renamed there, and nowhere else."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from random import Random
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from tests.kernel.random_kernels import COMMENTS, HOSTILE
+from tests.tools import require
+
+from warploom import runtime
+from warploom.emit import emit
+from warploom.emit.dialect import Language
+from warploom.emit.parts import comment_lines
+from warploom.emit.reserved import is_reserved, is_reserved_function
+from warploom.emit.spell import function_name, spelled
+from warploom.index.ir import Var
+from warploom.kernel.build import Builder, cast, from_index
+from warploom.kernel.dtype import f32, i32
+from warploom.kernel.ir import Kernel, Registers, walk
+from warploom.kernel.lower import Row, rotate
+from warploom.kernel.names import names_of
+
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+KEYWORDS = ("float", "for", "if", "register", "struct", "while", "restrict", "inline")
+
+
+def named(kernel: str, scalar: str, array: str, cell: str, let: str, counter: str) -> Kernel:
+    """y[i] = i · scalar + 3, with all kinds of names."""
+    k = Builder(kernel, block=32)
+    k.scalar(scalar)
+    y = k.array(array, i32, 32)
+    k.register(cell, i32, 0)
+    v = k.registers(f"{cell}2", i32, 2, 0)
+    k.let(let, k.thread * Var(scalar))
+    with k.loop(counter, 2) as i:
+        v[i] = from_index(Var(let) + i)
+    y[k.thread] = v[0] + v[1] + 2
+    return k.done()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_words_of_a_language_are_renamed_there_alone(language: Language) -> None:
+    kernel = named("float", "asm", "kernel", "not", "template", "while")
+    text = emit(kernel, language)
+    made = spelled(kernel, language)
+    assert not [each for each in names_of(made) if is_reserved(each, language)]
+    assert function_name(kernel, language) in text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_two_names_become_one(language: Language) -> None:
+    kernel = named("k", "asm", "asm_", "asm__1", "asm_1", "int")
+    before, after = names_of(kernel), names_of(spelled(kernel, language))
+    assert len(before) == len(after)
+
+
+def test_what_nobody_reserves_stays() -> None:
+    kernel = named("scale", "factor", "y", "v", "i", "j")
+    for language in LANGUAGES:
+        assert spelled(kernel, language) == kernel
+
+
+@pytest.mark.parametrize("device", ["c", "ptx", "opencl"])
+def test_hostile_names_run(device: Any) -> None:
+    require(device)
+    random = Random(7)
+    tried = 1 if device == "opencl" else 6
+    for _ in range(tried):
+        names = random.sample([*HOSTILE, *KEYWORDS], 6)
+        kernel = named(*names)
+        y = np.zeros(32, np.int32)
+        runtime.load(kernel, device)(5, y)
+        assert np.array_equal(y, np.arange(32) * 10 + 3), names
+
+
+@pytest.mark.parametrize("device", ["c", "ptx", "opencl"])
+def test_one_name_for_two_types(device: Any) -> None:
+    """In one branch `r` is a float, in the other an integer; lanes exchange in both."""
+    require(device)
+    k = Builder("two", block=64)
+    y = k.array("y", i32, 64)
+    total = k.register("total", i32, 0)
+    with k.when(k.warp.eq(0)):
+        r = k.register("r", f32, 0.75)
+        k.set(r, k.shuffle(r + from_index(k.lane, f32), k.lane + 1))
+        k.set(total, cast(i32, r * 4.0))
+    with k.otherwise():
+        q = k.register("r", i32, 9)
+        k.set(q, k.shuffle(q + from_index(k.lane), k.lane ^ 3))
+        k.set(total, q * 2)
+    y[k.thread] = total
+    kernel = k.done()
+    results = []
+    for each in ("simulator", device):
+        out = np.zeros(64, np.int32)
+        runtime.load(kernel, each)(out)
+        results.append(out.tolist())
+    assert results[0] == results[1]
+
+
+def test_invented_names_avoid_those_of_the_user() -> None:
+    k = Builder("rotated", block=32)
+    y = k.array("y", i32, 96)
+    a, _ = k.registers("a", i32, 3), k.registers("b", i32, 3)
+    k.register("b_1", i32, 5)
+    k.register("b_by", i32, 6)
+    with k.loop("j", 3) as j:
+        a[j] = from_index(j)
+    k.extend(rotate(Row("a", i32, 3), Row("b", i32, 3), k.lane, "j"))
+    with k.loop("j", 3) as j:
+        y[j * 32 + k.thread] = k_cell("b", j)
+    kernel = k.done()
+    declared = [each.name for each in walk(kernel.body) if isinstance(each, Registers)]
+    assert len(declared) == len(set(declared))
+    out = np.zeros(96, np.int32)
+    runtime.load(kernel, "simulator")(out)
+    assert out.reshape(3, 32)[1].tolist() == [(1 + lane) % 3 for lane in range(32)]
+
+
+def k_cell(name: str, index: Var) -> Any:
+    return Row(name, i32, 3)[index]
+
+
+# -- lists against the compilers ------------------------------------------------------------------
+
+
+def macros(*command: str) -> set[str]:
+    """The macros that a compiler defines where our text stands."""
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    found = re.findall(r"^#define (\w+)", ran.stdout, re.MULTILINE)
+    return {each for each in found if not each.startswith("_")}
+
+
+def test_no_macro_of_c_is_left_out(tmp_path: Any) -> None:
+    require("c")
+    source = tmp_path / "empty.c"
+    source.write_text("#include <math.h>\n")
+    compiler = shutil.which("cc") or shutil.which("gcc") or "clang"
+    found = macros(compiler, "-std=c11", "-dM", "-E", str(source))
+    assert {each for each in found if not is_reserved(each, "c")} == set()
+
+
+@pytest.mark.slow
+def test_no_macro_of_cuda_is_left_out(tmp_path: Any) -> None:
+    if shutil.which("nvcc") is None:
+        pytest.skip("no nvcc")
+    source = tmp_path / "empty.cu"
+    source.write_text("__global__ void f() {}\n")
+    found = macros("nvcc", "-std=c++17", "-E", "-Xcompiler", "-dM", str(source))
+    functions = {"islower", "isupper"}  # of ctype.h, and only with a parenthesis behind
+    left = {each for each in found if not is_reserved(each, "cuda")}
+    assert {each for each in left if each.isupper()} - functions == set()
+
+
+def test_functions_of_the_libraries() -> None:
+    for name in ("memset", "printf", "sinf", "clock", "exp", "abs", "index", "main", "strlen"):
+        for language in LANGUAGES:
+            assert is_reserved_function(name, language)
+    assert not is_reserved("index", "c")  # as a variable it hides the function, which is fine
+
+
+# -- comments -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", COMMENTS)
+def test_comments_end_where_their_line_does(text: str) -> None:
+    for line in comment_lines(text):
+        assert line.startswith("//")
+        assert line.isprintable()
+        assert not line.endswith(("\\", "??/"))
+
+
+def test_comments_and_docs_swallow_nothing() -> None:
+    require("c")
+    k = Builder("commented", block=32, doc="\n".join(COMMENTS))
+    y = k.array("y", i32, 32)
+    v = k.register("v", i32, 0)
+    for text in COMMENTS:
+        k.comment(text)
+        k.set(v, v + 1)
+    y[k.thread] = v
+    out = np.zeros(32, np.int32)
+    runtime.load(k.done(), "c")(out)
+    assert set(out.tolist()) == {len(COMMENTS)}
