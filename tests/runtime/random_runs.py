@@ -134,15 +134,14 @@ def fate(seed: int) -> str:
 # -- the whole run --------------------------------------------------------------------------------
 
 
-def agreement(device: Any, kernels: int = KERNELS) -> dict[str, Any]:
-    """What a whole run of one target is recorded as; every disagreement is listed."""
-    start, size = time.perf_counter(), TOGETHER[device]
-    found = [
-        each
-        for first in range(0, kernels, size)
-        for each in differences(range(first, min(first + size, kernels)), device)
-    ]
-    return _part(start, {"kernels": kernels, "disagreements": found})
+def agreement(device: Any, kernels: int = KERNELS) -> Iterator[dict[str, Any]]:
+    """What a run of one target is recorded as, again and again until all kernels are run; every
+    disagreement is listed."""
+    start, size, found = time.perf_counter(), TOGETHER[device], list[str]()
+    for first in range(0, kernels, size):
+        last = min(first + size, kernels)
+        found += differences(range(first, last), device)
+        yield _part(start, {"kernels": last, "disagreements": found})
 
 
 def fates(broken: int = BROKEN) -> dict[str, Any]:

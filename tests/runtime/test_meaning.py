@@ -91,6 +91,7 @@ def test_float_arithmetic_rounds_once_for_each_operation(device: Any, dtype: DTy
         "size": (dtype, lambda a, b, c: abs(a)),
         "chosen": (dtype, lambda a, b, c: choose(a.lt(b), a, choose(a.ne(b), c, b))),
         "across": (other, lambda a, b, c: cast(other, a)),
+        "below": (dtype, lambda a, b, c: 0.0 - abs(a)),
         "literal": (dtype, lambda a, b, c: a.min(-0.0) + b.max(float("nan"))),
     }
     found = agree(of_three(dtype, values), dtype, device)
@@ -129,6 +130,7 @@ def integer_values(dtype: DType) -> dict[str, tuple[DType, Make]]:
         "least": (dtype, lambda a, b, c: a.min(b).max(c)),
         "float_": (f32, lambda a, b, c: cast(f32, a)),
         "double_": (f64, lambda a, b, c: cast(f64, a)),
+        "below": (f64, lambda a, b, c: 0.0 - cast(f64, a)),  # +0.0, not -0.0, of 0
         "other": (i64 if dtype is not i64 else i32, lambda a, b, c: cast(i64 if dtype is not i64
                                                                         else i32, a)),
     }  # fmt: skip
