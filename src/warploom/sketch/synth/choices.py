@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from warploom.search.budget import Budget
 from warploom.sketch.synth.demand import Flags
@@ -43,7 +44,7 @@ class Reads:
             self._columns[cell] = self.move.column(cell, self.alive)
         return self._columns[cell]
 
-    def at(self, choice: Index, place: Ids) -> Ids:
+    def at(self, choice: Index, place: npt.NDArray[np.integer]) -> Ids:
         """What each choice reads for a cell of its own. Two cells more stand for the constants."""
         cells = self.move.cells
         read = self.move.places(self.alive[choice], np.minimum(place, cells - 1))
@@ -89,7 +90,7 @@ class Choices:
             read = self.first.at(i, self.second.column(cell)[j])
         return read
 
-    def at(self, choice: Index, place: Ids) -> Ids:
+    def at(self, choice: Index, place: npt.NDArray[np.integer]) -> Ids:
         """Where the given choices read, each for a cell of its own."""
         if self.first is None:
             return self.second.at(choice, place)

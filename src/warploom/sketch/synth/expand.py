@@ -18,7 +18,7 @@ from warploom.search.statistics import Tally
 from warploom.sketch.synth.bounds import Bounds, pieces
 from warploom.sketch.synth.choices import Choices, Reads, Trie, Written, build_tries
 from warploom.sketch.synth.demand import Count, Cover, Demand, Flags, Hit, Part
-from warploom.sketch.synth.problem import Move, Problem, settle
+from warploom.sketch.synth.problem import Move, Problem, places_seen, settle
 from warploom.sketch.synth.rows import Index
 from warploom.sketch.synth.subterms import UNDEFINED_ID, Ids, Subterms, popcount
 
@@ -77,6 +77,10 @@ class Attempts:
 
     def cell(self, cell: int) -> Ids:
         return self._read(self.start + self.choices.places(cell, self.choice))
+
+    def cells(self, cells: Index) -> Ids:
+        """Some cells of all: [attempts, cells given]."""
+        return self._read(self.start[:, None] + self.choices.at(self.choice[:, None], cells))
 
     # As states of the next step, without writing them down.
     def read(self, row: Index, place: Ids) -> Ids:
@@ -162,6 +166,23 @@ class Expander:
             if not patience.saw(few.keep(_hit(few, hit, budget)), tried) and tried < len(found):
                 continue
             self.tally.prune("hit", found.keep(_hit(found, hit, budget)))
+        if not self.move.settles and len(found) >= AHEAD_FROM:
+            self._screen_covers(found, budget)
+
+    def _screen_covers(self, found: Attempts, budget: Budget) -> None:
+        """Many attempts are not written down as a whole to be dropped for some of their cells."""
+        for cover in self.demand.covers:
+            wide = len(cover.slots)
+            step = budget.at_once(max(1, VALUES_AT_ONCE // wide), VALUE_BYTES * wide)
+            good = np.zeros(len(found), dtype=np.bool_)
+            for start in range(0, len(found), step):
+                budget.check()
+                some = slice(start, start + step)
+                good[some] = _covers(self.domain, cover, found.some(some).cells(cover.slots))
+            dropped = found.keep(good)
+            self.tally.prune("cover", dropped)
+            if not Patience().saw(dropped, len(good)) or len(found) < AHEAD_FROM:
+                return
 
     def _look_ahead(self, found: Attempts, budget: Budget) -> None:
         """Drops candidates that no choice of the next hole can go on from, before they are written
@@ -343,6 +364,11 @@ def _meets(domain: Subterms, test: Hit | Cover, values: Ids, rows: Index, budget
 
 def _covers(domain: Subterms, cover: Cover, values: Ids) -> Flags:
     """Do the slots together contain every needed term?"""
+    if int(values.max(initial=0)) < domain.first_fold:
+        terms = np.flatnonzero(domain.unpack(cover.need))
+        if int(terms[-1]) >= domain.first_fold:
+            return np.zeros(len(values), dtype=np.bool_)
+        return np.asarray(places_seen(values, domain.first_fold)[:, terms].all(axis=1))
     words = np.flatnonzero(cover.need)
     need = cover.need[words]
     together = np.bitwise_or.reduce(domain.contains[:, words][values], axis=1)

@@ -161,6 +161,12 @@ class Subterms:
         return Forms(count, items, members, alone, weights, sums[order], made_of)
 
     @cached_property
+    def first_fold(self) -> int:
+        """All values from here on are folds; the others contain nothing but themselves."""
+        folds = np.flatnonzero(self.item_count >= 0)
+        return int(folds[0]) if len(folds) else len(self)
+
+    @cached_property
     def fold_bits(self) -> Bits:
         """The set of all folds."""
         return self.bits_of(np.flatnonzero(self.item_count >= 0))
