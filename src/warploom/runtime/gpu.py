@@ -152,7 +152,7 @@ def gpu_name() -> str | None:
     if int(status) or int(driver.cuDeviceGetCount()[1]) == 0:
         return None
     _, name = driver.cuDeviceGetName(128, driver.cuDeviceGet(0)[1])
-    return str(name.rstrip(b"\0").decode(errors="replace"))
+    return str(name.split(b"\0")[0].decode(errors="replace"))
 
 
 def _gpu_name_from_cupy() -> str | None:
