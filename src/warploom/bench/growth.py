@@ -12,10 +12,10 @@ from warploom.bench.measure import Request
 from warploom.bench.synth import laid_out
 from warploom.sketch.synth.record import Record
 
-HEADER = ("sketch", "cells", "choices", "fills", "states", "CPU s", "µs per cell", "MB")
+HEADER = ("sketch", "cells", "options", "fills", "states", "CPU s", "µs per cell", "MB")
 
 KEPT = (
-    "cells", "choices", "outcome", "complete", "stopped", "solutions", "states", "seconds",
+    "cells", "options", "outcome", "complete", "stopped", "solutions", "states", "seconds",
     "cpu_seconds", "peak_mb", "phases", "error",
 )  # fmt: skip
 
@@ -65,7 +65,7 @@ def _cells(record: Record) -> tuple[str, ...]:
     return (
         record["name"],
         str(record["cells"]),
-        str(record["choices"]),
+        str(record["options"]),
         str(record["solutions"]) + ("" if record["complete"] else "+"),
         str(record["states"]),
         f"{record['cpu_seconds']:.2f}",

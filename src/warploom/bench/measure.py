@@ -60,11 +60,11 @@ def measure(request: Request) -> Record:
 
 
 def _size(program: Program) -> Record:
-    """The cells of the largest array, and the choices of all holes."""
+    """The cells of the largest array, and the options of all holes."""
     applied = [step for step in program.steps if isinstance(step, Apply)]
     return {
         "cells": max(size(step.gathers.out_shape) for step in applied),
-        "choices": sum(len(step.gathers) for step in applied if step.gathers.is_hole),
+        "options": sum(len(step.gathers) for step in applied if step.gathers.is_hole),
     }
 
 
