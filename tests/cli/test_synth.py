@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warploom.bench.sketches import gaussian_hvx, published_sketch
+from warploom.bench.published import published_sketch
+from warploom.catalogue.texts import gaussian_hvx
 from warploom.cli import synth as command
 from warploom.index.evaluate import evaluate
 from warploom.index.parse import parse

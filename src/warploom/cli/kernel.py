@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from warploom import emit
-from warploom.catalogue import Entry, entries, find
+from warploom.catalogue import Entry, find, names
 from warploom.catalogue.entry import Parameter
 from warploom.catalogue.timing import time_on_gpu
 from warploom.catalogue.verify import mutation, verify
@@ -102,7 +102,7 @@ def parse_settings(entry: Entry, texts: list[str]) -> dict[str, Parameter]:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise ParseError(f"--set '{text[:80]}' is not of the form K=V")
-        if isinstance(entry.parameters.get(key), int):
+        if isinstance(entry.parameters.get(entry.own_name(key)), int):
             try:
                 found[key] = int(value)
             except ValueError:
@@ -114,13 +114,21 @@ def parse_settings(entry: Entry, texts: list[str]) -> dict[str, Parameter]:
 
 
 def _list() -> Iterator[dict[str, Any]]:
-    known = entries()
+    """The one table of names: kernels, then what `warploom synth` alone can do something with."""
+    known = names()
     width = max(map(len, known))
-    for name, entry in known.items():
-        typer.echo(f"{name:<{width}}  {entry.doc}")
-        parameters = " ".join(f"{key}={value}" for key, value in entry.parameters.items())
+    for name, each in known.items():
+        has_kernel = isinstance(each, Entry)
+        typer.echo(f"{name:<{width}}  {each.doc}{'' if has_kernel else ' (a sketch, no kernel)'}")
+        parameters = " ".join(f"{key}={value}" for key, value in each.parameters.items())
         typer.echo(f"{'':<{width}}  {parameters}")
-        yield {"name": name, "doc": entry.doc, "parameters": dict(entry.parameters)}
+        yield {
+            "name": name,
+            "doc": each.doc,
+            "parameters": dict(each.parameters),
+            "kernel": has_kernel,
+            "sketch": each.has_sketch,
+        }
 
 
 def _check(

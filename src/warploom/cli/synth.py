@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
+from textwrap import wrap
 
 import typer
 
+from warploom.catalogue.entry import Parameter
 from warploom.cli.guard import Status, attempt, run, worst
-from warploom.cli.inputs import Input, find_input, parse_sizes
+from warploom.cli.inputs import Input, find_input, parse_parameters, sketch_names
 from warploom.cli.progress import progress
 from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, verdict_text
 from warploom.cli.why import remarks
@@ -26,11 +28,15 @@ from warploom.sketch.synth.transfer import transfer
 from warploom.sketch.term.ir import Program
 from warploom.sketch.term.read import as_published, with_laws
 
-HELP = """Fill the holes of sketches so that each computes its goal, and prove the fills.
+_NAMES = "\n       ".join(wrap(", ".join(sketch_names()), 88))
+HELP = f"""Fill the holes of sketches so that each computes its goal, and prove the fills.
 
-SKETCH is a .swflow file, - (standard input, also without any argument), one of our sketches
-(transposition, convolution, stencil-2d, product, gaussian, …, or a row of 'warploom bench'), or
-FILE.py::NAME: a Sketch, a Program, or a function of sizes that returns one.
+SKETCH is a .swflow file, - (standard input, also without any argument), a name of the catalogue or
+of a row of 'warploom bench', or FILE.py::NAME: a Sketch, a Program, or a function of sizes that
+returns one. A kernel's name with its parameters is the sketch that 'warploom kernel' fills.
+
+\b
+Names: {_NAMES}
 
 \b
 Example:
@@ -39,8 +45,8 @@ Example:
   regs: [4,3] = load_rep(x)         # four lanes with three registers each
   s: [4,3] = ?row_xforms(regs)      # a hole: move data within each lane
   t: [4,3] = ?col_xforms(s)         # a hole: exchange data between lanes
-  sum: [4] = + identity{fold_len=3}(t)
-  goal: [4] trove_sum{n=3}          # lane i holds x[3i] + x[3i+1] + x[3i+2]
+  sum: [4] = + identity{{fold_len=3}}(t)
+  goal: [4] trove_sum{{n=3}}          # lane i holds x[3i] + x[3i+1] + x[3i+2]
   $ warploom synth sums.swflow --stats
   $ warploom synth gaussian --transfer lanes=128    # found on 8 lanes, proved on 128
 
@@ -76,8 +82,8 @@ class Asked:
     published: bool
     laws: str | None
     suggest: bool
-    sizes: dict[str, int]
-    transfers: tuple[dict[str, int], ...]
+    sizes: dict[str, Parameter]
+    transfers: tuple[dict[str, Parameter], ...]
 
     def budget(self) -> Budget:
         """A fresh one: its clock starts now."""
@@ -135,8 +141,8 @@ def synth(
             published=published,
             laws=laws.value if laws else None,
             suggest=suggest,
-            sizes=parse_sizes(size),
-            transfers=tuple(parse_sizes([text]) for text in transfer_to),
+            sizes=parse_parameters(size),
+            transfers=tuple(parse_parameters([text]) for text in transfer_to),
         )
         return synth_all(sketches or ["-"], asked, json_file)
 
@@ -206,7 +212,7 @@ def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
     return worst(statuses)
 
 
-def _build(given: Input, asked: Asked, sizes: dict[str, int]) -> Program:
+def _build(given: Input, asked: Asked, sizes: dict[str, Parameter]) -> Program:
     """The program, read as asked for."""
     program = given.build(sizes)
     program = as_published(program) if asked.published else program
@@ -269,7 +275,7 @@ def _transfers(given: Input, small: Result, asked: Asked) -> list[Record]:
     return found
 
 
-def _size_record(sizes: dict[str, int], result: Result) -> Record:
+def _size_record(sizes: dict[str, Parameter], result: Result) -> Record:
     fills = [result.described(0)] if len(result.fills) else []
     choices = choices_of_fills(result, len(fills))
     return {"size": sizes, "verdict": result.verdict.value, "fills": fills, "choices": choices}
