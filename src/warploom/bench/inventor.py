@@ -148,7 +148,7 @@ def table(records: Sequence[Record]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ablation:
+class WeakenedRow:
     """A line of Table 2 for one weakened search; None is a published timeout (30 minutes)."""
 
     row: Row
@@ -157,7 +157,7 @@ class Ablation:
     run: Callable[[Row, Budget], Outcome[HoleExprs]]
 
 
-def ablations(match: str = "") -> list[Ablation]:
+def ablations(match: str = "") -> list[WeakenedRow]:
     methods: dict[str, Callable[[Row, Budget], Outcome[HoleExprs]]] = {
         "naive 1": lambda row, budget: solve_naive(row.sketch.at(**row.sizes), 1, budget),
         "naive 2": lambda row, budget: solve_naive(row.sketch.at(**row.sizes), 2, budget),
@@ -173,14 +173,14 @@ def ablations(match: str = "") -> list[Ablation]:
         "AoS-sum crc (7)": ("(24)", "–", "–"),
     }
     return [
-        Ablation(row, method, seconds, methods[method])
+        WeakenedRow(row, method, seconds, methods[method])
         for row in rows(match)
         if row.name in published
         for method, seconds in zip(methods, published[row.name], strict=True)
     ]
 
 
-def measure_ablation(ablation: Ablation, seconds: float) -> Record:
+def measure_ablation(ablation: WeakenedRow, seconds: float) -> Record:
     cpu = time.process_time()
     outcome = ablation.run(ablation.row, Budget(seconds))
     answer = {Found: "found", Impossible: "none exists"}.get(type(outcome), "undecided")

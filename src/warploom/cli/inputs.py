@@ -15,6 +15,7 @@ from types import ModuleType
 from warploom.bench.published import named, published
 from warploom.catalogue import names
 from warploom.catalogue.entry import Parameter
+from warploom.cli.names import sketch_names
 from warploom.errors import CheckError, ParseError, Source, Span, WarploomError
 from warploom.search.budget import BudgetSpentError
 from warploom.sketch.build import Sketch
@@ -77,11 +78,6 @@ def _whole(given: Sizes) -> dict[str, int]:
 def _nearest(text: str) -> str:
     near = difflib.get_close_matches(text[:80], [*names(), *published()], n=1, cutoff=0.5)
     return f"did you mean {near[0]}?" if near else f"our sketches: {', '.join(sketch_names())}"
-
-
-def sketch_names() -> list[str]:
-    """The names of the catalogue that have a sketch."""
-    return [name for name, each in names().items() if each.has_sketch]
 
 
 def _fixed(name: str, load: Callable[[], Program]) -> Callable[[Sizes], Program]:

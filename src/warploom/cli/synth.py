@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from textwrap import wrap
 
 import typer
 
 from warploom.catalogue.entry import Parameter
 from warploom.cli.guard import Status, attempt, run, worst
-from warploom.cli.inputs import Input, find_input, parse_parameters, sketch_names
+from warploom.cli.inputs import Input, find_input, parse_parameters
+from warploom.cli.names import list_names, sketch_lines
 from warploom.cli.progress import progress
 from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, verdict_text
 from warploom.cli.why import remarks
@@ -28,15 +29,15 @@ from warploom.sketch.synth.transfer import transfer
 from warploom.sketch.term.ir import Program
 from warploom.sketch.term.read import as_published, with_laws
 
-_NAMES = "\n       ".join(wrap(", ".join(sketch_names()), 88))
 HELP = f"""Fill the holes of sketches so that each computes its goal, and prove the fills.
 
-SKETCH is a .swflow file, - (standard input, also without any argument), a name of the catalogue or
-of a row of 'warploom bench', or FILE.py::NAME: a Sketch, a Program, or a function of sizes that
-returns one. A kernel's name with its parameters is the sketch that 'warploom kernel' fills.
+SKETCH is a .swflow file, - (standard input, also without any argument; on a terminal that lists
+the names), a name of the catalogue or of a row of 'warploom bench', or FILE.py::NAME: a Sketch, a
+Program, or a function of sizes that returns one. A kernel's name with its parameters is the sketch
+that 'warploom kernel' fills.
 
 \b
-Names: {_NAMES}
+Names: {sketch_lines()}
 
 \b
 Example:
@@ -127,6 +128,9 @@ def synth(
     json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
 ) -> None:
     def action() -> Status:
+        if not sketches and _on_terminal():
+            list_names()
+            return Status.FOUND
         modes = [m for m, on in (("all", all_), ("first", first), ("best", best)) if on]
         if len(modes) > 1:
             raise ParseError("--all, --first and --best exclude each other")
@@ -147,6 +151,10 @@ def synth(
         return synth_all(sketches or ["-"], asked, json_file)
 
     run(action)
+
+
+def _on_terminal() -> bool:
+    return sys.stdin.isatty()
 
 
 def synth_all(texts: list[str], asked: Asked, json_file: Path | None) -> Status:
