@@ -15,7 +15,6 @@ own size, and remembered.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -112,7 +111,10 @@ def transposing(
 
 @lru_cache(maxsize=256)
 def _transposing(lanes: int, registers: int, order: str, back: bool, level: int) -> TileFill:
-    return _filled(lanes, registers, order, lambda m, n: sketch(m, n, order, back, level))
+    def make(m: int, n: int) -> Program:
+        return sketch(m, n, order, back, level)
+
+    return _filled(lanes, registers, order, make, holes=2 if level else 1)
 
 
 @lru_cache(maxsize=64)
@@ -163,11 +165,12 @@ def sum_sketch(lanes: int, registers: int) -> Program:
 
 
 def _filled(
-    lanes: int, registers: int, order: str, make: Callable[[int, int], Program]
+    lanes: int, registers: int, order: str, make: Callable[[int, int], Program], holes: int = 1
 ) -> TileFill:
+    """`holes` are those of each move of the order."""
     large = lanes * registers > SEARCHED_CELLS
     small = make(*alike(lanes, registers)) if large else None
-    return _as_fill(find(make(lanes, registers), small), order)
+    return _as_fill(find(make(lanes, registers), small), order, holes)
 
 
 def alike(lanes: int, registers: int) -> tuple[int, int]:
@@ -192,13 +195,11 @@ def alike(lanes: int, registers: int) -> tuple[int, int]:
 # -- from choices to steps -----------------------------------------------------------------------
 
 
-def _as_fill(proved: Proved, order: str) -> TileFill:
-    """The steps s1, s2, … of a tile s0, as many of them for each move of the order."""
-    holes = sum(re.fullmatch(r"s[1-9]\d*", step.name) is not None for step in proved.program.steps)
-    each = holes // len(order)
+def _as_fill(proved: Proved, order: str, holes: int) -> TileFill:
+    """Step s1 is the first of the tile s0; the steps of one move become one."""
     steps = []
     for number, kind in enumerate(order):
-        name, source = f"s{each * (number + 1)}", f"s{each * number}"
+        name, source = f"s{holes * (number + 1)}", f"s{holes * number}"
         steps.append(_step(kind, proved.move(name, source)))
     last = proved.step(name).gathers
     if steps[-1].kind == "r" and isinstance(last.family, Linear):
