@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,13 @@ from typing import Any
 import typer
 
 from warploom import emit
-from warploom.catalogue import Entry, entries, find
+from warploom.catalogue import Entry, find
 from warploom.catalogue.entry import Parameter
 from warploom.catalogue.timing import time_on_gpu
 from warploom.catalogue.verify import mutation, verify
 from warploom.cli.guard import Status, run, worst
 from warploom.cli.inputs import parse_sizes
+from warploom.cli.names import list_names
 from warploom.emit.spell import function_name
 from warploom.errors import ParseError, UnsupportedError, WarploomError
 from warploom.kernel.ir import Kernel
@@ -70,7 +70,7 @@ def kernel(
 ) -> None:
     def action() -> Status:
         if name is None:
-            records = list(_list())
+            records = list_names()
             _write(json_file, records)
             return Status.FOUND
         entry = find(name)
@@ -102,7 +102,7 @@ def parse_settings(entry: Entry, texts: list[str]) -> dict[str, Parameter]:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise ParseError(f"--set '{text[:80]}' is not of the form K=V")
-        if isinstance(entry.parameters.get(key), int):
+        if isinstance(entry.parameters.get(entry.own_name(key)), int):
             try:
                 found[key] = int(value)
             except ValueError:
@@ -111,16 +111,6 @@ def parse_settings(entry: Entry, texts: list[str]) -> dict[str, Parameter]:
             found[key] = value
     entry.settings(found)
     return found
-
-
-def _list() -> Iterator[dict[str, Any]]:
-    known = entries()
-    width = max(map(len, known))
-    for name, entry in known.items():
-        typer.echo(f"{name:<{width}}  {entry.doc}")
-        parameters = " ".join(f"{key}={value}" for key, value in entry.parameters.items())
-        typer.echo(f"{'':<{width}}  {parameters}")
-        yield {"name": name, "doc": entry.doc, "parameters": dict(entry.parameters)}
 
 
 def _check(

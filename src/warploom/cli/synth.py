@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import typer
 
+from warploom.catalogue.entry import Parameter
 from warploom.cli.guard import Status, attempt, run, worst
-from warploom.cli.inputs import Input, find_input, parse_sizes
+from warploom.cli.inputs import Input, find_input, parse_parameters
+from warploom.cli.names import list_names, sketch_lines
 from warploom.cli.progress import progress
 from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, verdict_text
 from warploom.cli.why import remarks
@@ -26,11 +29,15 @@ from warploom.sketch.synth.transfer import transfer
 from warploom.sketch.term.ir import Program
 from warploom.sketch.term.read import as_published, with_laws
 
-HELP = """Fill the holes of sketches so that each computes its goal, and prove the fills.
+HELP = f"""Fill the holes of sketches so that each computes its goal, and prove the fills.
 
-SKETCH is a .swflow file, - (standard input, also without any argument), one of our sketches
-(transposition, convolution, stencil-2d, product, gaussian, …, or a row of 'warploom bench'), or
-FILE.py::NAME: a Sketch, a Program, or a function of sizes that returns one.
+SKETCH is a .swflow file, - (standard input, also without any argument; on a terminal that lists
+the names), a name of the catalogue or of a row of 'warploom bench', or FILE.py::NAME: a Sketch, a
+Program, or a function of sizes that returns one. A kernel's name with its parameters is the sketch
+that 'warploom kernel' fills.
+
+\b
+Names: {sketch_lines()}
 
 \b
 Example:
@@ -39,8 +46,8 @@ Example:
   regs: [4,3] = load_rep(x)         # four lanes with three registers each
   s: [4,3] = ?row_xforms(regs)      # a hole: move data within each lane
   t: [4,3] = ?col_xforms(s)         # a hole: exchange data between lanes
-  sum: [4] = + identity{fold_len=3}(t)
-  goal: [4] trove_sum{n=3}          # lane i holds x[3i] + x[3i+1] + x[3i+2]
+  sum: [4] = + identity{{fold_len=3}}(t)
+  goal: [4] trove_sum{{n=3}}          # lane i holds x[3i] + x[3i+1] + x[3i+2]
   $ warploom synth sums.swflow --stats
   $ warploom synth gaussian --transfer lanes=128    # found on 8 lanes, proved on 128
 
@@ -76,8 +83,8 @@ class Asked:
     published: bool
     laws: str | None
     suggest: bool
-    sizes: dict[str, int]
-    transfers: tuple[dict[str, int], ...]
+    sizes: dict[str, Parameter]
+    transfers: tuple[dict[str, Parameter], ...]
 
     def budget(self) -> Budget:
         """A fresh one: its clock starts now."""
@@ -121,6 +128,9 @@ def synth(
     json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
 ) -> None:
     def action() -> Status:
+        if not sketches and _on_terminal():
+            list_names()
+            return Status.FOUND
         modes = [m for m, on in (("all", all_), ("first", first), ("best", best)) if on]
         if len(modes) > 1:
             raise ParseError("--all, --first and --best exclude each other")
@@ -135,12 +145,16 @@ def synth(
             published=published,
             laws=laws.value if laws else None,
             suggest=suggest,
-            sizes=parse_sizes(size),
-            transfers=tuple(parse_sizes([text]) for text in transfer_to),
+            sizes=parse_parameters(size),
+            transfers=tuple(parse_parameters([text]) for text in transfer_to),
         )
         return synth_all(sketches or ["-"], asked, json_file)
 
     run(action)
+
+
+def _on_terminal() -> bool:
+    return sys.stdin.isatty()
 
 
 def synth_all(texts: list[str], asked: Asked, json_file: Path | None) -> Status:
@@ -206,7 +220,7 @@ def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
     return worst(statuses)
 
 
-def _build(given: Input, asked: Asked, sizes: dict[str, int]) -> Program:
+def _build(given: Input, asked: Asked, sizes: dict[str, Parameter]) -> Program:
     """The program, read as asked for."""
     program = given.build(sizes)
     program = as_published(program) if asked.published else program
@@ -269,7 +283,7 @@ def _transfers(given: Input, small: Result, asked: Asked) -> list[Record]:
     return found
 
 
-def _size_record(sizes: dict[str, int], result: Result) -> Record:
+def _size_record(sizes: dict[str, Parameter], result: Result) -> Record:
     fills = [result.described(0)] if len(result.fills) else []
     choices = choices_of_fills(result, len(fills))
     return {"size": sizes, "verdict": result.verdict.value, "fills": fills, "choices": choices}
