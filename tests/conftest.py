@@ -1,10 +1,15 @@
-"""What tests of several folders share: golden texts."""
+"""What tests of several folders share: golden texts, and Ctrl-C as a terminal sends it."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 
 import pytest
+
+
+# Started in the background a process ignores Ctrl-C, and so would all that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
