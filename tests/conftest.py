@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 
-
 # Started in the background a process ignores Ctrl-C, and so would all that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
