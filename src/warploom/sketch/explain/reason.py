@@ -24,6 +24,7 @@ SECONDS = 3.0  # by default
 
 _LEAST_SHARE = 0.15
 _CORE_SHARE = 0.75  # of the budget; the rest is for the blame
+_ITEMS_SHARE = 0.3  # of what the core left: finding what gets into the folds of its cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,14 @@ def explain(program: Program, goal: int = 0, *, budget: Budget | None = None) ->
     reach = Reach(program, wanted)
     start = reach.unreachable[:1]
     core = find_core(program, reading, start, part_of(limits, _CORE_SHARE))
+    looking = part_of(limits, _ITEMS_SHARE)
     cells = tuple(
-        CellReason(cell, _place(cell, wanted.shape), wanted.values[cell], reach.of(cell))
+        CellReason(
+            cell,
+            _place(cell, wanted.shape),
+            wanted.values[cell],
+            reach.of(cell, with_items=not looking.is_spent()),
+        )
         for cell in core.cells
     )
     part = cut(program, wanted, core.cells)

@@ -54,8 +54,7 @@ def warp_reason(
     program: Program, outputs: Sequence[tuple[str, Shape]], spaces: Sequence[int], budget: Budget
 ) -> str:
     """Why a warp sketch, lowered to this program, is impossible; in names of its own."""
-    left = budget.seconds_left
-    why = explain(program, budget=Budget(SECONDS if left is None else min(SECONDS, left)))
+    why = explain(program, budget=budget.up_to(SECONDS))
     searched = f"spaces {', '.join(map(str, spaces))}; of the largest, all statements kept:"
     return "\n".join([searched, *lines(why, output_cell(outputs))])
 
