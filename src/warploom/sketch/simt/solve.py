@@ -78,8 +78,10 @@ def solve(
     laws: str | None = None,
     budget: Budget | None = None,
 ) -> Outcome[Filled]:
-    """The cheapest fill with the fewest statements, in the first space that has one.
+    """A fill with the fewest statements, in the first space that has one.
 
+    Of such fills it is the cheapest if the first is found in half a second and all are listed in
+    five, and within the budget; else the cheapest of those listed by then, at worst the first.
     `laws`, "flatten" or "none", is up to what it must meet its goal; by default the goal says.
     With `optimum` the whole space is searched for each number of statements before a larger number
     is tried, so no fill has fewer. A spent budget is Undecided; Impossible is a proof. A sketch
@@ -181,7 +183,7 @@ class _Search:
         return range(sum(self.least.values()), len(self.droppable) + 1)
 
     def _run(self, program: Program, mode: str, seconds: float | None = None) -> Result:
-        budget = self.budget if seconds is None else Budget(seconds, self.budget.megabytes)
+        budget = self.budget if seconds is None else self.budget.up_to(seconds)
         result = synthesize(program, mode=mode, budget=budget)
         if isinstance(result.outcome, Undecided) and seconds is None:
             raise BudgetSpentError(result.outcome.reason)
@@ -224,7 +226,8 @@ class _Search:
         return self._alone[form]
 
     def _filled(self, lowered: Lowered, first: Result, space: int, optimal: bool) -> Filled:
-        """The cheapest of all fills, if listing them cannot take long, else the first."""
+        """The cheapest of the fills that are listed, if the first came quickly and time is left to
+        list others; else the first."""
         spent = _since(self.started)
         listed = first
         if first.stats.seconds < _QUICK:
