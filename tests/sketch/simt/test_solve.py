@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from warploom.bench import inventor
@@ -10,7 +12,6 @@ from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Undecided, Verdict
-from warploom.sketch.simt import solve as solving
 from warploom.sketch.simt.evaluate import interpret
 from warploom.sketch.simt.solve import Filled, reinstantiate, solve
 from warploom.sketch.synth.result import Result
@@ -100,6 +101,7 @@ def test_spaces_are_checked() -> None:
 
 
 def test_fills_are_listed_within_what_is_left_of_the_budget(monkeypatch) -> None:
+    solving = sys.modules[solve.__module__]  # the package has the function by this name
     given: list[float | None] = []
 
     def spy(program: Program, *, mode: str, budget: Budget) -> Result:
