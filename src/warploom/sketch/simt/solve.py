@@ -14,6 +14,7 @@ from warploom.errors import CheckError
 from warploom.index.ir import Expr, Select, constants, operations, walk
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
+from warploom.sketch.explain.numbers import agreeing_fill
 from warploom.sketch.explain.show import warp_reason
 from warploom.sketch.simt import fewest
 from warploom.sketch.simt.ir import Traced, holes_in, places
@@ -26,7 +27,7 @@ from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.transfer import offers
 from warploom.sketch.term.gather import Sense, Setting
 from warploom.sketch.term.ir import Program
-from warploom.sketch.term.laws import laws_named
+from warploom.sketch.term.laws import laws_named, laws_said
 from warploom.sketch.term.verify import Verification, verify
 
 _GLANCE = 0.15  # seconds for asking whether an accumulator can be right on its own
@@ -112,7 +113,10 @@ def _checked(traced: Traced) -> Outcome[Filled]:
         raise order.conflict.error()
     if verdict:
         return Found(filled(lowered, [{}], SPACES[0], True, _since(started)), complete=True)
-    return Impossible(f"{refutation(lowered, verdict, order)}")
+    why = f"{refutation(lowered, verdict, order)}"
+    if agreeing_fill(lowered.program, traced.goal, Budget()) is not None:
+        why += f"; equal on the numbers tried: {laws_said(traced.goal.laws)}"
+    return Impossible(why)
 
 
 class _Search:
