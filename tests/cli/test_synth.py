@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -16,9 +17,10 @@ from warploom.bench.published import published_sketch
 from warploom.catalogue import names
 from warploom.catalogue.texts import gaussian_hvx
 from warploom.cli import synth as command
+from warploom.cli import why
 from warploom.index.evaluate import evaluate
 from warploom.index.parse import parse
-from warploom.search.budget import Budget
+from warploom.search.budget import Budget, BudgetSpentError, resident_megabytes
 from warploom.search.outcome import Reason
 from warploom.sketch.front import load_text
 from warploom.sketch.holes import choice_from_json
@@ -72,6 +74,15 @@ BAD = {
     "deep folds": "x: [1] = " + "fold " * 100_000 + "[1]\ngoal: [1] id\n",
     "no goal": "x: [4] = range(0, 4)\n",
 }
+
+# Impossible, and a reason or a suggestion takes far longer than the search.
+NEVER_TRANSPOSED = """x: [992] = range(0, 992)
+s0: [32,31] = load_rep(x)
+s1: [32,31] = ?row_rots(s0)
+s2: [32,31] = ?col_rots(s1)
+s3: [32,31] = ?row_rots(s2)
+goal: [32,31] trove
+"""
 
 
 @pytest.fixture
@@ -429,3 +440,32 @@ def test_on_a_terminal_it_lists_the_names(cli, monkeypatch: pytest.MonkeyPatch) 
     ran = cli("synth")
     assert ran.status == 0
     assert all(name in ran.out for name in names())
+
+
+def test_a_transfer_and_the_reason_share_the_budget_of_their_sketch(cli, write) -> None:
+    # Each of these took several times its seconds, or gigabytes, with a budget of its own.
+    started, memory = time.process_time(), resident_megabytes()
+    limits = ("--seconds", "1", "--memory", str(memory + 150))
+    ran = cli("synth", "gaussian", *limits, "--transfer", "lanes=1024", "--transfer", "lanes=512")
+    assert ran.status == 0
+    assert ran.out.count("not carried over to lanes=") == 2
+    assert "budget spent" in ran.out
+    ran = cli("synth", write(NEVER_TRANSPOSED), *limits, "--suggest")
+    assert (ran.status, "the budget was spent before every family" in ran.out) == (1, True)
+    assert time.process_time() - started < 8
+    assert resident_megabytes() < memory + 250
+
+
+def test_the_reason_is_given_what_is_left_of_time_and_memory(cli, write) -> None:
+    result = solve.synthesize(load_text(NEVER_TRANSPOSED))
+    given: list[Budget] = []
+
+    def spy(*_args: object, budget: Budget, **_options: object) -> NoReturn:
+        given.append(budget)
+        raise BudgetSpentError(Reason.MEMORY)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(why, "explain", spy)
+        said = why.remarks(result, 0, Budget(5.0, 4000), suggesting=False)
+    assert said["why"] is None
+    assert (given[0].megabytes, given[0].seconds) == (4000, 3.0)

@@ -197,6 +197,7 @@ def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
     statuses = []
     goals = _goals(program, asked.goal)
     for done, number in enumerate(goals):
+        share = budget.split(len(goals) - done)
         name = given.name if len(program.goals) == 1 else f"{given.name}, goal {number + 1}"
         with progress(name) as report:
             result = synthesize(
@@ -204,18 +205,18 @@ def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
                 number,
                 mode=asked.mode,
                 engine=asked.engine,
-                budget=budget.split(len(goals) - done),
+                budget=share,
                 on_progress=report,
                 set_seconds=set_seconds,
             )
         _show(name, result, asked)
         record: Record = {"name": given.name, "goal": number + 1, "engine": asked.engine}
-        share = None if asked.seconds is None else max(0.2, asked.seconds / 20)
-        writing = Budget(share, asked.memory)
+        little = None if asked.seconds is None else max(0.2, asked.seconds / 20)
+        writing = Budget(little, asked.memory)
         record |= {"mode": asked.mode, **record_of(result, budget=writing)}
-        record |= remarks(result, number, asked.seconds, asked.suggest)
+        record |= remarks(result, number, share, asked.suggest)
         records.append({**record, "sizes": [_size_record(asked.sizes, result)]})
-        records[-1]["sizes"] += _transfers(given, result, asked)
+        records[-1]["sizes"] += _transfers(given, result, asked, share)
         statuses.append(_status(result))
     return worst(statuses)
 
@@ -265,13 +266,21 @@ def _show(name: str, result: Result, asked: Asked) -> None:
         typer.echo(line)
 
 
-def _transfers(given: Input, small: Result, asked: Asked) -> list[Record]:
+def _transfers(given: Input, small: Result, asked: Asked, budget: Budget) -> list[Record]:
+    """Each with an equal part of what the search left of its budget."""
     found = []
-    for sizes in asked.transfers if len(small.fills) else ():
-        large = transfer(
-            small, _build(given, asked, {**asked.sizes, **sizes}), budget=asked.budget()
-        )
+    wanted = asked.transfers if len(small.fills) else ()
+    for done, sizes in enumerate(wanted):
         label = ", ".join(f"{key}={value}" for key, value in sizes.items())
+        share = budget.split(len(wanted) - done)
+        try:
+            with share.governing():
+                program = _build(given, asked, {**asked.sizes, **sizes})
+                large = transfer(small, program, budget=share)
+        except (BudgetSpentError, MemoryError) as stop:
+            typer.echo(f"  not carried over to {label}: {reason_of(stop).value}")
+            found.append(_unknown_size(sizes))
+            continue
         if isinstance(large.outcome, Found):
             typer.echo(f"  carried over to {label}: {verdict_text(large)}")
             for line in fill_lines(large, min(1, asked.limit)):
@@ -281,6 +290,10 @@ def _transfers(given: Input, small: Result, asked: Asked) -> list[Record]:
             typer.echo(f"  not carried over to {label}: {why}")
         found.append(_size_record(sizes, large))
     return found
+
+
+def _unknown_size(sizes: dict[str, Parameter]) -> Record:
+    return {"size": sizes, "verdict": Verdict.UNKNOWN.value, "fills": [], "choices": []}
 
 
 def _size_record(sizes: dict[str, Parameter], result: Result) -> Record:

@@ -25,7 +25,7 @@ def _how_many(result: Result) -> str:
     if isinstance(result.outcome, Undecided):
         return f"{result.outcome.reason.value} ({spent})"
     if not isinstance(result.outcome, Found):
-        return f"no fill exists ({spent})"
+        return f"no fill exists under the laws used ({spent})"
     fills = f"{result.fills.count} fill" + ("s" if result.fills.count != 1 else "")
     if result.complete:
         kind = "all there are"

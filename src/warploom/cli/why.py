@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import typer
 
-from warploom.search.budget import Budget
+from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Impossible
 from warploom.sketch.explain import reason, suggest
 from warploom.sketch.explain.idle import Remark, idle_holes
@@ -17,18 +17,18 @@ from warploom.sketch.synth.record import Record
 from warploom.sketch.synth.result import Result
 
 
-def remarks(result: Result, goal: int, seconds: float | None, suggesting: bool) -> Record:
-    """Prints them; what comes out is for the JSON record. `seconds` is the budget for all of it."""
+def remarks(result: Result, goal: int, budget: Budget, suggesting: bool) -> Record:
+    """Prints them; what comes out is for the JSON record. `budget` is what the search has left."""
     idle = idle_holes(result.program)
     for remark in idle:
         typer.echo(_warning(remark), err=True)
     said: Record = {"warnings": [_warning_record(remark) for remark in idle]}
     if not isinstance(result.outcome, Impossible):
         return said
-    left = None if seconds is None else seconds - result.stats.seconds
-    said |= _reason(result, goal, left)
+    # The reason may take half of it if suggestions are to follow.
+    said |= _reason(result, goal, budget.split(2) if suggesting else budget)
     if suggesting:
-        said |= _suggestions(result, goal, left)
+        said |= _suggestions(result, goal, budget)
     return said
 
 
@@ -41,20 +41,22 @@ def _warning_record(remark: Remark) -> Record:
     return {"message": remark.message, "place": place(remark.span)}
 
 
-def _reason(result: Result, goal: int, left: float | None) -> Record:
-    if left is not None and left <= 0:
+def _reason(result: Result, goal: int, budget: Budget) -> Record:
+    limits = budget.up_to(reason.SECONDS)
+    try:
+        limits.check()
+        with limits.governing():
+            why = explain(result.program, goal, budget=limits)
+    except (BudgetSpentError, MemoryError):
         typer.echo("  no reason found within the budget")
         return {"why": None}
-    seconds = min(reason.SECONDS, left or reason.SECONDS)
-    why = explain(result.program, goal, budget=Budget(seconds))
     for line in lines(why):
         typer.echo(f"  {line}")
     return {"why": record(why)}
 
 
-def _suggestions(result: Result, goal: int, left: float | None) -> Record:
-    seconds = suggest.SECONDS if left is None else max(0.0, min(suggest.SECONDS, left))
-    found = suggest.suggest(result.program, goal, budget=Budget(seconds))
+def _suggestions(result: Result, goal: int, budget: Budget) -> Record:
+    found = suggest.suggest(result.program, goal, budget=budget.up_to(suggest.SECONDS))
     for line in _suggestion_lines(found):
         typer.echo(f"  {line}")
     changes = [
@@ -66,7 +68,8 @@ def _suggestions(result: Result, goal: int, left: float | None) -> Record:
 
 def _suggestion_lines(found: Suggestions) -> Iterator[str]:
     yield from (f"suggestion: {each}" for each in found.found)
-    if not found.found:
+    if not found.found and found.complete:
         yield f"no suggestion: {found.tried} other families were tried and none would do"
     if not found.complete:
-        yield "the budget was spent before every family was tried to its end"
+        none = "" if found.found else f"no suggestion found; {found.tried} families were tried: "
+        yield f"{none}the budget was spent before every family was tried to its end"

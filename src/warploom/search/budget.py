@@ -137,6 +137,12 @@ class Budget:
             return replace(self)
         return replace(self, seconds=self.seconds - min(share * self.seconds, at_most))
 
+    def up_to(self, seconds: float) -> Budget:
+        """So many seconds, or what is left if that is less, beginning now."""
+        left = self.seconds_left
+        some = seconds if left is None else max(0.0, min(seconds, left))
+        return replace(self, seconds=some, _start=time.monotonic())
+
     def split(self, parts: int) -> Budget:
         """One of `parts` equal parts of the time that is left, beginning now."""
         if self.seconds_left is None:

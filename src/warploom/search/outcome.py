@@ -32,7 +32,10 @@ class Found(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
-    """The space was exhausted, or a proof was found: there is no answer; `why`, if it is known."""
+    """The space was exhausted, or a proof was found: there is no answer; `why`, if it is known.
+
+    Of a sketch: no fill is equal to the goal under the laws used (`sketch/term/laws.py`).
+    """
 
     why: str = ""
 

@@ -20,6 +20,7 @@ from warploom.sketch.explain.show import lines
 from warploom.sketch.front import load_text
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.ir import Program
+from warploom.sketch.term.laws import laws_said
 
 HEAD = "x: [12] = range(0, 12)\nregs: [4,3] = load_rep(x)\n"
 SUM = "sum: [4] = + identity{fold_len=3}(t)\ngoal: [4] trove_sum{n=3}\n"
@@ -195,6 +196,7 @@ def test_the_text() -> None:
         "goal cell (0) should hold +(0, 1, 2); only what the goal has nowhere can reach it; "
         "1, 2 cannot get into that fold",
         "blocked by 't' (only lanes move:3:1): a gather of any kind in its place could fill it",
+        f"the laws used: {laws_said(())}",
     ]
     (_, cell, _) = lines(explained("the load drops what is wanted"))
     assert cell.startswith("goal cell (0) should hold 4; only 0, 1, 2 and what the goal has")
@@ -248,3 +250,45 @@ def test_no_suggestion_where_no_hole_is_to_blame() -> None:
     found = suggest.suggest(SKETCHES["the load drops what is wanted"], budget=Budget(60))
     assert (found.found, found.complete) == ((), True)
     assert found.tried > 0
+
+
+ROTATED_MAXIMUM = """define part([6]) -> [6] = {
+  r1 = [1,2,3,4,5,0], r2 = [2,3,4,5,0,1], r4 = [4,5,0,1,2,3] }
+x: [6] = range(0, 6)
+a1: [6] = ?part(x)
+b1: [6] = max stack{fold_len=2}(x,a1)
+a2: [6] = ?part(b1)
+b2: [6] = max stack{fold_len=2}(b1,a2)
+a3: [6] = ?part(b2)
+b3: [6] = max stack{fold_len=2}(b2,a3)
+@flatten goal: [6] = max [[0,1,2,3,4,5],[0,1,2,3,4,5],[0,1,2,3,4,5],[0,1,2,3,4,5],[0,1,2,3,4,5],
+  [0,1,2,3,4,5]]
+"""
+
+
+def told(text: str) -> str:
+    program = load_text(text)
+    assert isinstance(synthesize(program).outcome, Impossible)
+    return "\n".join(lines(explain(program)))
+
+
+def test_a_fill_that_is_right_by_a_law_that_is_not_known_is_named() -> None:
+    said = told(ROTATED_MAXIMUM)  # some items come twice
+    assert (
+        "a fill that differs from the goal as a term is equal on the numbers tried: 'a1' " in said
+    )
+    assert "idempotence (max(x, x) = x)" in said
+    assert "equal on the numbers" not in told(ROTATED_MAXIMUM.replace("max", "+"))
+    assert "the laws used" not in told(TEXTS["a rotation cannot copy"])  # nothing is folded
+
+
+@pytest.mark.parametrize(
+    ("operator", "goal", "equal"), [("max", "0", True), ("^", "0", False), ("+", "0", False)]
+)
+def test_what_differs_as_a_term_only_is_not_called_wrong(
+    operator: str, goal: str, equal: bool
+) -> None:
+    text = f"x: [1] = range(0, 1)\ns: [1,2] = stack(x, x)\no: [1] = {operator} identity(s)\n"
+    said = told(f"{text.replace('identity', 'identity{fold_len=2}')}goal: [1] = [{goal}]\n")
+    assert ("differs from its goal as a term (equal on the numbers tried)" in said) is equal
+    assert "no hole blocks" not in said

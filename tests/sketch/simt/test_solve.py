@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from warploom.bench import inventor
@@ -12,6 +14,9 @@ from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Undecided, Verdict
 from warploom.sketch.simt.evaluate import interpret
 from warploom.sketch.simt.solve import Filled, reinstantiate, solve
+from warploom.sketch.synth.result import Result
+from warploom.sketch.synth.solve import synthesize
+from warploom.sketch.term.ir import Program
 
 SLOW = ("Mult-64 reg", "(5)", "(7)", "rcr (2)", "7x7")
 
@@ -93,3 +98,19 @@ def test_two_different_sketches_are_not_two_sizes() -> None:
 def test_spaces_are_checked() -> None:
     with pytest.raises(CheckError, match="spaces are among"):
         solve(paper.stencil_1d.at(), spaces=(0,))
+
+
+def test_fills_are_listed_within_what_is_left_of_the_budget(monkeypatch) -> None:
+    solving = sys.modules[solve.__module__]  # the package has the function by this name
+    given: list[float | None] = []
+
+    def spy(program: Program, *, mode: str, budget: Budget) -> Result:
+        given.extend([budget.seconds] if mode == "all" else [])
+        return synthesize(program, mode=mode, budget=budget)
+
+    monkeypatch.setattr(solving, "_QUICK", 1.0)  # the first fill is quick also on a busy machine
+    monkeypatch.setattr(solving, "synthesize", spy)
+    assert isinstance(solve(paper.stencil_1d.at(warp=4), budget=Budget(8.0)), Found)
+    (seconds,) = given
+    assert seconds is not None
+    assert seconds < 8.0  # not ten times what is quick

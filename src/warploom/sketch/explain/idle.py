@@ -44,7 +44,7 @@ def idle_holes(program: Program) -> tuple[Remark, ...]:
 def _remark(step: Apply) -> Remark:
     count = len(step.gathers)
     return Remark(
-        f"the goal does not depend on hole '{step.name}': any of its {count} choices will do",
+        f"the goal does not depend on hole '{step.name}': its {count} choices all give the same",
         step.span,
     )
 

@@ -54,9 +54,11 @@ class Reach:
         held = self._flags[np.arange(len(goal)), goal] & (goal != UNDEFINED_ID)
         return [int(cell) for cell in np.flatnonzero(~held)]
 
-    def of(self, cell: int) -> Reached:
+    def of(self, cell: int, with_items: bool = True) -> Reached:
+        """Without its items they are not known; finding them may take long."""
         row = self._flags[cell]
-        return Reached(self._terms(row), bool(row[UNDEFINED_ID]), self._items(cell))
+        items = self._items(cell) if with_items else None
+        return Reached(self._terms(row), bool(row[UNDEFINED_ID]), items)
 
     def _terms(self, flags: npt.NDArray[np.bool_]) -> tuple[Term, ...]:
         terms = self._problem.domain.terms
@@ -65,8 +67,10 @@ class Reach:
     def _items(self, cell: int) -> tuple[Term, ...] | None:
         domain = self._problem.domain
         wanted = domain.terms[int(self._problem.goal[cell])]
+        if not isinstance(wanted, Fold):
+            return None
         runs = _runs(self._problem, self._bounds, cell)
-        if not isinstance(wanted, Fold) or runs is None:
+        if runs is None:
             return None
         held = np.zeros(len(domain), np.bool_)
         for position, inner in runs.items():

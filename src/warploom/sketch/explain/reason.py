@@ -15,15 +15,17 @@ from warploom.search.budget import Budget
 from warploom.sketch.explain.blame import Blame, find_blame
 from warploom.sketch.explain.core import find_core, part_of
 from warploom.sketch.explain.cut import cut
+from warploom.sketch.explain.numbers import agreeing_fill
 from warploom.sketch.explain.reach import Reach, Reached
 from warploom.sketch.synth.result import raw_space
-from warploom.sketch.term.ir import Apply, Program, Shape, Term, size
+from warploom.sketch.term.ir import Apply, Goal, Program, Shape, Term, size
 from warploom.sketch.term.read import read
 
 SECONDS = 3.0  # by default
 
 _LEAST_SHARE = 0.15
 _CORE_SHARE = 0.75  # of the budget; the rest is for the blame
+_ITEMS_SHARE = 0.3  # of what the core left: finding what gets into the folds of its cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,8 @@ class Explanation:
     """`cells` cannot be right together.
 
     `cut` is the sketch with these cells as its only goal, which is impossible too. `minimal`: any
-    fewer of them can be right.
+    fewer of them can be right. `agrees` is a fill, by hole, with which the program is its goal on
+    the numbers tried, though not as a term; None: none was seen.
     """
 
     holes: tuple[Space, ...]
@@ -66,6 +69,7 @@ class Explanation:
     blame: Blame
     blamed: tuple[Space, ...]
     cut: Program
+    agrees: dict[str, str] | None
 
     @property
     def is_whole(self) -> bool:
@@ -86,14 +90,29 @@ def explain(program: Program, goal: int = 0, *, budget: Budget | None = None) ->
     reach = Reach(program, wanted)
     start = reach.unreachable[:1]
     core = find_core(program, reading, start, part_of(limits, _CORE_SHARE))
+    looking = part_of(limits, _ITEMS_SHARE)
     cells = tuple(
-        CellReason(cell, _place(cell, wanted.shape), wanted.values[cell], reach.of(cell))
+        CellReason(
+            cell,
+            _place(cell, wanted.shape),
+            wanted.values[cell],
+            reach.of(cell, with_items=not looking.is_spent()),
+        )
         for cell in core.cells
     )
     part = cut(program, wanted, core.cells)
     blame = find_blame(part, _rest(limits))
     blamed = tuple(_space(program, hole) for hole in blame.holes)
-    return Explanation(holes, cells, core.minimal, blame, blamed, part)
+    agrees = _agreeing(program, program.goals[goal], _rest(limits))
+    return Explanation(holes, cells, core.minimal, blame, blamed, part, agrees)
+
+
+def _agreeing(program: Program, goal: Goal, budget: Budget) -> dict[str, str] | None:
+    fill = agreeing_fill(program, goal, budget)
+    if fill is None:
+        return None
+    steps = [(program.steps[hole], choice) for hole, choice in fill.items()]
+    return {s.name: s.gathers.describe(c) for s, c in steps if isinstance(s, Apply)}
 
 
 def _rest(budget: Budget) -> Budget:

@@ -9,8 +9,10 @@ import numpy as np
 
 from warploom.errors import InternalError, Span
 from warploom.search.budget import Budget
+from warploom.sketch.explain.numbers import has_operators
 from warploom.sketch.explain.reason import SECONDS, CellReason, Explanation, Space, explain
 from warploom.sketch.term.ir import Program, Shape, Term, size
+from warploom.sketch.term.laws import laws_said
 from warploom.sketch.term.limits import show_shape
 from warploom.sketch.term.show import show_term
 
@@ -32,7 +34,19 @@ def lines(why: Explanation, name: CellName = goal_cell) -> Iterator[str]:
         yield _together(why, name)
     for reason in why.cells[: _CELLS if len(why.cells) <= 2 * _CELLS else 1]:
         yield _cell(why, reason, name)
-    yield _blame(why)
+    if why.holes:
+        yield _blame(why)
+    yield from _laws(why)
+
+
+def _laws(why: Explanation) -> Iterator[str]:
+    """Up to what it is impossible, where there is something that laws could change."""
+    goal = why.cut.goals[0]
+    if why.agrees:
+        fill = ", ".join(f"'{hole}' {choice}" for hole, choice in why.agrees.items())
+        yield f"a fill that differs from the goal as a term is equal on the numbers tried: {fill}"
+    if has_operators(why.cut, goal):
+        yield f"the laws used: {laws_said(goal.laws)}"
 
 
 def output_cell(outputs: Sequence[tuple[str, Shape]]) -> CellName:
@@ -54,8 +68,7 @@ def warp_reason(
     program: Program, outputs: Sequence[tuple[str, Shape]], spaces: Sequence[int], budget: Budget
 ) -> str:
     """Why a warp sketch, lowered to this program, is impossible; in names of its own."""
-    left = budget.seconds_left
-    why = explain(program, budget=Budget(SECONDS if left is None else min(SECONDS, left)))
+    why = explain(program, budget=budget.up_to(SECONDS))
     searched = f"spaces {', '.join(map(str, spaces))}; of the largest, all statements kept:"
     return "\n".join([searched, *lines(why, output_cell(outputs))])
 
@@ -66,7 +79,12 @@ def place(span: Span | None) -> str:
 
 def _ruled_out(why: Explanation) -> str:
     if not why.holes:
-        return "the sketch has no holes, and what it computes is not its goal"
+        if why.agrees is None:
+            return "the sketch has no holes, and what it computes differs from its goal"
+        return (
+            "the sketch has no holes, and what it computes differs from its goal as a term "
+            "(equal on the numbers tried)"
+        )
     count = why.space
     many = f"all {count} fills" if count < 10**9 else f"all fills, about 1e{len(str(count)) - 1}"
     return f"{many} of {'; '.join(map(_hole, why.holes))}"
@@ -153,6 +171,7 @@ def record(why: Explanation, name: CellName = goal_cell) -> dict[str, Any]:
         "holes": [_hole_record(hole) for hole in why.holes],
         "cells": [_cell_record(reason) for reason in why.cells],
         "minimal": why.minimal,
+        "equal_on_numbers": why.agrees,
         "blocked_by": {
             "kind": why.blame.kind,
             "holes": [_hole_record(hole) for hole in why.blamed],

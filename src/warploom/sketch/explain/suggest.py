@@ -55,18 +55,17 @@ def suggest(program: Program, goal: int = 0, *, budget: Budget | None = None) ->
     limits = budget or Budget(SECONDS)
     found: list[Suggestion] = []
     tried, complete = 0, True
-    for positions in _groups(program):
-        for made in _families(program, positions):
-            try:
-                limits.check()
-            except BudgetSpentError:
-                return Suggestions(tuple(found), tried, False)
-            tried += 1
-            answer = _would_do(with_gathers(program, made), goal, limits)
-            complete &= answer is not None
-            if answer:
-                say = _suggestion(program, _fewest(program, made, goal, limits))
-                found += [say] if say not in found else []
+    try:
+        for positions in _groups(program):
+            for made in _families(program, positions, limits):
+                tried += 1
+                answer = _would_do(with_gathers(program, made), goal, limits)
+                complete &= answer is not None
+                if answer:
+                    say = _suggestion(program, _fewest(program, made, goal, limits))
+                    found += [say] if say not in found else []
+    except (BudgetSpentError, MemoryError):
+        complete = False
     return Suggestions(tuple(found), tried, complete)
 
 
@@ -98,7 +97,9 @@ def _gathers(program: Program, hole: int) -> GatherSet:
     return step.gathers
 
 
-def _families(program: Program, positions: tuple[int, ...]) -> Iterator[dict[int, GatherSet]]:
+def _families(
+    program: Program, positions: tuple[int, ...], budget: Budget
+) -> Iterator[dict[int, GatherSet]]:
     """Every built-in set that fits the shapes of these holes; rows and columns each their own."""
     if len({_gathers(program, p).function for p in positions}) > 1:
         names = [(f"row_{kind}", f"col_{kind}") for kind in ("linear", "bits", "xforms", "rots")]
@@ -109,7 +110,9 @@ def _families(program: Program, positions: tuple[int, ...]) -> Iterator[dict[int
         for position in positions:
             own = _gathers(program, position)
             function = column if own.function.startswith("col_") else row
-            built = _built(function, own, _MOST[len(positions) > 1])
+            budget.check()
+            with budget.governing():
+                built = _built(function, own, _MOST[len(positions) > 1])
             if built is not None:
                 made[position] = built
         if len(made) == len(positions):
@@ -132,11 +135,8 @@ def _built(function: str, own: GatherSet, most: int) -> GatherSet | None:
 
 def _would_do(program: Program, goal: int, budget: Budget) -> bool | None:
     """Whether there is a fill; None: not known."""
-    left = budget.seconds_left
-    seconds = _EACH if left is None else min(_EACH, left)
     try:
-        limits = Budget(seconds, budget.megabytes)
-        result = synthesize(program, goal, mode="first", budget=limits)
+        result = synthesize(program, goal, mode="first", budget=budget.up_to(_EACH))
     except (CheckError, SearchError):
         return False
     except MemoryError:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from warploom.errors import CheckError
 from warploom.search.budget import Budget
 from warploom.sketch.holes import custom
 from warploom.sketch.synth.free import with_gathers
@@ -41,8 +42,11 @@ def witness(program: Program, hole: int, budget: Budget) -> bool:
         own = step.gathers
         made = custom(own.function, own.arg_shapes, own.out_shape, ("free",), table[None])
         filled = with_gathers(program, {hole: made})
-        if verify(filled, goal, {h: fill[h] for h in filled.holes}):
-            return True
+        try:
+            if verify(filled, goal, {h: fill[h] for h in filled.holes}):
+                return True
+        except CheckError:
+            continue  # not every gather is allowed there: a zero would be two numbers
     return False
 
 

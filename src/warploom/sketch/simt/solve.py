@@ -14,6 +14,7 @@ from warploom.errors import CheckError
 from warploom.index.ir import Expr, Select, constants, operations, walk
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
+from warploom.sketch.explain.numbers import agreeing_fill
 from warploom.sketch.explain.show import warp_reason
 from warploom.sketch.simt import fewest
 from warploom.sketch.simt.ir import Traced, holes_in, places
@@ -26,7 +27,7 @@ from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.transfer import offers
 from warploom.sketch.term.gather import Sense, Setting
 from warploom.sketch.term.ir import Program
-from warploom.sketch.term.laws import laws_named
+from warploom.sketch.term.laws import laws_named, laws_said
 from warploom.sketch.term.verify import Verification, verify
 
 _GLANCE = 0.15  # seconds for asking whether an accumulator can be right on its own
@@ -78,8 +79,10 @@ def solve(
     laws: str | None = None,
     budget: Budget | None = None,
 ) -> Outcome[Filled]:
-    """The cheapest fill with the fewest statements, in the first space that has one.
+    """A fill with the fewest statements, in the first space that has one.
 
+    Of such fills it is the cheapest if the first is found in half a second and all are listed in
+    five, and within the budget; else the cheapest of those listed by then, at worst the first.
     `laws`, "flatten" or "none", is up to what it must meet its goal; by default the goal says.
     With `optimum` the whole space is searched for each number of statements before a larger number
     is tried, so no fill has fewer. A spent budget is Undecided; Impossible is a proof. A sketch
@@ -110,7 +113,10 @@ def _checked(traced: Traced) -> Outcome[Filled]:
         raise order.conflict.error()
     if verdict:
         return Found(filled(lowered, [{}], SPACES[0], True, _since(started)), complete=True)
-    return Impossible(f"{refutation(lowered, verdict, order)}")
+    why = f"{refutation(lowered, verdict, order)}"
+    if agreeing_fill(lowered.program, traced.goal, Budget()) is not None:
+        why += f"; equal on the numbers tried: {laws_said(traced.goal.laws)}"
+    return Impossible(why)
 
 
 class _Search:
@@ -181,7 +187,7 @@ class _Search:
         return range(sum(self.least.values()), len(self.droppable) + 1)
 
     def _run(self, program: Program, mode: str, seconds: float | None = None) -> Result:
-        budget = self.budget if seconds is None else Budget(seconds, self.budget.megabytes)
+        budget = self.budget if seconds is None else self.budget.up_to(seconds)
         result = synthesize(program, mode=mode, budget=budget)
         if isinstance(result.outcome, Undecided) and seconds is None:
             raise BudgetSpentError(result.outcome.reason)
@@ -224,7 +230,8 @@ class _Search:
         return self._alone[form]
 
     def _filled(self, lowered: Lowered, first: Result, space: int, optimal: bool) -> Filled:
-        """The cheapest of all fills, if listing them cannot take long, else the first."""
+        """The cheapest of the fills that are listed, if the first came quickly and time is left to
+        list others; else the first."""
         spent = _since(self.started)
         listed = first
         if first.stats.seconds < _QUICK:

@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 from warploom.errors import CheckError
-from warploom.search.budget import Budget, peak_megabytes
+from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.sketch.holes import choices_of
 from warploom.sketch.synth.fills import Fills
@@ -81,7 +81,7 @@ def transfer(
     if not len(small.fills):
         raise CheckError("there is no fill to transfer", advice="find one at the small size first")
     goal = small.program.goals.index(small.goal)
-    carrying = _Carrying(large, goal, budget)
+    carrying = _Carrying(large, goal, budget or Budget())
     fills = [
         dict.fromkeys(large.holes, 0) | small.fills.as_dict(number)
         for number in range(min(len(small.fills), FILLS_TO_TRY))
@@ -91,12 +91,15 @@ def transfer(
         old, new = _gathers(small.program, hole), _gathers(large, hole)
         return counterparts(old, choice, new, reading)
 
-    for reading, offered in offers(fills, read, readings):
-        kept = {hole: offered[hole] for hole in large.holes}
-        result = carrying.tried(kept, exact=reading in (Sense.NATURAL, Sense.SHARE))
-        if result is not None:
-            return result
-    return carrying.nothing()
+    try:
+        for reading, offered in offers(fills, read, readings):
+            kept = {hole: offered[hole] for hole in large.holes}
+            result = carrying.tried(kept, exact=reading in (Sense.NATURAL, Sense.SHARE))
+            if result is not None:
+                return result
+    except BudgetSpentError as spent:
+        return carrying.nothing(spent.reason)
+    return carrying.nothing(Reason.COUNTERPART)
 
 
 def _gathers(program: Program, position: int) -> GatherSet:
@@ -108,7 +111,7 @@ def _gathers(program: Program, position: int) -> GatherSet:
 class _Carrying:
     """Tries what a fill may be in `large`; what was tried before is not tried again."""
 
-    def __init__(self, large: Program, goal: int, budget: Budget | None) -> None:
+    def __init__(self, large: Program, goal: int, budget: Budget) -> None:
         self.large, self.goal, self.budget = large, goal, budget
         self.seen: set[tuple[tuple[int, ...], ...]] = set()
         self.verifier = Verifier(large, large.goals[goal])
@@ -119,6 +122,7 @@ class _Carrying:
 
         `exact`: nothing else is meant; else a hole for which nothing is offered is left open.
         """
+        self.budget.check()
         if exact and not all(kept.values()):
             return None
         kept = {
@@ -166,9 +170,9 @@ class _Carrying:
         spent = time.monotonic() - wall, time.process_time() - cpu
         return Stats(0, (), 1, 0, None, {}, *spent, peak_megabytes())
 
-    def nothing(self) -> Result:
+    def nothing(self, reason: Reason) -> Result:
         result = self._result([], self._stats())
-        return replace(result, outcome=Undecided(Reason.COUNTERPART))
+        return replace(result, outcome=Undecided(reason))
 
 
 def narrow(program: Program, kept: Mapping[int, tuple[int, ...]]) -> Program:

@@ -39,6 +39,23 @@ def obeys(operator: str, laws: tuple[str, ...]) -> bool:
     return FLATTEN in laws and operator in OPERATORS
 
 
+# Right programs that differ by these are not recognized.
+NOT_KNOWN = (
+    "idempotence (max(x, x) = x), inverses (x ^ x = 0), constants as neutral elements (x + 0 = x) "
+    "and distributivity are not among them"
+)
+
+
+def laws_said(laws: tuple[str, ...]) -> str:
+    """Up to what terms are compared, and what is not known, in words."""
+    if FLATTEN not in laws:
+        return f"terms are equal up to the order of items; {NOT_KNOWN}"
+    return (
+        "terms are equal up to the order of items, nested folds of one operator being one, and a "
+        f"fold of one item being the item; {NOT_KNOWN}"
+    )
+
+
 Use = tuple[str, str]  # what a law did, and to which operator
 
 REASSOCIATED, LONE = "reassociated", "a fold of one item is the item"

@@ -47,6 +47,8 @@ PRIME = (1 << 31) - 1  # products of two residues fit in 64 bits
 EXACT_BITS = 24  # of the symbols, where numbers are exact
 CLOSE = 1e-6  # how far two functions may be apart that round differently
 
+TRIALS = 3
+
 NUMBER, ZERO_STATE, UNDEFINED_STATE = 0, 1, 2
 _TAIL_STATE = np.array([UNDEFINED_STATE, ZERO_STATE], np.int8)
 _TAIL_DEPTH = np.zeros(2, np.int8)
@@ -157,7 +159,7 @@ class Assignment:
 
 
 def assign(
-    reading: Reading, seed: int = 0, trials: int = 3, known: frozenset[str] = frozenset()
+    reading: Reading, seed: int = 0, trials: int = TRIALS, known: frozenset[str] = frozenset()
 ) -> Assignment:
     """Random numbers for all symbols, of a kind that all operators can compute with."""
     program, goal = reading.program, reading.goal

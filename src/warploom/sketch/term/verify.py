@@ -25,6 +25,7 @@ from warploom.sketch.term.limits import heights, show_shape
 from warploom.sketch.term.numeric import (
     EXACT_BITS,
     MEAN,
+    TRIALS,
     Assignment,
     Numbers,
     assign,
@@ -92,8 +93,8 @@ def verify(
 class Verifier:
     """Prepared once, verifies many fills; choices shared with the fill before are not run again."""
 
-    def __init__(self, program: Program, goal: Goal, seed: int = 0) -> None:
-        self._seed = seed
+    def __init__(self, program: Program, goal: Goal, seed: int = 0, trials: int = TRIALS) -> None:
+        self._seed, self._trials = seed, trials
         last = program.steps[-1]
         if goal.shape != last.shape:
             raise CheckError(
@@ -110,7 +111,7 @@ class Verifier:
 
     @cached_property
     def _on_numbers(self) -> _OnNumbers:
-        return _prepared(self._reading, self._seed)
+        return _prepared(self._reading, self._seed, self._trials)
 
     def verify(self, fill: Fill = ()) -> Verification:
         taken = choices(self.program, fill)
@@ -135,6 +136,11 @@ class Verifier:
             laws=tuple(_law(*use) for use in sorted(used, reverse=True)),
             not_covered=self._on_numbers.not_covered,
         )
+
+    def agrees_on_numbers(self, fill: Fill = ()) -> bool:
+        """Whether it holds what the goal asks for on the numbers tried, equal as a term or not."""
+        numbers = self._numbers(choices(self.program, fill), self._run_numbers)
+        return not numbers.differs(self._on_numbers.goal).any()
 
     def _refuted(self, wrong: npt.NDArray[np.bool_], holds: str, should: str) -> Verification:
         first = int(np.argmax(wrong))
@@ -161,9 +167,9 @@ class _OnNumbers:
     not_covered: tuple[str, ...]
 
 
-def _prepared(reading: Reading, seed: int) -> _OnNumbers:
+def _prepared(reading: Reading, seed: int, trials: int) -> _OnNumbers:
     functions = _functions(reading)
-    assignment = assign(reading, seed, known=functions.known)
+    assignment = assign(reading, seed, trials, known=functions.known)
     goal, how, failed = _goal_numbers(reading.goal, assignment, functions.by_function)
     covers = (how, *(f"finish '{name}'" for name in sorted(functions.known)))
     opened = (*_exact_only(reading.program), *functions.opened, *failed)
