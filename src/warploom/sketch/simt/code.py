@@ -8,7 +8,7 @@ outside the array is not read. Every kernel is run against its specification bef
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from warploom.errors import CheckError
@@ -23,6 +23,9 @@ from warploom.kernel.ir import Value as Number
 from warploom.kernel.lower import Row
 from warploom.sketch.code.accumulate import accumulate, added
 from warploom.sketch.code.exchange import permuted_by
+from warploom.sketch.code.need import needs_of
+from warploom.sketch.code.tiling import Tiled, size_names
+from warploom.sketch.code.trial import tried
 from warploom.sketch.simt.ir import (
     STARTS,
     Accumulate,
@@ -39,10 +42,8 @@ from warploom.sketch.simt.ir import (
     prune,
     walk,
 )
-from warploom.sketch.simt.need import needs_of, size_names
 from warploom.sketch.simt.reach import reach
 from warploom.sketch.simt.solve import Filled
-from warploom.sketch.simt.trial import try_kernel
 from warploom.sketch.term.gather import strides
 from warploom.sketch.term.ir import Shape, size
 
@@ -58,12 +59,17 @@ def to_kernel(filled: Filled, dtype: DType = f32, warps: int = 4) -> Kernel:
     then the arrays in the order the sketch declares them. It has been run on the simulator: several
     tiles, and last ones that are not whole, gave what the specification gives on numbers.
     """
+    return tiled_sketch(filled, dtype, warps).kernel
+
+
+def tiled_sketch(filled: Filled, dtype: DType = f32, warps: int = 4) -> Tiled:
+    """The same with what it does to large arrays."""
     if not filled.verification:
         raise CheckError(f"the fill of '{filled.traced.name}' is {filled.verification}")
     if warps < 1:
         raise CheckError(f"a block has at least one warp, not {warps}")
     made = _Emitter(filled, dtype, warps).kernel()
-    return replace(made, doc=f"{made.doc}\n{try_kernel(made, filled, dtype, warps)}")
+    return tried(Tiled(made, filled.traced.tiling, filled.verification, dtype, warps))
 
 
 @dataclass(slots=True, eq=False)
@@ -109,7 +115,7 @@ class _Emitter:
 
     def _conditions(self) -> list[Expr]:
         """What launches must meet: every element needed exists, all outputs have as many tiles."""
-        found = [simplify(need.condition) for need in needs_of(self.traced)]
+        found = [simplify(need.condition) for need in needs_of(self.traced.tiling)]
         first, *others = self.traced.outputs
         for output in others:
             for axis, names in enumerate(zip(size_names(first), size_names(output), strict=True)):
