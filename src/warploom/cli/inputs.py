@@ -17,6 +17,8 @@ from warploom.errors import CheckError, ParseError, Source, Span, WarploomError
 from warploom.search.budget import BudgetSpentError
 from warploom.sketch.build import Sketch
 from warploom.sketch.front import load_bytes, load_file, load_text
+from warploom.sketch.simt.function import SketchFunction
+from warploom.sketch.simt.ir import Traced
 from warploom.sketch.term.ir import Program
 from warploom.sketch.term.limits import MAX_TEXT
 
@@ -25,10 +27,10 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """`build(sizes)` gives the program; inputs without sizes refuse any."""
+    """`build(sizes)` gives the program, or the warp sketch; inputs without sizes refuse any."""
 
     name: str
-    build: Callable[[Sizes], Program]
+    build: Callable[[Sizes], Program | Traced]
 
 
 def find_input(text: str) -> Input:
@@ -37,6 +39,8 @@ def find_input(text: str) -> Input:
         return Input("<stdin>", _fixed("<stdin>", _from_stdin))
     if "::" in text:
         return Input(text, lambda sizes: _from_python(text, sizes))
+    if Path(text).suffix == ".py" and Path(text).is_file():
+        raise _unnamed(Path(text))
     if Path(text).exists():
         return Input(text, _fixed(text, lambda: load_file(text)))
     build = named(text)
@@ -83,16 +87,36 @@ def _from_stdin() -> Program:
 # -- Python files ----------------------------------------------------------------------------------
 
 
-def _from_python(text: str, sizes: Sizes) -> Program:
+def _unnamed(path: Path) -> ParseError:
+    """What could have been meant by a file alone."""
+    module = _load_module(path)
+    kinds = (Sketch, Program, SketchFunction, Traced)
+    known = [
+        name
+        for name, found in vars(module).items()
+        if isinstance(found, kinds)
+        or (inspect.isfunction(found) and found.__module__ == module.__name__)
+        if not name.startswith("_")
+    ]
+    listed = ", ".join(f"{path}::{name}" for name in known)
+    return ParseError(
+        f"{path} is a Python file: say which of its sketches",
+        advice=f"it has {listed}" if known else "it has no sketch and no function",
+    )
+
+
+def _from_python(text: str, sizes: Sizes) -> Program | Traced:
     file, _, name = text.partition("::")
     path = Path(file)
     found = _look_up(_load_module(path), path, name)
-    if callable(found):
+    if isinstance(found, SketchFunction):
+        found = _shielded(lambda: found.at(**sizes), path)
+    elif callable(found):
         found = _call(found, text, path, sizes)
     elif sizes:
         raise CheckError(f"{text} is not a function, so it has no sizes to set")
     match found:
-        case Program():
+        case Program() | Traced():
             return found
         case Sketch():
             return found.program()
@@ -100,7 +124,8 @@ def _from_python(text: str, sizes: Sizes) -> Program:
             return load_text(found, text)
     raise CheckError(
         f"{text} is a {type(found).__name__}",
-        advice="it should be a Sketch, a Program, .swflow text, or a function that returns one",
+        advice="it should be a Sketch, a warp sketch, a Program, .swflow text, or a function that "
+        "returns one",
     )
 
 

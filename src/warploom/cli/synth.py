@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,12 +12,18 @@ import typer
 
 from warploom.cli.guard import Status, attempt, run, worst
 from warploom.cli.inputs import Input, find_input, parse_sizes
+from warploom.cli.output import STDOUT, kept_free, write, write_records
+from warploom.cli.own import DTYPE, LANES, STEP, Form, Text, check_fits, layout_of
 from warploom.cli.progress import progress
 from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, verdict_text
+from warploom.cli.warp import solve_warp
 from warploom.cli.why import remarks
+from warploom.emit import emit
 from warploom.errors import CheckError, ParseError
+from warploom.pipeline.subject import Layout, tiled
 from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes, reason_of
 from warploom.search.outcome import Found, Impossible, Reason, Verdict
+from warploom.sketch.simt.ir import Traced
 from warploom.sketch.synth.record import Record, choices_of_fills, record_of
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
@@ -30,7 +35,11 @@ HELP = """Fill the holes of sketches so that each computes its goal, and prove t
 
 SKETCH is a .swflow file, - (standard input, also without any argument), one of our sketches
 (transposition, convolution, stencil-2d, product, gaussian, …, or a row of 'warploom bench'), or
-FILE.py::NAME: a Sketch, a Program, or a function of sizes that returns one.
+FILE.py::NAME: a Sketch, a warp sketch, a Program, or a function of sizes that returns one.
+
+With --emit the best fill becomes a kernel: proved, run on the simulator against the goal on several
+tiles and on partial ones, and written to standard output or to the file after -o. 'warploom kernel
+SKETCH --check' runs it on everything there is.
 
 \b
 Example:
@@ -42,6 +51,7 @@ Example:
   sum: [4] = + identity{fold_len=3}(t)
   goal: [4] trove_sum{n=3}          # lane i holds x[3i] + x[3i+1] + x[3i+2]
   $ warploom synth sums.swflow --stats
+  $ warploom synth sums.swflow --emit cuda -o sums.cu
   $ warploom synth gaussian --transfer lanes=128    # found on 8 lanes, proved on 128
 
 Exit status: 0 found, 1 impossible or refuted, 2 bad input, 3 undecided (budget spent). With several
@@ -78,6 +88,8 @@ class Asked:
     suggest: bool
     sizes: dict[str, int]
     transfers: tuple[dict[str, int], ...]
+    layout: Layout
+    text: str | None  # the language of the kernel that is asked for
 
     def budget(self) -> Budget:
         """A fresh one: its clock starts now."""
@@ -118,14 +130,28 @@ def synth(
     ),
     limit: int = typer.Option(3, min=0, help="Fills to print."),
     stats: bool = typer.Option(False, "--stats", help="Also what was visited and pruned."),
-    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
+    text: Text = typer.Option(None, "--emit", help="Write the kernel of the best fill."),
+    form: Form = typer.Option(Form.kernel, "--as", help="What is written."),
+    out: Path = typer.Option(None, "-o", metavar="FILE", help="Where to; - is standard output."),
+    lanes: int = typer.Option(None, min=1, help=LANES),
+    step: list[str] = typer.Option([], metavar="X=N", help=STEP),
+    dtype: str = typer.Option(None, metavar="TYPE", help=DTYPE),
+    json_file: Path = typer.Option(
+        None, "--json", metavar="FILE", help="Write a list of records; - is standard output."
+    ),
 ) -> None:
+    del form  # there is one so far
+
     def action() -> Status:
+        if text is None and (out or lanes or step or dtype):
+            raise ParseError("-o, --lanes, --step and --dtype go with --emit")
+        if text is not None and (len(sketches or ["-"]) != 1):
+            raise ParseError("--emit writes the kernel of one sketch", advice="give one at a time")
         modes = [m for m, on in (("all", all_), ("first", first), ("best", best)) if on]
         if len(modes) > 1:
             raise ParseError("--all, --first and --best exclude each other")
         asked = Asked(
-            mode=modes[0] if modes else "all",
+            mode=modes[0] if modes else "all" if text is None else "best",
             engine=engine.value,
             seconds=seconds,
             memory=memory,
@@ -136,52 +162,99 @@ def synth(
             laws=laws.value if laws else None,
             suggest=suggest,
             sizes=parse_sizes(size),
-            transfers=tuple(parse_sizes([text]) for text in transfer_to),
+            transfers=tuple(parse_sizes([each]) for each in transfer_to),
+            layout=layout_of(lanes, step, dtype, parse_sizes),
+            text=text.value if text else None,
         )
-        return synth_all(sketches or ["-"], asked, json_file)
+        return synth_all(sketches or ["-"], asked, json_file, out)
 
     run(action)
 
 
-def synth_all(texts: list[str], asked: Asked, json_file: Path | None) -> Status:
+def synth_all(
+    texts: list[str], asked: Asked, json_file: Path | None, out: Path | None = None
+) -> Status:
     """Each input in turn; one that fails does not stop the others, Ctrl-C does."""
     records: list[Record] = []
     statuses: list[Status] = []
-    for text in texts:
-        done = attempt(lambda text=text: _synth_one(find_input(text), asked, records))  # type: ignore[misc]
-        statuses.append(Status.BAD_INPUT if done is None else done)
-        if records and records[-1]["stopped"] == Reason.INTERRUPTED.value:
-            break
-    if json_file is not None:
-        _write(json_file, records)
+    written: list[str] = []
+    target = None if asked.text is None else out or STDOUT
+    with kept_free(json_file, target):
+        for text in texts:
+            one = partial(_synth_one, text, asked, records, written)
+            done = attempt(one)
+            statuses.append(Status.BAD_INPUT if done is None else done)
+            if records and records[-1]["stopped"] == Reason.INTERRUPTED.value:
+                break
+    for kernel in written if target is not None else ():
+        write(target, kernel)
+    # Without lines it is twenty times as fast, and nobody reads thousands of fills.
+    lines = None if any(len(record["fills"]) > FILLS_IN_LINES for record in records) else 1
+    write_records(json_file, records, lines)
     return worst(statuses)
 
 
-def _write(file: Path, records: list[Record]) -> None:
-    # Without lines it is twenty times as fast, and nobody reads thousands of fills.
-    lines = None if any(len(record["fills"]) > FILLS_IN_LINES for record in records) else 1
-    try:
-        file.write_text(json.dumps(records, indent=lines, ensure_ascii=False) + "\n")
-    except OSError as error:
-        raise ParseError(f"cannot write '{file}': {error.strerror or error}") from None
-
-
-def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
+def _synth_one(text: str, asked: Asked, records: list[Record], written: list[str]) -> Status:
+    given = find_input(text)
     budget = asked.budget()
     started = time.process_time()
     try:
         with progress(given.name) as report:
             watched = budget.watched(report and partial(report, "its sets", 0))
             with watched.governing():
-                program = _build(given, asked, asked.sizes)
+                built = [_build(given, asked, {**asked.sizes, **s}) for s in ({}, *asked.transfers)]
     except (BudgetSpentError, KeyboardInterrupt) as stop:
         spent = reason_of(stop)
         typer.echo(f"{given.name}: undecided, {spent.value} while its sets were built")
         records.append(_unbuilt(given.name, spent, asked))
         return Status.UNDECIDED
-    set_seconds = time.process_time() - started
+    if asked.text is not None:
+        check_fits(built[-1], asked.layout)
+    program, larger = built[0], built[1:]
+    if isinstance(program, Traced):
+        warps = [each for each in larger if isinstance(each, Traced)]
+        return _synth_warp(given, program, warps, asked, records, written)
+    programs = [each for each in larger if isinstance(each, Program)]
+    spent_on_sets = time.process_time() - started
+    return _synth_goals(given, program, programs, asked, budget, spent_on_sets, records, written)
+
+
+def _synth_warp(
+    given: Input,
+    traced: Traced,
+    larger: list[Traced],
+    asked: Asked,
+    records: list[Record],
+    written: list[str],
+) -> Status:
+    if asked.engine != "default" or asked.published or asked.suggest or asked.goal not in (None, 1):
+        raise ParseError(
+            f"'{given.name}' is a warp sketch",
+            advice="--engine, --published, --suggest and --goal are for term sketches",
+        )
+    outcome, record = solve_warp(given.name, traced, larger, asked.laws, asked.budget())
+    records.append(record)
+    if isinstance(outcome, Found) and asked.text is not None:
+        written.append(emit(tiled(outcome, asked.layout).kernel, asked.text))  # type: ignore[arg-type]
+    if isinstance(outcome, Impossible):
+        return Status.IMPOSSIBLE
+    return Status.FOUND if isinstance(outcome, Found) else Status.UNDECIDED
+
+
+def _synth_goals(
+    given: Input,
+    program: Program,
+    larger: list[Program],
+    asked: Asked,
+    budget: Budget,
+    set_seconds: float,
+    records: list[Record],
+    written: list[str],
+) -> Status:
     statuses = []
     goals = _goals(program, asked.goal)
+    if asked.text is not None and len(goals) > 1:
+        raise ParseError("--emit writes one kernel", advice="choose a goal with --goal N")
     for done, number in enumerate(goals):
         name = given.name if len(program.goals) == 1 else f"{given.name}, goal {number + 1}"
         with progress(name) as report:
@@ -201,14 +274,21 @@ def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
         record |= {"mode": asked.mode, **record_of(result, budget=writing)}
         record |= remarks(result, number, asked.seconds, asked.suggest)
         records.append({**record, "sizes": [_size_record(asked.sizes, result)]})
-        records[-1]["sizes"] += _transfers(given, result, asked)
+        carried = _transfers(result, larger, asked)
+        pairs = zip(asked.transfers, carried, strict=False)
+        records[-1]["sizes"] += [_size_record(*pair) for pair in pairs]
+        last = carried[-1] if carried else result
+        if asked.text is not None and len(last.fills):
+            written.append(emit(tiled(last, asked.layout).kernel, asked.text))  # type: ignore[arg-type]
         statuses.append(_status(result))
     return worst(statuses)
 
 
-def _build(given: Input, asked: Asked, sizes: dict[str, int]) -> Program:
-    """The program, read as asked for."""
+def _build(given: Input, asked: Asked, sizes: dict[str, int]) -> Program | Traced:
+    """The program, read as asked for, or the warp sketch."""
     program = given.build(sizes)
+    if isinstance(program, Traced):
+        return program
     program = as_published(program) if asked.published else program
     return program if asked.laws is None else with_laws(program, asked.laws)
 
@@ -251,12 +331,11 @@ def _show(name: str, result: Result, asked: Asked) -> None:
         typer.echo(line)
 
 
-def _transfers(given: Input, small: Result, asked: Asked) -> list[Record]:
+def _transfers(small: Result, programs: list[Program], asked: Asked) -> list[Result]:
     found = []
-    for sizes in asked.transfers if len(small.fills) else ():
-        large = transfer(
-            small, _build(given, asked, {**asked.sizes, **sizes}), budget=asked.budget()
-        )
+    pairs = zip(asked.transfers, programs, strict=True)
+    for sizes, program in pairs if len(small.fills) else ():
+        large = transfer(small, program, budget=asked.budget())
         label = ", ".join(f"{key}={value}" for key, value in sizes.items())
         if isinstance(large.outcome, Found):
             typer.echo(f"  carried over to {label}: {verdict_text(large)}")
@@ -265,7 +344,7 @@ def _transfers(given: Input, small: Result, asked: Asked) -> list[Record]:
         else:
             why = large.stopped.value if large.stopped else "no answer"
             typer.echo(f"  not carried over to {label}: {why}")
-        found.append(_size_record(sizes, large))
+        found.append(large)
     return found
 
 

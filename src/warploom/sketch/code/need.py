@@ -8,6 +8,7 @@ a last tile that is not whole.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,9 @@ import numpy.typing as npt
 from warploom.index.ir import Expr, Var
 from warploom.kernel.build import ceil_div
 from warploom.sketch.code.tiling import Array, Tiling, size_names
-from warploom.sketch.term.ir import Fold, Symbol, Term, size
+from warploom.sketch.term.ir import Fold, Shape, Symbol, Term, size
+
+Shapes: TypeAlias = dict[str, Shape]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,30 @@ def needs_of(tiling: Tiling) -> tuple[Need, ...]:
             first = np.maximum.accumulate(along.max(axis=others))
             made.append(Need(array, axis, output, own, (0, *map(int, first))))
     return tuple(made)
+
+
+def shapes_for(tiling: Tiling, outputs: Shapes, more: int = 0) -> Shapes:
+    """The shapes of all arrays for outputs of these; inputs are as short as may be, and `more`."""
+    shapes: Shapes = {a.name: a.shape for a in tiling.inputs if a.space == "constant"} | outputs
+    for array in tiling.inputs:
+        if array.space == "input":
+            shapes[array.name] = (1 + more,) * len(array.shape)
+    for need in needs_of(tiling):
+        length = 0 if need.out_axis is None else shapes[need.output.name][need.out_axis]
+        own = list(shapes[need.input.name])
+        own[need.axis] = max(own[need.axis], need.at(length) + more)
+        shapes[need.input.name] = tuple(own)
+    return shapes
+
+
+def scalars_of(tiling: Tiling, shapes: Shapes) -> dict[str, int]:
+    """The kernel's parameters that hold lengths."""
+    return {
+        name: length
+        for array in (*tiling.inputs, *tiling.outputs)
+        if array.space != "constant"
+        for name, length in zip(size_names(array), shapes[array.name], strict=True)
+    }
 
 
 def _farthest(tiling: Tiling) -> dict[tuple[str, str], list[npt.NDArray[np.int64]]]:

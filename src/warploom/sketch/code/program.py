@@ -100,18 +100,36 @@ def tiled_program(
         raise CheckError(f"a block has at least one warp, not {warps}")
     proved = prove(program, fill, goal)
     lowering = _Lowering(
-        proved, program.goals[goal], _lanes(proved, lanes), dtype, warps, dict(steps or {})
+        proved, program.goals[goal], _lanes(proved.program, lanes), dtype, warps, dict(steps or {})
     )
     return tried(lowering.tiled())
 
 
-def _lanes(proved: Proved, asked: int | None) -> int:
-    steps = [proved.program.steps[at] for at in sorted(live_steps(proved.program))]
+def check_layout(
+    program: Program, lanes: int | None = None, steps: Mapping[str, int] | None = None
+) -> None:
+    """Refuses lanes and steps that no fill of the program could be lowered with."""
+    _lanes(program, lanes)
+    _check_steps(inputs_of(program, live_steps(program)), steps or {})
+
+
+def _check_steps(inputs: tuple[Input, ...], steps: Mapping[str, int]) -> None:
+    known = {each.name for each in inputs}
+    for name, step in steps.items():
+        if name not in known or step < 0:
+            raise CheckError(
+                f"a step of {step} for '{name[:40]}'",
+                advice=f"the inputs are {', '.join(sorted(known))}; a step is 0 or more",
+            )
+
+
+def _lanes(program: Program, asked: int | None) -> int:
+    steps = [program.steps[at] for at in sorted(live_steps(program))]
     applied = [step for step in steps if isinstance(step, Apply)]
     moving = [step for step in applied if step.gathers.is_hole or step.fold is not None]
     lengths = Counter(step.gathers.out_shape[0] for step in moving or applied)
     if not lengths and asked is None:
-        raise UnsupportedError(f"'{proved.program.name}' has no step", advice="apply something")
+        raise UnsupportedError(f"'{program.name}' has no step", advice="apply something")
     found = lengths.most_common(1)[0][0] if asked is None else asked
     if not 1 <= found <= WARP:
         span = moving[0].span if moving else None
@@ -174,7 +192,7 @@ class _Lowering:
             block=WARP * self.warps,
             doc=f"{what}\n{self.proved.doc}",
         )
-        self._check_steps()
+        _check_steps(self.inputs, self.steps)
         self.tiling = self._tiling(names, cells)
         length = k.scalar(f"{names[-1]}_size")
         sizes = [
@@ -197,15 +215,6 @@ class _Lowering:
         if self.lanes < WARP:
             self.own = k.let("own", k.lane % self.lanes)
         return out
-
-    def _check_steps(self) -> None:
-        known = {each.name for each in self.inputs}
-        for name, step in self.steps.items():
-            if name not in known or step < 0:
-                raise CheckError(
-                    f"a step of {step} for '{name[:40]}'",
-                    advice=f"the inputs are {', '.join(sorted(known))}; a step is 0 or more",
-                )
 
     def _step_of(self, each: Input) -> int:
         return self.steps.get(each.name, len(each.symbols))

@@ -20,8 +20,9 @@ from warploom.kernel.build import Builder
 from warploom.kernel.dtype import DType
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel
-from warploom.sketch.code.need import needs_of
-from warploom.sketch.code.tiling import Array, Tiled, Tiling, cell_name, size_names
+from warploom.sketch.code.limit import largest
+from warploom.sketch.code.need import Shapes, scalars_of, shapes_for
+from warploom.sketch.code.tiling import Array, Tiled, Tiling, cell_name
 from warploom.sketch.term import spec
 from warploom.sketch.term.ir import Constant, Fold, Goal, Shape, Symbol, Term, Zero, size
 from warploom.sketch.term.limits import heights
@@ -30,7 +31,6 @@ from warploom.sketch.term.operator import is_function
 
 Numbers: TypeAlias = npt.NDArray[Any]
 Arrays: TypeAlias = dict[str, Numbers]
-Shapes: TypeAlias = dict[str, Shape]
 Compute: TypeAlias = Callable[[Mapping[int, Any]], list[Any]]
 
 _MARGIN = 16  # elements on both sides of an array that nobody may touch
@@ -38,9 +38,10 @@ _MODULAR = frozenset("+*&|^")  # operators that do not mind numbers that wrap
 
 
 def tried(tiled: Tiled) -> Tiled:
-    """The kernel after it was run; its header says on what."""
+    """The kernel after it was run; its header says on what, and how large arrays may be."""
     kernel = tiled.kernel
-    return replace(tiled, kernel=replace(kernel, doc=f"{kernel.doc}\n{try_kernel(tiled)}"))
+    doc = "\n".join([kernel.doc, try_kernel(tiled), largest(tiled)])
+    return replace(tiled, kernel=replace(kernel, doc=doc))
 
 
 def try_kernel(tiled: Tiled) -> str:
@@ -87,19 +88,11 @@ def shapes_at(
 ) -> Shapes:
     """The shapes of all arrays for so many tiles along each axis; `last(n)` elements of a tile of n
     are in the last one. Inputs are as short as may be, and `more`."""
-    shapes: Shapes = {a.name: a.shape for a in tiling.inputs if a.space == "constant"}
+    outputs: Shapes = {}
     for array in tiling.outputs:
         pairs = zip(tiles, array.shape, strict=True)
-        shapes[array.name] = tuple((count - 1) * tile + last(tile) for count, tile in pairs)
-    for array in tiling.inputs:
-        if array.space == "input":
-            shapes[array.name] = (1 + more,) * len(array.shape)
-    for need in needs_of(tiling):
-        length = 0 if need.out_axis is None else shapes[need.output.name][need.out_axis]
-        own = list(shapes[need.input.name])
-        own[need.axis] = max(own[need.axis], need.at(length) + more)
-        shapes[need.input.name] = tuple(own)
-    return shapes
+        outputs[array.name] = tuple((count - 1) * tile + last(tile) for count, tile in pairs)
+    return shapes_for(tiling, outputs, more)
 
 
 # -- what the specification says -----------------------------------------------------------------
@@ -254,12 +247,7 @@ def _launched(
     kernel: Kernel, tiling: Tiling, inputs: Arrays, outputs: Arrays, shapes: Shapes
 ) -> Arrays:
     """Runs the kernel; the outputs, of which nothing outside was touched."""
-    named = {
-        name: length
-        for array in (*tiling.inputs, *tiling.outputs)
-        if array.space != "constant"
-        for name, length in zip(size_names(array), shapes[array.name], strict=True)
-    }
+    named = scalars_of(tiling, shapes)
     buffers = {name: _with_margin(values) for name, values in (inputs | outputs).items()}
     inner = {name: buffer[_MARGIN:-_MARGIN] for name, buffer in buffers.items()}
     before = {name: buffer.copy() for name, buffer in buffers.items()}
@@ -295,12 +283,8 @@ def _compare(
         wrong = ~_equal(values.reshape(-1), wanted[name].reshape(-1), tiling.goal, dtype)
         if wrong.any():
             cell = int(np.argmax(wrong))
-            sizes = ", ".join(
-                f"{each} = {length}"
-                for array in (*tiling.inputs, *tiling.outputs)
-                if array.space != "constant"
-                for each, length in zip(size_names(array), shapes[array.name], strict=True)
-            )
+            named = scalars_of(tiling, shapes)
+            sizes = ", ".join(f"{each} = {length}" for each, length in named.items())
             raise CheckError(
                 f"the kernel of '{tiling.name}' holds {values.reshape(-1)[cell]} in "
                 f"{cell_name(name, shapes[name], cell)}, but the specification says "
@@ -312,18 +296,36 @@ def _shown(number: Any) -> Any:
     return number if isinstance(number, int) else float(number)
 
 
+def tolerance(goal: Goal, dtype: DType) -> float:
+    """How much a right result may be off, relative to its size; 0 where nothing is computed."""
+    if not dtype.is_float:
+        return 0.0
+    folds = heights(goal.values)
+    if not folds:
+        return 0.0
+    terms = max(len(fold.items) for fold in folds)
+    return float(np.finfo(dtype.numpy).eps) * (8 + 2 * terms * max(folds.values()))
+
+
 def _equal(
     values: Numbers, wanted: npt.NDArray[np.object_], goal: Goal, dtype: DType
 ) -> npt.NDArray[np.bool_]:
     """Integers wrap and are equal; floating point rounds, by so much for each number in a cell."""
     if dtype.is_float:
-        numbers = wanted.astype(np.float64)
-        terms = max((len(fold.items) for fold in heights(goal.values)), default=1)
-        depth = max(heights(goal.values).values(), default=0)
-        close = float(np.finfo(dtype.numpy).eps) * (8 + 2 * terms * depth)
+        numbers = wanted.astype(dtype.numpy)
+        close = tolerance(goal, dtype)
         with np.errstate(all="ignore"):
             return np.asarray(np.isclose(values, numbers, rtol=close, atol=close))
+    return np.asarray(values == as_type(wanted, dtype), np.bool_)
+
+
+def as_type(numbers: npt.NDArray[np.object_], dtype: DType) -> Numbers:
+    """Exact numbers as a type holds them: integers wrap, a fraction is none of them."""
+    if dtype.is_float:
+        return numbers.astype(dtype.numpy)
     bits = 8 * dtype.bytes
-    modulo = np.array([int(v) % (1 << bits) if v == int(v) else -1 for v in wanted], object)
-    found = np.array([int(v) % (1 << bits) for v in values], object)
-    return np.asarray(found == modulo, np.bool_)
+    for number in numbers.reshape(-1):
+        if number != int(number):
+            raise CheckError(f"the specification gives {number}, which is no {dtype.value}")
+    wrapped = np.array([int(n) % (1 << bits) for n in numbers.reshape(-1)], f"u{dtype.bytes}")
+    return wrapped.view(dtype.numpy).reshape(numbers.shape)

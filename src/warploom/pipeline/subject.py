@@ -1,0 +1,116 @@
+"""What can be compiled: sketches of both kinds, or what their search gave, become tiled kernels.
+
+A sketch is filled first, by the best fill; a fill that comes along is taken. Either way it is
+verified once more, and the kernel is run on the simulator before it goes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from warploom.errors import CheckError, SearchError
+from warploom.kernel.dtype import DType, f32
+from warploom.search.budget import Budget
+from warploom.search.outcome import Found, Impossible, Outcome, Undecided
+from warploom.sketch.build import Sketch
+from warploom.sketch.code.program import tiled_program
+from warploom.sketch.code.tiling import Tiled
+from warploom.sketch.simt.code import tiled_sketch
+from warploom.sketch.simt.function import SketchFunction
+from warploom.sketch.simt.ir import Traced
+from warploom.sketch.simt.solve import Filled, solve
+from warploom.sketch.synth.result import Result
+from warploom.sketch.synth.solve import synthesize
+from warploom.sketch.term.ir import Program
+
+Subject: TypeAlias = (
+    Program | Sketch | Result | SketchFunction | Traced | Filled | Outcome[Filled] | Tiled
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a sketch lies on the machine. `lanes` and `steps` are for term sketches: how long the
+    axis across lanes is, and how far apart the tiles of an input begin (0: all read the same)."""
+
+    lanes: int | None = None
+    steps: Mapping[str, int] = field(default_factory=dict)
+    dtype: DType = f32
+    warps: int = 4
+
+
+def dtype_named(name: DType | str) -> DType:
+    if isinstance(name, DType):
+        return name
+    known = [each.value for each in DType]
+    if name not in known:
+        raise CheckError(
+            f"kernels have no element type {name!r:.40}", advice="use " + ", ".join(known)
+        )
+    return DType(name)
+
+
+def tiled(
+    subject: Subject, layout: Layout | None = None, *, goal: int = 0, budget: Budget | None = None
+) -> Tiled:
+    """The kernel of a subject, with what it does to large arrays."""
+    layout = layout or Layout()
+    match subject:
+        case Tiled():
+            return subject
+        case Sketch():
+            return tiled(subject.program(), layout, goal=goal, budget=budget)
+        case Program():
+            found = synthesize(subject, goal, mode="best", budget=budget)
+            return _of_result(found, layout)
+        case Result():
+            return _of_result(subject, layout)
+        case SketchFunction():
+            return tiled(subject.at(), layout, budget=budget)
+        case Traced():
+            return tiled(solve(subject, budget=budget), layout)
+        case Filled():
+            _check_warp_layout(subject, layout)
+            return tiled_sketch(subject, layout.dtype, layout.warps)
+        case Found(answer=Filled() as filled):
+            return tiled(filled, layout)
+        case Impossible() | Undecided():
+            raise SearchError(_unfilled("the sketch", subject))
+    raise CheckError(
+        f"a {type(subject).__name__} cannot be compiled",
+        advice="give a Sketch, a program, a warp sketch, or what its search gave",
+    )
+
+
+def _of_result(result: Result, layout: Layout) -> Tiled:
+    if not len(result.fills):
+        raise SearchError(_unfilled(f"'{result.program.name}'", result.outcome))
+    number = next(n for n, each in enumerate(result.program.goals) if each is result.goal)
+    return tiled_program(
+        result.program,
+        result.fills.as_dict(0),
+        number,
+        lanes=layout.lanes,
+        steps=layout.steps,
+        dtype=layout.dtype,
+        warps=layout.warps,
+    )
+
+
+def _unfilled(name: str, outcome: Outcome[Any]) -> str:
+    if isinstance(outcome, Impossible):
+        return f"{name} has no fill, so there is no kernel" + (
+            f": {outcome.why}" if outcome.why else ""
+        )
+    reason = outcome.reason.value if isinstance(outcome, Undecided) else "nothing was listed"
+    return f"{name} was not filled: {reason}"
+
+
+def _check_warp_layout(filled: Filled, layout: Layout) -> None:
+    if layout.lanes is not None or layout.steps:
+        raise CheckError(
+            f"the warp sketch '{filled.traced.name}' says itself what its lanes and steps are",
+            advice="write k.warp(lanes) and k.input(…, step=…) in it",
+        )
