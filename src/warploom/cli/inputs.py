@@ -110,7 +110,8 @@ def _from_python(text: str, sizes: Sizes) -> Program | Traced:
     path = Path(file)
     found = _look_up(_load_module(path), path, name)
     if isinstance(found, SketchFunction):
-        found = _shielded(lambda: found.at(**sizes), path)
+        function = found
+        found = _shielded(lambda: function.at(**sizes), path)
     elif callable(found):
         found = _call(found, text, path, sizes)
     elif sizes:

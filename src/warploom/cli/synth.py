@@ -186,8 +186,8 @@ def synth_all(
             statuses.append(Status.BAD_INPUT if done is None else done)
             if records and records[-1]["stopped"] == Reason.INTERRUPTED.value:
                 break
-    for kernel in written if target is not None else ():
-        write(target, kernel)
+    for kernel in written:
+        write(out or STDOUT, kernel)
     # Without lines it is twenty times as fast, and nobody reads thousands of fills.
     lines = None if any(len(record["fills"]) > FILLS_IN_LINES for record in records) else 1
     write_records(json_file, records, lines)

@@ -35,7 +35,7 @@ def entry_of(name: str, made: Tiled) -> Entry:
 
     def specification(values: Values) -> Arrays:
         shapes = {
-            array.name: tuple(int(values[each]) for each in size_names(array))  # type: ignore[arg-type]
+            array.name: tuple(int(values[each]) for each in size_names(array))
             for array in tiling.outputs
         }
         given = {a.name: np.asarray(values[a.name]) for a in tiling.inputs}

@@ -284,7 +284,7 @@ class _Lowering:
         held = [self._held(arg, step.span) for arg in step.args]
         if len(held) == 1:
             return held[0]
-        both = self._registers(f"v{position}_in", sum(each.columns for each in held))
+        both = self._registers(f"v{position}_all", sum(each.columns for each in held))
         before = 0
         for each in held:
             with count(self.k, "j", each.columns) as j:
