@@ -6,14 +6,13 @@ import difflib
 import importlib.util
 import inspect
 import sys
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 from warploom.bench.families import FAMILIES, named, published, sized, sizes_of
-from warploom.errors import CheckError, ParseError, Source, Span, WarploomError
+from warploom.errors import CheckError, ParseError, Source, Span, WarploomError, raising_line
 from warploom.search.budget import BudgetSpentError
 from warploom.sketch.build import Sketch
 from warploom.sketch.front import load_bytes, load_file, load_text
@@ -166,7 +165,7 @@ def _shielded(action: Callable[[], object], path: Path) -> object:
         return action()
     except WarploomError as error:
         if error.span is None:
-            error.span = _last_line(error, path)
+            error.span = raising_line(error, str(path))
         raise
     except (BudgetSpentError, MemoryError):  # ours, on the way through: sets are built in there
         raise
@@ -175,13 +174,7 @@ def _shielded(action: Callable[[], object], path: Path) -> object:
             line, column = error.lineno or 1, error.offset or 1
             raise ParseError(error.msg, _span(path, line, column)) from None
         message = f"{type(error).__name__}: {str(error)[:200]}"
-        raise CheckError(message, _last_line(error, path)) from None
-
-
-def _last_line(error: BaseException, path: Path) -> Span | None:
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f.lineno for f in frames if f.lineno and Path(f.filename).resolve() == path.resolve()]
-    return _span(path, own[-1], 1) if own else None
+        raise CheckError(message, raising_line(error, str(path))) from None
 
 
 def _span(path: Path, line: int, column: int) -> Span:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 
-from warploom.errors import CheckError, SearchError
+from warploom.errors import CheckError, SearchError, calling_line
 from warploom.kernel.dtype import DType, f32
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.sketch.build import Sketch
-from warploom.sketch.code.program import tiled_program
+from warploom.sketch.code.program import check_layout, tiled_program
 from warploom.sketch.code.tiling import Tiled
 from warploom.sketch.simt.code import tiled_sketch
 from warploom.sketch.simt.function import SketchFunction
@@ -63,6 +64,7 @@ def tiled(
         case Sketch():
             return tiled(subject.program(), layout, goal=goal, budget=budget)
         case Program():
+            check_layout(subject, layout.lanes, layout.steps)
             found = synthesize(subject, goal, mode="best", budget=budget)
             return _of_result(found, layout)
         case Result():
@@ -70,17 +72,15 @@ def tiled(
         case SketchFunction():
             return tiled(subject.at(), layout, budget=budget)
         case Traced():
+            _check_warp_layout(layout)
             return tiled(solve(subject, budget=budget), layout)
-        case Filled():
-            _check_warp_layout(subject, layout)
+        case Filled() | Found() | Impossible() | Undecided():
+            _check_warp_layout(layout)
             return tiled_sketch(subject, layout.dtype, layout.warps)
-        case Found(answer=Filled() as filled):
-            return tiled(filled, layout)
-        case Impossible() | Undecided():
-            raise SearchError(_unfilled("the sketch", subject))
     raise CheckError(
         f"a {type(subject).__name__} cannot be compiled",
-        advice="give a Sketch, a program, a warp sketch, or what its search gave",
+        calling_line(*map(str, Path(__file__).parent.glob("*.py"))),
+        "give a Sketch, a program, a warp sketch, or what its search gave",
     )
 
 
@@ -108,9 +108,9 @@ def _unfilled(name: str, outcome: Outcome[Any]) -> str:
     return f"{name} was not filled: {reason}"
 
 
-def _check_warp_layout(filled: Filled, layout: Layout) -> None:
+def _check_warp_layout(layout: Layout) -> None:
     if layout.lanes is not None or layout.steps:
         raise CheckError(
-            f"the warp sketch '{filled.traced.name}' says itself what its lanes and steps are",
+            "a warp sketch says itself what its lanes and steps are",
             advice="write k.warp(lanes) and k.input(…, step=…) in it",
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, calling_line
 from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify
 from warploom.index.show import show
@@ -21,6 +21,7 @@ from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import Cell, Kernel
 from warploom.kernel.ir import Value as Number
 from warploom.kernel.lower import Row
+from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.sketch.code.accumulate import accumulate, added
 from warploom.sketch.code.exchange import permuted_by
 from warploom.sketch.code.need import needs_of
@@ -52,7 +53,7 @@ Storage: TypeAlias = MemoryArray | RegisterArray
 _TILES = ("tile_x", "tile_y", "tile_z")
 
 
-def to_kernel(filled: Filled, dtype: DType = f32, warps: int = 4) -> Kernel:
+def to_kernel(filled: Filled | Outcome[Filled], dtype: DType = f32, warps: int = 4) -> Kernel:
     """The kernel of a filled sketch, `warps` tiles to a block.
 
     Its parameters are the lengths of each global array (`x_size`, or `x_rows` and `x_columns`),
@@ -62,14 +63,31 @@ def to_kernel(filled: Filled, dtype: DType = f32, warps: int = 4) -> Kernel:
     return tiled_sketch(filled, dtype, warps).kernel
 
 
-def tiled_sketch(filled: Filled, dtype: DType = f32, warps: int = 4) -> Tiled:
+def tiled_sketch(given: Filled | Outcome[Filled], dtype: DType = f32, warps: int = 4) -> Tiled:
     """The same with what it does to large arrays."""
+    filled = _filled(given)
     if not filled.verification:
         raise CheckError(f"the fill of '{filled.traced.name}' is {filled.verification}")
     if warps < 1:
         raise CheckError(f"a block has at least one warp, not {warps}")
     made = _Emitter(filled, dtype, warps).kernel()
     return tried(Tiled(made, filled.traced.tiling, filled.verification, dtype, warps))
+
+
+def _filled(given: Filled | Outcome[Filled]) -> Filled:
+    """A filled sketch, also as `solve` gives it; an error that says why if there is none."""
+    match given:
+        case Filled():
+            return given
+        case Found(answer=Filled() as filled):
+            return filled
+        case Impossible(why):
+            reason = f"the sketch has no fill, so there is no kernel{why and ': '}{why}"
+        case Undecided(stopped):
+            reason = f"the sketch was not filled: {stopped.value}"
+        case _:
+            reason = f"a kernel is made of a filled sketch, not of a {type(given).__name__}"
+    raise CheckError(reason, calling_line(__file__), "solve gives Found, with the filled sketch")
 
 
 @dataclass(slots=True, eq=False)
