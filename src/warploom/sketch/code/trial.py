@@ -312,11 +312,12 @@ def _equal(
 ) -> npt.NDArray[np.bool_]:
     """Integers wrap and are equal; floating point rounds, by so much for each number in a cell."""
     if dtype.is_float:
-        numbers = wanted.astype(dtype.numpy)
-        close = tolerance(goal, dtype)
+        numbers = wanted.astype(np.float64)
+        close = tolerance(goal, dtype) or float(np.finfo(dtype.numpy).eps)
         with np.errstate(all="ignore"):
             return np.asarray(np.isclose(values, numbers, rtol=close, atol=close))
-    return np.asarray(values == as_type(wanted, dtype), np.bool_)
+    whole = np.array([number == int(number) for number in wanted], np.bool_)
+    return np.asarray(whole & (values == as_type(np.where(whole, wanted, 0), dtype)), np.bool_)
 
 
 def as_type(numbers: npt.NDArray[np.object_], dtype: DType) -> Numbers:
