@@ -78,6 +78,29 @@ def test_a_python_file_alone_lists_its_sketches(cli: Cli) -> None:
     assert set(names) == {"transposition", "strided_taps", "scan", "planes", "butterfly"}
 
 
+@pytest.mark.parametrize("option", ["--first", "--best", "--stats", "--published", "--goal=2"])
+def test_options_that_warp_sketches_do_not_have_are_refused(option: str, cli: Cli) -> None:
+    ran = cli("synth", str(HERE / "sketches.py::planes"), "--size", "lanes=4", option)
+    assert (ran.status, ran.out) == (2, "")
+    assert "is a warp sketch" in ran.err
+
+
+def test_no_kernel_at_the_size_asked_for_is_no_success(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "grows.py"
+    file.write_text(
+        "import numpy as np\n"
+        "from warploom import Sketch\n"
+        "def turned(n=4):\n"
+        "    s = Sketch('turned')\n"
+        "    s.hole('rots', s.input('x', n), main=0, second=0, out=0)\n"
+        "    s.goal(np.roll(np.arange(n), -1) if n == 4 else np.arange(n)[::-1].copy())\n"
+        "    return s\n"
+    )
+    ran = cli("synth", f"{file}::turned", "--transfer", "n=8", "--emit", "c")
+    assert (ran.status, ran.out) == (3, "")
+    assert "not carried over to n=8" in ran.err
+
+
 def test_two_things_do_not_share_standard_output(cli: Cli) -> None:
     assert "both go to standard output" in cli("synth", SUMS, "--emit", "c", "--json", "-").err
 

@@ -227,10 +227,17 @@ def _synth_warp(
     records: list[Record],
     written: list[str],
 ) -> Status:
-    if asked.engine != "default" or asked.published or asked.suggest or asked.goal not in (None, 1):
+    plain = "all" if asked.text is None else "best"  # what nobody asked for
+    if (
+        asked.engine != "default"
+        or asked.mode != plain
+        or (asked.published or asked.suggest or asked.stats)
+        or asked.goal not in (None, 1)
+    ):
         raise ParseError(
-            f"'{given.name}' is a warp sketch",
-            advice="--engine, --published, --suggest and --goal are for term sketches",
+            f"'{given.name}' is a warp sketch, of which the cheapest fill is found",
+            advice="--all, --first, --best, --engine, --published, --suggest, --stats and --goal "
+            "are for term sketches",
         )
     outcome, record = solve_warp(given.name, traced, larger, asked.laws, asked.budget())
     records.append(record)
@@ -280,7 +287,8 @@ def _synth_goals(
         last = carried[-1] if carried else result
         if asked.text is not None and len(last.fills):
             written.append(emit(tiled(last, asked.layout).kernel, asked.text))  # type: ignore[arg-type]
-        statuses.append(_status(result))
+        # A kernel was asked for at the last size: what is found at a smaller one is not enough.
+        statuses.append(_status(result if asked.text is None else last))
     return worst(statuses)
 
 
