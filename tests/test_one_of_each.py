@@ -88,3 +88,127 @@ def test_the_words_are_defined_once() -> None:
 def test_definitions_of_all_kinds_are_noticed() -> None:
     tree = ast.parse("class Verdict: ...\nOutcome = int\nDomain: TypeAlias = str\nx.Decision = 1")
     assert defined(tree) & set(WORDS) == {"Verdict", "Outcome", "Domain"}
+
+
+# -- copies ------------------------------------------------------------------------------------
+
+COPY = 8  # so many equal lines are one too many
+
+
+def is_table(node: ast.expr | None) -> bool:
+    """Literals, names and what holds them: nothing is computed, so there is nothing to share."""
+    match node:
+        case ast.Constant() | ast.Name() | ast.Attribute():
+            return True
+        case ast.UnaryOp(operand=operand) | ast.Starred(value=operand):
+            return is_table(operand)
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
+            return all(map(is_table, parts))
+        case ast.Dict(keys=keys, values=values):
+            return all(key is None or is_table(key) for key in keys) and all(map(is_table, values))
+    return False
+
+
+def uncounted(tree: ast.AST) -> set[int]:
+    """The numbers of lines that may be alike: imports and tables."""
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                pass
+            case ast.Assign(value=value) | ast.AnnAssign(value=value) if isinstance(
+                value, ast.Tuple | ast.List | ast.Set | ast.Dict
+            ) and is_table(value):
+                pass
+            case _:
+                continue
+        found |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return found
+
+
+def copies(root: Path = ROOT, length: int = COPY) -> list[str]:
+    """Where `length` lines were met before, as `file:line is file:line`; spaces do not count."""
+    first: dict[tuple[str, ...], str] = {}
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        text = path.read_text()
+        left_out = uncounted(ast.parse(text))
+        numbered = [(n, "".join(line.split())) for n, line in enumerate(text.splitlines(), 1)]
+        lines = [(n, line) for n, line in numbered if line and n not in left_out]
+        for start in range(len(lines) - length + 1):
+            window = tuple(line for _, line in lines[start : start + length])
+            place = f"{path.relative_to(root)}:{lines[start][0]}"
+            if first.setdefault(window, place) != place:
+                found.append(f"{place} is {first[window]}")
+    return found
+
+
+def test_no_eight_lines_are_written_twice() -> None:
+    assert copies() == []
+
+
+LINES = "".join(f"def f{n}(x: int) -> int:\n    return x + {n}\n\n\n" for n in range(4))
+
+
+def test_a_copy_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text(f"import ast\n\nA = 1\n{LINES}B = f1(2)\n")
+    assert copies(tmp_path) == []
+    copied = LINES.replace("\n\n", "\n").replace("    return", "  return")
+    (tmp_path / "two.py").write_text(f"import os\nif os.sep:\n  pass\n{copied}C = f2(3)\n")
+    assert copies(tmp_path) == ["two.py:4 is one.py:4"]
+    (tmp_path / "two.py").write_text(LINES.replace("x + 2", "x - 2"))
+    assert copies(tmp_path) == []
+    (tmp_path / "two.py").unlink()
+    (tmp_path / "one.py").write_text(LINES + "\n\n" + LINES)  # also within one file
+    assert copies(tmp_path) == ["one.py:19 is one.py:1"]
+
+
+def test_imports_and_tables_may_be_alike(tmp_path: Path) -> None:
+    rows = "".join(f'    "{n}": ({n}, -{n}, A.b),\n' for n in range(9))
+    names = "".join(f"    n{n},\n" for n in range(9))
+    for name in ("one", "two"):
+        text = f"from os import (\n{names})\n\nTABLE = {{\n{rows}}}\n"
+        (tmp_path / f"{name}.py").write_text(text)
+    assert copies(tmp_path) == []
+    calls = rows.replace("(", "f(")
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text(f"TABLE = {{\n{calls}}}\n")
+    assert copies(tmp_path) != []
+
+
+# -- classes -----------------------------------------------------------------------------------
+
+# Folders that are one language, or one room: a class name means one thing in each.
+ROOMS = (
+    "index", "machine", "search", "kernel", "ptx", "emit", "runtime", "trust", "catalogue",
+    "bench", "pipeline", "cli", "sketch/term", "sketch/holes", "sketch/synth", "sketch/explain",
+    "sketch/code", "sketch/simt",
+)  # fmt: skip
+
+
+def repeated(room: Path) -> dict[str, list[str]]:
+    """Class names that a folder defines more than once, with where."""
+    places: dict[str, list[str]] = {}
+    for path in sorted(room.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(f"{path.relative_to(room)}:{node.lineno}")
+    return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_every_folder_is_a_room() -> None:
+    packages = {str(path.parent.relative_to(ROOT)) for path in ROOT.rglob("__init__.py")}
+    outside = {p for p in packages if not any(p == r or p.startswith(f"{r}/") for r in ROOMS)}
+    assert outside == {".", "sketch"}
+    assert all((ROOT / room / "__init__.py").exists() for room in ROOMS)
+
+
+def test_no_two_classes_of_a_room_share_a_name() -> None:
+    assert {room: found for room in ROOMS if (found := repeated(ROOT / room))} == {}
+
+
+def test_a_repeated_class_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "one.py").write_text("class A: ...\nclass B: ...\n")
+    (tmp_path / "deep" / "two.py").write_text("def f():\n    class A: ...\n")
+    assert repeated(tmp_path) == {"A": ["deep/two.py:2", "one.py:1"]}

@@ -8,29 +8,21 @@ import pytest
 from tests.cli.conftest import Cli, cli  # noqa: F401  # the fixture
 
 from warploom.bench import synth
-from warploom.bench.families import FAMILIES, named, published, sized
 from warploom.bench.measure import Request, apart, measure
+from warploom.bench.published import named, published, published_sketch
 from warploom.errors import CheckError
-from warploom.sketch.front import load_text
 
 
 def test_every_row_of_the_published_table_is_a_sketch() -> None:
     assert len(published()) == 77
     for name in published():
-        build = named(name)
-        assert build is not None
-        assert "goal:" in sized(name, build, {})
-
-
-def test_families_are_sketches_at_their_own_and_at_other_sizes() -> None:
-    for name, build in FAMILIES.items():
-        text = sized(name, build, {})
-        if name not in ("transposition-rcr", "product-registers", "product-shared"):
-            assert load_text(text, name).holes
-    assert "range(0, 96)" in sized("transposition", FAMILIES["transposition"], {"columns": 3})
-    for sizes in ({"lanes": 4}, {"columns": 0}, {"level": 4}):
-        with pytest.raises(CheckError):
-            sized("transposition", FAMILIES["transposition"], sizes)
+        assert named(name) is not None
+        assert "goal:" in published_sketch(name)
+    row = named("trove-8x3")
+    assert row is not None
+    assert row({}).holes
+    with pytest.raises(CheckError, match="no sizes to set"):
+        row({"columns": 3})
 
 
 def test_a_measurement_is_the_same_in_a_process_of_its_own() -> None:
@@ -47,7 +39,7 @@ def test_what_is_measured() -> None:
     assert [r.name for r in synth.rows("^trove")] == ["trove-8x3"]
     labels = [r.label for r in synth.limits()]
     assert len(labels) == 19
-    assert "transposition columns=16" in labels
+    assert "transposition columns=16 level=3" in labels
     assert "product-shared level=3" in labels
     ways = [way.label for way, _ in synth.ablations(1.0, "8x3")]
     assert ways == ["default engine", "pairs", "single locations", "fuel 1", "fuel 4", "fuel 16"]

@@ -12,7 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warploom.bench.sketches import gaussian_hvx, published_sketch
+from warploom.bench.published import published_sketch
+from warploom.catalogue import names
+from warploom.catalogue.texts import gaussian_hvx
 from warploom.cli import synth as command
 from warploom.index.evaluate import evaluate
 from warploom.index.parse import parse
@@ -156,8 +158,8 @@ def test_the_json_holds_the_choices_themselves(cli, write, tmp_path: Path) -> No
     ):
         assert len(record["choices"]) == len(record["fills"]) > 0
         steps = {step.name: n for n, step in enumerate(program.steps)}
-        for names, choices in zip(record["fills"], record["choices"], strict=True):
-            assert {hole: choice["text"] for hole, choice in choices.items()} == names
+        for texts, choices in zip(record["fills"], record["choices"], strict=True):
+            assert {hole: choice["text"] for hole, choice in choices.items()} == texts
             fill = {}
             for hole, choice in choices.items():
                 step = program.steps[steps[hole]]
@@ -419,3 +421,11 @@ def sketch():
     ran = cli("synth", f"{write(text, 'faces.py')}::sketch")
     assert ran.status == 1
     assert "refuted: cell (0) holds" in ran.out
+
+
+def test_on_a_terminal_it_lists_the_names(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert all(name in cli("synth", "--help").out for name in ("gaussian", "aos-to-soa"))
+    monkeypatch.setattr(command, "_on_terminal", lambda: True)
+    ran = cli("synth")
+    assert ran.status == 0
+    assert all(name in ran.out for name in names())

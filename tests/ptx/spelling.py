@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from warploom.ptx.opcode import Form, Opcode
+from warploom.ptx.opcode import Opcode, OpcodeForm
 
 HEADER = """.version {version}
 .target {target}
@@ -21,7 +21,7 @@ TYPE = re.compile(r"pred|[busf]\d+|bf16|tf32|[busf]+\d+x\d")
 WIDE = {"16": "32", "32": "64"}
 
 
-def covering(form: Form) -> Iterator[tuple[str, ...]]:
+def covering(form: OpcodeForm) -> Iterator[tuple[str, ...]]:
     """Rows of modifiers in which every word of every slot stands at least once."""
     plain = ["" if slot.optional else slot.words[0] for slot in form.slots]
     rows = {tuple(plain): None}
@@ -52,7 +52,7 @@ def bits(kind: str) -> int:
     return int(found[1]) * int(found[2] or 1)
 
 
-def instruction(opcode: Opcode, form: Form, modifiers: tuple[str, ...]) -> str:
+def instruction(opcode: Opcode, form: OpcodeForm, modifiers: tuple[str, ...]) -> str:
     words = [word for word in form.operands if not word.endswith("?")]
     kinds = [word for word in modifiers if TYPE.fullmatch(word)]
     vector = next((int(word[1]) for word in modifiers if re.fullmatch(r"v[248]", word)), 1)
@@ -203,7 +203,7 @@ def program(texts: list[str]) -> str:
     return "\n".join(body) + "\nret;\n}\n"
 
 
-def spelled(form: Form) -> list[tuple[str, ...]]:
+def spelled(form: OpcodeForm) -> list[tuple[str, ...]]:
     """Rows with one word or none for each slot."""
     rows: list[tuple[str, ...]] = [()]
     for slot in form.slots:

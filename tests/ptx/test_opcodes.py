@@ -32,7 +32,7 @@ from warploom.errors import DeviceError, UnsupportedError
 from warploom.ptx import known
 from warploom.ptx.emulate import compile as compiler
 from warploom.ptx.emulate import floats
-from warploom.ptx.opcode import Control, Form, MemoryEffect, Opcode, Slot
+from warploom.ptx.opcode import Control, MemoryEffect, Opcode, OpcodeForm, Slot
 from warploom.ptx.shuffle import rewrite
 from warploom.ptx.symbolic.form import Form as Value
 from warploom.ptx.symbolic.memory import accesses
@@ -135,7 +135,7 @@ def matters(slot: Slot) -> bool:
 
 
 def differ(
-    form: Form, given: dict[tuple[str, ...], np.ndarray], place: int, words: tuple[str, str]
+    form: OpcodeForm, given: dict[tuple[str, ...], np.ndarray], place: int, words: tuple[str, str]
 ) -> bool:
     """Whether there is a spelling in which one word gives something else than the other."""
     return any(

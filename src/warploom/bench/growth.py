@@ -25,7 +25,8 @@ Sizes = Mapping[str, int]
 def _matrices() -> list[Sizes]:
     """32 rows and more and more columns, then five columns and more and more rows."""
     wide = [{"columns": columns} for columns in (3, 5, 7, 11, 15, 19, 23, 27, 31)]
-    return [*wide, *({"rows": rows, "columns": 5} for rows in (64, 96, 128, 192, 256))]
+    tall = [{"rows": rows, "columns": 5} for rows in (64, 96, 128, 192, 256)]
+    return [{**size, "level": 3} for size in (*wide, *tall)]
 
 
 FAMILIES: Mapping[str, Sequence[Sizes]] = {

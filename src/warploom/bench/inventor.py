@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from warploom.bench import inventor_sketches as sketches
 from warploom.bench.synth import laid_out
+from warploom.bench.weakened import HoleExprs, by_numbers, solve_naive
 from warploom.index.show import show
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome
-from warploom.sketch.simt import paper
-from warploom.sketch.simt.ablation import HoleExprs, by_numbers, solve_naive
 from warploom.sketch.simt.function import SketchFunction
 from warploom.sketch.simt.solve import Filled, reinstantiate, solve
 from warploom.sketch.synth.record import Record
@@ -54,9 +54,9 @@ class Row:
 
 def _structures() -> Iterator[Row]:
     published = {
-        "AoS-sum crc": (paper.aos_sum, (1, 6, 1, 3, 4)),
-        "AoS-store crc": (paper.aos_crc, (1, 9, 1, 3, 10)),
-        "AoS-store rcr": (paper.aos_rcr, (1, 163, 6, 13, 23)),
+        "AoS-sum crc": (sketches.aos_sum, (1, 6, 1, 3, 4)),
+        "AoS-store crc": (sketches.aos_crc, (1, 9, 1, 3, 10)),
+        "AoS-store rcr": (sketches.aos_rcr, (1, 163, 6, 13, 23)),
     }
     for name, (sketch, seconds) in published.items():
         for size, tts in zip((1, 2, 3, 5, 7), seconds, strict=True):
@@ -66,14 +66,14 @@ def _structures() -> Iterator[Row]:
 def _all() -> tuple[Row, ...]:
     small, warp, wide = {"warp": 4}, {"warp": 32}, {"rows": 4, "warp": 8}
     return (
-        Row("1D stencil reg", paper.stencil_1d, 10),
-        Row("1D conv reg", paper.convolution_1d, 8),
-        Row("2D conv reg 3x3", paper.convolution_2d, 39, {"taps": 3}, {**wide, "taps": 3}),
-        Row("2D conv reg 7x7", paper.convolution_2d, 39, {"taps": 7}, {**wide, "taps": 7}),
-        Row("Mult-32 shmem", paper.multiplication_32_shared, 1, small, warp),
-        Row("Mult-32 reg", paper.multiplication_32, 1, small, warp),
-        Row("Mult-64 shmem", paper.multiplication_64_shared, 479, small, warp, optimum=True),
-        Row("Mult-64 reg", paper.multiplication_64, 985, small, warp, optimum=True),
+        Row("1D stencil reg", sketches.stencil_1d, 10),
+        Row("1D conv reg", sketches.convolution_1d, 8),
+        Row("2D conv reg 3x3", sketches.convolution_2d, 39, {"taps": 3}, {**wide, "taps": 3}),
+        Row("2D conv reg 7x7", sketches.convolution_2d, 39, {"taps": 7}, {**wide, "taps": 7}),
+        Row("Mult-32 shmem", sketches.multiplication_32_shared, 1, small, warp),
+        Row("Mult-32 reg", sketches.multiplication_32, 1, small, warp),
+        Row("Mult-64 shmem", sketches.multiplication_64_shared, 479, small, warp, optimum=True),
+        Row("Mult-64 reg", sketches.multiplication_64, 985, small, warp, optimum=True),
         *_structures(),
     )
 
@@ -148,7 +148,7 @@ def table(records: Sequence[Record]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ablation:
+class WeakenedRow:
     """A line of Table 2 for one weakened search; None is a published timeout (30 minutes)."""
 
     row: Row
@@ -157,7 +157,7 @@ class Ablation:
     run: Callable[[Row, Budget], Outcome[HoleExprs]]
 
 
-def ablations(match: str = "") -> list[Ablation]:
+def ablations(match: str = "") -> list[WeakenedRow]:
     methods: dict[str, Callable[[Row, Budget], Outcome[HoleExprs]]] = {
         "naive 1": lambda row, budget: solve_naive(row.sketch.at(**row.sizes), 1, budget),
         "naive 2": lambda row, budget: solve_naive(row.sketch.at(**row.sizes), 2, budget),
@@ -173,14 +173,14 @@ def ablations(match: str = "") -> list[Ablation]:
         "AoS-sum crc (7)": ("(24)", "–", "–"),
     }
     return [
-        Ablation(row, method, seconds, methods[method])
+        WeakenedRow(row, method, seconds, methods[method])
         for row in rows(match)
         if row.name in published
         for method, seconds in zip(methods, published[row.name], strict=True)
     ]
 
 
-def measure_ablation(ablation: Ablation, seconds: float) -> Record:
+def measure_ablation(ablation: WeakenedRow, seconds: float) -> Record:
     cpu = time.process_time()
     outcome = ablation.run(ablation.row, Budget(seconds))
     answer = {Found: "found", Impossible: "none exists"}.get(type(outcome), "undecided")

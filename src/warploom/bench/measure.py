@@ -13,10 +13,9 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from warploom.bench.families import named, sized
+from warploom.bench.published import named
 from warploom.errors import CheckError, WarploomError
 from warploom.search.budget import Budget
-from warploom.sketch.front import load_text
 from warploom.sketch.synth.record import Record, record_of
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.ir import Apply, Program, size
@@ -44,9 +43,8 @@ def measure(request: Request) -> Record:
     build = named(request.name)
     if build is None:
         raise CheckError(f"no sketch is called '{request.name}'")
-    text = sized(request.name, build, request.sizes)
     started = time.process_time()
-    program = load_text(text, request.name)
+    program = build(request.sizes)
     result = synthesize(
         program,
         engine=request.engine,

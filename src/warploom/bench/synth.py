@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from warploom.bench.families import Published, published
 from warploom.bench.measure import Request
+from warploom.bench.published import Published, published
 from warploom.sketch.synth.record import Record
 
 # One row of each kind: enough to see that all is well.
@@ -42,7 +42,7 @@ def rows(match: str = "", quick: bool = False) -> list[Request]:
 def limits(match: str = "") -> list[Request]:
     """Sizes at which the published tool fails or takes an hour; the full grammar."""
     wide = [
-        Request(name, {"columns": columns})
+        Request(name, {"columns": columns, "level": 3})
         for name in ("transposition", "transposition-rcr", "sums")
         for columns in (11, 13, 15, 16)
     ]

@@ -1,4 +1,8 @@
-"""The catalogue: named kernels, each with sketch, specification, sizes and defaults."""
+"""The catalogue: one table of names, each a sketch, a kernel, or both.
+
+A kernel's entry has the sketch that it is built from, so that `warploom synth NAME` fills what
+`warploom kernel NAME` writes; a sketch alone is a name, too.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +16,37 @@ from warploom.catalogue import (
     structures,
     transposition,
 )
-from warploom.catalogue.entry import Case, Entry
-from warploom.errors import ParseError
+from warploom.catalogue.entry import Case, Entry, Parameters
+from warploom.catalogue.sketches import SKETCHES, SketchOnly
+from warploom.errors import CheckError, ParseError
+from warploom.sketch.term.ir import Program
 
 # A file of the catalogue has a tuple ENTRIES; a new file is named here.
 FILES = (stencil, convolution, image, polynomial, structures, transposition)
 
 
+def names() -> dict[str, Entry | SketchOnly]:
+    """The one table: every name, kernels in the order of the files, then sketches."""
+    return {**entries(), **{sketch.name: sketch for sketch in SKETCHES}}
+
+
 def entries() -> dict[str, Entry]:
-    """Every entry by name, in the order of the files."""
+    """The names that have a kernel."""
     return {entry.name: entry for file in FILES for entry in file.ENTRIES}
 
 
 def find(name: str) -> Entry:
-    """The entry with a name, or an error that says which names there are."""
+    """The kernel with a name, or an error that says which names there are."""
+    match names().get(name):
+        case Entry() as entry:
+            return entry
+        case SketchOnly(kernel=kernel):
+            instead = f", or write 'warploom kernel {kernel}'" if kernel else ""
+            raise ParseError(
+                f"'{name}' is a sketch; no kernel of the catalogue is built from it",
+                advice=f"fill it with 'warploom synth {name}'{instead}",
+            )
     known = entries()
-    if name in known:
-        return known[name]
     near = difflib.get_close_matches(name[:80], known, n=1)
     raise ParseError(
         f"the catalogue has no kernel '{name[:80]}'",
@@ -36,4 +54,15 @@ def find(name: str) -> Entry:
     )
 
 
-__all__ = ["Case", "Entry", "entries", "find"]
+def program(named: Entry | SketchOnly, given: Parameters) -> Program:
+    """The sketch of a name at its parameters; of a kernel, the one that it is built from."""
+    found = named.program(**given)
+    if found is None:
+        raise CheckError(
+            f"no sketch stands behind '{named.name}' as it is set here",
+            advice=f"its kernel has no fill: 'warploom kernel {named.name}' says why",
+        )
+    return found
+
+
+__all__ = ["Case", "Entry", "SketchOnly", "entries", "find", "names", "program"]

@@ -51,7 +51,9 @@ class Entry:
     All functions take the entry's parameters by name. `inputs(size, random, …)` gives every
     parameter of the kernel that is not an output, by name; `specification(values, …)` gives the
     outputs, by name, from those values, in plain NumPy. `sizes` are at least twenty, odd ones among
-    them. `tune` lists settings worth trying on a device. A `tolerance` of 0 means equal bits.
+    them. `sketch(…)` is what the kernel is built from, None where it has no fill; `aliases` are
+    other names of parameters. `tune` lists settings worth trying on a device. A `tolerance` of 0
+    means equal bits.
     """
 
     name: str
@@ -62,23 +64,29 @@ class Entry:
     specification: Callable[..., Arrays]
     sizes: Callable[..., list[dict[str, int]]]
     sketch: Callable[..., Program | None] = _no_sketch
+    aliases: Mapping[str, str] = field(default_factory=dict)
     tune: tuple[dict[str, Parameter], ...] = ()
     variants: tuple[dict[str, Parameter], ...] = field(default=({},))
     tolerance: float = 0.0
 
     def settings(self, given: Parameters) -> dict[str, Parameter]:
         """The defaults with the given values in their places, checked by name and kind."""
-        for name, value in given.items():
-            if name not in self.parameters:
-                near = difflib.get_close_matches(name[:80], self.parameters, n=1)
-                raise CheckError(
-                    f"'{self.name}' has no parameter '{name[:80]}'",
-                    advice=f"did you mean {near[0]}?" if near else _listed(self.parameters),
-                )
-            kind = type(self.parameters[name])
-            if type(value) is not kind:
-                raise CheckError(f"'{name}' is {_article(kind)}, not {value!r:.80}")
-        return {**self.parameters, **given}
+        return checked(self.name, self.parameters, self._own_names(given))
+
+    def _own_names(self, given: Parameters) -> Parameters:
+        """The values by the entry's names of parameters, where some were given by another."""
+        twice = [f"'{key}' and '{self.aliases[key]}'" for key in given if self.own_name(key) != key
+                 and self.own_name(key) in given]  # fmt: skip
+        if twice:
+            raise CheckError(f"{twice[0]} are one parameter of '{self.name}'")
+        return {self.own_name(key): value for key, value in given.items()}
+
+    def own_name(self, key: str) -> str:
+        return self.aliases.get(key, key)
+
+    @property
+    def has_sketch(self) -> bool:
+        return self.sketch is not _no_sketch
 
     def kernel(self, **given: Parameter) -> Kernel:
         return self.build(**self.settings(given))
@@ -105,6 +113,21 @@ class Entry:
             isinstance(given := held[name], np.ndarray) and same(given, wanted, self.tolerance)
             for name, wanted in case.expected.items()
         )
+
+
+def checked(owner: str, parameters: Parameters, given: Parameters) -> dict[str, Parameter]:
+    """The parameters with the given values in their places; a wrong name or kind is an error."""
+    for name, value in given.items():
+        if name not in parameters:
+            near = difflib.get_close_matches(name[:80], parameters, n=1)
+            raise CheckError(
+                f"'{owner}' has no parameter '{name[:80]}'",
+                advice=f"did you mean {near[0]}?" if near else _listed(parameters),
+            )
+        kind = type(parameters[name])
+        if type(value) is not kind:
+            raise CheckError(f"'{name}' is {_article(kind)}, not {value!r:.80}")
+    return {**parameters, **given}
 
 
 def poisoned(like: Array) -> Array:

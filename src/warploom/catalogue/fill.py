@@ -22,6 +22,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from warploom.catalogue import texts
 from warploom.errors import CheckError
 from warploom.index.ir import Binary, Const, Expr, fold_up, rebuild
 from warploom.index.ranges import Ranges
@@ -31,9 +32,10 @@ from warploom.sketch.build import Sketch
 from warploom.sketch.code.form import bounds_of
 from warploom.sketch.code.move import LANE, REGISTER, Move, move_of
 from warploom.sketch.code.proved import Proved, find
+from warploom.sketch.front import load_text
 from warploom.sketch.holes.linear import Linear
 from warploom.sketch.term.gather import Moves
-from warploom.sketch.term.ir import Apply, GatherSet, Program
+from warploom.sketch.term.ir import GatherSet, Program
 
 ORDERS = ("crc", "rcr")
 SEARCHED_CELLS = 300  # tiles up to this size are searched at once
@@ -100,29 +102,42 @@ class TileFill:
         return load, store, steps
 
 
-def transposing(lanes: int, registers: int, order: str = "crc", *, back: bool = False) -> TileFill:
+def transposing(
+    lanes: int, registers: int, order: str = "crc", *, back: bool = False, level: int = 0
+) -> TileFill:
     """From striped to blocked, or `back`; an error if the search finds nothing."""
-    if order not in ORDERS:
-        raise CheckError(f"unknown order '{order[:20]}'", advice=f"orders: {', '.join(ORDERS)}")
-    return _transposing(lanes, registers, order, back)
+    return _transposing(lanes, registers, order, back, level)
 
 
 @lru_cache(maxsize=256)
-def _transposing(lanes: int, registers: int, order: str, back: bool) -> TileFill:
-    return _filled(lanes, registers, lambda m, n: sketch(m, n, order, back))
+def _transposing(lanes: int, registers: int, order: str, back: bool, level: int) -> TileFill:
+    def make(m: int, n: int) -> Program:
+        return sketch(m, n, order, back, level)
+
+    return _filled(lanes, registers, order, make, holes=2 if level else 1)
 
 
 @lru_cache(maxsize=64)
 def summing(lanes: int, registers: int) -> TileFill:
     """From striped to registers whose sum over j is that of the lane's own structure."""
-    return _filled(lanes, registers, sum_sketch)
+    return _filled(lanes, registers, "cr", sum_sketch)
 
 
 # -- sketches ------------------------------------------------------------------------------------
 
 
-def sketch(lanes: int, registers: int, order: str, back: bool = False) -> Program:
-    """Three holes, `c` or `r` each, between the two layouts."""
+def sketch(lanes: int, registers: int, order: str, back: bool = False, level: int = 0) -> Program:
+    """Three moves, `c` or `r` each, between the two layouts.
+
+    At level 0 a move is one hole of the linear sets; at levels 1 to 3 it is two holes of the
+    published grammars, a swizzle and a rotation, and nothing goes `back`.
+    """
+    if order not in ORDERS:
+        raise CheckError(f"unknown order '{order[:20]}'", advice=f"orders: {', '.join(ORDERS)}")
+    if level:
+        assert not back
+        name = f"{lanes}x{registers} {order} level {level}"
+        return load_text(texts.transposition(order, registers, level, lanes), name)
     kind = "to striped" if back else "to blocked"
     s = Sketch(f"{lanes}x{registers} {order} {kind}")
     words = np.arange(lanes * registers)
@@ -149,10 +164,13 @@ def sum_sketch(lanes: int, registers: int) -> Program:
 # -- search --------------------------------------------------------------------------------------
 
 
-def _filled(lanes: int, registers: int, make: Callable[[int, int], Program]) -> TileFill:
+def _filled(
+    lanes: int, registers: int, order: str, make: Callable[[int, int], Program], holes: int = 1
+) -> TileFill:
+    """`holes` are those of each move of the order."""
     large = lanes * registers > SEARCHED_CELLS
     small = make(*alike(lanes, registers)) if large else None
-    return _as_fill(find(make(lanes, registers), small))
+    return _as_fill(find(make(lanes, registers), small), order, holes)
 
 
 def alike(lanes: int, registers: int) -> tuple[int, int]:
@@ -177,24 +195,22 @@ def alike(lanes: int, registers: int) -> tuple[int, int]:
 # -- from choices to steps -----------------------------------------------------------------------
 
 
-def _as_fill(proved: Proved) -> TileFill:
-    # A set with one member is no hole, but a step all the same.
-    names = [
-        step.name
-        for step in proved.program.steps
-        if isinstance(step, Apply) and isinstance(step.gathers.family, Linear)
-    ]
-    steps = [_step(proved.step(name).gathers, proved.move(name)) for name in names]
-    last = proved.step(names[-1]).gathers
-    if steps[-1].kind == "r":
-        choice = proved.choices[proved.positions[names[-1]]]
+def _as_fill(proved: Proved, order: str, holes: int) -> TileFill:
+    """Step s1 is the first of the tile s0; the steps of one move become one."""
+    steps = []
+    for number, kind in enumerate(order):
+        name, source = f"s{holes * (number + 1)}", f"s{holes * number}"
+        steps.append(_step(kind, proved.move(name, source)))
+    last = proved.step(name).gathers
+    if steps[-1].kind == "r" and isinstance(last.family, Linear):
+        choice = proved.choices[proved.positions[name]]
         steps[-1] = _with_way_back(steps[-1], last, choice)
     lanes, registers = last.out_shape
     return TileFill(lanes, registers, tuple(steps), proved.verification.verdict)
 
 
-def _step(gathers: GatherSet, move: Move) -> TileStep:
-    if isinstance(gathers.family, Linear) and gathers.family.axis == 0:
+def _step(kind: str, move: Move) -> TileStep:
+    if kind == "r":
         bounds = bounds_of(move.lanes, move.registers)
         return TileStep("r", LANE if move.lanes == 1 else without_negatives(move.lane, bounds))
     return TileStep("c", REGISTER if move.registers == 1 else move.register)
@@ -212,7 +228,7 @@ def _with_way_back(step: TileStep, gathers: GatherSet, choice: int) -> TileStep:
     if not len(undoing):
         return step
     undone = gathers.expression(int(undoing[0]))
-    back = _step(gathers, move_of(undone, gathers.arg_shapes, gathers.out_shape))
+    back = _step("r", move_of(undone, gathers.arg_shapes, gathers.out_shape))
     return TileStep(step.kind, step.source, back.source)
 
 

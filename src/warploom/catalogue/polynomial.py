@@ -5,20 +5,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from warploom.catalogue.entry import Arrays, Entry, Size, Values
 from warploom.catalogue.pieces import piece_sizes, product_pieces
-from warploom.catalogue.product import product_registers, product_shared, product_sketch
-from warploom.catalogue.window import WARP
+from warploom.catalogue.product import (
+    check_degree,
+    product_registers,
+    product_shared,
+    product_sketch,
+)
+from warploom.catalogue.sketches import check_level
+from warploom.catalogue.texts import multiplication_registers, multiplication_shared
+from warploom.catalogue.window import WARP, check_block
+from warploom.errors import CheckError
+from warploom.kernel.ir import Kernel
+from warploom.sketch.front import load_text
 from warploom.sketch.term.ir import Program
 
 
-def _sketch(**_: Any) -> Program:
-    """At the size of a warp; for more coefficients a symbol stands for several words."""
-    return product_sketch(WARP)
+def _sketch(name: str, text: Callable[[int], str]) -> Callable[..., Program]:
+    """At the size of a warp, where for more coefficients a symbol stands for several words; at
+    levels 1 to 3 the published sketch of eight coefficients, two in each of four lanes.
+    """
+
+    def make(degree: int, block: int, level: int) -> Program:
+        check_level(name, level)
+        if not level:
+            check_degree(degree)
+            check_block(block)
+            return product_sketch(WARP)
+        if degree != WARP:  # the default, with which nothing was asked for
+            raise CheckError(
+                f"{degree} coefficients at level {level}", advice="the published sketch has 8"
+            )
+        return load_text(text(level), name)
+
+    return make
+
+
+def _kernel(name: str, build: Callable[..., Kernel]) -> Callable[..., Kernel]:
+    def make(degree: int, block: int, level: int) -> Kernel:
+        check_level(name, level)
+        if level:
+            raise CheckError(
+                f"'{name}': no kernel is built from the published sketch (level {level})",
+                advice=f"use level=0, or fill it: 'warploom synth {name} --size level={level}'",
+            )
+        return build(degree, block)
+
+    return make
 
 
 def _inputs(size: Size, random: np.random.Generator, degree: int, **_: Any) -> Values:
@@ -41,16 +80,18 @@ def _sizes(**_: Any) -> list[dict[str, int]]:
     return [{"batch": batch} for batch in batches]
 
 
-def _lane_entry(form: str, build: Any, doc: str) -> Entry:
+def _lane_entry(
+    name: str, build: Callable[..., Kernel], text: Callable[[int], str], doc: str
+) -> Entry:
     return Entry(
-        name=f"product-{form}",
+        name=name,
         doc=doc,
-        parameters={"degree": 32, "block": 128},
-        build=build,
+        parameters={"degree": 32, "block": 128, "level": 0},
+        build=_kernel(name, build),
         inputs=_inputs,
         specification=_specification,
         sizes=_sizes,
-        sketch=_sketch,
+        sketch=_sketch(name, text),
         variants=({}, {"degree": 64}, {"degree": 160, "block": 64}, {"degree": 384}),
         tune=tuple({"block": block} for block in (64, 128, 256)),
     )
@@ -69,10 +110,16 @@ def tuning(degree: int) -> list[dict[str, int | str]]:
 
 ENTRIES: tuple[Entry, ...] = (
     _lane_entry(
-        "registers", product_registers, "polynomial product over GF(2), one word a lane, shuffles"
+        "product-registers",
+        product_registers,
+        multiplication_registers,
+        "polynomial product over GF(2), one word a lane, shuffles"
     ),
     _lane_entry(
-        "shared", product_shared, "polynomial product over GF(2), operands in shared memory"
+        "product-shared",
+        product_shared,
+        multiplication_shared,
+        "polynomial product over GF(2), operands in shared memory"
     ),
     Entry(
         name="product-pieces",

@@ -9,6 +9,7 @@ import numpy as np
 
 from warploom.catalogue.entry import Arrays, Entry, Size, Values
 from warploom.catalogue.window import (
+    LINE_TUNE,
     Tile,
     check_block,
     line_sizes,
@@ -92,12 +93,7 @@ ENTRIES: tuple[Entry, ...] = (
             {"taps": 33, "width": 1, "rows": 2},
             {"taps": 5, "width": 2, "rows": 3, "dtype": "float64"},
         ),
-        tune=tuple(
-            {"width": width, "rows": rows, "block": block}
-            for width in (1, 2, 4)
-            for rows in (1, 2, 4, 8)
-            for block in (128, 256)
-        ),
+        tune=LINE_TUNE,
         tolerance=1e-5,
     ),
 )

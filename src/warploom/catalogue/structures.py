@@ -54,36 +54,34 @@ def _move(name: str, what: str, plan: Layout, order: str, streaming: bool, back:
     return k.done()
 
 
-def aos_to_soa(
-    fields: int,
-    order: str,
-    dtype: str,
-    block: int,
-    tiles: int,
-    pack: int,
-    width: int,
-    streaming: int,
-) -> Kernel:
-    plan = layout(fields, dtype, block, tiles, pack, width)
-    what = (
-        f"n structures of {fields} {dtype} become {fields} arrays: y[f*n + i] = x[i*{fields} + f]."
-    )
-    return _move(f"aos_to_soa_{fields}", what, plan, order, bool(streaming), back=False)
+def _moving(back: bool) -> Callable[..., Kernel]:
+    """What builds kernels from structures to arrays, or back."""
+
+    def build(
+        fields: int,
+        order: str,
+        dtype: str,
+        block: int,
+        tiles: int,
+        pack: int,
+        width: int,
+        streaming: int,
+    ) -> Kernel:
+        plan = layout(fields, dtype, block, tiles, pack, width)
+        if back:
+            name = f"soa_to_aos_{fields}"
+            says = f"y[i*{fields} + f] = x[f*n + i]"
+            what = f"{fields} arrays of n {dtype} become n structures: {says}."
+        else:
+            name = f"aos_to_soa_{fields}"
+            says = f"y[f*n + i] = x[i*{fields} + f]"
+            what = f"n structures of {fields} {dtype} become {fields} arrays: {says}."
+        return _move(name, what, plan, order, bool(streaming), back)
+
+    return build
 
 
-def soa_to_aos(
-    fields: int,
-    order: str,
-    dtype: str,
-    block: int,
-    tiles: int,
-    pack: int,
-    width: int,
-    streaming: int,
-) -> Kernel:
-    plan = layout(fields, dtype, block, tiles, pack, width)
-    what = f"{fields} arrays of n {dtype} become n structures: y[i*{fields} + f] = x[f*n + i]."
-    return _move(f"soa_to_aos_{fields}", what, plan, order, bool(streaming), back=True)
+aos_to_soa, soa_to_aos = _moving(back=False), _moving(back=True)
 
 
 def aos_sum(fields: int, dtype: str, block: int, tiles: int, width: int, streaming: int) -> Kernel:

@@ -3,7 +3,8 @@
     y[b][j][i] = x[b][i][j],   0 <= b < count,  0 <= i < m,  0 <= j < n
 
 The shorter side that fits lies across lanes, the other across registers; small matrices lie side by
-side in a warp. Loads and stores follow memory; the exchange between them is a synthesised fill.
+side in a warp. Loads and stores follow memory; the exchange between them is a synthesised fill, of
+the linear sets (level 0) or of the published grammars (levels 1 to 3).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from warploom.catalogue.entry import Arrays, Entry, Parameter, Values
 from warploom.catalogue.fill import sketch, transposing
 from warploom.catalogue.layout import MOST_WORDS, WARP, element_type
+from warploom.catalogue.sketches import check_level, check_sizes
 from warploom.errors import CheckError
 from warploom.index.ir import Expr
 from warploom.index.laws import simplify
@@ -75,10 +77,15 @@ def _plan(m: int, n: int, dtype: str, block: int, tiles: int) -> _Plan:
 
 
 def transposition(
-    m: int, n: int, order: str, dtype: str, block: int, tiles: int, streaming: int
+    m: int, n: int, order: str, dtype: str, block: int, tiles: int, streaming: int, level: int = 0
 ) -> Kernel:
     plan = _plan(m, n, dtype, block, tiles)
-    fill = transposing(plan.lanes, plan.registers, order, back=plan.back)
+    check_level("transposition", level)
+    if level and plan.back:
+        raise CheckError(
+            f"{m} rows at level {level}", advice=f"up to {WARP} lie across lanes; or use level=0"
+        )
+    fill = transposing(plan.lanes, plan.registers, order, back=plan.back, level=level)
     k = Builder(f"transpose_{m}x{n}", block=block, doc=f"{_what(m, n, dtype)}\n{fill.doc}")
     matrices = k.scalar("count")
     x = k.array("x", plan.dtype, matrices * plan.words, const=True)
@@ -141,6 +148,11 @@ def _plan_of(given: dict[str, Any]) -> _Plan:
 
 
 def _sketch(**given: Any) -> Program:
+    """At levels 1 to 3 the rows lie across lanes, however many there are."""
+    check_level("transposition", given["level"])
+    if given["level"]:
+        check_sizes("transposition", {name: given[name] for name in ("m", "n")})
+        return sketch(given["m"], given["n"], given["order"], level=given["level"])
     plan = _plan_of(given)
     return sketch(plan.lanes, plan.registers, str(given["order"]), plan.back)
 
@@ -155,6 +167,8 @@ _VARIANTS: tuple[dict[str, Parameter], ...] = (
     {"m": 40, "n": 9},
     {"m": 1, "n": 4},
     {"m": 31, "n": 1},
+    {"m": 16, "n": 5, "level": 2},
+    {"m": 8, "n": 3, "order": "rcr", "level": 3},
 )
 
 ENTRIES = (
@@ -163,8 +177,9 @@ ENTRIES = (
         doc="a batch of small matrices, each transposed in registers",
         parameters={
             "m": 32, "n": 8, "order": "crc", "dtype": "float32", "block": 256, "tiles": 0,
-            "streaming": 1,
+            "streaming": 1, "level": 0,
         },
+        aliases={"rows": "m", "columns": "n"},
         build=transposition,
         inputs=_some_matrices,
         specification=_transposed,

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from warploom.catalogue.entry import Array as NumpyArray
+from warploom.catalogue.entry import Parameter
 from warploom.errors import CheckError, SearchError
 from warploom.index.ir import Expr, Var
 from warploom.index.laws import simplify
@@ -30,6 +31,14 @@ from warploom.sketch.term.ir import Program
 WARP = 32
 MAX_TAPS = 33
 VECTOR_BYTES = 16
+
+# Settings worth trying on a device.
+LINE_TUNE: tuple[dict[str, Parameter], ...] = tuple(
+    {"width": width, "rows": rows, "block": block}
+    for width in (1, 2, 4)
+    for rows in (1, 2, 4, 8)
+    for block in (128, 256)
+)
 
 # What makes outputs of a window: (window, whether element j of it counts, sums).
 Combine = Callable[[RegisterArray, Callable[[Expr], Expr], RegisterArray], None]

@@ -13,8 +13,8 @@ import typer
 
 from warploom.bench import growth, inventor, transpositions
 from warploom.bench import synth as table
-from warploom.bench.families import published
 from warploom.bench.measure import Request, apart
+from warploom.bench.published import published
 from warploom.cli.guard import Status, run
 from warploom.errors import ParseError
 from warploom.sketch.synth.record import Record

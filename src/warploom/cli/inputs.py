@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from warploom.bench.families import FAMILIES, named, published, sized, sizes_of
+from warploom.bench.published import named, published
+from warploom.catalogue import names
+from warploom.catalogue.entry import Parameter
+from warploom.cli.names import sketch_names
 from warploom.errors import CheckError, ParseError, Source, Span, WarploomError, raising_line
 from warploom.search.budget import BudgetSpentError
 from warploom.sketch.build import Sketch
@@ -21,7 +24,7 @@ from warploom.sketch.simt.ir import Traced
 from warploom.sketch.term.ir import Program
 from warploom.sketch.term.limits import MAX_TEXT
 
-Sizes = Mapping[str, int]
+Sizes = Mapping[str, Parameter]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +48,39 @@ def find_input(text: str) -> Input:
     build = named(text)
     if build is None:
         raise ParseError(f"no file and no known sketch is called '{text}'", advice=_nearest(text))
-    return Input(text, lambda sizes: load_text(sized(text, build, sizes), text))
+    return Input(text, build)
 
 
-def parse_sizes(texts: list[str]) -> dict[str, int]:
-    """`k=v` or `k=v,k=v`, several times."""
-    sizes: dict[str, int] = {}
+def parse_parameters(texts: list[str]) -> dict[str, Parameter]:
+    """`k=v` or `k=v,k=v`, several times; a value is a whole number or a word."""
+    found: dict[str, Parameter] = {}
     for part in (part for text in texts for part in text.split(",")):
         key, equals, value = (word.strip() for word in part.partition("="))
-        if not key.isidentifier() or not equals or not value.isdecimal() or len(value) > 9:
+        whole = value.isdecimal() and len(value) <= 9
+        if not key.isidentifier() or not equals or not (whole or value.isidentifier()):
             raise ParseError(
                 f"'{part[:80]}' is not a size", advice="write lanes=32 or rows=32,columns=5"
             )
-        sizes[key] = int(value)
+        found[key] = int(value) if whole else value
+    return found
+
+
+def parse_sizes(texts: list[str]) -> dict[str, int]:
+    """The same of whole numbers only."""
+    return _whole(parse_parameters(texts))
+
+
+def _whole(given: Sizes) -> dict[str, int]:
+    sizes = {key: value for key, value in given.items() if isinstance(value, int)}
+    for key in given:
+        if key not in sizes:
+            raise ParseError(f"'{key}={given[key]}' is not a size: it is no whole number")
     return sizes
 
 
 def _nearest(text: str) -> str:
-    known = [*FAMILIES, *published()]
-    near = difflib.get_close_matches(text[:80], known, n=1, cutoff=0.5)
-    return f"did you mean {near[0]}?" if near else f"our sketches: {', '.join(FAMILIES)}"
+    near = difflib.get_close_matches(text[:80], [*names(), *published()], n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else f"our sketches: {', '.join(sketch_names())}"
 
 
 def _fixed(name: str, load: Callable[[], Program]) -> Callable[[Sizes], Program]:
@@ -110,9 +126,9 @@ def _from_python(text: str, sizes: Sizes) -> Program | Traced:
     found = _look_up(_load_module(path), path, name)
     if isinstance(found, SketchFunction):
         function = found
-        found = _shielded(lambda: function.at(**sizes), path)
+        found = _shielded(lambda: function.at(**_whole(sizes)), path)
     elif callable(found):
-        found = _call(found, text, path, sizes)
+        found = _call(found, text, path, _whole(sizes))
     elif sizes:
         raise CheckError(f"{text} is not a function, so it has no sizes to set")
     match found:
@@ -150,13 +166,19 @@ def _look_up(module: ModuleType, path: Path, name: str) -> object:
     return found
 
 
-def _call(function: Callable[..., object], text: str, path: Path, sizes: Sizes) -> object:
+def _call(
+    function: Callable[..., object], text: str, path: Path, sizes: Mapping[str, int]
+) -> object:
     try:
         inspect.signature(function).bind(**sizes)
     except (TypeError, ValueError) as error:
-        known = ", ".join(sizes_of(function)) or "none"
+        known = _sizes_of(function)
         raise CheckError(f"{text}: {error}", advice=f"its sizes: {known}") from None
     return _shielded(lambda: function(**sizes), path)
+
+
+def _sizes_of(function: Callable[..., object]) -> str:
+    return ", ".join(inspect.signature(function).parameters) or "none"
 
 
 def _shielded(action: Callable[[], object], path: Path) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,13 @@ from typing import Any
 import typer
 
 from warploom import emit
-from warploom.catalogue import Entry, entries, find
+from warploom.catalogue import Entry, find
 from warploom.catalogue.entry import Parameter
 from warploom.catalogue.timing import time_on_gpu
 from warploom.catalogue.verify import mutation, verify
 from warploom.cli.guard import Status, run, worst
 from warploom.cli.inputs import find_input, parse_sizes
+from warploom.cli.names import list_names
 from warploom.cli.output import STDOUT, kept_free, write, write_records
 from warploom.cli.own import DTYPE, LANES, STEP, Text, check_fits, layout_of
 from warploom.emit.spell import function_name
@@ -79,7 +79,7 @@ def kernel(
     def action() -> Status:
         if not names:
             with kept_free(json_file):
-                records = list(_list())
+                records = list_names()
             write_records(json_file, records)
             return Status.FOUND
         if out is not None and len(names) > 1:
@@ -144,7 +144,7 @@ def parse_settings(entry: Entry, texts: list[str]) -> dict[str, Parameter]:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise ParseError(f"--set '{text[:80]}' is not of the form K=V")
-        if isinstance(entry.parameters.get(key), int):
+        if isinstance(entry.parameters.get(entry.own_name(key)), int):
             try:
                 found[key] = int(value)
             except ValueError:
@@ -153,16 +153,6 @@ def parse_settings(entry: Entry, texts: list[str]) -> dict[str, Parameter]:
             found[key] = value
     entry.settings(found)
     return found
-
-
-def _list() -> Iterator[dict[str, Any]]:
-    known = entries()
-    width = max(map(len, known))
-    for name, entry in known.items():
-        typer.echo(f"{name:<{width}}  {entry.doc}")
-        parameters = " ".join(f"{key}={value}" for key, value in entry.parameters.items())
-        typer.echo(f"{'':<{width}}  {parameters}")
-        yield {"name": name, "doc": entry.doc, "parameters": dict(entry.parameters)}
 
 
 def _check(

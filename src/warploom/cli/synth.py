@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import typer
 
+from warploom.catalogue.entry import Parameter
 from warploom.cli.guard import Status, attempt, run, worst
-from warploom.cli.inputs import Input, find_input, parse_sizes
+from warploom.cli.inputs import Input, find_input, parse_parameters, parse_sizes
+from warploom.cli.names import list_names, sketch_lines
 from warploom.cli.output import STDOUT, kept_free, write, write_records
 from warploom.cli.own import DTYPE, LANES, STEP, Form, Text, check_fits, layout_of
 from warploom.cli.progress import progress
@@ -31,15 +34,19 @@ from warploom.sketch.synth.transfer import transfer
 from warploom.sketch.term.ir import Program
 from warploom.sketch.term.read import as_published, with_laws
 
-HELP = """Fill the holes of sketches so that each computes its goal, and prove the fills.
+HELP = f"""Fill the holes of sketches so that each computes its goal, and prove the fills.
 
-SKETCH is a .swflow file, - (standard input, also without any argument), one of our sketches
-(transposition, convolution, stencil-2d, product, gaussian, …, or a row of 'warploom bench'), or
-FILE.py::NAME: a Sketch, a warp sketch, a Program, or a function of sizes that returns one.
+SKETCH is a .swflow file, - (standard input, also without any argument; on a terminal that lists
+the names), a name of the catalogue or of a row of 'warploom bench', or FILE.py::NAME: a Sketch, a
+warp sketch, a Program, or a function of sizes that returns one. A kernel's name with its parameters
+is the sketch that 'warploom kernel' fills.
 
 With --emit the best fill becomes a kernel: proved, run on the simulator against the goal on several
 tiles and on partial ones, and written to standard output or to the file after -o. 'warploom kernel
 SKETCH --check' runs it on everything there is.
+
+\b
+Names: {sketch_lines()}
 
 \b
 Example:
@@ -48,8 +55,8 @@ Example:
   regs: [4,3] = load_rep(x)         # four lanes with three registers each
   s: [4,3] = ?row_xforms(regs)      # a hole: move data within each lane
   t: [4,3] = ?col_xforms(s)         # a hole: exchange data between lanes
-  sum: [4] = + identity{fold_len=3}(t)
-  goal: [4] trove_sum{n=3}          # lane i holds x[3i] + x[3i+1] + x[3i+2]
+  sum: [4] = + identity{{fold_len=3}}(t)
+  goal: [4] trove_sum{{n=3}}          # lane i holds x[3i] + x[3i+1] + x[3i+2]
   $ warploom synth sums.swflow --stats
   $ warploom synth sums.swflow --emit cuda -o sums.cu
   $ warploom synth gaussian --transfer lanes=128    # found on 8 lanes, proved on 128
@@ -86,8 +93,8 @@ class Asked:
     published: bool
     laws: str | None
     suggest: bool
-    sizes: dict[str, int]
-    transfers: tuple[dict[str, int], ...]
+    sizes: dict[str, Parameter]
+    transfers: tuple[dict[str, Parameter], ...]
     layout: Layout
     text: str | None  # the language of the kernel that is asked for
 
@@ -143,6 +150,9 @@ def synth(
     del form  # there is one so far
 
     def action() -> Status:
+        if not sketches and _on_terminal():
+            list_names()
+            return Status.FOUND
         if text is None and (out or lanes or step or dtype):
             raise ParseError("-o, --lanes, --step and --dtype go with --emit")
         if text is not None and (len(sketches or ["-"]) != 1):
@@ -161,14 +171,18 @@ def synth(
             published=published,
             laws=laws.value if laws else None,
             suggest=suggest,
-            sizes=parse_sizes(size),
-            transfers=tuple(parse_sizes([each]) for each in transfer_to),
+            sizes=parse_parameters(size),
+            transfers=tuple(parse_parameters([each]) for each in transfer_to),
             layout=layout_of(lanes, step, dtype, parse_sizes),
             text=text.value if text else None,
         )
         return synth_all(sketches or ["-"], asked, json_file, out)
 
     run(action)
+
+
+def _on_terminal() -> bool:
+    return sys.stdin.isatty()
 
 
 def synth_all(
@@ -292,7 +306,7 @@ def _synth_goals(
     return worst(statuses)
 
 
-def _build(given: Input, asked: Asked, sizes: dict[str, int]) -> Program | Traced:
+def _build(given: Input, asked: Asked, sizes: dict[str, Parameter]) -> Program | Traced:
     """The program, read as asked for, or the warp sketch."""
     program = given.build(sizes)
     if isinstance(program, Traced):
@@ -356,7 +370,7 @@ def _transfers(small: Result, programs: list[Program], asked: Asked) -> list[Res
     return found
 
 
-def _size_record(sizes: dict[str, int], result: Result) -> Record:
+def _size_record(sizes: dict[str, Parameter], result: Result) -> Record:
     fills = [result.described(0)] if len(result.fills) else []
     choices = choices_of_fills(result, len(fills))
     return {"size": sizes, "verdict": result.verdict.value, "fills": fills, "choices": choices}

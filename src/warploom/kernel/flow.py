@@ -41,7 +41,7 @@ from warploom.kernel.witness import find_witness
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ArrayAccess:
     """A read or write of an array: its index in the kernel's words, and what guards it."""
 
     site: Site
@@ -116,17 +116,21 @@ class Flow:
 
     # -- memory
 
-    def accesses(self, site: Site) -> Iterator[Access]:
+    def accesses(self, site: Site) -> Iterator[ArrayAccess]:
         """The accesses of a statement: the one that it is, and reads of constant arrays."""
         stmt, place = site.stmt, site.place
         if isinstance(stmt, Load | Store):
             guards = self.guards_of(site)
-            yield Access(site, stmt.array, self.sizes[stmt.array], stmt.index, stmt.width, guards)
+            yield ArrayAccess(
+                site, stmt.array, self.sizes[stmt.array], stmt.index, stmt.width, guards
+            )
         for part in parts_of(site):
             cell = part.value
             if isinstance(cell, Cell) and cell.name in self.constants and cell.index is not None:
                 size = self.sizes[cell.name]
-                yield Access(site, cell.name, size, cell.index, 1, (*place.guards, *part.guards))
+                yield ArrayAccess(
+                    site, cell.name, size, cell.index, 1, (*place.guards, *part.guards)
+                )
 
     def guards_of(self, site: Site) -> tuple[Expr, ...]:
         """What holds where a load or store takes place."""
@@ -135,17 +139,17 @@ class Flow:
             return (*place.guards, place.expr(stmt.predicate))
         return place.guards
 
-    def is_inside(self, access: Access) -> tuple[bool, bool]:
+    def is_inside(self, access: ArrayAccess) -> tuple[bool, bool]:
         """Whether an access is shown not to be before its array, and not to be after it."""
         shows = self.reasoning.shows
         return shows(access.above, access.guards), shows(access.below, access.guards)
 
-    def _check_inside(self, access: Access) -> None:
+    def _check_inside(self, access: ArrayAccess) -> None:
         for goal, shown in zip((access.above, access.below), self.is_inside(access), strict=True):
             if not shown:
                 raise self._outside(access, goal)
 
-    def _outside(self, access: Access, goal: Expr) -> CheckError:
+    def _outside(self, access: ArrayAccess, goal: Expr) -> CheckError:
         place, index = access.site.place, access.index
         found = find_witness(self.kernel, place, access.guards, goal, place.expr(index))
         if found is None:

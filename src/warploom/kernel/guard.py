@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warploom.index.ir import Expr
-from warploom.kernel.flow import Access, Flow
+from warploom.kernel.flow import ArrayAccess, Flow
 from warploom.kernel.ir import Cell, Choose, For, If, Kernel, Load, Number, Stmt, Store, Value
 from warploom.kernel.scope import Site, scopes
 from warploom.kernel.traverse import map_stmt
@@ -61,7 +61,7 @@ def _guarded_access(stmt: Stmt, site: Site, flow: Flow) -> Stmt:
     return map_stmt(stmt, lambda expr: expr, on_value)
 
 
-def _missing(access: Access, flow: Flow) -> Expr | None:
+def _missing(access: ArrayAccess, flow: Flow) -> Expr | None:
     """The part of `0 <= index and index + width <= size` that is not shown, in kernel's words."""
     above, below = flow.is_inside(access)
     index = access.index

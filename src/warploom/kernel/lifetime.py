@@ -40,7 +40,7 @@ def lifetimes(kernel: Kernel) -> dict[str, Lifetime]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Use:
+class _NumberedAccess:
     access: Access
     number: int
 
@@ -57,14 +57,14 @@ class _Finder:
             pass
         return self.found
 
-    def _uses(self, sites: Sequence[Site]) -> Iterator[_Use]:
+    def _uses(self, sites: Sequence[Site]) -> Iterator[_NumberedAccess]:
         """The accesses in program order; lifetimes are noted on the way."""
         for site in sites:
             number = next(self.numbers)
             access = self.footprints.access(site)
             if access is not None and access.array in self.names:
                 self._note(access.array, number, number)
-                yield _Use(access, number)
+                yield _NumberedAccess(access, number)
             inside = [use for body in site.bodies for use in self._uses(body)]
             last = next(self.numbers)
             for name in {use.access.array for use in inside}:
@@ -77,7 +77,7 @@ class _Finder:
         new = Lifetime(first, last)
         self.found[name] = self.found[name].with_(new) if name in self.found else new
 
-    def _throughout(self, site: Site, uses: Sequence[_Use]) -> bool:
+    def _throughout(self, site: Site, uses: Sequence[_NumberedAccess]) -> bool:
         """Whether an array is needed in all of a condition or loop."""
         inner = [body[0].place for body in site.bodies if body]
         if any(place.level > Level.BLOCK for place in inner):
@@ -90,7 +90,7 @@ class _Finder:
             case _:
                 return False
 
-    def _written_first(self, uses: Sequence[_Use], guards: Sequence[object]) -> bool:
+    def _written_first(self, uses: Sequence[_NumberedAccess], guards: Sequence[object]) -> bool:
         """Whether all that is read in a turn was written before in the same turn."""
         for use in uses:
             if use.access.write:

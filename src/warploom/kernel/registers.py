@@ -47,7 +47,7 @@ class _Table:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Use:
+class _RegisterUse:
     """Registers that a statement names: `width` neighbours, the first one by table."""
 
     cell: Cell
@@ -65,8 +65,8 @@ class _Step:
     """A statement as far as registers go; `tables` are those that decide what it does."""
 
     site: Site
-    reads: tuple[_Use, ...] = ()
-    writes: tuple[_Use, ...] = ()
+    reads: tuple[_RegisterUse, ...] = ()
+    writes: tuple[_RegisterUse, ...] = ()
     declared: tuple[int, int, bool] | None = None
     condition: _Table | None = None
     bodies: tuple[tuple[_Step, ...], ...] = ()
@@ -111,25 +111,25 @@ class _Resolver:
                     site, tuple(self._reads(site, scope)), tuple(self._writes(site, scope))
                 )
 
-    def _reads(self, site: Site, scope: Mapping[str, int]) -> Iterator[_Use]:
+    def _reads(self, site: Site, scope: Mapping[str, int]) -> Iterator[_RegisterUse]:
         wide = isinstance(site.stmt, Store)
         for value in values_of(site.stmt):
             for part in walk_value(value):
                 if isinstance(part, Cell) and part.name in scope:
                     yield self._use(part, site, scope, _width(site.stmt) if wide else 1)
 
-    def _writes(self, site: Site, scope: Mapping[str, int]) -> Iterator[_Use]:
+    def _writes(self, site: Site, scope: Mapping[str, int]) -> Iterator[_RegisterUse]:
         target = target_of(site.stmt)
         if target is not None:
             yield self._use(target, site, scope, _width(site.stmt))
 
-    def _use(self, cell: Cell, site: Site, scope: Mapping[str, int], width: int) -> _Use:
+    def _use(self, cell: Cell, site: Site, scope: Mapping[str, int], width: int) -> _RegisterUse:
         number = scope[cell.name]
         if cell.index is None:
-            return _Use(cell, number, None, width)
+            return _RegisterUse(cell, number, None, width)
         table = self._table(cell, site.place)
         _check_bounds(cell, table, width, self.declared[number].size or 1, site.place)
-        return _Use(cell, number, table, width)
+        return _RegisterUse(cell, number, table, width)
 
     def _table(self, cell: Cell, place: Place) -> _Table:
         assert cell.index is not None

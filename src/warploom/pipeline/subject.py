@@ -6,17 +6,16 @@ verified once more, and the kernel is run on the simulator before it goes out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from warploom.errors import CheckError, SearchError, calling_line
-from warploom.kernel.dtype import DType, f32
+from warploom.kernel.dtype import DType
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.sketch.build import Sketch
 from warploom.sketch.code.program import check_layout, tiled_program
+from warploom.sketch.code.tiling import Layout as Layout
 from warploom.sketch.code.tiling import Tiled
 from warploom.sketch.simt.code import tiled_sketch
 from warploom.sketch.simt.function import SketchFunction
@@ -29,17 +28,6 @@ from warploom.sketch.term.ir import Program
 Subject: TypeAlias = (
     Program | Sketch | Result | SketchFunction | Traced | Filled | Outcome[Filled] | Tiled
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How a sketch lies on the machine. `lanes` and `steps` are for term sketches: how long the
-    axis across lanes is, and how far apart the tiles of an input begin (0: all read the same)."""
-
-    lanes: int | None = None
-    steps: Mapping[str, int] = field(default_factory=dict)
-    dtype: DType = f32
-    warps: int = 4
 
 
 def dtype_named(name: DType | str) -> DType:
@@ -88,15 +76,7 @@ def _of_result(result: Result, layout: Layout) -> Tiled:
     if not len(result.fills):
         raise SearchError(_unfilled(f"'{result.program.name}'", result.outcome))
     number = next(n for n, each in enumerate(result.program.goals) if each is result.goal)
-    return tiled_program(
-        result.program,
-        result.fills.as_dict(0),
-        number,
-        lanes=layout.lanes,
-        steps=layout.steps,
-        dtype=layout.dtype,
-        warps=layout.warps,
-    )
+    return tiled_program(result.program, result.fills.as_dict(0), number, layout)
 
 
 def _unfilled(name: str, outcome: Outcome[Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from warploom.ptx.ir import Arguments, Component, Instruction, Operand, Pair, Register, Vector
-from warploom.ptx.opcode import Control, Form, Opcode
+from warploom.ptx.opcode import Control, Opcode, OpcodeForm
 from warploom.ptx.table import OPCODES
 
 SPACES = frozenset({"global", "shared", "local", "const", "param"})
@@ -13,19 +13,19 @@ SPACES = frozenset({"global", "shared", "local", "const", "param"})
 STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio"})
 
 
-def spelled(opcode: str, modifiers: tuple[str, ...]) -> tuple[Form, ...]:
+def spelled(opcode: str, modifiers: tuple[str, ...]) -> tuple[OpcodeForm, ...]:
     """The forms that these words may be; none where one of them is not known."""
     record = OPCODES.get(opcode)
     return () if record is None else record.spelled(modifiers)
 
 
 @lru_cache(maxsize=1 << 14)
-def form_with(opcode: str, modifiers: tuple[str, ...], operands: int) -> Form | None:
+def form_with(opcode: str, modifiers: tuple[str, ...], operands: int) -> OpcodeForm | None:
     """Of the forms that these words may be, the one with so many operands."""
     return next((form for form in spelled(opcode, modifiers) if form.takes(operands)), None)
 
 
-def form_of(instruction: Instruction) -> Form | None:
+def form_of(instruction: Instruction) -> OpcodeForm | None:
     """The form that an instruction is; None where it is not known in all its parts."""
     return form_with(instruction.opcode, instruction.modifiers, len(instruction.operands))
 

@@ -57,7 +57,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class OpcodeForm:
     """Modifiers in their order, and the operands that go with them.
 
     Operands are letters: `d` is written (as are both of a pair `d|p`), all others are read; `[a]`
@@ -94,13 +94,13 @@ class Opcode:
 
     name: str
     operands: tuple[str, ...]
-    forms: tuple[Form, ...]
+    forms: tuple[OpcodeForm, ...]
     pure: bool  # the result follows from the operands alone
     memory: MemoryEffect
     control: Control
     reads_carry: bool
 
-    def spelled(self, modifiers: tuple[str, ...]) -> tuple[Form, ...]:
+    def spelled(self, modifiers: tuple[str, ...]) -> tuple[OpcodeForm, ...]:
         """The forms with these modifiers; they differ in their operands."""
         return tuple(form for form in self.forms if form.matches(modifiers))
 
@@ -117,10 +117,12 @@ def opcode(
     return Opcode(name, words, rows, pure, memory, control, reads_carry)
 
 
-def _form(text: str, operands: tuple[str, ...], control: Control, choices: dict[str, str]) -> Form:
+def _form(
+    text: str, operands: tuple[str, ...], control: Control, choices: dict[str, str]
+) -> OpcodeForm:
     text, _, other_control = text.partition("@")
     text, _, other_operands = text.partition("=")
-    return Form(
+    return OpcodeForm(
         tuple(_slot(word, choices) for word in text.split() if word != "."),
         tuple(other_operands.split()) or operands,
         Control(other_control.strip()) if other_control else control,

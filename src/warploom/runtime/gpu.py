@@ -75,7 +75,7 @@ class _Core:
 
 
 @dataclass(slots=True)
-class _Cupy:
+class _CupyFunction:
     """A function loaded by CuPy."""
 
     cupy: Any
@@ -138,7 +138,7 @@ def load_function(text: str, name: str, device: int = 0, *, contract: bool = Tru
         arch = f"sm_{cupy.cuda.Device(device).compute_capability}"
         module = cupy.cuda.function.Module()
         module.load(compile_cuda(text, arch, kind="cubin", contract=contract).code)
-        return _Cupy(cupy, module.get_function(name))
+        return _CupyFunction(cupy, module.get_function(name))
     raise missing_extra("cuda-core", "cuda")
 
 

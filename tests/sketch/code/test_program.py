@@ -10,7 +10,7 @@ import pytest
 from tests.sketch.code.programs import Filled, check_kernel, random_program
 from tests.tools import require
 
-from warploom.bench import sketches
+from warploom.catalogue import texts as sketches
 from warploom.errors import CheckError, SearchError, UnsupportedError, WarploomError
 from warploom.kernel.dtype import f32, i64
 from warploom.kernel.evaluate import run

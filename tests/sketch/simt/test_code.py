@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from warploom.bench import inventor_sketches as paper
 from warploom.kernel.dtype import u32
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Cell, For, Kernel, Shuffle, walk
 from warploom.search.outcome import Found
-from warploom.sketch.simt import paper
 from warploom.sketch.simt.code import to_kernel
 from warploom.sketch.simt.function import SketchFunction
 from warploom.sketch.simt.solve import Filled, reinstantiate, solve

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sketch.simt import random_sketches
 
+from warploom.bench import inventor_sketches as paper
 from warploom.errors import CheckError
 from warploom.sketch.holes import choice_from_json, choice_to_json
-from warploom.sketch.simt import paper
+from warploom.sketch.simt.evaluate import interpret
 from warploom.sketch.simt.function import sketch
-from warploom.sketch.simt.interpret import interpret
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.lower import lower
 from warploom.sketch.simt.space import candidates

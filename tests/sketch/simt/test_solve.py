@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from warploom.bench import inventor
+from warploom.bench import inventor_sketches as paper
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Undecided, Verdict
-from warploom.sketch.simt import paper
-from warploom.sketch.simt.interpret import interpret
+from warploom.sketch.simt.evaluate import interpret
 from warploom.sketch.simt.solve import Filled, reinstantiate, solve
 
 SLOW = ("Mult-64 reg", "(5)", "(7)", "rcr (2)", "7x7")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from warploom.errors import CheckError
 from warploom.index.ir import Expr
+from warploom.sketch.simt.evaluate import interpret
 from warploom.sketch.simt.function import sketch
-from warploom.sketch.simt.interpret import interpret
 from warploom.sketch.simt.trace import Tracer
 
 Numbers = npt.NDArray[np.int64]

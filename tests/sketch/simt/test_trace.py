@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from warploom.bench import inventor_sketches as paper
 from warploom.errors import CheckError
-from warploom.sketch.simt import paper
 from warploom.sketch.simt.function import sketch
 from warploom.sketch.simt.ir import Loop, walk
 from warploom.sketch.simt.trace import Tracer

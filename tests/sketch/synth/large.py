@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from warploom.bench.families import FAMILIES
+from warploom.catalogue import texts
 
 
 def summed(rows: int, columns: int, holes: str) -> str:
@@ -103,6 +103,6 @@ LARGE: Mapping[str, str] = {
     "shared": shared(64),
     "permuted": permuted(3),
     "rotated": rotated(512, 3),
-    "transposition": FAMILIES["transposition"](columns=31),
-    "transposition rcr": FAMILIES["transposition-rcr"](rows=96, columns=5),
+    "transposition": texts.transposition("crc", 31, 3),
+    "transposition rcr": texts.transposition("rcr", 5, 3, rows=96),
 }

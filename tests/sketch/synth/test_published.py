@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warploom.bench.families import published
-from warploom.bench.sketches import published_sketch
+from warploom.bench.published import published, published_sketch
 from warploom.search.outcome import Verdict
 from warploom.sketch.front import load_text
 from warploom.sketch.synth.solve import synthesize

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sketch.synth.generate import seeded, sketch
 
-from warploom.bench.sketches import published_sketch
+from warploom.bench.published import published_sketch
 from warploom.errors import CheckError, UnsupportedError
 from warploom.index.evaluate import evaluate as index_value
 from warploom.search.budget import Budget, BudgetSpentError

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
-from warploom.bench.sketches import published_sketch
+from warploom.bench.published import published_sketch
 from warploom.errors import SearchError
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Reason, Undecided, Verdict

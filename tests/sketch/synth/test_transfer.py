@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from warploom.bench import sketches
+from warploom.catalogue import texts as sketches
 from warploom.errors import CheckError
 from warploom.search.outcome import Found, Reason, Undecided, Verdict
 from warploom.sketch.build import Sketch

@@ -35,7 +35,7 @@ from warploom.ptx.ir import (
     Vector,
 )
 from warploom.ptx.known import form_of, record_of, spelled, split_operands
-from warploom.ptx.opcode import Control, Form, MemoryEffect
+from warploom.ptx.opcode import Control, MemoryEffect, OpcodeForm
 from warploom.ptx.table import OPCODES
 from warploom.ptx.types import is_float, size_of
 
@@ -123,7 +123,7 @@ def _fill(
         code.leaves = True
 
 
-def _known_form(ctx: Context, ins: Instruction) -> Form:
+def _known_form(ctx: Context, ins: Instruction) -> OpcodeForm:
     """The form of an instruction; what no form lists is refused, never ignored."""
     form = form_of(ins)
     if form is not None:
@@ -144,7 +144,9 @@ def _raising(error: WarploomError) -> Step:
     return step
 
 
-def _add(ctx: Context, ins: Instruction, form: Form, code: CodeBlock, call: CallCompiler) -> None:
+def _add(
+    ctx: Context, ins: Instruction, form: OpcodeForm, code: CodeBlock, call: CallCompiler
+) -> None:
     if form.control in flow.JUMPS and ins.opcode != "trap":
         code.condition = _guard(ctx, ins)
         code.leaves = form.control is Control.LEAVE

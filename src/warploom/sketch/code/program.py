@@ -43,7 +43,7 @@ from warploom.sketch.code.memory import (
 from warploom.sketch.code.move import at_place, by_cases, move_of, spread_index
 from warploom.sketch.code.need import needs_of
 from warploom.sketch.code.proved import Proved, prove
-from warploom.sketch.code.tiling import Array, Tiled, Tiling
+from warploom.sketch.code.tiling import Array, Layout, Tiled, Tiling
 from warploom.sketch.code.trial import tried
 from warploom.sketch.term.evaluate import Fill, evaluate
 from warploom.sketch.term.gather import size
@@ -80,29 +80,17 @@ def lower_program(
     and output, then the arrays. It has been run on the simulator: several tiles, and last ones that
     are not whole, gave what the goal gives on numbers.
     """
-    return tiled_program(
-        program, fill, goal, lanes=lanes, steps=steps, dtype=dtype, warps=warps
-    ).kernel
+    layout = Layout(lanes, dict(steps or {}), dtype, warps)
+    return tiled_program(program, fill, goal, layout).kernel
 
 
-def tiled_program(
-    program: Program,
-    fill: Fill = (),
-    goal: int = 0,
-    *,
-    lanes: int | None = None,
-    steps: Mapping[str, int] | None = None,
-    dtype: DType = f32,
-    warps: int = 4,
-) -> Tiled:
+def tiled_program(program: Program, fill: Fill, goal: int, layout: Layout) -> Tiled:
     """The same with what it does to large arrays."""
-    if warps < 1:
-        raise CheckError(f"a block has at least one warp, not {warps}")
+    if layout.warps < 1:
+        raise CheckError(f"a block has at least one warp, not {layout.warps}")
     proved = prove(program, fill, goal)
-    lowering = _Lowering(
-        proved, program.goals[goal], _lanes(proved.program, lanes), dtype, warps, dict(steps or {})
-    )
-    return tried(lowering.tiled())
+    lanes = _lanes(proved.program, layout.lanes)
+    return tried(_Lowering(proved, program.goals[goal], lanes, layout).tiled())
 
 
 def check_layout(
@@ -144,9 +132,7 @@ class _Lowering:
     proved: Proved
     goal: Goal
     lanes: int
-    dtype: DType
-    warps: int
-    steps: dict[str, int]
+    layout: Layout
     k: Builder = field(init=False)
     terms: list[tuple[Term, ...]] = field(init=False)
     inputs: tuple[Input, ...] = field(init=False)
@@ -157,12 +143,16 @@ class _Lowering:
     own: Expr = LANE
 
     @property
+    def dtype(self) -> DType:
+        return self.layout.dtype
+
+    @property
     def program(self) -> Program:
         return self.proved.program
 
     def tiled(self) -> Tiled:
         kernel = self._kernel()
-        group = self.warps * (WARP // self.lanes)
+        group = self.layout.warps * (WARP // self.lanes)
         return Tiled(kernel, self.tiling, self.proved.verification, self.dtype, group)
 
     def _kernel(self) -> Kernel:
@@ -189,10 +179,10 @@ class _Lowering:
         name = re.sub(r"\W+", "_", last_word).strip("_") or "program"
         self.k = k = Builder(
             name if name[0].isalpha() else f"k_{name}",
-            block=WARP * self.warps,
+            block=WARP * self.layout.warps,
             doc=f"{what}\n{self.proved.doc}",
         )
-        _check_steps(self.inputs, self.steps)
+        _check_steps(self.inputs, self.layout.steps)
         self.tiling = self._tiling(names, cells)
         length = k.scalar(f"{names[-1]}_size")
         sizes = [
@@ -207,8 +197,8 @@ class _Lowering:
         ]
         out = k.array(names[-1], self.dtype, length)
         beside = WARP // self.lanes
-        k.grid(ceil_div(length, cells * beside * self.warps))
-        first = (k.block_x * self.warps + k.warp) * beside
+        k.grid(ceil_div(length, cells * beside * self.layout.warps))
+        first = (k.block_x * self.layout.warps + k.warp) * beside
         side = simplify(k.lane // self.lanes, {"lane": (0, WARP - 1)})
         self.tile = k.let("tile_number", simplify(first + side) if beside > 1 else first)
         self.own = k.lane
@@ -217,7 +207,7 @@ class _Lowering:
         return out
 
     def _step_of(self, each: Input) -> int:
-        return self.steps.get(each.name, len(each.symbols))
+        return self.layout.steps.get(each.name, len(each.symbols))
 
     def _tiling(self, names: list[str], cells: int) -> Tiling:
         arrays, symbols = [], {}

@@ -7,12 +7,12 @@ from it follow which lengths go together (`need.py`), and how a kernel is tried 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from warploom.kernel.dtype import DType
+from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import Kernel
 from warploom.sketch.term.ir import Goal, Shape
 from warploom.sketch.term.verify import Verification
@@ -34,6 +34,17 @@ class Array:
     space: Space
     shape: Shape
     step: Shape = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a sketch lies on the machine. `lanes` and `steps` are for term sketches: how long the
+    axis across lanes is, and how far apart the tiles of an input begin (0: all read the same)."""
+
+    lanes: int | None = None
+    steps: Mapping[str, int] = field(default_factory=dict)
+    dtype: DType = f32
+    warps: int = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)

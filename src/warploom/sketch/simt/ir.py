@@ -3,7 +3,7 @@
 A traced sketch has arrays (global tiles, shared, constant, registers of each lane), statements that
 move values between them, accumulators, and holes. A statement says *where* by index expressions
 over lanes and loop counters, in which a hole stands as the variable `?name`.
-`interpret.py` says what it means, `lower.py` turns it into the term language.
+`evaluate.py` says what it means, `lower.py` turns it into the term language.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class Order:
 
 def follow(traced: Traced, fill: Mapping[str, Expr], live: frozenset[int]) -> Order:
     """Runs the memory accesses of the filled sketch, all lanes at once, up to a conflict."""
-    machine = _Machine(traced)
+    machine = _LaneOrder(traced)
     try:
         machine.run(closed(prune(traced, live), fill), {})
     except _ConflictError as found:
@@ -96,7 +96,7 @@ class _Cells:
 
 
 @dataclass(slots=True, eq=False)
-class _Machine:
+class _LaneOrder:
     traced: Traced
     arrays: dict[str, _Cells] = field(default_factory=dict)
     writers: dict[str, list[Writer | None]] = field(default_factory=dict)

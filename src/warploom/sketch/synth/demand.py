@@ -63,7 +63,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class BagPart:
     """`whole[c]`: the values that bag `cells[c]` may end up in; `holds[v, k]`: those that hold
     value v more than k times."""
 
@@ -78,7 +78,7 @@ class Demand:
     covers: tuple[Cover, ...] = ()
     hits: tuple[Hit, ...] = ()
     count: Count | None = None
-    part: Part | None = None
+    part: BagPart | None = None
 
 
 Test = TypeVar("Test", Cover, Hit)
@@ -435,7 +435,7 @@ class Demands:
 
     # -- parts ---------------------------------------------------------------------------------
 
-    def part(self, position: int) -> Part | None:
+    def part(self, position: int) -> BagPart | None:
         """Every bag that a solution needs is part of a fold inside a goal cell that it reaches."""
         move = self.problem.steps[position]
         if isinstance(move, Given) or move.bag == 1 or move.forms is None:
@@ -454,7 +454,7 @@ class Demands:
         )
         cell, goal = np.nonzero(goals)
         whole = self._union(cell, self._goal_contains, len(cells), goal)
-        return Part(move.bag, cells, whole, _holders(self.domain, forms))
+        return BagPart(move.bag, cells, whole, _holders(self.domain, forms))
 
     # -- what need not be asked again ----------------------------------------------------------
 

@@ -17,7 +17,7 @@ from warploom.search.budget import Budget
 from warploom.search.statistics import Tally
 from warploom.sketch.synth.bounds import Bounds, pieces
 from warploom.sketch.synth.choices import Choices, Reads, Trie, Written, build_tries
-from warploom.sketch.synth.demand import Count, Cover, Demand, Flags, Hit, Part
+from warploom.sketch.synth.demand import BagPart, Count, Cover, Demand, Flags, Hit
 from warploom.sketch.synth.problem import Move, Problem, places_seen, settle
 from warploom.sketch.synth.rows import Index
 from warploom.sketch.synth.subterms import UNDEFINED_ID, Ids, Subterms, popcount
@@ -397,7 +397,7 @@ def _counts(domain: Subterms, count: Count, values: Ids, budget: Budget) -> Flag
     return good
 
 
-def _parts(part: Part, values: Ids, budget: Budget) -> Flags:
+def _parts(part: BagPart, values: Ids, budget: Budget) -> Flags:
     """Is every bag, its items in order, part of a value that it may end up in?"""
     good = np.ones(len(values), dtype=np.bool_)
     wide = len(part.cells) * part.holds.shape[2]

@@ -214,7 +214,7 @@ def _goal_numbers(
 
 
 @dataclass(frozen=True, slots=True)
-class Functions:
+class NumericFunctions:
     """Functions such as `mean` in a program and its goal, and what becomes of them on numbers.
 
     `known` are computed on both sides, `opened` says of the others why they are only named. The
@@ -226,7 +226,7 @@ class Functions:
     opened: tuple[str, ...]
 
 
-def _functions(reading: Reading) -> Functions:
+def _functions(reading: Reading) -> NumericFunctions:
     goal = reading.goal
     said = goal.specification.known if goal.specification else frozenset[str]()
     folds = [fold.operator for fold in heights(goal.values)]
@@ -245,7 +245,7 @@ def _functions(reading: Reading) -> Functions:
         for name, reason in sorted(why.items())
         if name not in known
     ]
-    return Functions(by_function, known, tuple(opened))
+    return NumericFunctions(by_function, known, tuple(opened))
 
 
 def _name(operator: str) -> str:

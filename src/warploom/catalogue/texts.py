@@ -1,4 +1,6 @@
-"""The sketches of the Swizzleflow paper's section 5, written as text from their shapes and holes.
+"""Sketches as text, written from their shapes and holes: sizes come in, .swflow text comes out.
+
+They are those of section 5 of the Swizzleflow paper, at any size.
 
 Level 1 is the grammar without groups and without constants in conditions, level 2 adds the
 constants, level 3 the groups.
@@ -39,7 +41,7 @@ def transposition(order: str, columns: int, level: int, rows: int = WARP) -> str
     return "\n".join(lines) + "\n"
 
 
-def _received(taps: int, level: int, lanes: int = WARP) -> list[str]:
+def received(taps: int, level: int, lanes: int = WARP) -> list[str]:
     shape = f"[{lanes},{taps}]"
     return [
         f"x: [{lanes + taps - 1}] = range(0, {lanes + taps - 1})",
@@ -51,7 +53,7 @@ def _received(taps: int, level: int, lanes: int = WARP) -> list[str]:
 
 
 def stencil_1d(taps: int, level: int, lanes: int = WARP) -> str:
-    lines = _received(taps, level, lanes)
+    lines = received(taps, level, lanes)
     keep = _condition(level, "cond_keep")
     lines.append(f"out: [{lanes}] = fold ?{keep}{{fold_len={taps}}}(received)")
     lines.append(f"goal: [{lanes}] conv{{k={taps}}}")
@@ -62,29 +64,12 @@ def convolution_1d(taps: int, level: int, lanes: int = WARP) -> str:
     first = lanes + taps - 1
     keep = _condition(level, "cond_keep")
     lines = [
-        *_received(taps, level, lanes),
+        *received(taps, level, lanes),
         f"w: [{taps}] = range({first}, {first + taps})",
         f"weights: [{lanes},{taps}] = broadcast(w)",
         f"products: [{lanes},{taps}] = * stack{{fold_len=2}}(received, weights)",
         f"out: [{lanes}] = + ?{keep}{{fold_len={taps}}}(products)",
         f"goal: [{lanes}] weight_conv{{k={taps}}}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def proper_convolution(taps: int = 3) -> str:
-    """The weights are swizzled too."""
-    first = WARP + taps - 1
-    shape = f"[{WARP},{taps}]"
-    lines = [
-        *_received(taps, 1),
-        f"w: [{taps}] = range({first}, {first + taps})",
-        f"weights: {shape} = broadcast(w)",
-        f"received_w_1: {shape} = ?row_xforms_no_group(weights)",
-        f"received_w: {shape} = ?row_rots_no_group(received_w_1)",
-        f"products: [{WARP},{taps},2] = * stack(received, received_w)",
-        f"out: [{WARP}] = + ?cond_keep_no_consts{{fold_len={taps}}}(products)",
-        f"goal: [{WARP}] weight_conv{{k={taps}}}",
     ]
     return "\n".join(lines) + "\n"
 
@@ -203,7 +188,7 @@ def multiplication_shared(level: int) -> str:
     return "\n".join([*lines, *_multiply_pairs(level)]) + "\n"
 
 
-def _gaussian_goal(lanes: int = 8) -> str:
+def gaussian_goal(lanes: int = 8) -> str:
     """Three-tap sums with weights w, w + 1, w; output lane*2 + half, as the sketch stores it."""
     outputs = [half * lanes + lane for lane in range(lanes) for half in range(2)]
     weights = _gaussian_weights(lanes)
@@ -215,7 +200,7 @@ def _gaussian_weights(lanes: int) -> list[int]:
     return [2 * lanes + 2, 2 * lanes + 3, 2 * lanes + 2]
 
 
-def _gaussian_input(lanes: int = 8) -> str:
+def gaussian_input(lanes: int = 8) -> str:
     values = [i if i < 2 * lanes + 2 else -1 for i in range(4 * lanes)]
     rows = [values[lanes * r : lanes * r + lanes] for r in range(4)]
     return f"x: [4,{lanes}] = {rows}"
@@ -224,7 +209,7 @@ def _gaussian_input(lanes: int = 8) -> str:
 def gaussian_hvx(lanes: int = 8) -> str:
     """A Gaussian on vector registers of eight lanes: six instructions are open."""
     picked = list(range(4 * lanes, 10 * lanes))
-    lines = [f"define taps([10,{lanes}]) -> [2,3,{lanes}] = {picked}", _gaussian_input(lanes)]
+    lines = [f"define taps([10,{lanes}]) -> [2,3,{lanes}] = {picked}", gaussian_input(lanes)]
     before = "x"
     for number in range(1, 7):
         lines.append(f"o{number}: [{4 + number},{lanes}] = ?hvx_2x1{{in_lim=4,fresh}}({before})")
@@ -237,80 +222,6 @@ def gaussian_hvx(lanes: int = 8) -> str:
         f"products: [{lanes},2,3] = * stack{{fold_len=2}}(by_lane, weights)",
         f"sums: [{lanes},2] = + reshape{{fold_len=3}}(products)",
         f"out: [{2 * lanes}] = reshape(sums)",
-        _gaussian_goal(lanes),
+        gaussian_goal(lanes),
     ]
     return "\n".join(lines) + "\n"
-
-
-def gaussian_hvx_blocks() -> str:
-    """The same with one block for each half of the output; both read the input from outside."""
-    lines = [f"define taps([7,8]) -> [3,8] = {list(range(32, 56))}", _gaussian_input()]
-    for half in ("low", "high"):
-        lines.append(f"{half}: [8] = {{")
-        before = "x"
-        for number in range(1, 4):
-            lines.append(f"  o{number}: [{4 + number},8] = ?hvx_2x1{{in_lim=4,fresh}}({before})")
-            before = f"o{number}"
-        lines += [
-            "  picked: [3,8] = taps(o3)",
-            "  by_lane: [8,3] = transpose(picked)",
-            "  w: [3] = [18, 19, 18]",
-            "  weights: [8,3] = broadcast(w)",
-            "  products: [8,3] = * stack{fold_len=2}(by_lane, weights)",
-            "  sums: [8] = + identity{fold_len=3}(products)",
-            "}",
-        ]
-    lines += ["both: [8,2] = stack(low, high)", "out: [16] = reshape(both)", _gaussian_goal()]
-    return "\n".join(lines) + "\n"
-
-
-def useless_variable() -> str:
-    """The narrow multiplication with a hole that nothing depends on."""
-    text = multiplication_narrow(1)
-    head, _, tail = text.partition("turned:")
-    extra = "w: [4,2] = ?rots_no_group{main=0,second=1,out=0}(sums)\n"
-    return head + extra + "turned:" + tail
-
-
-def closed_fold() -> str:
-    return "x: [1,2] = range(0, 2)\ny: [1,2] = fold identity(x)\ngoal: [1] = fold [[0, 1]]\n"
-
-
-def published_sketch(name: str) -> str:
-    """The text for a row of the published table, e.g. `swinv_like/l3/trove-crc-5`."""
-    fixed = {
-        "hvx_conv/6-regs-hvx-conv-arith-blocks": gaussian_hvx_blocks,
-        "hvx_conv/6-regs-hvx-conv-arith": gaussian_hvx,
-        "proper_conv/32x3-noprune": proper_convolution,
-        "proper_conv/32x3": proper_convolution,
-        "trove-8x3": lambda: transposition("crc", 3, 1, rows=8),
-        "universe-soundness-test": closed_fold,
-        "useless-var-test": useless_variable,
-    }
-    if name in fixed:
-        return fixed[name]()
-    level = int(name.split("/")[1][1:])
-    return _by_family(name.rsplit("/", 1)[1], level)
-
-
-def _by_family(family: str, level: int) -> str:
-    stem, _, last = family.rpartition("-")
-    number = int(last) if last.isdigit() else 0
-    match stem:
-        case "trove-crc" | "trove-rcr":
-            return transposition(stem[-3:], number, level)
-        case "trove-cr_sum":
-            return transposition("cr", number, level)
-        case "1d-conv":
-            return convolution_1d(number, level)
-        case "2d-stencil":
-            return stencil_2d(number, level)
-        case "mult-32-with":
-            return multiplication_narrow(level)
-        case "mult-64-with":
-            return multiplication_registers(level)
-    return {
-        "1d-conv": lambda: convolution_1d(3, level),
-        "1d-stencil": lambda: stencil_1d(3, level),
-        "mult-64-with-16-shared": lambda: multiplication_shared(level),
-    }[family]()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from warploom.bench import inventor_sketches as paper
+from warploom.bench.weakened import by_numbers, naive_candidates, solve_naive
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Undecided
-from warploom.sketch.simt import paper
-from warploom.sketch.simt.ablation import by_numbers, naive_candidates, solve_naive
-from warploom.sketch.simt.interpret import interpret
+from warploom.sketch.simt.evaluate import interpret
 from warploom.sketch.simt.ir import Hole
 
 
