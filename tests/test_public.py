@@ -26,6 +26,26 @@ def test_the_public_surface_is_small_and_all_there() -> None:
     assert not hasattr(warploom, "no_such_name")
 
 
+EVERY_MODULE = """
+import importlib, pkgutil, warploom
+for found in pkgutil.walk_packages(warploom.__path__, "warploom."):
+    if not found.name.endswith("__main__"):
+        importlib.import_module(found.name)
+for name in warploom.__all__:
+    first, second = getattr(warploom, name), getattr(warploom, name)
+    assert first is second, name
+    module, attribute = warploom._PUBLIC.get(name, ("", name))
+    wanted = importlib.import_module(module) if module and attribute is None else (
+        getattr(importlib.import_module(module), attribute) if module else warploom.__version__)
+    assert first is wanted, f"{name} is a module once it was imported"
+print(len(warploom.__all__))
+"""
+
+
+def test_no_public_name_is_that_of_a_module() -> None:
+    assert int(python("-c", EVERY_MODULE).stdout) > 10
+
+
 def python(*args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *args], capture_output=True, text=True, check=True, timeout=60

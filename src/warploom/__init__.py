@@ -5,10 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from warploom.errors import WarploomError as WarploomError
+    from warploom.pipeline.compiled import compiled as compile  # noqa: F401 - public by this name
     from warploom.search.budget import Budget as Budget
     from warploom.sketch.build import Sketch as Sketch
     from warploom.sketch.front import load_file as load_file
     from warploom.sketch.front import load_text as load_text
+    from warploom.sketch.simt.code import to_kernel as to_kernel
+    from warploom.sketch.simt.function import sketch as warp_sketch  # noqa: F401 - likewise
+    from warploom.sketch.simt.solve import reinstantiate as reinstantiate
+    from warploom.sketch.simt.solve import solve as solve
     from warploom.sketch.synth.show import show_fill as show_fill
     from warploom.sketch.synth.solve import synthesize as synthesize
     from warploom.sketch.synth.transfer import transfer as transfer
@@ -23,14 +28,19 @@ _PUBLIC = {
     "Budget": ("warploom.search.budget", "Budget"),
     "Sketch": ("warploom.sketch.build", "Sketch"),
     "WarploomError": ("warploom.errors", "WarploomError"),
+    "compile": ("warploom.pipeline.compiled", "compiled"),
     "load_file": ("warploom.sketch.front", "load_file"),
     "load_text": ("warploom.sketch.front", "load_text"),
+    "reinstantiate": ("warploom.sketch.simt.solve", "reinstantiate"),
     "show_fill": ("warploom.sketch.synth.show", "show_fill"),
+    "solve": ("warploom.sketch.simt.solve", "solve"),
     "spec": ("warploom.sketch.term.spec", None),
     "synthesize": ("warploom.sketch.synth.solve", "synthesize"),
+    "to_kernel": ("warploom.sketch.simt.code", "to_kernel"),
     "to_swflow": ("warploom.sketch.term.show", "to_swflow"),
     "transfer": ("warploom.sketch.synth.transfer", "transfer"),
     "verify": ("warploom.sketch.term.verify", "verify"),
+    "warp_sketch": ("warploom.sketch.simt.function", "sketch"),
 }
 
 __all__ = ["__version__", *_PUBLIC]  # the table above is the one list

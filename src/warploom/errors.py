@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import linecache
 import sys
+import traceback
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from types import FrameType
 
 
@@ -112,6 +114,17 @@ def calling_line(*inside: str) -> Span | None:
     while frame is not None and frame.f_code.co_filename in inside:
         frame = frame.f_back
     return None if frame is None else _line(frame.f_code.co_filename, frame.f_lineno)
+
+
+def raising_line(error: BaseException, file: str) -> Span | None:
+    """The line of a file that was being run when an error was raised: the innermost."""
+    wanted = Path(file).resolve()
+    lines = [
+        line
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == file or Path(frame.f_code.co_filename).resolve() == wanted
+    ]
+    return _line(file, lines[-1]) if lines else None
 
 
 def defining_line(function: object) -> Span | None:

@@ -20,7 +20,7 @@ def application(*names: str) -> typer.Typer:
     """The application with these commands."""
     app = typer.Typer(
         name="warploom",
-        no_args_is_help=True,
+        invoke_without_command=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # the help is laid out by hand
@@ -40,11 +40,14 @@ def _version(asked: bool) -> None:
 
 
 def _root(
+    context: typer.Context,
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Say which version this is."
     ),
 ) -> None:
     del version  # its callback has done the work
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 def main() -> None:

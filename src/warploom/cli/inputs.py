@@ -6,7 +6,6 @@ import difflib
 import importlib.util
 import inspect
 import sys
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +15,12 @@ from warploom.bench.published import named, published
 from warploom.catalogue import names
 from warploom.catalogue.entry import Parameter
 from warploom.cli.names import sketch_names
-from warploom.errors import CheckError, ParseError, Source, Span, WarploomError
+from warploom.errors import CheckError, ParseError, Source, Span, WarploomError, raising_line
 from warploom.search.budget import BudgetSpentError
 from warploom.sketch.build import Sketch
 from warploom.sketch.front import load_bytes, load_file, load_text
+from warploom.sketch.simt.function import SketchFunction
+from warploom.sketch.simt.ir import Traced
 from warploom.sketch.term.ir import Program
 from warploom.sketch.term.limits import MAX_TEXT
 
@@ -28,10 +29,10 @@ Sizes = Mapping[str, Parameter]
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """`build(sizes)` gives the program; inputs without sizes refuse any."""
+    """`build(sizes)` gives the program, or the warp sketch; inputs without sizes refuse any."""
 
     name: str
-    build: Callable[[Sizes], Program]
+    build: Callable[[Sizes], Program | Traced]
 
 
 def find_input(text: str) -> Input:
@@ -40,6 +41,8 @@ def find_input(text: str) -> Input:
         return Input("<stdin>", _fixed("<stdin>", _from_stdin))
     if "::" in text:
         return Input(text, lambda sizes: _from_python(text, sizes))
+    if Path(text).suffix == ".py" and Path(text).is_file():
+        raise _unnamed(Path(text))
     if Path(text).exists():
         return Input(text, _fixed(text, lambda: load_file(text)))
     build = named(text)
@@ -99,16 +102,37 @@ def _from_stdin() -> Program:
 # -- Python files ----------------------------------------------------------------------------------
 
 
-def _from_python(text: str, sizes: Sizes) -> Program:
+def _unnamed(path: Path) -> ParseError:
+    """What could have been meant by a file alone."""
+    module = _load_module(path)
+    kinds = (Sketch, Program, SketchFunction, Traced)
+    known = [
+        name
+        for name, found in vars(module).items()
+        if isinstance(found, kinds)
+        or (inspect.isfunction(found) and found.__module__ == module.__name__)
+        if not name.startswith("_")
+    ]
+    listed = ", ".join(f"{path}::{name}" for name in known)
+    return ParseError(
+        f"{path} is a Python file: say which of its sketches",
+        advice=f"it has {listed}" if known else "it has no sketch and no function",
+    )
+
+
+def _from_python(text: str, sizes: Sizes) -> Program | Traced:
     file, _, name = text.partition("::")
     path = Path(file)
     found = _look_up(_load_module(path), path, name)
-    if callable(found):
+    if isinstance(found, SketchFunction):
+        function = found
+        found = _shielded(lambda: function.at(**_whole(sizes)), path)
+    elif callable(found):
         found = _call(found, text, path, _whole(sizes))
     elif sizes:
         raise CheckError(f"{text} is not a function, so it has no sizes to set")
     match found:
-        case Program():
+        case Program() | Traced():
             return found
         case Sketch():
             return found.program()
@@ -116,7 +140,8 @@ def _from_python(text: str, sizes: Sizes) -> Program:
             return load_text(found, text)
     raise CheckError(
         f"{text} is a {type(found).__name__}",
-        advice="it should be a Sketch, a Program, .swflow text, or a function that returns one",
+        advice="it should be a Sketch, a warp sketch, a Program, .swflow text, or a function that "
+        "returns one",
     )
 
 
@@ -162,7 +187,7 @@ def _shielded(action: Callable[[], object], path: Path) -> object:
         return action()
     except WarploomError as error:
         if error.span is None:
-            error.span = _last_line(error, path)
+            error.span = raising_line(error, str(path))
         raise
     except (BudgetSpentError, MemoryError):  # ours, on the way through: sets are built in there
         raise
@@ -171,13 +196,7 @@ def _shielded(action: Callable[[], object], path: Path) -> object:
             line, column = error.lineno or 1, error.offset or 1
             raise ParseError(error.msg, _span(path, line, column)) from None
         message = f"{type(error).__name__}: {str(error)[:200]}"
-        raise CheckError(message, _last_line(error, path)) from None
-
-
-def _last_line(error: BaseException, path: Path) -> Span | None:
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f.lineno for f in frames if f.lineno and Path(f.filename).resolve() == path.resolve()]
-    return _span(path, own[-1], 1) if own else None
+        raise CheckError(message, raising_line(error, str(path))) from None
 
 
 def _span(path: Path, line: int, column: int) -> Span:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,27 @@ from warploom.catalogue.entry import Parameter
 from warploom.catalogue.timing import time_on_gpu
 from warploom.catalogue.verify import mutation, verify
 from warploom.cli.guard import Status, run, worst
-from warploom.cli.inputs import parse_sizes
+from warploom.cli.inputs import find_input, parse_sizes
 from warploom.cli.names import list_names
+from warploom.cli.output import STDOUT, kept_free, write, write_records
+from warploom.cli.own import DTYPE, LANES, STEP, Text, check_fits, layout_of
 from warploom.emit.spell import function_name
 from warploom.errors import ParseError, UnsupportedError, WarploomError
 from warploom.kernel.ir import Kernel
+from warploom.pipeline.entry import entry_of
+from warploom.pipeline.subject import tiled
 from warploom.runtime.callable import Device
 from warploom.runtime.compile import can_compile, usage
 from warploom.runtime.measure import gpu_library
+from warploom.search.budget import Budget
 
-HELP = """Write, check, time and mutate the kernels of the catalogue.
+HELP = """Write, check, time and mutate kernels: those of the catalogue, and of your own sketches.
 
 Without NAME, the catalogue. With NAME alone, the kernel as CUDA C++: how lanes exchange data comes
 from a sketch that is filled and verified when the kernel is built, as the header says, unless it
-says that there is no fill.
+says that there is no fill. NAME may also be a sketch of your own, a .swflow file or FILE.py::NAME
+(a Sketch, a warp sketch, or a function of sizes, set by --set), whose best fill becomes a kernel;
+its specification is the goal, run on numbers, on parts of a tile, whole tiles and several.
 
 \b
 --check   specification = simulator = C = OpenCL = compiled PTX on the emulator, on all its sizes
@@ -41,16 +47,11 @@ Examples:
   $ warploom kernel aos-to-soa --set fields=5 --check
   $ warploom kernel transposition --set m=12 --set n=8 --emit opencl
   $ warploom kernel aos-sum --time --size n=10000000
+  $ warploom kernel sums.swflow --check --mutate
 
 Exit status: 0 right, 1 something is wrong (a refuted kernel, a surviving mutant), 2 bad input."""
 
 DEVICES: tuple[Device, ...] = ("simulator", "c", "opencl", "ptx")
-
-
-class Text(StrEnum):
-    cuda = "cuda"
-    opencl = "opencl"
-    c = "c"
 
 
 def add(app: typer.Typer) -> None:
@@ -58,41 +59,82 @@ def add(app: typer.Typer) -> None:
 
 
 def kernel(
-    name: str = typer.Argument(None, metavar="[NAME]", show_default=False),
+    names: list[str] = typer.Argument(None, metavar="[NAME]...", show_default=False),
     setting: list[str] = typer.Option([], "--set", metavar="K=V", help="Set a parameter."),
     text: Text = typer.Option(None, "--emit", help="Print the kernel in this language."),
+    out: Path = typer.Option(None, "-o", metavar="FILE", help="Write the text there instead."),
     check: bool = typer.Option(False, "--check", help="Compare with the specification."),
     time: bool = typer.Option(False, "--time", help="Measure on a GPU."),
     size: list[str] = typer.Option([], metavar="K=V", help="Size to measure."),
     mutate: bool = typer.Option(False, "--mutate", help="Are wrong kernels noticed?"),
     most: int = typer.Option(None, min=1, help="At most so many mutants, drawn at random."),
-    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
+    lanes: int = typer.Option(None, min=1, help=LANES),
+    step: list[str] = typer.Option([], metavar="X=N", help=STEP),
+    dtype: str = typer.Option(None, metavar="TYPE", help=DTYPE),
+    seconds: float = typer.Option(None, min=0, help="Wall time for the search, of own sketches."),
+    json_file: Path = typer.Option(
+        None, "--json", metavar="FILE", help="Write a list of records; - is standard output."
+    ),
 ) -> None:
     def action() -> Status:
-        if name is None:
-            records = list_names()
-            _write(json_file, records)
+        if not names:
+            with kept_free(json_file):
+                records = list_names()
+            write_records(json_file, records)
             return Status.FOUND
-        entry = find(name)
-        if time:
-            gpu_library()  # without one nothing else needs to be done first
-        given = parse_settings(entry, setting)
-        built = entry.kernel(**given)
-        record: dict[str, Any] = {"name": name, "settings": entry.settings(given)}
-        if text is not None or not (check or time or mutate):
-            typer.echo(emit.emit(built, (text or Text.cuda).value), nl=False)
-        record["doc"] = built.doc
-        statuses = []
-        if check:
-            statuses.append(_check(entry, given, built, record))
-        if mutate:
-            statuses.append(_mutate(entry, given, most, record))
-        if time:
-            _time(entry, given, parse_sizes(size), record)
-        _write(json_file, [record])
+        if out is not None and len(names) > 1:
+            raise ParseError("-o is for one kernel", advice="give one at a time")
+        wanted = text is not None or out is not None or not (check or time or mutate)
+        target = (out or STDOUT) if wanted else None
+        statuses, records = [], []
+        for name in names:
+            with kept_free(json_file, target):
+                entry, given = _entry(name, setting, Own(lanes, step, dtype, seconds))
+                if time:
+                    gpu_library()  # without one nothing else needs to be done first
+                built = entry.kernel(**given)
+                record: dict[str, Any] = {"name": name, "settings": entry.settings(given)}
+                record["doc"] = built.doc
+            if target is not None:
+                write(target, emit.emit(built, (text or Text.cuda).value))
+            with kept_free(json_file, target):
+                if check:
+                    statuses.append(_check(entry, given, built, record))
+                if mutate:
+                    statuses.append(_mutate(entry, given, most, record))
+                if time:
+                    _time(entry, given, parse_sizes(size), record)
+            records.append(record)
+        write_records(json_file, records)
         return worst(statuses)
 
     run(action)
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Options that only a sketch of the user's own has."""
+
+    lanes: int | None
+    step: list[str]
+    dtype: str | None
+    seconds: float | None
+
+
+def _entry(name: str, setting: list[str], own: Own) -> tuple[Entry, dict[str, Parameter]]:
+    """The entry of the catalogue with its settings, or one made of a sketch, which has none."""
+    if name != "-" and "::" not in name and not Path(name).is_file():
+        if own != Own(None, [], None, None):
+            raise ParseError(
+                f"--lanes, --step, --dtype and --seconds are for sketches; '{name}' is none",
+                advice="parameters of the catalogue are set by --set",
+            )
+        entry = find(name)
+        return entry, parse_settings(entry, setting)
+    layout = layout_of(own.lanes, own.step, own.dtype, parse_sizes)
+    given = find_input(name).build(parse_sizes(setting))
+    check_fits(given, layout)
+    return entry_of(name, tiled(given, layout, budget=Budget(own.seconds))), {}
 
 
 def parse_settings(entry: Entry, texts: list[str]) -> dict[str, Parameter]:
@@ -180,12 +222,3 @@ def _time(
         "copy_bytes_per_second": timed.ceiling,
         "fraction_of_copy": timed.fraction,
     }
-
-
-def _write(file: Path | None, records: list[dict[str, Any]]) -> None:
-    if file is None:
-        return
-    try:
-        file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
-    except OSError as error:
-        raise ParseError(f"cannot write '{file}': {error.strerror or error}") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from dataclasses import dataclass
@@ -14,14 +13,20 @@ import typer
 
 from warploom.catalogue.entry import Parameter
 from warploom.cli.guard import Status, attempt, run, worst
-from warploom.cli.inputs import Input, find_input, parse_parameters
+from warploom.cli.inputs import Input, find_input, parse_parameters, parse_sizes
 from warploom.cli.names import list_names, sketch_lines
+from warploom.cli.output import STDOUT, kept_free, write, write_records
+from warploom.cli.own import DTYPE, LANES, STEP, Form, Text, check_fits, layout_of
 from warploom.cli.progress import progress
 from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, verdict_text
+from warploom.cli.warp import solve_warp
 from warploom.cli.why import remarks
+from warploom.emit import emit
 from warploom.errors import CheckError, ParseError
+from warploom.pipeline.subject import Layout, tiled
 from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes, reason_of
 from warploom.search.outcome import Found, Impossible, Reason, Verdict
+from warploom.sketch.simt.ir import Traced
 from warploom.sketch.synth.record import Record, choices_of_fills, record_of
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
@@ -33,8 +38,12 @@ HELP = f"""Fill the holes of sketches so that each computes its goal, and prove 
 
 SKETCH is a .swflow file, - (standard input, also without any argument; on a terminal that lists
 the names), a name of the catalogue or of a row of 'warploom bench', or FILE.py::NAME: a Sketch, a
-Program, or a function of sizes that returns one. A kernel's name with its parameters is the sketch
-that 'warploom kernel' fills.
+warp sketch, a Program, or a function of sizes that returns one. A kernel's name with its parameters
+is the sketch that 'warploom kernel' fills.
+
+With --emit the best fill becomes a kernel: proved, run on the simulator against the goal on several
+tiles and on partial ones, and written to standard output or to the file after -o. 'warploom kernel
+SKETCH --check' runs it on everything there is.
 
 \b
 Names: {sketch_lines()}
@@ -49,6 +58,7 @@ Example:
   sum: [4] = + identity{{fold_len=3}}(t)
   goal: [4] trove_sum{{n=3}}          # lane i holds x[3i] + x[3i+1] + x[3i+2]
   $ warploom synth sums.swflow --stats
+  $ warploom synth sums.swflow --emit cuda -o sums.cu
   $ warploom synth gaussian --transfer lanes=128    # found on 8 lanes, proved on 128
 
 Exit status: 0 found, 1 impossible or refuted, 2 bad input, 3 undecided (budget spent). With several
@@ -85,6 +95,8 @@ class Asked:
     suggest: bool
     sizes: dict[str, Parameter]
     transfers: tuple[dict[str, Parameter], ...]
+    layout: Layout
+    text: str | None  # the language of the kernel that is asked for
 
     def budget(self) -> Budget:
         """A fresh one: its clock starts now."""
@@ -125,17 +137,31 @@ def synth(
     ),
     limit: int = typer.Option(3, min=0, help="Fills to print."),
     stats: bool = typer.Option(False, "--stats", help="Also what was visited and pruned."),
-    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
+    text: Text = typer.Option(None, "--emit", help="Write the kernel of the best fill."),
+    form: Form = typer.Option(Form.kernel, "--as", help="What is written."),
+    out: Path = typer.Option(None, "-o", metavar="FILE", help="Where to; - is standard output."),
+    lanes: int = typer.Option(None, min=1, help=LANES),
+    step: list[str] = typer.Option([], metavar="X=N", help=STEP),
+    dtype: str = typer.Option(None, metavar="TYPE", help=DTYPE),
+    json_file: Path = typer.Option(
+        None, "--json", metavar="FILE", help="Write a list of records; - is standard output."
+    ),
 ) -> None:
+    del form  # there is one so far
+
     def action() -> Status:
         if not sketches and _on_terminal():
             list_names()
             return Status.FOUND
+        if text is None and (out or lanes or step or dtype):
+            raise ParseError("-o, --lanes, --step and --dtype go with --emit")
+        if text is not None and (len(sketches or ["-"]) != 1):
+            raise ParseError("--emit writes the kernel of one sketch", advice="give one at a time")
         modes = [m for m, on in (("all", all_), ("first", first), ("best", best)) if on]
         if len(modes) > 1:
             raise ParseError("--all, --first and --best exclude each other")
         asked = Asked(
-            mode=modes[0] if modes else "all",
+            mode=modes[0] if modes else "all" if text is None else "best",
             engine=engine.value,
             seconds=seconds,
             memory=memory,
@@ -146,9 +172,11 @@ def synth(
             laws=laws.value if laws else None,
             suggest=suggest,
             sizes=parse_parameters(size),
-            transfers=tuple(parse_parameters([text]) for text in transfer_to),
+            transfers=tuple(parse_parameters([each]) for each in transfer_to),
+            layout=layout_of(lanes, step, dtype, parse_sizes),
+            text=text.value if text else None,
         )
-        return synth_all(sketches or ["-"], asked, json_file)
+        return synth_all(sketches or ["-"], asked, json_file, out)
 
     run(action)
 
@@ -157,30 +185,31 @@ def _on_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def synth_all(texts: list[str], asked: Asked, json_file: Path | None) -> Status:
+def synth_all(
+    texts: list[str], asked: Asked, json_file: Path | None, out: Path | None = None
+) -> Status:
     """Each input in turn; one that fails does not stop the others, Ctrl-C does."""
     records: list[Record] = []
     statuses: list[Status] = []
-    for text in texts:
-        done = attempt(lambda text=text: _synth_one(find_input(text), asked, records))  # type: ignore[misc]
-        statuses.append(Status.BAD_INPUT if done is None else done)
-        if records and records[-1]["stopped"] == Reason.INTERRUPTED.value:
-            break
-    if json_file is not None:
-        _write(json_file, records)
+    written: list[str] = []
+    target = None if asked.text is None else out or STDOUT
+    with kept_free(json_file, target):
+        for text in texts:
+            one = partial(_synth_one, text, asked, records, written)
+            done = attempt(one)
+            statuses.append(Status.BAD_INPUT if done is None else done)
+            if records and records[-1]["stopped"] == Reason.INTERRUPTED.value:
+                break
+    for kernel in written:
+        write(out or STDOUT, kernel)
+    # Without lines it is twenty times as fast, and nobody reads thousands of fills.
+    lines = None if any(len(record["fills"]) > FILLS_IN_LINES for record in records) else 1
+    write_records(json_file, records, lines)
     return worst(statuses)
 
 
-def _write(file: Path, records: list[Record]) -> None:
-    # Without lines it is twenty times as fast, and nobody reads thousands of fills.
-    lines = None if any(len(record["fills"]) > FILLS_IN_LINES for record in records) else 1
-    try:
-        file.write_text(json.dumps(records, indent=lines, ensure_ascii=False) + "\n")
-    except OSError as error:
-        raise ParseError(f"cannot write '{file}': {error.strerror or error}") from None
-
-
-def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
+def _synth_one(text: str, asked: Asked, records: list[Record], written: list[str]) -> Status:
+    given = find_input(text)
     budget = asked.budget()
     started = time.process_time()
     try:
@@ -188,14 +217,74 @@ def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
             watched = budget.watched(report and partial(report, "its sets", 0))
             with watched.governing():
                 program = _build(given, asked, asked.sizes)
+                larger = [_larger(given, asked, sizes) for sizes in asked.transfers]
     except (BudgetSpentError, KeyboardInterrupt) as stop:
         spent = reason_of(stop)
         typer.echo(f"{given.name}: undecided, {spent.value} while its sets were built")
         records.append(_unbuilt(given.name, spent, asked))
         return Status.UNDECIDED
-    set_seconds = time.process_time() - started
+    last = larger[-1] if larger else program
+    if asked.text is not None and not isinstance(last, Reason):
+        check_fits(last, asked.layout)
+    if isinstance(program, Traced):
+        warps = [each for each in larger if isinstance(each, Traced)]
+        return _synth_warp(given, program, warps, asked, records, written)
+    programs = [each for each in larger if not isinstance(each, Traced)]
+    spent_on_sets = time.process_time() - started
+    return _synth_goals(given, program, programs, asked, budget, spent_on_sets, records, written)
+
+
+def _larger(given: Input, asked: Asked, sizes: dict[str, Parameter]) -> Program | Traced | Reason:
+    """The sketch at another size, or why it could not be built; a size it lacks is an error."""
+    try:
+        return _build(given, asked, {**asked.sizes, **sizes})
+    except (BudgetSpentError, MemoryError) as stop:
+        return reason_of(stop)
+
+
+def _synth_warp(
+    given: Input,
+    traced: Traced,
+    larger: list[Traced],
+    asked: Asked,
+    records: list[Record],
+    written: list[str],
+) -> Status:
+    plain = "all" if asked.text is None else "best"  # what nobody asked for
+    if (
+        asked.engine != "default"
+        or asked.mode != plain
+        or (asked.published or asked.suggest or asked.stats)
+        or asked.goal not in (None, 1)
+    ):
+        raise ParseError(
+            f"'{given.name}' is a warp sketch, of which the cheapest fill is found",
+            advice="--all, --first, --best, --engine, --published, --suggest, --stats and --goal "
+            "are for term sketches",
+        )
+    outcome, record = solve_warp(given.name, traced, larger, asked.laws, asked.budget())
+    records.append(record)
+    if isinstance(outcome, Found) and asked.text is not None:
+        written.append(emit(tiled(outcome, asked.layout).kernel, asked.text))  # type: ignore[arg-type]
+    if isinstance(outcome, Impossible):
+        return Status.IMPOSSIBLE
+    return Status.FOUND if isinstance(outcome, Found) else Status.UNDECIDED
+
+
+def _synth_goals(
+    given: Input,
+    program: Program,
+    larger: list[Program | Reason],
+    asked: Asked,
+    budget: Budget,
+    set_seconds: float,
+    records: list[Record],
+    written: list[str],
+) -> Status:
     statuses = []
     goals = _goals(program, asked.goal)
+    if asked.text is not None and len(goals) > 1:
+        raise ParseError("--emit writes one kernel", advice="choose a goal with --goal N")
     for done, number in enumerate(goals):
         share = budget.split(len(goals) - done)
         name = given.name if len(program.goals) == 1 else f"{given.name}, goal {number + 1}"
@@ -216,14 +305,22 @@ def _synth_one(given: Input, asked: Asked, records: list[Record]) -> Status:
         record |= {"mode": asked.mode, **record_of(result, budget=writing)}
         record |= remarks(result, number, share, asked.suggest)
         records.append({**record, "sizes": [_size_record(asked.sizes, result)]})
-        records[-1]["sizes"] += _transfers(given, result, asked, share)
-        statuses.append(_status(result))
+        carried = _transfers(result, larger, asked, share)
+        pairs = zip(asked.transfers, carried, strict=False)
+        records[-1]["sizes"] += [_size_record(*pair) for pair in pairs]
+        last = carried[-1] if carried else result
+        if asked.text is not None and last is not None and len(last.fills):
+            written.append(emit(tiled(last, asked.layout).kernel, asked.text))  # type: ignore[arg-type]
+        # A kernel was asked for at the last size: what is found at a smaller one is not enough.
+        statuses.append(_status(result if asked.text is None else last))
     return worst(statuses)
 
 
-def _build(given: Input, asked: Asked, sizes: dict[str, Parameter]) -> Program:
-    """The program, read as asked for."""
+def _build(given: Input, asked: Asked, sizes: dict[str, Parameter]) -> Program | Traced:
+    """The program, read as asked for, or the warp sketch."""
     program = given.build(sizes)
+    if isinstance(program, Traced):
+        return program
     program = as_published(program) if asked.published else program
     return program if asked.laws is None else with_laws(program, asked.laws)
 
@@ -266,20 +363,18 @@ def _show(name: str, result: Result, asked: Asked) -> None:
         typer.echo(line)
 
 
-def _transfers(given: Input, small: Result, asked: Asked, budget: Budget) -> list[Record]:
-    """Each with an equal part of what the search left of its budget."""
-    found = []
-    wanted = asked.transfers if len(small.fills) else ()
-    for done, sizes in enumerate(wanted):
+def _transfers(
+    small: Result, programs: list[Program | Reason], asked: Asked, budget: Budget
+) -> list[Result | None]:
+    """Each with an equal part of what the search left of its budget; None where that was spent."""
+    found: list[Result | None] = []
+    wanted = list(zip(asked.transfers, programs, strict=True)) if len(small.fills) else []
+    for done, (sizes, program) in enumerate(wanted):
         label = ", ".join(f"{key}={value}" for key, value in sizes.items())
-        share = budget.split(len(wanted) - done)
-        try:
-            with share.governing():
-                program = _build(given, asked, {**asked.sizes, **sizes})
-                large = transfer(small, program, budget=share)
-        except (BudgetSpentError, MemoryError) as stop:
-            typer.echo(f"  not carried over to {label}: {reason_of(stop).value}")
-            found.append(_unknown_size(sizes))
+        large = _carried(small, program, budget.split(len(wanted) - done))
+        if isinstance(large, Reason):
+            typer.echo(f"  not carried over to {label}: {large.value}")
+            found.append(None)
             continue
         if isinstance(large.outcome, Found):
             typer.echo(f"  carried over to {label}: {verdict_text(large)}")
@@ -288,21 +383,31 @@ def _transfers(given: Input, small: Result, asked: Asked, budget: Budget) -> lis
         else:
             why = large.stopped.value if large.stopped else "no answer"
             typer.echo(f"  not carried over to {label}: {why}")
-        found.append(_size_record(sizes, large))
+        found.append(large)
     return found
 
 
-def _unknown_size(sizes: dict[str, Parameter]) -> Record:
-    return {"size": sizes, "verdict": Verdict.UNKNOWN.value, "fills": [], "choices": []}
+def _carried(small: Result, program: Program | Reason, budget: Budget) -> Result | Reason:
+    if isinstance(program, Reason):
+        return program
+    try:
+        with budget.governing():
+            return transfer(small, program, budget=budget)
+    except (BudgetSpentError, MemoryError) as stop:
+        return reason_of(stop)
 
 
-def _size_record(sizes: dict[str, Parameter], result: Result) -> Record:
+def _size_record(sizes: dict[str, Parameter], result: Result | None) -> Record:
+    if result is None:
+        return {"size": sizes, "verdict": Verdict.UNKNOWN.value, "fills": [], "choices": []}
     fills = [result.described(0)] if len(result.fills) else []
     choices = choices_of_fills(result, len(fills))
     return {"size": sizes, "verdict": result.verdict.value, "fills": fills, "choices": choices}
 
 
-def _status(result: Result) -> Status:
+def _status(result: Result | None) -> Status:
+    if result is None:
+        return Status.UNDECIDED
     if isinstance(result.outcome, Found):
         return Status.IMPOSSIBLE if result.verdict is Verdict.REFUTED else Status.FOUND
     return Status.IMPOSSIBLE if isinstance(result.outcome, Impossible) else Status.UNDECIDED

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import typer
 
+from warploom.options import from_environment
 from warploom.search.outcome import Found, Undecided, Verdict
 from warploom.search.record import outcome_word
 from warploom.sketch.synth.result import Result
@@ -14,9 +15,15 @@ from warploom.sketch.synth.show import show_fill
 _COLORS = {"found": "green", "impossible": "yellow", "undecided": "magenta"}
 
 
+def coloured(word: str) -> str:
+    """The word of an outcome in its colour, unless NO_COLOR asks for none."""
+    if not from_environment().color:
+        return word
+    return typer.style(word, fg=_COLORS[word], bold=True)
+
+
 def headline(name: str, result: Result) -> str:
-    word = outcome_word(result.outcome)
-    return f"{name}: {typer.style(word, fg=_COLORS[word], bold=True)}, {_how_many(result)}"
+    return f"{name}: {coloured(outcome_word(result.outcome))}, {_how_many(result)}"
 
 
 def _how_many(result: Result) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from warploom.errors import CheckError, calling_line
 from warploom.search.outcome import Reason
 
 # Of the memory that is left, what one piece of work may take for itself; and megabytes that it
@@ -70,6 +71,16 @@ class Budget:
     _interrupt: Switch = field(default_factory=Switch)
     _spent: Reason | None = None
     _looked: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("seconds", self.seconds), ("megabytes", self.megabytes)):
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value is not None and not (number and value == value):  # NaN is not itself
+                raise CheckError(
+                    f"a budget's {name} are a number, not {value!r:.40}",
+                    calling_line(__file__, "<string>"),
+                    f"write Budget({name}=3)",
+                )
 
     @property
     def seconds_left(self) -> float | None:

@@ -54,3 +54,4 @@ class Verdict(Enum):
     PROVED = "proved"
     REFUTED = "refuted"
     UNKNOWN = "unknown"
+    IMPOSSIBLE = "impossible"  # there is nothing to check: no answer exists

@@ -272,6 +272,23 @@ class Sketch:
         return self._assembly.steps[-1].shape
 
 
+def program_of(given: Program | Sketch, *inside: str) -> Program:
+    """A program, or that of a sketch; `inside` are the files of whoever asks for it."""
+    if isinstance(given, Sketch):
+        return given.program()
+    if not isinstance(given, Program):
+        raise CheckError(
+            f"this takes a sketch, not {_kind(given)}",
+            calling_line(__file__, *inside),
+            "give a Sketch, its program(), or what load_text and load_file read",
+        )
+    return given
+
+
+def _kind(given: object) -> str:
+    return "a string" if isinstance(given, str) else f"a {type(given).__name__}"
+
+
 def _shape(shape: int | Shape) -> Shape:
     return (shape,) if isinstance(shape, int) else tuple(int(length) for length in shape)
 

@@ -11,7 +11,8 @@ from warploom.errors import CheckError
 from warploom.kernel.dtype import DType, i32, u32
 from warploom.kernel.ir import Kernel
 from warploom.search.outcome import Found
-from warploom.sketch.simt import code, trial
+from warploom.sketch.code import trial
+from warploom.sketch.simt import code
 from warploom.sketch.simt.code import to_kernel
 from warploom.sketch.simt.solve import solve
 from warploom.sketch.simt.trace import Tracer

@@ -118,13 +118,3 @@ def _through(element: Expr, between: Shape, offset: Expr, shape: Shape) -> Expr:
         whole = offset // stride
         places[f"x{axis}"] = simplify(whole if axis == 0 else whole % length, bounds)
     return simplify(substitute(element, places), bounds)
-
-
-def dependence(symbols: Sequence[frozenset[int]], each: Input) -> list[int]:
-    """Of how many elements of an input the first 1, 2, … cells are made, from its beginning on."""
-    place = {symbol: at for at, symbol in enumerate(each.symbols)}
-    needed, found = 0, []
-    for cell in symbols:
-        needed = max([needed, *(place[s] + 1 for s in cell if s in place)])
-        found.append(needed)
-    return found

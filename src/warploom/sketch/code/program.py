@@ -18,7 +18,8 @@ import numpy as np
 from warploom.errors import CheckError, Span, UnsupportedError
 from warploom.index.ir import Expr, Var, operations, substitute
 from warploom.index.laws import simplify
-from warploom.kernel.build import Array, Builder, ceil_div, choose
+from warploom.kernel.build import Array as MemoryArray
+from warploom.kernel.build import Builder, ceil_div, choose
 from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import BUILT_IN, INTEGER_ONLY, Cell, Kernel, Value
 from warploom.sketch.code.accumulate import joined, neutral_number
@@ -35,21 +36,22 @@ from warploom.sketch.code.form import (
 from warploom.sketch.code.memory import (
     Input,
     View,
-    dependence,
     gathered,
     inputs_of,
     view_of_literal,
 )
 from warploom.sketch.code.move import at_place, by_cases, move_of, spread_index
+from warploom.sketch.code.need import needs_of
 from warploom.sketch.code.proved import Proved, prove
+from warploom.sketch.code.tiling import Array, Layout, Tiled, Tiling
+from warploom.sketch.code.trial import tried
 from warploom.sketch.term.evaluate import Fill, evaluate
 from warploom.sketch.term.gather import size
 from warploom.sketch.term.ir import (
     Apply,
-    Fold,
+    Goal,
     Literal,
     Program,
-    Symbol,
     Term,
     Undefined,
     Zero,
@@ -75,19 +77,47 @@ def lower_program(
     `lanes` is the length of the axis across lanes, by default the first one of most holes and
     folds. `steps` says by input how far apart its tiles begin; by default they follow one another,
     and 0 means that all tiles read the same. The parameters are the lengths of inputs (`x_size`)
-    and output, then the arrays.
+    and output, then the arrays. It has been run on the simulator: several tiles, and last ones that
+    are not whole, gave what the goal gives on numbers.
     """
+    layout = Layout(lanes, dict(steps or {}), dtype, warps)
+    return tiled_program(program, fill, goal, layout).kernel
+
+
+def tiled_program(program: Program, fill: Fill, goal: int, layout: Layout) -> Tiled:
+    """The same with what it does to large arrays."""
+    if layout.warps < 1:
+        raise CheckError(f"a block has at least one warp, not {layout.warps}")
     proved = prove(program, fill, goal)
-    return _Lowering(proved, _lanes(proved, lanes), dtype, warps, dict(steps or {})).kernel()
+    lanes = _lanes(proved.program, layout.lanes)
+    return tried(_Lowering(proved, program.goals[goal], lanes, layout).tiled())
 
 
-def _lanes(proved: Proved, asked: int | None) -> int:
-    steps = [proved.program.steps[at] for at in sorted(live_steps(proved.program))]
+def check_layout(
+    program: Program, lanes: int | None = None, steps: Mapping[str, int] | None = None
+) -> None:
+    """Refuses lanes and steps that no fill of the program could be lowered with."""
+    _lanes(program, lanes)
+    _check_steps(inputs_of(program, live_steps(program)), steps or {})
+
+
+def _check_steps(inputs: tuple[Input, ...], steps: Mapping[str, int]) -> None:
+    known = {each.name for each in inputs}
+    for name, step in steps.items():
+        if name not in known or step < 0:
+            raise CheckError(
+                f"a step of {step} for '{name[:40]}'",
+                advice=f"the inputs are {', '.join(sorted(known))}; a step is 0 or more",
+            )
+
+
+def _lanes(program: Program, asked: int | None) -> int:
+    steps = [program.steps[at] for at in sorted(live_steps(program))]
     applied = [step for step in steps if isinstance(step, Apply)]
     moving = [step for step in applied if step.gathers.is_hole or step.fold is not None]
     lengths = Counter(step.gathers.out_shape[0] for step in moving or applied)
     if not lengths and asked is None:
-        raise UnsupportedError(f"'{proved.program.name}' has no step", advice="apply something")
+        raise UnsupportedError(f"'{program.name}' has no step", advice="apply something")
     found = lengths.most_common(1)[0][0] if asked is None else asked
     if not 1 <= found <= WARP:
         span = moving[0].span if moving else None
@@ -100,23 +130,32 @@ def _lanes(proved: Proved, asked: int | None) -> int:
 @dataclass(slots=True, eq=False)
 class _Lowering:
     proved: Proved
+    goal: Goal
     lanes: int
-    dtype: DType
-    warps: int
-    steps: dict[str, int]
+    layout: Layout
     k: Builder = field(init=False)
     terms: list[tuple[Term, ...]] = field(init=False)
     inputs: tuple[Input, ...] = field(init=False)
-    arrays: list[Array] = field(default_factory=list)
+    tiling: Tiling = field(init=False)
+    arrays: list[MemoryArray] = field(default_factory=list)
     places: dict[int, View | Tiles] = field(default_factory=dict)
     tile: Expr = ALWAYS
     own: Expr = LANE
 
     @property
+    def dtype(self) -> DType:
+        return self.layout.dtype
+
+    @property
     def program(self) -> Program:
         return self.proved.program
 
-    def kernel(self) -> Kernel:
+    def tiled(self) -> Tiled:
+        kernel = self._kernel()
+        group = self.layout.warps * (WARP // self.lanes)
+        return Tiled(kernel, self.tiling, self.proved.verification, self.dtype, group)
+
+    def _kernel(self) -> Kernel:
         program, live = self.program, live_steps(self.program)
         self.terms = evaluate(program, self._fill(), laws=())
         self.inputs = inputs_of(program, live)
@@ -133,29 +172,33 @@ class _Lowering:
 
     # -- parameters, tiles
 
-    def _start(self, last: str, cells: int) -> Array:
+    def _start(self, last: str, cells: int) -> MemoryArray:
         names = list(_names([*(each.name for each in self.inputs), last]))
         what = f"Every {self.lanes} lanes make {cells} elements of '{last}'."
         last_word = re.split(r"[/\\]", self.program.name)[-1].removesuffix(".swflow")
         name = re.sub(r"\W+", "_", last_word).strip("_") or "program"
         self.k = k = Builder(
             name if name[0].isalpha() else f"k_{name}",
-            block=WARP * self.warps,
+            block=WARP * self.layout.warps,
             doc=f"{what}\n{self.proved.doc}",
         )
+        _check_steps(self.inputs, self.layout.steps)
+        self.tiling = self._tiling(names, cells)
         length = k.scalar(f"{names[-1]}_size")
-        self._check_steps()
         sizes = [
-            self._sized(each, name, length) for each, name in zip(self.inputs, names, strict=False)
+            len(each.symbols) if self._step_of(each) == 0 else k.scalar(f"{name}_size")
+            for each, name in zip(self.inputs, names, strict=False)
         ]
+        for need in needs_of(self.tiling):
+            k.require(simplify(need.condition))
         self.arrays = [
             k.array(name, self.dtype, cells_of, const=True)
             for name, cells_of in zip(names, sizes, strict=False)
         ]
         out = k.array(names[-1], self.dtype, length)
         beside = WARP // self.lanes
-        k.grid(ceil_div(length, cells * beside * self.warps))
-        first = (k.block_x * self.warps + k.warp) * beside
+        k.grid(ceil_div(length, cells * beside * self.layout.warps))
+        first = (k.block_x * self.layout.warps + k.warp) * beside
         side = simplify(k.lane // self.lanes, {"lane": (0, WARP - 1)})
         self.tile = k.let("tile_number", simplify(first + side) if beside > 1 else first)
         self.own = k.lane
@@ -163,33 +206,23 @@ class _Lowering:
             self.own = k.let("own", k.lane % self.lanes)
         return out
 
-    def _check_steps(self) -> None:
-        known = {each.name for each in self.inputs}
-        for name, step in self.steps.items():
-            if name not in known or step < 0:
-                raise CheckError(
-                    f"a step of {step} for '{name[:40]}'",
-                    advice=f"the inputs are {', '.join(sorted(known))}; a step is 0 or more",
-                )
-
     def _step_of(self, each: Input) -> int:
-        return self.steps.get(each.name, len(each.symbols))
+        return self.layout.steps.get(each.name, len(each.symbols))
 
-    def _sized(self, each: Input, name: str, length: Var) -> Expr | int:
-        """The length of an input, which must hold all that the output is made of."""
-        step, cells = self._step_of(each), len(self.terms[-1])
-        if step == 0:
-            return len(each.symbols)
-        given = self.k.scalar(f"{name}_size")
-        needed = dependence([_symbols(term) for term in self.terms[-1]], each)
-        beyond = needed[-1] - step
-        rate, left = divmod(step, cells)
-        if left == 0 and max(n - rate * (m + 1) for m, n in enumerate(needed)) <= beyond:
-            self.k.require(given.ge(length * rate + beyond))
-        else:  # the first elements of a tile need later ones of the input
-            self.k.require((length % cells).eq(0))
-            self.k.require(given.ge(length // cells * step + beyond))
-        return given
+    def _tiling(self, names: list[str], cells: int) -> Tiling:
+        arrays, symbols = [], {}
+        for each, name in zip(self.inputs, names, strict=False):
+            step, own = self._step_of(each), (len(each.symbols),)
+            arrays.append(Array(name, "input" if step else "constant", own, (step,)))
+            symbols[name] = each.symbols
+        functions = {
+            step.operator: step.function
+            for step in self.program.steps
+            if isinstance(step, Apply) and step.function is not None
+        }
+        output = Array(names[-1], "output", (cells,), (cells,))
+        name = self.program.name
+        return Tiling(name, tuple(arrays), (output,), self.goal, symbols, functions)
 
     # -- steps
 
@@ -241,7 +274,7 @@ class _Lowering:
         held = [self._held(arg, step.span) for arg in step.args]
         if len(held) == 1:
             return held[0]
-        both = self._registers(f"v{position}_in", sum(each.columns for each in held))
+        both = self._registers(f"v{position}_all", sum(each.columns for each in held))
         before = 0
         for each in held:
             with count(self.k, "j", each.columns) as j:
@@ -420,7 +453,7 @@ class _Lowering:
             raise UnsupportedError("the last step is undefined somewhere", step.span)
         return position, table
 
-    def _store(self, out: Array, root: int, table: Ints) -> None:
+    def _store(self, out: MemoryArray, root: int, table: Ints) -> None:
         """Element e of a tile is cell table[e] of the root; a cell may be stored several times."""
         step = self.program.steps[root]
         held = self._held(root, step.span)
@@ -432,7 +465,7 @@ class _Lowering:
             self._store_once(out, held, places.reshape(self.lanes, -1), len(table))
             left = np.delete(left, first)
 
-    def _store_once(self, out: Array, held: Tiles, places: Ints, cells: int) -> None:
+    def _store_once(self, out: MemoryArray, held: Tiles, places: Ints, cells: int) -> None:
         whole = next(written(places, places >= 0), None)
         if whole is not None and (places >= 0).all():
             with count(self.k, "j", held.columns) as j:
@@ -446,7 +479,7 @@ class _Lowering:
                 where = ALWAYS if (column >= 0).all() else self._where(column >= 0)
                 self._write(out, at_place(form, self.own, 0), held.at(0, at), cells, where)
 
-    def _write(self, out: Array, place: Expr, cell: Cell, cells: int, where: Expr) -> None:
+    def _write(self, out: MemoryArray, place: Expr, cell: Cell, cells: int, where: Expr) -> None:
         at = simplify(self.tile * cells + place)
         inside = at.lt(Var(f"{out.name}_size"))
         if WARP % self.lanes:  # some lanes are left over
@@ -468,16 +501,3 @@ def _names(given: list[str]) -> Iterator[str]:
             plain += "_"
         seen |= {plain, f"{plain}_size"}
         yield plain
-
-
-def _symbols(term: Term) -> frozenset[int]:
-    found: set[int] = set()
-    stack, seen = [term], set[Term]()
-    while stack:
-        part = stack.pop()
-        if isinstance(part, Symbol):
-            found.add(part.number)
-        elif isinstance(part, Fold) and part not in seen:
-            seen.add(part)
-            stack += part.items
-    return frozenset(found)

@@ -8,10 +8,10 @@ outside the array is not read. Every kernel is run against its specification bef
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, calling_line
 from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify
 from warploom.index.show import show
@@ -21,8 +21,12 @@ from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import Cell, Kernel
 from warploom.kernel.ir import Value as Number
 from warploom.kernel.lower import Row
+from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.sketch.code.accumulate import accumulate, added
 from warploom.sketch.code.exchange import permuted_by
+from warploom.sketch.code.need import needs_of
+from warploom.sketch.code.tiling import Tiled, size_names
+from warploom.sketch.code.trial import tried
 from warploom.sketch.simt.ir import (
     STARTS,
     Accumulate,
@@ -39,10 +43,8 @@ from warploom.sketch.simt.ir import (
     prune,
     walk,
 )
-from warploom.sketch.simt.need import needs_of, size_names
 from warploom.sketch.simt.reach import reach
 from warploom.sketch.simt.solve import Filled
-from warploom.sketch.simt.trial import try_kernel
 from warploom.sketch.term.gather import strides
 from warploom.sketch.term.ir import Shape, size
 
@@ -51,19 +53,41 @@ Storage: TypeAlias = MemoryArray | RegisterArray
 _TILES = ("tile_x", "tile_y", "tile_z")
 
 
-def to_kernel(filled: Filled, dtype: DType = f32, warps: int = 4) -> Kernel:
+def to_kernel(filled: Filled | Outcome[Filled], dtype: DType = f32, warps: int = 4) -> Kernel:
     """The kernel of a filled sketch, `warps` tiles to a block.
 
     Its parameters are the lengths of each global array (`x_size`, or `x_rows` and `x_columns`),
     then the arrays in the order the sketch declares them. It has been run on the simulator: several
     tiles, and last ones that are not whole, gave what the specification gives on numbers.
     """
+    return tiled_sketch(filled, dtype, warps).kernel
+
+
+def tiled_sketch(given: Filled | Outcome[Filled], dtype: DType = f32, warps: int = 4) -> Tiled:
+    """The same with what it does to large arrays."""
+    filled = _filled(given)
     if not filled.verification:
         raise CheckError(f"the fill of '{filled.traced.name}' is {filled.verification}")
     if warps < 1:
         raise CheckError(f"a block has at least one warp, not {warps}")
     made = _Emitter(filled, dtype, warps).kernel()
-    return replace(made, doc=f"{made.doc}\n{try_kernel(made, filled, dtype, warps)}")
+    return tried(Tiled(made, filled.traced.tiling, filled.verification, dtype, warps))
+
+
+def _filled(given: Filled | Outcome[Filled]) -> Filled:
+    """A filled sketch, also as `solve` gives it; an error that says why if there is none."""
+    match given:
+        case Filled():
+            return given
+        case Found(answer=Filled() as filled):
+            return filled
+        case Impossible(why):
+            reason = f"the sketch has no fill, so there is no kernel{why and ': '}{why}"
+        case Undecided(stopped):
+            reason = f"the sketch was not filled: {stopped.value}"
+        case _:
+            reason = f"a kernel is made of a filled sketch, not of a {type(given).__name__}"
+    raise CheckError(reason, calling_line(__file__), "solve gives Found, with the filled sketch")
 
 
 @dataclass(slots=True, eq=False)
@@ -109,7 +133,7 @@ class _Emitter:
 
     def _conditions(self) -> list[Expr]:
         """What launches must meet: every element needed exists, all outputs have as many tiles."""
-        found = [simplify(need.condition) for need in needs_of(self.traced)]
+        found = [simplify(need.condition) for need in needs_of(self.traced.tiling)]
         first, *others = self.traced.outputs
         for output in others:
             for axis, names in enumerate(zip(size_names(first), size_names(output), strict=True)):

@@ -22,12 +22,10 @@ function; a hole in a loop is one hole, used in all iterations.
 from __future__ import annotations
 
 import inspect
-import linecache
-import traceback
 from collections.abc import Callable
 from typing import Any
 
-from warploom.errors import CheckError, Source, Span, WarploomError
+from warploom.errors import CheckError, Span, WarploomError, raising_line
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.trace import Tracer
 
@@ -86,14 +84,5 @@ class SketchFunction:
             ) from error
 
     def _place(self, error: Exception) -> Span | None:
-        """The line of the sketch function that was being run."""
-        code = self.function.__code__
-        frames = traceback.walk_tb(error.__traceback__)
-        lines = [line for frame, line in frames if frame.f_code is code]
-        if not lines:
-            return None
-        text = "".join(linecache.getlines(code.co_filename))
-        shown = linecache.getline(code.co_filename, lines[-1])
-        start = len(shown) - len(shown.lstrip())
-        source = Source(code.co_filename, text)
-        return Span(source, lines[-1], start + 1, max(1, len(shown.strip())))
+        """The line of the sketch's file that was being run."""
+        return raising_line(error, self.function.__code__.co_filename)

@@ -14,27 +14,16 @@ from typing import Any, Literal, TypeAlias, assert_never
 
 from warploom.errors import Span
 from warploom.index.ir import Expr, Var, substitute, variables
-from warploom.sketch.term.ir import Constant, Goal, Shape, constant
-from warploom.sketch.term.operator import NEUTRAL
+from warploom.sketch.code.tiling import Array as Array
+from warploom.sketch.code.tiling import Space as Space
+from warploom.sketch.code.tiling import Tiling
+from warploom.sketch.term.ir import Constant, Goal, constant, size
+from warploom.sketch.term.operator import NEUTRAL, function
 
-Space: TypeAlias = Literal["input", "output", "constant", "shared", "register"]
 HoleKind: TypeAlias = Literal["swizzle", "partition", "condition", "bits"]
 
 # Where an accumulator starts that says nothing: the neutral elements that every type can hold.
 STARTS: dict[str, float] = {operator: NEUTRAL[operator] for operator in ("+", "*", "^", "|")}
-
-
-@dataclass(frozen=True, slots=True)
-class Array:
-    """`step` says how far apart the tiles of two neighbouring warps begin, for global arrays.
-
-    The tiles of an output lie side by side: its step is its shape.
-    """
-
-    name: str
-    space: Space
-    shape: Shape
-    step: Shape = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +152,20 @@ class Traced:
     @property
     def outputs(self) -> tuple[Array, ...]:
         return tuple(a for a in self.arrays.values() if a.space == "output")
+
+    @property
+    def tiling(self) -> Tiling:
+        """What it does to arrays of many tiles."""
+        symbols, start = {}, 0
+        for array in self.inputs:
+            symbols[array.name] = tuple(range(start, start + size(array.shape)))
+            start += size(array.shape)
+        functions = {
+            function(a.finalize): a.finish
+            for a in self.accumulators.values()
+            if a.finish is not None
+        }
+        return Tiling(self.name, self.inputs, self.outputs, self.goal, symbols, functions)
 
     @property
     def extents(self) -> dict[str, int]:

@@ -19,6 +19,7 @@ from warploom.errors import CheckError, Span
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr
 from warploom.machine.race import Kind, Race, RaceDetector
+from warploom.sketch.code.tiling import cell_name
 from warploom.sketch.simt.ir import (
     Accumulate,
     Exchange,
@@ -239,14 +240,6 @@ def places_of(
         inside = inside & (along >= 0) & (along < length)
         place = place + along * stride
     return place, inside
-
-
-def cell_name(array: str, shape: Shape, cell: int) -> str:
-    """
-    >>> cell_name("y", (2, 4), 6)
-    'y[1, 2]'
-    """
-    return f"{array}[{', '.join(str(int(i)) for i in np.unravel_index(cell, shape))}]"
 
 
 def lane_name(lane: tuple[int, ...]) -> str:

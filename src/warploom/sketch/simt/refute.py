@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warploom.sketch.code.tiling import cell_name
 from warploom.sketch.simt.lower import Lowered
-from warploom.sketch.simt.order import Order, Writer, cell_name, lane_name
+from warploom.sketch.simt.order import Order, Writer, lane_name
 from warploom.sketch.term.evaluate import evaluate
 from warploom.sketch.term.ir import Term, Undefined, size
 from warploom.sketch.term.show import show_term

@@ -10,13 +10,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, calling_line
 from warploom.index.ir import Expr, Select, constants, operations, walk
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
 from warploom.sketch.explain.numbers import agreeing_fill
 from warploom.sketch.explain.show import warp_reason
 from warploom.sketch.simt import fewest
+from warploom.sketch.simt.function import SketchFunction
 from warploom.sketch.simt.ir import Traced, holes_in, places
 from warploom.sketch.simt.lower import Lowered, lower
 from warploom.sketch.simt.order import Conflict, follow
@@ -72,7 +73,7 @@ class Filled:
 
 
 def solve(
-    traced: Traced,
+    sketch: Traced | SketchFunction,
     *,
     optimum: bool = False,
     spaces: Iterable[int] = SPACES,
@@ -87,8 +88,9 @@ def solve(
     With `optimum` the whole space is searched for each number of statements before a larger number
     is tried, so no fill has fewer. A spent budget is Undecided; Impossible is a proof. A sketch
     without holes is checked: it is Found, or Impossible says which cell is wrong. One whose lanes
-    race, for every fill that is known, is refused.
+    race, for every fill that is known, is refused. A sketch function is taken at its own sizes.
     """
+    traced = _traced(sketch)
     if laws is not None:
         traced = replace(traced, goal=replace(traced.goal, laws=laws_named(laws)))
     if not traced.holes:
@@ -101,6 +103,18 @@ def solve(
     except KeyboardInterrupt:
         return Undecided(Reason.INTERRUPTED)
     return Impossible(search.why()) if found is None else Found(found, complete=False)
+
+
+def _traced(given: Traced | SketchFunction) -> Traced:
+    if isinstance(given, SketchFunction):
+        return given.at()
+    if not isinstance(given, Traced):
+        raise CheckError(
+            f"only warp sketches are solved, not a {type(given).__name__}",
+            calling_line(__file__),
+            "decorate the function with warploom.warp_sketch; a Sketch is for synthesize",
+        )
+    return given
 
 
 def _checked(traced: Traced) -> Outcome[Filled]:

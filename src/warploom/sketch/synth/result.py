@@ -80,7 +80,9 @@ class Result:
 
     @property
     def verdict(self) -> Verdict:
-        """Proved if every listed fill was, refuted if one was, unknown otherwise."""
+        """Proved if every listed fill was, refuted if one was; impossible if there is no fill."""
+        if isinstance(self.outcome, Impossible):
+            return Verdict.IMPOSSIBLE
         if any(v.verdict is Verdict.REFUTED for v in self.verdicts):
             return Verdict.REFUTED
         whole = len(self.verdicts) == len(self.fills) > 0

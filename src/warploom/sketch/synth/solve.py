@@ -10,11 +10,12 @@ from functools import partial
 from operator import itemgetter
 from typing import Protocol
 
-from warploom.errors import SearchError
+from warploom.errors import SearchError, calling_line
 from warploom.search.budget import STOPS, Budget, peak_megabytes, reason_of
 from warploom.search.engine import Gathered, gather, outcome_of
 from warploom.search.outcome import Reason
 from warploom.search.statistics import Clock, Tally
+from warploom.sketch.build import Sketch, program_of
 from warploom.sketch.synth.cost import Prices, cheapest
 from warploom.sketch.synth.derivations import Derivations, derivations
 from warploom.sketch.synth.engine import BATCH_BYTES, FIRST_BATCH_BYTES, Engine
@@ -49,7 +50,7 @@ class SearchEngine(Protocol):
 
 
 def synthesize(
-    program: Program,
+    program: Program | Sketch,
     goal: int = 0,
     *,
     mode: str = "all",
@@ -61,7 +62,7 @@ def synthesize(
     fuel: int | None = None,
     single: bool = False,
 ) -> Result:
-    """Fills the holes of `program` so that its last step equals goal number `goal`.
+    """Fills the holes of a sketch so that its last step equals goal number `goal`.
 
     `laws`, "flatten" or "none", is up to what they must be equal; by default the goal says.
     `mode`: all fills, the first one found, or the best by cost. `set_seconds` is the CPU time that
@@ -73,6 +74,15 @@ def synthesize(
         raise SearchError(
             f"unknown mode or engine: {mode}, {engine}",
             advice=f"modes: {', '.join(MODES)}; engines: {', '.join(ENGINES)}",
+        )
+    program = program_of(program, __file__)
+    if not 0 <= goal < len(program.goals):
+        raise SearchError(f"'{program.name}' has {len(program.goals)} goals, counted from 0")
+    if budget is not None and not isinstance(budget, Budget):
+        raise SearchError(
+            f"a budget is a Budget, not {budget!r:.40}",
+            calling_line(__file__),
+            "write budget=Budget(seconds=3)",
         )
     program = program if laws is None else with_laws(program, laws)
     check_symbols(program, program.goals[goal])

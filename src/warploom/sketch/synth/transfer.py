@@ -16,9 +16,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, calling_line
 from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
+from warploom.sketch.build import Sketch, program_of
 from warploom.sketch.holes import choices_of
 from warploom.sketch.synth.fills import Fills
 from warploom.sketch.synth.result import Result, Stats
@@ -68,7 +69,7 @@ def counterparts(
 
 def transfer(
     small: Result,
-    large: Program,
+    large: Program | Sketch,
     *,
     readings: Iterable[Sense] = Sense,
     budget: Budget | None = None,
@@ -77,6 +78,13 @@ def transfer(
 
     Undecided with reason COUNTERPART if there is none, which says nothing about other fills.
     """
+    large = program_of(large, __file__)
+    if not isinstance(small, Result):
+        raise CheckError(
+            f"what is carried over is a Result, not a {type(small).__name__}",
+            calling_line(__file__),
+            "give what synthesize found at the small size",
+        )
     _check_same_sketch(small.program, large)
     if not len(small.fills):
         raise CheckError("there is no fill to transfer", advice="find one at the small size first")

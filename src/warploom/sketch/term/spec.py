@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, WarploomError, defining_line, raising_line
+from warploom.search.budget import BudgetSpentError
 from warploom.sketch.term.ir import (
     Shape,
     Specification,
@@ -276,7 +277,7 @@ def specify(
 ) -> tuple[Outputs, Specification]:
     """Runs a function on the symbols of these numbers: the terms of each output come out."""
     given = tuple(np.asarray(numbers, np.int64) for numbers in inputs)
-    result = function(*map(_symbols, given), **(sizes or {}))
+    result = _called(function, [_symbols(numbers) for numbers in given], sizes or {})
     parts = _outputs(result, outputs)
     known: dict[str, bool] = {}
     for cell in (cell for part in parts for cell in np.asarray(part, object).reshape(-1).tolist()):
@@ -285,6 +286,25 @@ def specify(
     names = frozenset(name for name, said in known.items() if said)
     specification = Specification(function, given, dict(sizes or {}), outputs, names)
     return [terms_of(part) for part in parts], specification
+
+
+def _called(function: Callable[..., Any], given: list[Any], sizes: Mapping[str, int]) -> Any:
+    """What a function makes of symbols; whatever it raises becomes one error at its line."""
+    file = getattr(getattr(function, "__code__", None), "co_filename", "")
+    try:
+        return function(*given, **sizes)
+    except WarploomError as error:
+        if error.span is None:
+            error.span = raising_line(error, file)
+        raise
+    except (BudgetSpentError, MemoryError):  # ours, on the way through
+        raise
+    except Exception as error:  # it is the user's code
+        raise CheckError(
+            f"the specification fails on symbols: {type(error).__name__}: {str(error)[:200]}",
+            raising_line(error, file) or defining_line(function),
+            "it is called with the inputs as arrays of symbols, and may index and fold them",
+        ) from error
 
 
 def run(specification: Specification, numbers: Mapping[int, Any]) -> list[Any]:

@@ -8,16 +8,17 @@ a last tile that is not whole.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.index.ir import Expr, Var
 from warploom.kernel.build import ceil_div
-from warploom.sketch.simt.ir import Array, Traced
-from warploom.sketch.term.ir import Fold, Symbol, Term, size
+from warploom.sketch.code.tiling import Array, Tiling, size_names
+from warploom.sketch.term.ir import Fold, Shape, Symbol, Term, size
 
-_SIZES = ("columns", "rows", "planes")
+Shapes: TypeAlias = dict[str, Shape]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +41,15 @@ class Need:
 
     @property
     def slope(self) -> int | None:
-        """s, if p elements of any output, whole tiles or not, need s·p + c of the input."""
+        """s, if p elements of any output, whole tiles or not, need at most s·p + c of the input,
+        and whole tiles that many."""
         if self.out_axis is None:
             return None
         step, tile = self.input.step[self.axis], self.output.shape[self.out_axis]
-        if step % tile:
-            return None
-        rise = {b - a for a, b in zip(self.elements[1:], self.elements[2:], strict=False)}
-        return step // tile if rise <= {step // tile} else None
+        rate, left = divmod(step, tile)
+        beyond = self.most - step
+        within = all(n <= rate * p + beyond for p, n in enumerate(self.elements[1:], start=1))
+        return rate if left == 0 and within else None
 
     def at(self, length: int) -> int:
         """How many elements the input must have for an output of this length."""
@@ -79,19 +81,12 @@ def _plus(expr: Expr, more: int) -> Expr:
     return expr if more == 0 else expr + more if more > 0 else expr - -more
 
 
-def size_names(array: Array) -> tuple[str, ...]:
-    """The parameters that hold an array's lengths, slowest axis first."""
-    if len(array.shape) == 1:
-        return (f"{array.name}_size",)
-    return tuple(f"{array.name}_{name}" for name in _SIZES[: len(array.shape)][::-1])
-
-
-def needs_of(traced: Traced) -> tuple[Need, ...]:
+def needs_of(tiling: Tiling) -> tuple[Need, ...]:
     """For each axis of each input and each output that needs something of it."""
-    farthest = _farthest(traced)
+    arrays = {array.name: array for array in (*tiling.inputs, *tiling.outputs)}
     made: list[Need] = []
-    for (name, output_name), reached in farthest.items():
-        array, output = traced.arrays[name], traced.arrays[output_name]
+    for (name, output_name), reached in _farthest(tiling).items():
+        array, output = arrays[name], arrays[output_name]
         for axis in range(len(array.shape)):
             along = reached[axis].reshape(output.shape) + 1
             # The last axes of all arrays go together, and so on from the end.
@@ -107,23 +102,49 @@ def needs_of(traced: Traced) -> tuple[Need, ...]:
     return tuple(made)
 
 
-def _farthest(traced: Traced) -> dict[tuple[str, str], list[npt.NDArray[np.int64]]]:
+def shapes_for(tiling: Tiling, outputs: Shapes, more: int = 0) -> Shapes:
+    """The shapes of all arrays for outputs of these; inputs are as short as may be, and `more`."""
+    shapes: Shapes = {a.name: a.shape for a in tiling.inputs if a.space == "constant"} | outputs
+    for array in tiling.inputs:
+        if array.space == "input":
+            shapes[array.name] = (1 + more,) * len(array.shape)
+    for need in needs_of(tiling):
+        length = 0 if need.out_axis is None else shapes[need.output.name][need.out_axis]
+        own = list(shapes[need.input.name])
+        own[need.axis] = max(own[need.axis], need.at(length) + more)
+        shapes[need.input.name] = tuple(own)
+    return shapes
+
+
+def scalars_of(tiling: Tiling, shapes: Shapes) -> dict[str, int]:
+    """The kernel's parameters that hold lengths."""
+    return {
+        name: length
+        for array in (*tiling.inputs, *tiling.outputs)
+        if array.space != "constant"
+        for name, length in zip(size_names(array), shapes[array.name], strict=True)
+    }
+
+
+def _farthest(tiling: Tiling) -> dict[tuple[str, str], list[npt.NDArray[np.int64]]]:
     """By input and output: along each axis of the input the last index each output cell needs."""
-    owner: list[tuple[str, tuple[int, ...]]] = []
-    for array in traced.inputs:
-        owner += [(array.name, where) for where in np.ndindex(array.shape)]
+    owner: dict[int, tuple[str, tuple[int, ...]]] = {}
+    for array in tiling.inputs:
+        if array.space == "input":
+            places = np.ndindex(array.shape)
+            for number, where in zip(tiling.symbols[array.name], places, strict=True):
+                owner[number] = array.name, where
     result: dict[tuple[str, str], list[npt.NDArray[np.int64]]] = {}
     symbols: dict[Term, frozenset[int]] = {}
     start = 0
-    for output in traced.outputs:
+    for output in tiling.outputs:
         for cell in range(size(output.shape)):
-            for number in _symbols(traced.goal.values[start + cell], symbols):
+            for number in _symbols(tiling.goal.values[start + cell], symbols) & owner.keys():
                 name, where = owner[number]
-                if traced.arrays[name].space == "input":
-                    new = [np.full(size(output.shape), -1) for _ in where]
-                    axes = result.setdefault((name, output.name), new)
-                    for axis, index in zip(axes, where, strict=True):
-                        axis[cell] = max(axis[cell], index)
+                new = [np.full(size(output.shape), -1) for _ in where]
+                axes = result.setdefault((name, output.name), new)
+                for axis, index in zip(axes, where, strict=True):
+                    axis[cell] = max(axis[cell], index)
         start += size(output.shape)
     return result
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,10 +20,9 @@ from warploom.kernel.build import Builder
 from warploom.kernel.dtype import DType
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel
-from warploom.sketch.simt.ir import Array, Traced
-from warploom.sketch.simt.need import needs_of, size_names
-from warploom.sketch.simt.order import cell_name
-from warploom.sketch.simt.solve import Filled
+from warploom.sketch.code.limit import largest
+from warploom.sketch.code.need import Shapes, scalars_of, shapes_for
+from warploom.sketch.code.tiling import Array, Tiled, Tiling, cell_name
 from warploom.sketch.term import spec
 from warploom.sketch.term.ir import Constant, Fold, Goal, Shape, Symbol, Term, Zero, size
 from warploom.sketch.term.limits import heights
@@ -31,96 +31,95 @@ from warploom.sketch.term.operator import is_function
 
 Numbers: TypeAlias = npt.NDArray[Any]
 Arrays: TypeAlias = dict[str, Numbers]
-Shapes: TypeAlias = dict[str, Shape]
 Compute: TypeAlias = Callable[[Mapping[int, Any]], list[Any]]
 
 _MARGIN = 16  # elements on both sides of an array that nobody may touch
 _MODULAR = frozenset("+*&|^")  # operators that do not mind numbers that wrap
 
 
-def try_kernel(kernel: Kernel, filled: Filled, dtype: DType, warps: int) -> str:
+def tried(tiled: Tiled) -> Tiled:
+    """The kernel after it was run; its header says on what, and how large arrays may be."""
+    kernel = tiled.kernel
+    doc = "\n".join([kernel.doc, try_kernel(tiled), largest(tiled)])
+    return replace(tiled, kernel=replace(kernel, doc=doc))
+
+
+def try_kernel(tiled: Tiled) -> str:
     """What was run, in words; CheckError names the first element that is wrong."""
-    traced = filled.traced
-    compute = _compute(filled, dtype)
-    draw = _draw(traced.goal, dtype, np.random.default_rng(0))
+    tiling, dtype = tiled.tiling, tiled.dtype
+    compute = compute_of(tiled)
+    draw = drawing(tiling.goal, dtype, np.random.default_rng(0))
     sizes = []
-    for shapes in launches(traced, warps):
-        inputs = {a.name: draw(shapes[a.name]) for a in traced.inputs}
-        outputs = {a.name: draw(shapes[a.name]) for a in traced.outputs}
-        wanted = by_tiles(traced, inputs, shapes, compute, draw)
-        found = _launched(kernel, traced, inputs, outputs, shapes)
-        _compare(traced, found, wanted, shapes, dtype)
-        sizes.append(" × ".join(map(str, shapes[traced.outputs[0].name])))
-    first = traced.outputs[0].name
+    for shapes in launches(tiling, tiled.group):
+        inputs = {a.name: draw(shapes[a.name]) for a in tiling.inputs}
+        outputs = {a.name: draw(shapes[a.name]) for a in tiling.outputs}
+        wanted = by_tiles(tiling, inputs, shapes, compute, draw)
+        found = _launched(tiled.kernel, tiling, inputs, outputs, shapes)
+        _compare(tiling, found, wanted, shapes, dtype)
+        sizes.append(" × ".join(map(str, shapes[tiling.outputs[0].name])))
+    first = tiling.outputs[0].name
     return (
         f"run on the simulator, equal to the specification on numbers: '{first}' of "
         f"{', '.join(dict.fromkeys(sizes))} elements in tiles of "
-        f"{' × '.join(map(str, traced.outputs[0].shape))}"
+        f"{' × '.join(map(str, tiling.outputs[0].shape))}"
     )
 
 
 # -- sizes ---------------------------------------------------------------------------------------
 
 
-def launches(traced: Traced, warps: int) -> Iterator[Shapes]:
+def launches(tiling: Tiling, group: int) -> Iterator[Shapes]:
     """Whole tiles in two blocks; two along each axis, the last of one element; most of one tile.
 
     Inputs end where nothing more is needed, in the last launch a little later.
     """
-    axes = len(traced.outputs[0].shape)
-    whole = (*(2 for _ in range(axes - 1)), warps + 1)
+    axes = len(tiling.outputs[0].shape)
+    whole = (*(2 for _ in range(axes - 1)), group + 1)
     for tiles, last, more in (
         (whole, lambda tile: tile, 0),
         ((2,) * axes, lambda _: 1, 0),
         ((1,) * axes, lambda tile: max(1, tile - 1), 3),
     ):
-        yield shapes_at(traced, tiles, last, more)
+        yield shapes_at(tiling, tiles, last, more)
 
 
 def shapes_at(
-    traced: Traced, tiles: tuple[int, ...], last: Callable[[int], int], more: int = 0
+    tiling: Tiling, tiles: tuple[int, ...], last: Callable[[int], int], more: int = 0
 ) -> Shapes:
     """The shapes of all arrays for so many tiles along each axis; `last(n)` elements of a tile of n
     are in the last one. Inputs are as short as may be, and `more`."""
-    shapes: Shapes = {a.name: a.shape for a in traced.inputs if a.space == "constant"}
-    for array in traced.outputs:
+    outputs: Shapes = {}
+    for array in tiling.outputs:
         pairs = zip(tiles, array.shape, strict=True)
-        shapes[array.name] = tuple((count - 1) * tile + last(tile) for count, tile in pairs)
-    for array in traced.inputs:
-        if array.space == "input":
-            shapes[array.name] = (1 + more,) * len(array.shape)
-    for need in needs_of(traced):
-        length = 0 if need.out_axis is None else shapes[need.output.name][need.out_axis]
-        own = list(shapes[need.input.name])
-        own[need.axis] = max(own[need.axis], need.at(length) + more)
-        shapes[need.input.name] = tuple(own)
-    return shapes
+        outputs[array.name] = tuple((count - 1) * tile + last(tile) for count, tile in pairs)
+    return shapes_for(tiling, outputs, more)
 
 
 # -- what the specification says -----------------------------------------------------------------
 
 
 def by_tiles(
-    traced: Traced,
+    tiling: Tiling,
     inputs: Arrays,
     shapes: Shapes,
     compute: Compute,
     draw: Callable[[Shape], Numbers],
 ) -> dict[str, npt.NDArray[np.object_]]:
     """The outputs, tile by tile; what an input tile has beyond its array is drawn at random."""
-    outputs = {a.name: np.empty(shapes[a.name], object) for a in traced.outputs}
-    first = traced.outputs[0]
+    outputs = {a.name: np.empty(shapes[a.name], object) for a in tiling.outputs}
+    first = tiling.outputs[0]
     lengths = zip(shapes[first.name], first.shape, strict=True)
     for tile in itertools.product(*(range(-(-length // own)) for length, own in lengths)):
-        numbers: list[Any] = []
-        for array in traced.inputs:
-            numbers += _input_tile(array, inputs[array.name], tile, draw).reshape(-1).tolist()
-        cells = compute(dict(enumerate(numbers)))
-        for array in traced.outputs:
-            values = np.empty(size(array.shape), object)
-            values[:] = cells[: len(values)]
-            cells = cells[len(values) :]
-            _put(outputs[array.name], array, tile, values.reshape(array.shape))
+        numbers: dict[int, Any] = {}
+        for array in tiling.inputs:
+            values = _input_tile(array, inputs[array.name], tile, draw).reshape(-1).tolist()
+            numbers |= dict(zip(tiling.symbols[array.name], values, strict=True))
+        cells = compute(numbers)
+        for array in tiling.outputs:
+            made = np.empty(size(array.shape), object)
+            made[:] = cells[: len(made)]
+            cells = cells[len(made) :]
+            _put(outputs[array.name], array, tile, made.reshape(array.shape))
     return outputs
 
 
@@ -148,16 +147,16 @@ def _slices(array: Array, tile: tuple[int, ...]) -> tuple[slice, ...]:
     return tuple(slice(number * step, number * step + own) for number, step, own in along)
 
 
-def _compute(filled: Filled, dtype: DType) -> Compute:
+def compute_of(tiled: Tiled) -> Compute:
     """The cells of one tile on numbers: by the specification's function where that was proved to
     say all, else by the goal's terms, with the sketch's own functions."""
-    goal = filled.traced.goal
-    function = goal.specification
-    if function is not None and "numbers, by the goal's function" in filled.verification.covers:
-        return lambda numbers: spec.run(function, numbers)
-    accumulators = filled.traced.accumulators.values()
-    finish = {f"{a.finalize}()": a.finish for a in accumulators if a.finish is not None}
-    return lambda numbers: [_value(term, numbers, finish, dtype, {}) for term in goal.values]
+    goal, functions = tiled.tiling.goal, tiled.tiling.functions
+    given = goal.specification
+    if given is not None and "numbers, by the goal's function" in tiled.verification.covers:
+        return lambda numbers: spec.run(given, numbers)
+    return lambda numbers: [
+        _value(term, numbers, functions, tiled.dtype, {}) for term in goal.values
+    ]
 
 
 def _value(
@@ -204,7 +203,7 @@ def _finished(finish: Callable[[Any], Any], value: Any, dtype: DType) -> Any:
 # -- numbers -------------------------------------------------------------------------------------
 
 
-def _draw(goal: Goal, dtype: DType, random: np.random.Generator) -> Callable[[Shape], Numbers]:
+def drawing(goal: Goal, dtype: DType, random: np.random.Generator) -> Callable[[Shape], Numbers]:
     """Random numbers with which a result is right or far off: nothing cancels, nothing wraps that
     minds."""
     if dtype.is_float:
@@ -245,15 +244,10 @@ def _bound(term: Term, most: int, bound: Mapping[Term, int]) -> int:
 
 
 def _launched(
-    kernel: Kernel, traced: Traced, inputs: Arrays, outputs: Arrays, shapes: Shapes
+    kernel: Kernel, tiling: Tiling, inputs: Arrays, outputs: Arrays, shapes: Shapes
 ) -> Arrays:
     """Runs the kernel; the outputs, of which nothing outside was touched."""
-    named = {
-        name: length
-        for array in (*traced.inputs, *traced.outputs)
-        if array.space != "constant"
-        for name, length in zip(size_names(array), shapes[array.name], strict=True)
-    }
+    named = scalars_of(tiling, shapes)
     buffers = {name: _with_margin(values) for name, values in (inputs | outputs).items()}
     inner = {name: buffer[_MARGIN:-_MARGIN] for name, buffer in buffers.items()}
     before = {name: buffer.copy() for name, buffer in buffers.items()}
@@ -261,7 +255,7 @@ def _launched(
         run(kernel, [inner[each.name] for each in kernel.arrays], named)
     except DeviceError as error:
         raise CheckError(
-            f"the kernel of '{traced.name}' fails on the simulator: {error.message}"
+            f"the kernel of '{tiling.name}' fails on the simulator: {error.message}"
         ) from error
     for name, buffer in buffers.items():
         touched = buffer != before[name]
@@ -269,7 +263,7 @@ def _launched(
             touched[_MARGIN:-_MARGIN] = False
         if touched.any():
             place = int(np.argmax(touched)) - _MARGIN
-            raise CheckError(f"the kernel of '{traced.name}' writes {name}[{place}]")
+            raise CheckError(f"the kernel of '{tiling.name}' writes {name}[{place}]")
     return {name: inner[name].reshape(shapes[name]) for name in outputs}
 
 
@@ -279,24 +273,20 @@ def _with_margin(values: Numbers) -> Numbers:
 
 
 def _compare(
-    traced: Traced,
+    tiling: Tiling,
     found: Arrays,
     wanted: Mapping[str, npt.NDArray[np.object_]],
     shapes: Shapes,
     dtype: DType,
 ) -> None:
     for name, values in found.items():
-        wrong = ~_equal(values.reshape(-1), wanted[name].reshape(-1), traced.goal, dtype)
+        wrong = ~_equal(values.reshape(-1), wanted[name].reshape(-1), tiling.goal, dtype)
         if wrong.any():
             cell = int(np.argmax(wrong))
-            sizes = ", ".join(
-                f"{each} = {length}"
-                for array in (*traced.inputs, *traced.outputs)
-                if array.space != "constant"
-                for each, length in zip(size_names(array), shapes[array.name], strict=True)
-            )
+            named = scalars_of(tiling, shapes)
+            sizes = ", ".join(f"{each} = {length}" for each, length in named.items())
             raise CheckError(
-                f"the kernel of '{traced.name}' holds {values.reshape(-1)[cell]} in "
+                f"the kernel of '{tiling.name}' holds {values.reshape(-1)[cell]} in "
                 f"{cell_name(name, shapes[name], cell)}, but the specification says "
                 f"{_shown(wanted[name].reshape(-1)[cell])} ({sizes})"
             )
@@ -306,18 +296,37 @@ def _shown(number: Any) -> Any:
     return number if isinstance(number, int) else float(number)
 
 
+def tolerance(goal: Goal, dtype: DType) -> float:
+    """How much a right result may be off, relative to its size; 0 where nothing is computed."""
+    if not dtype.is_float:
+        return 0.0
+    folds = heights(goal.values)
+    if not folds:
+        return 0.0
+    terms = max(len(fold.items) for fold in folds)
+    return float(np.finfo(dtype.numpy).eps) * (8 + 2 * terms * max(folds.values()))
+
+
 def _equal(
     values: Numbers, wanted: npt.NDArray[np.object_], goal: Goal, dtype: DType
 ) -> npt.NDArray[np.bool_]:
     """Integers wrap and are equal; floating point rounds, by so much for each number in a cell."""
     if dtype.is_float:
         numbers = wanted.astype(np.float64)
-        terms = max((len(fold.items) for fold in heights(goal.values)), default=1)
-        depth = max(heights(goal.values).values(), default=0)
-        close = float(np.finfo(dtype.numpy).eps) * (8 + 2 * terms * depth)
+        close = tolerance(goal, dtype) or float(np.finfo(dtype.numpy).eps)
         with np.errstate(all="ignore"):
             return np.asarray(np.isclose(values, numbers, rtol=close, atol=close))
+    whole = np.array([number == int(number) for number in wanted], np.bool_)
+    return np.asarray(whole & (values == as_type(np.where(whole, wanted, 0), dtype)), np.bool_)
+
+
+def as_type(numbers: npt.NDArray[np.object_], dtype: DType) -> Numbers:
+    """Exact numbers as a type holds them: integers wrap, a fraction is none of them."""
+    if dtype.is_float:
+        return numbers.astype(dtype.numpy)
     bits = 8 * dtype.bytes
-    modulo = np.array([int(v) % (1 << bits) if v == int(v) else -1 for v in wanted], object)
-    found = np.array([int(v) % (1 << bits) for v in values], object)
-    return np.asarray(found == modulo, np.bool_)
+    for number in numbers.reshape(-1):
+        if number != int(number):
+            raise CheckError(f"the specification gives {number}, which is no {dtype.value}")
+    wrapped = np.array([int(n) % (1 << bits) for n in numbers.reshape(-1)], f"u{dtype.bytes}")
+    return wrapped.view(dtype.numpy).reshape(numbers.shape)

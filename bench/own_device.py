@@ -1,0 +1,84 @@
+"""Sketches of a user's own on a GPU: filled, compiled and run at lengths that divide or not.
+
+    python bench/own_device.py --out RESULTS.json    on a machine with a GPU, NumPy and CuPy
+    python bench/own_device.py --dry                 the simulator instead
+
+The sketches are those of `tests/pipeline/own`; what they must compute is plain NumPy on whole
+numbers, so results must be equal. One record per sketch, with the text that was compiled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
+
+from tests.pipeline.own.listing import OWN, Own, lengths, run  # noqa: E402 - not installed
+
+from warploom.errors import WarploomError  # noqa: E402
+
+
+def check(own: Own, dry: bool) -> dict[str, Any]:
+    started = time.monotonic()
+    made = own.compiled("simulator" if dry else "cuda")
+    record: dict[str, Any] = {"built_seconds": round(time.monotonic() - started, 2), "wrong": []}
+    tile = made.tiled.tiling.outputs[0].shape[0]
+    sizes = lengths(made) if dry else [*lengths(made), 1000 * tile, 1_000_003, 12_345_677]
+    for seed, length in enumerate(sizes):
+        try:
+            if not all(run(own, made, length, seed, _there(dry))):
+                record["wrong"].append({"length": length, "why": "a wrong result"})
+        except WarploomError as error:
+            record["wrong"].append({"length": length, "why": error.message})
+    return record | {"lengths": sizes, "text": made.text("cuda")}
+
+
+def _there(dry: bool) -> Any:
+    if dry:
+        return lambda array: array
+    import cupy as cp
+
+    return cp.asarray
+
+
+def machine(dry: bool) -> str:
+    if dry:
+        return "simulator"
+    import cupy as cp
+
+    return str(cp.cuda.runtime.getDeviceProperties(0)["name"].decode())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dry", action="store_true", help="the simulator instead of a GPU")
+    parser.add_argument("--only", default="", help="names that contain this text")
+    parser.add_argument("--out", type=Path, default=ROOT / "bench" / "results" / "own_device.json")
+    options = parser.parse_args()
+    record: dict[str, Any] = {
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": machine(options.dry),
+        "command": "python bench/own_device.py",
+        "sketches": {},
+    }
+    for own in (own for own in OWN if options.only in own.name):
+        result = record["sketches"][own.name] = check(own, options.dry)
+        print(
+            f"{own.name}: {len(result['lengths'])} lengths, {len(result['wrong'])} wrong",
+            flush=True,
+        )
+        if not options.dry:
+            options.out.write_text(json.dumps(record, indent=1) + "\n")
+    bad = sum(bool(each["wrong"]) for each in record["sketches"].values())
+    print(f"{len(record['sketches'])} sketches, {bad} bad")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

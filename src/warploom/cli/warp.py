@@ -1,0 +1,72 @@
+"""Warp sketches for `warploom synth`: solved, shown, and carried over to other sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import typer
+
+from warploom.cli.view import coloured
+from warploom.index.show import show
+from warploom.search.budget import Budget
+from warploom.search.outcome import Found, Impossible, Outcome, Undecided, Verdict
+from warploom.search.record import outcome_record
+from warploom.sketch.simt.ir import Traced
+from warploom.sketch.simt.solve import Filled, reinstantiate, solve
+from warploom.sketch.synth.record import Record
+
+
+def solve_warp(
+    name: str,
+    traced: Traced,
+    larger: list[Traced],
+    laws: str | None,
+    budget: Budget,
+) -> tuple[Outcome[Filled], Record]:
+    """Solves and prints; the last outcome, at the last size asked for, and the record."""
+    outcome = solve(traced, laws=laws, budget=budget)
+    _say(name, outcome)
+    sizes = [_record(traced, outcome)]
+    for other in larger if isinstance(outcome, Found) else ():
+        small = outcome
+        assert isinstance(small, Found)
+        outcome = reinstantiate(small.answer, other, budget=budget)
+        label = ", ".join(f"{key}={value}" for key, value in other.sizes.items())
+        _say(f"  carried over to {label}", outcome)
+        sizes.append(_record(other, outcome))
+        if not isinstance(outcome, Found):
+            break
+    return outcome, {"name": name, **sizes[0], "sizes": sizes}
+
+
+def _say(name: str, outcome: Outcome[Filled]) -> None:
+    for line in _lines(name, outcome):
+        typer.echo(line)
+
+
+def _lines(name: str, outcome: Outcome[Filled]) -> Iterator[str]:
+    match outcome:
+        case Found(answer=filled):
+            yield f"{name}: {coloured('found')}, {filled.verification}"
+            width = max(map(len, filled.fill), default=0)
+            for hole, expr in filled.fill.items():
+                yield f"    {hole:<{width}}  {show(expr)}"
+            if not filled.fill:
+                yield "    the sketch has no holes"
+        case Impossible(why):
+            yield f"{name}: {coloured('impossible')}" + (f", {why}" if why else "")
+        case Undecided(reason):
+            yield f"{name}: {coloured('undecided')}, {reason.value}"
+
+
+def _record(traced: Traced, outcome: Outcome[Filled]) -> Record:
+    record: Record = {"size": dict(traced.sizes), **outcome_record(outcome)}
+    match outcome:
+        case Found(answer=filled):
+            fill = {hole: show(expr) for hole, expr in filled.fill.items()}
+            record |= {"verdict": filled.verification.verdict.value, "fills": [fill]}
+        case Impossible(why):
+            record |= {"verdict": Verdict.IMPOSSIBLE.value, "fills": [], "why": why}
+        case Undecided():
+            record |= {"verdict": Verdict.UNKNOWN.value, "fills": []}
+    return record
