@@ -217,7 +217,12 @@ def _synth_one(text: str, asked: Asked, records: list[Record], written: list[str
             watched = budget.watched(report and partial(report, "its sets", 0))
             with watched.governing():
                 program = _build(given, asked, asked.sizes)
-                larger = [_larger(given, asked, sizes) for sizes in asked.transfers]
+                # Before the search, so that a size which does not exist is said at once; but the
+                # larger half of the budget is for the search.
+                larger = [
+                    _larger(given, asked, sizes, watched.split(2 * len(asked.transfers)))
+                    for sizes in asked.transfers
+                ]
     except (BudgetSpentError, KeyboardInterrupt) as stop:
         spent = reason_of(stop)
         typer.echo(f"{given.name}: undecided, {spent.value} while its sets were built")
@@ -234,10 +239,13 @@ def _synth_one(text: str, asked: Asked, records: list[Record], written: list[str
     return _synth_goals(given, program, programs, asked, budget, spent_on_sets, records, written)
 
 
-def _larger(given: Input, asked: Asked, sizes: dict[str, Parameter]) -> Program | Traced | Reason:
+def _larger(
+    given: Input, asked: Asked, sizes: dict[str, Parameter], budget: Budget
+) -> Program | Traced | Reason:
     """The sketch at another size, or why it could not be built; a size it lacks is an error."""
     try:
-        return _build(given, asked, {**asked.sizes, **sizes})
+        with budget.governing():
+            return _build(given, asked, {**asked.sizes, **sizes})
     except (BudgetSpentError, MemoryError) as stop:
         return reason_of(stop)
 
