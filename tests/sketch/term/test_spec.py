@@ -228,3 +228,30 @@ def test_other_arithmetic_is_refused_in_words(computed: Callable[[Any], Any]) ->
     with pytest.raises(CheckError, match="folds elements with") as caught:
         spec.specify(computed, [np.arange(3)])
     assert "spec.finalized" in caught.value.advice
+
+
+@pytest.mark.parametrize(
+    "computed",
+    [
+        lambda x, y: [0 if x[i] == x[i - 1] else x[i] for i in range(4)],
+        lambda x, y: [v if v != 0 else y[0] for v in x],
+        lambda x, y: np.where(x == y, y, x),
+        lambda x, y: np.where(np.equal(x, y), y, x),
+        lambda x, y: x[x != 0],
+        lambda x, y: np.where(np.isin(x, [0]), 0, x),
+        lambda x, y: [v for v in x if v not in list(y)],
+        lambda x, y: [v for v in x if list(x).count(v) == 1],
+        lambda x, y: [x[list(x).index(v)] for v in x],
+        lambda x, y: [spec.total(set(x))],
+        lambda x, y: list(dict.fromkeys(x)),
+        lambda x, y: np.array([np.nansum(x)]),
+    ],
+)
+def test_elements_are_neither_compared_nor_hashed(computed: Callable[[Any, Any], Any]) -> None:
+    """By identity no two elements are equal, so a goal that asks would be read wrongly."""
+    with pytest.raises(CheckError, match="cannot depend on the value of an input") as caught:
+        spec.specify(computed, [np.arange(4), np.arange(4, 8)])
+    place = caught.value.span
+    assert place is not None
+    assert place.source.name == __file__
+    assert "lambda x, y" in place.source.line(place.line)

@@ -91,13 +91,14 @@ class Sym:
     __ror__ = __or__
     __rxor__ = __xor__
 
-    def _value(self, *_: object) -> bool:
+    def _value(self, *_: object) -> Any:
         raise CheckError(
             "a specification cannot depend on the value of an input",
             advice="decide by position (loop counters) instead; spec.minimum and spec.maximum fold",
         )
 
-    __bool__ = __lt__ = __le__ = __gt__ = __ge__ = _value
+    # Equality and hashing, too: by identity no two elements would ever be equal.
+    __bool__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __hash__ = _value
 
     def _no_fold(self, *_: object) -> Any:
         raise CheckError(
