@@ -27,7 +27,9 @@ def numbers(length: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    "made", [turned, lambda: turned().program(), lambda: synthesize(turned())], ids=str
+    "made",
+    [turned, lambda: turned().program(), lambda: synthesize(turned())],
+    ids=["sketch", "program", "result"],
 )
 def test_sketches_programs_and_results_are_taken(made: Any) -> None:
     function = warploom.compile(made())
