@@ -125,10 +125,10 @@ def test_what_differs_as_a_term_only_is_said_to_be_equal_on_numbers() -> None:
     def body(k: Tracer, lanes: int = 4) -> None:
         lane = k.warp(lanes)
         x, y = k.input("x", lanes), k.output("y", lanes)
-        most = k.accumulator("max")
-        most.add(x[lane])
-        most.add(x[lane])
-        y[lane] = most.value()
+        bits = k.accumulator("|")
+        bits.add(x[lane])
+        bits.add(x[lane])
+        y[lane] = bits.value()
 
     outcome = solve(specified(body, lambda x, lanes: x[:lanes]).at())
     assert isinstance(outcome, Impossible)
