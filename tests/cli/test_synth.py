@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import signal
@@ -469,3 +470,32 @@ def test_the_reason_is_given_what_is_left_of_time_and_memory(cli, write) -> None
         said = why.remarks(result, 0, Budget(5.0, 4000), suggesting=False)
     assert said["why"] is None
     assert (given[0].megabytes, given[0].seconds) == (4000, 3.0)
+
+
+def test_memory_that_is_not_finite_is_one_error(cli, write) -> None:
+    ran = cli("synth", write(SUMS), "--memory", "inf")
+    assert (ran.status, "--memory must be finite" in ran.err) == (2, True)
+    assert Budget(None, math.inf).at_once(7, 1.0) == 7
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_output_that_cannot_be_written_is_one_error(write) -> None:
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "warploom.cli", "synth", write(SUMS)],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert ran.returncode == 2
+    assert ran.stderr == "cannot write the output: No space left on device\n"
+
+
+def test_sets_that_would_not_fit_say_what_they_need(cli, write) -> None:
+    large = """x: [8192] = range(0, 8192)
+a: [1024,8] = load_rep(x)
+b: [1024,8] = ?col_xforms(a)
+goal: [1024,8] trove
+"""
+    ran = cli("synth", write(large), "--memory", f"{resident_megabytes() + 50}")
+    assert ran.status == 3
+    assert re.search(r"undecided, its sets would not fit: needs about \d+ MB", ran.out)
+    assert "spent" not in ran.out

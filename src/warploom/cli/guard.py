@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import traceback
 from collections.abc import Callable, Iterable
 from enum import IntEnum
@@ -24,6 +25,8 @@ class Status(IntEnum):
     UNDECIDED = 3
     INTERRUPTED = 130  # as the shell says it of a command stopped by Ctrl-C
 
+
+_CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 # Of several inputs the worst decides.
 _WORST = (
@@ -51,6 +54,11 @@ def attempt(action: Callable[[], T]) -> T | None:
         complain(error)
     except (typer.Exit, typer.Abort, BrokenPipeError):
         raise
+    except OSError as error:
+        if error.filename is not None or error.errno not in _CANNOT_WRITE:
+            complain(_internal(error))
+        else:
+            complain(WarploomError(f"cannot write the output: {error.strerror}"))
     except MemoryError:
         complain(WarploomError("out of memory", advice="set a limit with --memory, or go smaller"))
     except Exception as error:  # noqa: BLE001  # the last line of defence: ours is broken, say so

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from dataclasses import dataclass
@@ -160,6 +161,8 @@ def synth(
         modes = [m for m, on in (("all", all_), ("first", first), ("best", best)) if on]
         if len(modes) > 1:
             raise ParseError("--all, --first and --best exclude each other")
+        if memory is not None and not math.isfinite(memory):
+            raise ParseError("--memory must be finite", advice="without it there is no limit")
         asked = Asked(
             mode=modes[0] if modes else "all" if text is None else "best",
             engine=engine.value,
@@ -225,7 +228,7 @@ def _synth_one(text: str, asked: Asked, records: list[Record], written: list[str
                 ]
     except (BudgetSpentError, KeyboardInterrupt) as stop:
         spent = reason_of(stop)
-        typer.echo(f"{given.name}: undecided, {spent.value} while its sets were built")
+        typer.echo(f"{given.name}: undecided, {_unbuilt_text(stop)}")
         records.append(_unbuilt(given.name, spent, asked))
         return Status.UNDECIDED
     last = larger[-1] if larger else program
@@ -331,6 +334,12 @@ def _build(given: Input, asked: Asked, sizes: dict[str, Parameter]) -> Program |
         return program
     program = as_published(program) if asked.published else program
     return program if asked.laws is None else with_laws(program, asked.laws)
+
+
+def _unbuilt_text(stop: BaseException) -> str:
+    if isinstance(stop, BudgetSpentError) and stop.needed is not None:
+        return f"its sets would not fit: needs about {stop.needed:.0f} MB of memory"
+    return f"{reason_of(stop).value} while its sets were built"
 
 
 def _unbuilt(name: str, reason: Reason, asked: Asked) -> Record:

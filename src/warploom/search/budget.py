@@ -32,11 +32,14 @@ LOOK_EVERY = 0.005  # seconds: how long the memory is trusted to be what it was
 
 
 class BudgetSpentError(Exception):
-    """Raised inside an engine by `Budget.check` and caught by that engine; never reaches a user."""
+    """Raised inside an engine by `Budget.check` and caught by that engine; never reaches a user.
 
-    def __init__(self, reason: Reason) -> None:
+    `needed`: the megabytes that would be in use, where an allocation was refused beforehand.
+    """
+
+    def __init__(self, reason: Reason, needed: float | None = None) -> None:
         super().__init__(reason.value)
-        self.reason = reason
+        self.reason, self.needed = reason, needed
 
 
 # What ends a search before its end; `reason_of` says why.
@@ -108,8 +111,9 @@ class Budget:
         """Called before a large allocation: refuses what would not fit the memory budget."""
         if self._spent is not None:
             self._end(self._spent)
-        if self.megabytes is not None and resident_megabytes() + nbytes / 2**20 > self.megabytes:
-            self._end(Reason.MEMORY)
+        needed = 0 if self.megabytes is None else resident_megabytes() + nbytes / 2**20
+        if self.megabytes is not None and needed > self.megabytes:
+            self._end(Reason.MEMORY, needed if nbytes else None)
 
     def is_spent(self) -> bool:
         try:
@@ -123,9 +127,9 @@ class Budget:
         left = self.megabytes_left
         return nbytes <= LARGEST_PIECE and (left is None or nbytes <= left * PIECE * 2**20)
 
-    def _end(self, reason: Reason) -> NoReturn:
+    def _end(self, reason: Reason, needed: float | None = None) -> NoReturn:
         self._spent = reason
-        raise BudgetSpentError(reason)
+        raise BudgetSpentError(reason, needed)
 
     def at_once(self, count: int, bytes_each: float) -> int:
         """How many items, `count` at most, a piece of work should take on to fit the memory."""
@@ -134,7 +138,7 @@ class Budget:
         if left is None:
             return count
         piece = max(left * PIECE, SMALLEST_PIECE) * 2**20
-        return max(1, min(count, int(piece / max(1.0, bytes_each))))
+        return max(1, int(min(count, piece / max(1.0, bytes_each))))
 
     # -- budgets made of this one --------------------------------------------------------------
 

@@ -119,3 +119,20 @@ def test_what_several_lanes_write_at_once_is_refused() -> None:
 
     with pytest.raises(CheckError, match=r"lanes 0 and 1 write y\[0\] without a barrier"):
         solve(specified(clash, lambda x, lanes: x).at())
+
+
+def test_what_differs_as_a_term_only_is_said_to_be_equal_on_numbers() -> None:
+    def body(k: Tracer, lanes: int = 4) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", lanes), k.output("y", lanes)
+        bits = k.accumulator("|")
+        bits.add(x[lane])
+        bits.add(x[lane])
+        y[lane] = bits.value()
+
+    outcome = solve(specified(body, lambda x, lanes: x[:lanes]).at())
+    assert isinstance(outcome, Impossible)
+    assert "; equal on the numbers tried: terms are equal up to" in outcome.why
+    wrong = solve(swapped(2))
+    assert isinstance(wrong, Impossible)
+    assert "equal on the numbers" not in wrong.why

@@ -400,4 +400,7 @@ def test_under_laws_every_fold_needs_its_operator(load: Load) -> None:
 def test_numbers_that_an_operator_cannot_take(load: Load) -> None:
     program = load(X + "c: [1] = [=0.5]\ny: [1] = ^ reshape{fold_len=5}(x, c)\n"
                    "goal: [1] = [^(0, 1, 2, 3, =0.5)]")  # fmt: skip
-    assert "of numbers that it does not take" in refused(program)
+    assert "in the goal: '^' of numbers that it does not take" in refused(program)
+    with pytest.raises(CheckError) as caught:
+        verify(program, program.goals[0])
+    assert caught.value.span == program.goals[0].span is not None

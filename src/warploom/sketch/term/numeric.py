@@ -339,7 +339,12 @@ def _computed(name: str, compute: Callable[[Any], Any], number: Any) -> Any:
 
 def goal_numbers(goal: Goal, assignment: Assignment) -> Numbers:
     """The numbers the goal asks for, by its terms: they may be longer than the program's."""
-    return term_numbers(goal.values, assignment, unbounded=not assignment.residues)
+    try:
+        return term_numbers(goal.values, assignment, unbounded=not assignment.residues)
+    except CheckError as error:
+        if error.span is not None:
+            raise
+        raise CheckError(f"in the goal: {error.message}", goal.span, error.advice) from None
 
 
 def given_numbers(cells: list[list[Any]], assignment: Assignment) -> Numbers:
