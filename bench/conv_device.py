@@ -184,9 +184,9 @@ class Gpu:
         import cupy
         import torch
 
-        from warploom.runtime import gpu, measure
+        from warploom.runtime import measure
 
-        self.cupy, self.torch, self._gpu, self._measure = cupy, torch, gpu, measure
+        self.cupy, self.torch, self._measure = cupy, torch, measure
         self.clock = measure.clock("torch")
         self.properties = cupy.cuda.runtime.getDeviceProperties(0)
         torch.backends.cuda.matmul.allow_tf32 = False
@@ -200,12 +200,8 @@ class Gpu:
     def ours(self, built: Built, *arguments: Any, **scalars: int) -> Callable[[], object]:
         """A launch of one of our kernels, arguments checked as always."""
         assert built.kernel is not None
-        called = runtime.Callable(built.kernel, "cuda")
-        # Already checked and compiled, by another process.
-        loaded = object.__new__(self._gpu.GpuFunction)
-        loaded.kernel, loaded.text, loaded.device = built.kernel, built.text, 0
-        loaded._launcher = self._gpu._Cupy(self.cupy, self.function(built))
-        called._functions["cuda"] = loaded
+        called = runtime.load(built.kernel, "cuda")
+        called.adopt(built.code)  # compiled by another process
         return called.prepare(*arguments, **scalars)
 
     def text(self, built: Built, grid: Any, block: Any, arguments: Any) -> Callable[[], object]:

@@ -1,20 +1,23 @@
 # ruff: noqa: E501 - instructions read better with a line each
 """Every form of every pure opcode in the table, on a GPU and on the emulator, compared bit for bit.
 
-    python bench/ptx_forms_device.py [OUT.json]     on a machine with a GPU, ptxas and cupy
+    python bench/ptx_forms_device.py prepare FOLDER          needs ptxas; no GPU
+    python bench/ptx_forms_device.py run FOLDER [OUT.json]   needs a GPU and cupy; seconds
 
-Forms that ptxas does not assemble for sm_90a are counted as such. Approximate instructions may
-differ by a few units in the last place; NaNs of 64-bit results count as equal whatever their bits.
-Also a few kernels for masks of members and guarded indirect branches.
+`prepare` assembles the kernels for sm_90a and keeps what the emulator gives for each. `run` launches
+them, and goes on where an earlier run of the same folder stopped. Forms that ptxas does not assemble
+for sm_90a are counted as newer. Approximate instructions may differ as the manual allows; NaNs count
+as equal whatever their bits where the manual leaves those open. Also a few kernels of several
+instructions: masks of members, guarded indirect branches, carries, sums in memory.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -36,20 +39,29 @@ from tests.ptx.spelling import (  # noqa: E402 - the checkout is used without be
 from warploom import ptx  # noqa: E402
 from warploom.ptx.table import OPCODES  # noqa: E402
 
-TOGETHER = 50
-APPROXIMATE = 2.0**-19  # relative; of results of normal size
+Array = np.ndarray[Any, Any]
+TOGETHER = 50  # forms in a kernel: with more the registers of its threads do not suffice
+# Largest errors of approximations, relative and absolute, as the manual has them or a little more.
+APPROXIMATE = {
+    "div": (2.0**-21, 0.0), "rcp": (2.0**-22, 0.0), "sqrt": (2.0**-21, 0.0), "rsqrt": (2.0**-21, 0.0),
+    "sin": (0.0, 2.0**-19), "cos": (0.0, 2.0**-19), "lg2": (2.0**-21, 2.0**-21), "ex2": (2.0**-21, 0.0),
+    "tanh": (2.0**-10, 2.0**-10),
+}  # fmt: skip
+COARSE = {2: 2.0**-7, 8: 2.0**-19}  # relative, of approximations in 16 bits and in 64
+OPEN_NAN = ("abs", "neg")
+SMALLEST = 2.0**-120  # of a single; below it approximations are compared no more
 LANES = """.version 8.5
 .target sm_90a
 .address_size 64
 .visible .entry k(.param .u64 h, .param .u64 r, .param .u64 l, .param .u64 out)
-{ .reg .pred %p<4>; .reg .b32 %t, %n, %m, %v, %x<9>; .reg .b64 %o, %b;
-mov.u32 %t, %tid.x; ld.param.u64 %b, [r]; mad.wide.u32 %b, %t, 4, %b; ld.global.u32 %v, [%b];
-ld.param.u64 %o, [out]; mad.wide.u32 %o, %t, 8, %o; and.b32 %n, %t, 31; shr.u32 %x0, %n, SHIFT;
-mov.u32 %m, ONES; shl.b32 %x0, %x0, SHIFT; shl.b32 %m, %m, %x0; and.b32 %x1, %v, 3; setp.lt.s32 %p1, %v, 0;
+{ .reg .pred %p<4>; .reg .b32 %t, %n, %m, %v, %w, %x<9>; .reg .b64 %o, %b; .reg .f32 %f<9>; .shared .align 4 .b8 s[4096];
+mov.u32 %t, %tid.x; ld.param.u64 %b, [r]; mad.wide.u32 %b, %t, 4, %b; ld.global.u32 %v, [%b]; ld.global.u32 %w, [%b+4096];
+ld.param.u64 %o, [out]; mad.wide.u32 %o, %t, 8, %o; and.b32 %n, %t, 31; shr.u32 %x0, %n, SHIFT; mov.b32 %f1, %v; mov.b32 %f2, %w;
+mov.u32 %m, ONES; shl.b32 %x0, %x0, SHIFT; shl.b32 %m, %m, %x0; and.b32 %x1, %v, 3; setp.lt.s32 %p1, %v, 0; mov.u32 %x2, 0;
 BODY
 st.global.u32 [%o], %x2; ret; }
 """
-BODIES = {
+MASKED = {
     "vote.ballot": "vote.sync.ballot.b32 %x2, %p1, %m;",
     "vote.all": "vote.sync.all.pred %p2, %p1, %m; selp.u32 %x2, 1, 0, %p2;",
     "vote.any": "vote.sync.any.pred %p2, %p1, %m; selp.u32 %x2, 1, 0, %p2;",
@@ -60,9 +72,29 @@ BODIES = {
     "redux.min": "redux.sync.min.s32 %x2, %v, %m;",
     "redux.xor": "redux.sync.xor.b32 %x2, %v, %m;",
     "elect": "elect.sync %x2|%p2, %m;",
+}
+ALONE = {
     "brx": "mov.u32 %x2, 9; L: .branchtargets A, B, C, D; @%p1 brx.idx %x1, L; mov.u32 %x2, 8; bra E;\n"
     "A: mov.u32 %x2, 0; bra E; B: mov.u32 %x2, 1; bra E; C: mov.u32 %x2, 2; bra E; D: mov.u32 %x2, 3; E:",
+    "sub.cc addc": "sub.cc.u32 %x3, %v, %w; addc.u32 %x2, %v, 0;",
+    "sub.cc subc": "sub.cc.u32 %x3, %v, %w; subc.cc.u32 %x2, %v, %w; subc.u32 %x2, %x2, 0;",
+    "add.cc subc": "add.cc.u32 %x3, %v, %w; subc.u32 %x2, %v, 0;",
+    "mad.cc subc": "mad.lo.cc.u32 %x3, %v, %w, %t; subc.u32 %x2, %v, 0;",
+    "red.global.add.f32": "st.global.f32 [%o], %f1; red.global.add.f32 [%o], %f2; membar.gl; ld.volatile.global.u32 %x2, [%o];",
+    "atom.shared.add.f32": "shl.b32 %x4, %t, 2; mov.u32 %x5, s; add.u32 %x4, %x4, %x5; st.shared.f32 [%x4], %f1; atom.shared.add.f32 %f3, [%x4], %f2; ld.shared.u32 %x2, [%x4];",
+    "bar.red.popc, 40 threads": "setp.gt.u32 %p3, %t, 39; @%p3 st.global.u32 [%o], %x2; @%p3 exit; bar.red.popc.u32 %x2, 0, %p1;",
 }
+
+
+# -- without a GPU ----------------------------------------------------------------------------------
+
+
+def forms(name: str) -> list[str]:
+    record = OPCODES[name]
+    every = [
+        instruction(record, form, parts(row)) for form in record.forms for row in spelled(form)
+    ]
+    return list(dict.fromkeys(every))
 
 
 def assembled(texts: list[str], folder: Path) -> list[str]:
@@ -76,121 +108,182 @@ def assembled(texts: list[str], folder: Path) -> list[str]:
     return [text for text in texts if rows[text] not in bad]
 
 
-def on_device(text: str, rows: int, folder: Path) -> np.ndarray[Any, Any]:
-    import cupy
+def kept(name: str, texts: list[str], text: str, folder: Path) -> dict[str, Any]:
+    """A kernel as the device needs it, and what the emulator gives."""
+    key = hashlib.sha256(text.encode()).hexdigest()[:16]
+    source, cubin = folder / f"{key}.ptx", folder / f"{key}.cubin"
+    if not cubin.exists():
+        source.write_text(text)
+        command = [
+            "ptxas",
+            "-arch=sm_90a",
+            "-O1",
+            "-maxrregcount=64",
+            "-o",
+            str(cubin),
+            str(source),
+        ]
+        subprocess.run(command, check=True)
+        source.unlink()
+    out = np.zeros((len(texts), THREADS), np.uint64)
+    ptx.load(text).kernel("k").launch(1, THREADS, [*inputs(), out])
+    np.save(folder / f"{key}.npy", out)
+    return {"opcode": name, "key": key, "texts": texts}
 
-    # A name of its own for each: CuPy remembers modules by their path.
-    file = folder / f"run{len(list(folder.iterdir()))}.ptx"
-    file.write_text(text)
-    cubin = file.with_suffix(".cubin")
-    subprocess.run(
-        ["ptxas", "-arch=sm_90a", "-O1", "-maxrregcount=64", "-o", str(cubin), str(file)],
-        check=True,
-    )
+
+def prepare(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    jobs, newer = [], {}
+    for record in OPCODES.values():
+        if not record.pure or record.name in ("mov", "cvta", "isspacep"):
+            continue
+        every = forms(record.name)
+        texts = assembled(every, folder)
+        newer[record.name] = len(every) - len(texts)
+        for first in range(0, len(texts), TOGETHER):
+            some = texts[first : first + TOGETHER]
+            jobs.append(kept(record.name, some, program(some), folder))
+    for case, body in MASKED.items():
+        for shift in (5, 4, 3, 1):
+            text = LANES.replace("BODY", body).replace("SHIFT", str(shift))
+            text = text.replace("ONES", hex((1 << (1 << shift)) - 1))
+            jobs.append(kept(f"{case}/{1 << shift}", [case], text, folder))
+    for case, body in ALONE.items():
+        text = LANES.replace("BODY", body).replace("SHIFT", "5").replace("ONES", "-1")
+        jobs.append(kept(case, [case], text, folder))
+    (folder / "jobs.json").write_text(json.dumps({"jobs": jobs, "newer": newer}))
+    size = sum(file.stat().st_size for file in folder.iterdir()) >> 20
+    print(f"{sum(len(job['texts']) for job in jobs)} forms in {len(jobs)} kernels, {size} MiB; "
+          f"{sum(newer.values())} forms are newer than sm_90a")  # fmt: skip
+
+
+# -- with a GPU -------------------------------------------------------------------------------------
+
+
+def on_device(cubin: Path, rows: int) -> Array:
+    import cupy  # only on a machine with a GPU
+
     kernel = cupy.RawModule(path=str(cubin)).get_function("k")
     given = [cupy.asarray(np.ascontiguousarray(x).view(np.uint8).reshape(-1)) for x in inputs()]
     out = cupy.zeros((rows, THREADS), cupy.uint64)
     kernel((1,), (THREADS,), (*given, out))
     cupy.cuda.runtime.deviceSynchronize()
-    return cupy.asnumpy(out)
+    found: Array = cupy.asnumpy(out)
+    return found
 
 
-def on_emulator(text: str, rows: int) -> np.ndarray[Any, Any]:
-    out = np.zeros((rows, THREADS), np.uint64)
-    ptx.load(text).kernel("k").launch(1, THREADS, [*inputs(), out])
-    return out
+def numbers(bits: Array, size: int) -> Array:
+    """Results of one type as doubles."""
+    kind = {2: np.float16, 4: np.float32, 8: np.float64}[size]
+    raw = np.ascontiguousarray(bits).view(np.uint8).reshape(-1, 8)[:, :size]
+    values: Array = np.ascontiguousarray(raw).view(kind).reshape(-1).astype(np.float64)
+    return values
 
 
-def same(text: str, a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Element by element; NaNs of doubles are alike, approximations may differ a little."""
+def halves_close(a: Array, b: Array) -> Array:
+    """Packed halves that differ in their last bits only."""
+    x, y = (np.ascontiguousarray(v).view(np.uint16).reshape(-1, 4)[:, :2] for v in (a, b))
+    close: Array = (np.abs(x.astype(np.int64) - y) <= 8).all(axis=1)
+    return close
+
+
+def same(text: str, a: Array, b: Array) -> Array:
+    """Element by element, as exact as the manual is."""
     equal = a == b
-    target = text.split()[1][:2]
-    if target == "%d":
-        x, y = a.view(np.float64), b.view(np.float64)
-        equal |= np.isnan(x) & np.isnan(y)
-    if ".approx" in text or ".full" in text:
-        kind = {"%d": np.float64, "%f": np.float32}.get(target)
-        if kind is None:
-            return np.ones_like(equal)  # halves and pairs: judged by ulps elsewhere
-        x = a.astype(np.uint64).view(np.uint8).reshape(-1, 8)[:, : np.dtype(kind).itemsize]
-        y = b.astype(np.uint64).view(np.uint8).reshape(-1, 8)[:, : np.dtype(kind).itemsize]
-        x, y = (np.ascontiguousarray(v).view(kind).reshape(-1).astype(np.float64) for v in (x, y))
-        with np.errstate(all="ignore"):
-            close = np.abs(x - y) <= APPROXIMATE * np.maximum(np.abs(x), np.abs(y)) + 2.0**-120
-        equal |= close | (np.isnan(x) & np.isnan(y))
+    if "%" not in text:  # a kernel of several instructions
+        return equal
+    name, target = text.split()[:2]
+    opcode, kind = name.split(".")[0], name.split(".")[-1]
+    approximate = ".approx" in name or ".full" in name
+    size = {"%d": 8, "%f": 4, "%h": 2}.get(target[:2], 0)
+    if not size or kind not in ("f16", "bf16", "f32", "f64"):
+        return equal | halves_close(a, b) if approximate else equal
+    with np.errstate(all="ignore"):
+        x, y = numbers(a, size), numbers(b, size)
+        if kind == "bf16":
+            x, y = (numbers(v << np.uint64(16), 4) for v in (a, b))
+        if size == 8 or opcode in OPEN_NAN or approximate:
+            equal |= np.isnan(x) & np.isnan(y)
+        if approximate:
+            relative, absolute = APPROXIMATE[opcode]
+            relative = max(relative, COARSE.get(size, 0.0))
+            allowed = relative * np.maximum(np.abs(x), np.abs(y)) + absolute
+            equal |= np.abs(x - y) <= allowed + (SMALLEST if size == 4 else 0.0)
     return equal
 
 
-def compare(name: str, texts: list[str], folder: Path) -> dict[str, Any]:
-    """`TOGETHER` forms in a kernel: with more the registers of its threads do not suffice."""
-    different: dict[str, list[Any]] = {}
-    for first in range(0, len(texts), TOGETHER):
-        different |= _different(texts[first : first + TOGETHER], folder)
-    return {"opcode": name, "forms": len(texts), "different": different}
-
-
-def _different(texts: list[str], folder: Path) -> dict[str, list[Any]]:
-    text = program(texts)
-    there, here = on_device(text, len(texts), folder), on_emulator(text, len(texts))
+def compare(job: dict[str, Any], folder: Path) -> dict[str, list[Any]]:
+    """Per form that differs: how often, and the first time with both results."""
+    texts = job["texts"]
+    here: Array = np.load(folder / f"{job['key']}.npy")
+    there = on_device(folder / f"{job['key']}.cubin", len(texts))
     different: dict[str, list[Any]] = {}
     for row, line in enumerate(texts):
         bad = np.flatnonzero(~same(line, there[row], here[row]))
         if bad.size:
-            at = int(bad[0])
-            different[line] = [int(bad.size), at, hex(int(there[row, at])), hex(int(here[row, at]))]
+            given = [
+                [hex(int(column[at])) for bank in inputs() for column in bank[:4]] for at in bad[:1]
+            ]
+            different[line] = [
+                int(bad.size),
+                int(bad[0]),
+                hex(int(there[row, bad[0]])),
+                hex(int(here[row, bad[0]])),
+                given[0],
+            ]
     return different
 
 
-def main(path: Path) -> None:
+def run(folder: Path, path: Path) -> None:
     started = time.monotonic()
-    records = []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for record in OPCODES.values():
-            if not record.pure or record.name in ("mov", "cvta", "isspacep"):
-                continue
-            every = [
-                instruction(record, form, parts(row))
-                for form in record.forms
-                for row in spelled(form)
-            ]
-            every = list(dict.fromkeys(every))
-            texts = assembled(every, folder)
-            entry = compare(record.name, texts, folder)
-            entry["newer"] = len(every) - len(texts)
-            records.append(entry)
-            print(
-                record.name,
-                len(texts),
-                len(every) - len(texts),
-                len(entry["different"]),
-                flush=True,
-            )
-        for case, body in BODIES.items():
-            for shift in (5, 4, 3, 1):
-                text = LANES.replace("BODY", body).replace("SHIFT", str(shift))
-                text = text.replace("ONES", hex((1 << (1 << shift)) - 1))
-                there, here = on_device(text, 1, folder), on_emulator(text, 1)
-                bad = np.flatnonzero((there != here)[0])
-                records.append({"opcode": f"{case}/{1 << shift}", "forms": 1, "different": {
-                    case: [int(bad.size), int(bad[0]), hex(int(there[0, bad[0]])), hex(int(here[0, bad[0]]))]
-                } if bad.size else {}})  # fmt: skip
-    for entry in records:
-        if entry["different"]:
-            print(
-                entry["opcode"],
-                len(entry["different"]),
-                "of",
-                entry["forms"],
-                dict(list(entry["different"].items())[:6]),
-            )
-    total = sum(entry["forms"] for entry in records)
-    bad = sum(len(entry["different"]) for entry in records)
-    print(
-        f"{total - bad} of {total} forms agree on {THREADS} threads, {time.monotonic() - started:.0f} s"
+    plan = json.loads((folder / "jobs.json").read_text())
+    done_file = folder / "done.json"
+    done: dict[str, dict[str, list[Any]]] = (
+        json.loads(done_file.read_text()) if done_file.exists() else {}
     )
-    path.write_text(json.dumps(records, indent=1) + "\n")
+    for job in plan["jobs"]:
+        expected = hashlib.sha256((folder / f"{job['key']}.npy").read_bytes()).hexdigest()[:16]
+        mark = f"{job['key']} {expected}"
+        if mark not in done:
+            done[mark] = compare(job, folder)
+            done_file.write_text(json.dumps(done))
+        job["different"] = done[mark]
+    records: dict[str, dict[str, Any]] = {}
+    for job in plan["jobs"]:
+        entry = records.setdefault(
+            job["opcode"],
+            {"forms": 0, "newer": plan["newer"].get(job["opcode"], 0), "different": {}},
+        )
+        entry["forms"] += len(job["texts"])
+        entry["different"] |= job["different"]
+    for name, entry in records.items():
+        for line, what in entry["different"].items():
+            print(
+                f"{name}: {line} differs {what[0]} times: {what[2]} on the GPU, {what[3]} here, given {what[4]}"
+            )
+    total = sum(entry["forms"] for entry in records.values())
+    bad = sum(len(entry["different"]) for entry in records.values())
+    seconds = time.monotonic() - started
+    print(f"{total - bad} of {total} forms agree on {THREADS} threads each, {seconds:.0f} s")
+    path.write_text(
+        json.dumps(
+            {"threads": THREADS, "equal": total - bad, "forms": total, "opcodes": records}, indent=1
+        )
+        + "\n"
+    )
+
+
+def main(words: list[str]) -> None:
+    if len(words) >= 2 and words[0] == "prepare":
+        prepare(Path(words[1]))
+    elif len(words) >= 2 and words[0] == "run":
+        run(
+            Path(words[1]),
+            Path(words[2]) if len(words) > 2 else ROOT / "bench/results/ptx_forms_device.json",
+        )
+    else:
+        raise SystemExit(__doc__)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "bench/results/ptx_forms_device.json")
+    main(sys.argv[1:])

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[1] / "src" / "warploom"
 
 ORDER = (
     "errors", "node", "options",
-    "index", "machine", "search", "kernel",
+    "index", "machine", "search", "layout", "kernel",
     "sketch.term", "sketch.holes", "sketch.front", "sketch.build", "sketch.synth", "sketch.explain",
     "sketch.code", "sketch.simt",
     "loopnest", "array", "ptx",

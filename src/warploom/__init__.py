@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from warploom.catalogue.loaded import load as load
     from warploom.errors import WarploomError as WarploomError
     from warploom.pipeline.compiled import compiled as compile  # noqa: F401 - public by this name
     from warploom.search.budget import Budget as Budget
@@ -29,6 +30,7 @@ _PUBLIC = {
     "Sketch": ("warploom.sketch.build", "Sketch"),
     "WarploomError": ("warploom.errors", "WarploomError"),
     "compile": ("warploom.pipeline.compiled", "compiled"),
+    "load": ("warploom.catalogue.loaded", "load"),
     "load_file": ("warploom.sketch.front", "load_file"),
     "load_text": ("warploom.sketch.front", "load_text"),
     "reinstantiate": ("warploom.sketch.simt.solve", "reinstantiate"),

@@ -34,7 +34,8 @@ def test_the_simulator_computes_the_specification(variant: Any) -> None:
 
 
 def test_opencl_computes_the_specification() -> None:
-    check_agreement(ENTRY, {"rows": 2, "width": 1, "block": 32}, "opencl", ENTRY.sizes()[::6])
+    variant = {"rows": 2, "step": 1, "width": 1, "block": 32}
+    check_agreement(ENTRY, variant, "opencl", ENTRY.sizes()[::6])
 
 
 @pytest.mark.slow
@@ -88,7 +89,7 @@ def test_random_images() -> None:
         ({"taps": 4}, "4 x 4"),
         ({"taps": 1}, "1 x 1"),
         ({"taps": 17}, "3 to 15"),
-        ({"rows": 0}, "0 rows"),
+        ({"rows": -1}, "-1 rows"),
         ({"step": 9}, "steps of 9"),
         ({"exchange": "mail"}, "'mail'"),
         ({"width": 8}, "8 elements"),

@@ -85,7 +85,7 @@ def test_random_lengths_and_taps() -> None:
         ({"taps": 34}, "34 taps"),
         ({"width": 3}, "accesses of 3 elements"),
         ({"width": 4, "dtype": "float64"}, "at most 16 bytes"),
-        ({"rows": 0}, "0 rows"),
+        ({"rows": -1}, "-1 rows"),
         ({"block": 100}, "block of 100"),
         ({"weights": "magic"}, "weights by 'magic'"),
         ({"tap": 3}, "did you mean taps"),

@@ -39,6 +39,26 @@ def test_emits_text(cli: Cli, language: str, mark: str) -> None:
     assert "Verdict: proved" in ran.out
 
 
+@pytest.mark.parametrize(
+    ("n", "strategy", "said"),
+    [("4096", "registers", "Verdict: proved"), ("4097", "shared", "there is no fill")],
+)
+def test_open_settings_are_decided_for_a_size(
+    cli: Cli, tmp_path: Path, n: str, strategy: str, said: str
+) -> None:
+    out = tmp_path / "kernel.json"
+    ran = cli("kernel", "aos-to-soa", "--set", "fields=5", "--size", f"n={n}", "--json", str(out))
+    assert ran.status == 0
+    assert said in ran.out
+    assert json.loads(out.read_text())[0]["settings"]["strategy"] == strategy
+
+
+def test_a_wrong_size_is_said_before_anything_is_built(cli: Cli) -> None:
+    ran = cli("kernel", "aos-to-soa", "--size", "m=3")
+    assert ran.status == 2
+    assert "not sized by m" in ran.err
+
+
 def test_cuda_is_the_default(cli: Cli) -> None:
     assert "__global__" in cli("kernel", "transposition", "--set", "m=4", "--set", "n=3").out
 

@@ -119,3 +119,15 @@ def test_junk_is_one_located_error(tmp_path: Path, junk: bytes) -> None:
     status, text = call("shuffle", str(path))
     assert status in (0, 2)  # an empty file has no kernel, which is no error
     assert "Traceback" not in text
+
+
+def test_a_check_that_ran_nothing_is_undecided(saxpy: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "odd.ptx", tmp_path / "out.ptx"
+    odd = SAXPY.replace("saxpy", "odd").partition(".visible")[2]
+    odd = ".visible" + odd.replace("{", "{ wmma.magic.f16 %r1;", 1)
+    for text in (SAXPY + odd, SAXPY.partition(".visible")[0]):
+        path.write_text(text)
+        status, said = call("shuffle", str(path), "-o", str(out), "--check")
+        assert status == 3, said
+    path.write_text(SAXPY + odd)
+    assert "odd: no launch of the original ran through" in call("shuffle", str(path), "--check")[1]

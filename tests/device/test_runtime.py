@@ -61,17 +61,6 @@ def test_constant_weights_are_passed_by_value(library: str) -> None:
     np.testing.assert_allclose(on_host(y), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_without_cuda_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CuPy alone can launch too, structures by value included."""
-    pytest.importorskip("cupy")
-    monkeypatch.setattr(gpu, "_cuda_core", lambda: None)
-    weights = np.array([0.5, 2, -1], np.float32)
-    x = np.random.default_rng(1).random(1000, dtype=np.float32)
-    y = runtime.load(kernels.convolution())(on_gpu("cupy", x), weights)
-    expected = sum(w * np.roll(x, 1 - d) for d, w in enumerate(weights))
-    np.testing.assert_allclose(on_host(y), expected, rtol=1e-4, atol=1e-5)
-
-
 def test_a_slice_that_is_not_aligned() -> None:
     cupy = pytest.importorskip("cupy")
     y = cupy.zeros(1001, "float32")[1:]

@@ -54,6 +54,27 @@ def test_words_of_a_language_are_renamed_there_alone(language: Language) -> None
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", ["_", "___", "__func__", "_3", "__LINE__", "A_", "FP_INFINITE"])
+def test_a_name_of_underscores_is_renamed_once(language: Language, name: str) -> None:
+    kernel = named("k", name, f"{name}0", "c", "name_", "u_name")
+    made = names_of(spelled(kernel, language))
+    assert len(made) == len(names_of(kernel))
+    assert not [each for each in made if is_reserved(each, language)]
+    assert all(each.isidentifier() for each in made)
+
+
+@pytest.mark.parametrize("name", ["va_list", "size_t", "clock_t", "va_arg", "FILE"])
+def test_a_kernel_called_like_a_type_of_the_library(name: str) -> None:
+    require("ptx")
+    k = Builder(name, block=32)
+    y = k.array("y", i32, 32)
+    y[k.thread] = from_index(k.thread)
+    result = np.zeros(32, np.int32)
+    runtime.load(k.done(), "ptx")(result)
+    assert np.array_equal(result, np.arange(32))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_no_two_names_become_one(language: Language) -> None:
     kernel = named("k", "asm", "asm_", "asm__1", "asm_1", "int")
     before, after = names_of(kernel), names_of(spelled(kernel, language))

@@ -55,6 +55,23 @@ def result(kernel: Kernel, size: int = 64) -> list[int]:
     return y.tolist()
 
 
+def test_what_a_loop_fills_turn_by_turn_outlives_its_turns() -> None:
+    k = Builder("filled", block=4)
+    y, v = k.array("y", i32, 16), k.register("v", i32)
+    scratch, filled = k.shared("scratch", i32, 4), k.shared("filled", i32, 16)
+    with k.loop("i", 4, unroll=False) as i:
+        scratch[T] = from_index(T + i)
+        k.set(v, scratch[(T + 1) % 4])
+        filled[i * 4 + T] = v
+    with k.loop("j", 4, unroll=False) as j:
+        k.set(v, filled[j * 4 + (T + 1) % 4])
+        y[j * 4 + T] = v
+    made = allocate(synchronise(k.done()))
+    assert lifetimes(made)["scratch"].meets(lifetimes(made)["filled"])
+    wanted = [(t + 2) % 4 + turn for turn in range(4) for t in range(4)]
+    assert result(made, 16) == wanted
+
+
 def test_stages_need_one_array_at_a_time() -> None:
     kernel = stages(5)
     made = allocate(kernel)
@@ -217,3 +234,23 @@ def test_placing_against_every_order(seed: int) -> None:
 def test_lifetimes_are_by_statement() -> None:
     found = lifetimes(stages(3))
     assert [found[f"s{i}"].meets(found[f"s{i + 1}"]) for i in range(2)] == [False, False]
+
+
+def test_accesses_wider_than_any_machine_has_ask_for_no_more_than_its_widest() -> None:
+    k = Builder("wide", block=32)
+    y = k.array("y", f64, 128)
+    a, b, c = k.shared("a", f32, 388), k.shared("b", f64, 128), k.shared("c", f32, 300)
+    r, q = k.registers("r", f64, 4, initial=1.0), k.register("q", f32, 0.0)
+    c[k.thread] = 3.0
+    k.set(q, c[31 - k.thread])
+    a[k.thread] = q
+    b.put(k.thread * 4, r[0], width=4)
+    k.set(r[0], b.at((31 - k.thread) * 4, width=4))
+    k.set(q, a[31 - k.thread])
+    k.set(r[1], cast(f64, q))
+    y.put(k.thread * 4, r[0], width=4)
+    placed_kernel = allocate(k.raw())
+    check(placed_kernel)
+    out = np.zeros(128)
+    run(placed_kernel, [out])
+    assert out.reshape(32, 4).tolist() == [[1.0, 3.0, 1.0, 1.0]] * 32

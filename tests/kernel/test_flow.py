@@ -10,7 +10,7 @@ import pytest
 from tests.kernel.kernels import tiled_product
 
 from warploom.errors import CheckError, DeviceError
-from warploom.index.ir import Expr, Var, maximum, minimum
+from warploom.index.ir import Expr, Var, lift, maximum, minimum
 from warploom.index.show import show
 from warploom.kernel.build import Array, Builder, ceil_div, choose, from_index
 from warploom.kernel.dtype import DType, f32, i32, i64, u8
@@ -400,3 +400,27 @@ def test_loads_give_what_they_are_asked_to() -> None:
     out = np.zeros(32, np.int32)
     run(k.done(predicate=True), [np.arange(5, dtype=np.int32), out])
     assert out[:6].tolist() == [0, 1, -7, 3, 4, -7]
+
+
+def test_a_constant_read_twice_is_guarded_by_what_either_read_needs() -> None:
+    k = Builder("twice", block=16)
+    c, y = k.constant("c", f32, 16), k.array("y", f32, 16)
+    at = k.let("at", k.thread - 3)
+    y[k.thread] = c[at] + choose(at.ge(0), c[at], 0.0)
+    out = np.zeros(16, np.float32)
+    run(k.done(predicate=True), [np.arange(16, dtype=np.float32), out])
+    assert out.tolist() == [0, 0, 0, *(2.0 * n for n in range(13))]
+
+
+@pytest.mark.parametrize("n", [3, 0, -1, 40])
+def test_what_a_launch_never_gets_to_may_be_undefined_there(n: int) -> None:
+    k = Builder("guarded", block=32)
+    size, y = k.scalar("n"), k.array("y", i32, 64)
+    with k.when(size.gt(0)):
+        y[k.thread] = from_index(k.thread // size)
+    with k.when(size.ge(0).and_(size.lt(31))):
+        y[k.thread + 32] = from_index(lift(1) << size)
+    out = np.full(64, -5, np.int32)
+    run(k.done(), [n, out])
+    assert out[5] == (5 // n if n > 0 else -5)
+    assert out[40] == (1 << n if 0 <= n < 31 else -5)

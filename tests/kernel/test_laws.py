@@ -167,3 +167,16 @@ def test_what_a_condition_kept_from_being_computed_stays_defined() -> None:
         k.set(v, k.shuffle(from_index(k.thread) / (from_index(q) + 1), q))
     y[k.thread] = v
     assert same_on(k.done(), (64, -2), (64, 0), (64, 1), (64, 2), (64, 5))
+
+
+def test_a_register_that_a_condition_keeps_in_range_is_touched_under_it_only() -> None:
+    k = Builder("kept", block=64)
+    y, r, v = k.array("y", i32, 64), k.registers("r", i32, 2, initial=7), k.register("v", i32, 0)
+    with k.loop("i", 0, 2 * 10**8, step=10**8) as i, k.when(i.lt(2)):
+        k.set(v, k.shuffle(v + 1, (k.lane + 1) % 32))
+        k.set(r[i], v + from_index(k.thread))
+    y[k.thread] = v + r[0] + r[1]
+    before, after = np.zeros(64, np.int32), np.zeros(64, np.int32)
+    run(k.done(), [before])
+    run(predicate_exchanges(k.done(), everywhere=True), [after])  # no index leaves the registers
+    assert np.array_equal(before, after)

@@ -322,3 +322,34 @@ def test_wide_accesses(dtype: DType) -> None:
     kernel = kernels.wide(dtype, 2)
     bare = replace(kernel, body=tuple(s for s in kernel.body if not isinstance(s, Barrier)))
     assert synchronise(bare) == kernel
+
+
+def test_a_turn_that_multiplies_a_thread_is_no_row_length() -> None:
+    k = Builder("turns", block=64)
+    n, y = k.scalar("n"), k.array("y", i32, 100_000)
+    k.require(n.ge(1))
+    k.require(n.le(100))
+    v = k.register("v", i32, 0)
+    with k.loop("t", 0, n) as t:
+        here, later = t * k.thread, t.ge(1)
+        k.set(v, y.at(here, when=later))
+        y.put(here, v + 1, when=later)
+        k.barrier()
+        k.set(v, y.at(here, when=later))
+        y.put(here, v * 3, when=later)
+    run(synchronise(k.done()), [5, np.zeros(100_000, np.int32)])
+
+
+@pytest.mark.parametrize("name", ["columns", "blockcolumns"])
+def test_row_lengths_by_any_name(name: str) -> None:
+    k = Builder("rows", block=(16, 16))
+    rows, columns = k.scalar("rows"), k.scalar(name)
+    k.require(columns.ge(1))
+    k.require(rows.ge(1))
+    y, v = k.array("y", f32, rows * columns), k.register("v", f32)
+    at = k.thread_y * columns + k.thread_x
+    with k.when(k.thread_x.lt(columns).and_(k.thread_y.lt(rows))):
+        for _ in range(2):
+            k.set(v, y[at])
+            y[at] = v + 1.0
+    assert scopes_of(synchronise(k.done())) == []

@@ -197,6 +197,28 @@ def _wide_product(args: Args) -> dict[int, np.ndarray]:
     return {2: np.array(low, np.uint64), 3: np.array([p >> 64 for p in products], np.uint64)}
 
 
+def _divide128(args: Args) -> dict[int, np.ndarray]:
+    words = [int(word) for word in args[0]]
+    out: list[int] = []
+    for i in range(args[2]):
+        x, y = (words[4 * i + j] | words[4 * i + j + 1] << 64 for j in (0, 2))
+        signed = [v - (1 << 128) if v >> 127 else v for v in (x, y)]
+        quotient = abs(signed[0]) // abs(signed[1])
+        quotient = -quotient if (signed[0] < 0) != (signed[1] < 0) else quotient
+        for value in (x // y, x % y, quotient, signed[0] - quotient * signed[1]):
+            out += [value & (1 << 64) - 1, value >> 64 & (1 << 64) - 1]
+    return {1: np.array(out, np.uint64)}
+
+
+def _long_numbers(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Pairs of 128-bit numbers of all sizes; the second is not zero."""
+    out: list[int] = []
+    for _ in range(2 * count):
+        value = int.from_bytes(rng.bytes(16), "little") >> int(rng.integers(0, 128)) | 1
+        out += [value & (1 << 64) - 1, value >> 64]
+    return np.array(out, np.uint64)
+
+
 def _partial_warps(args: Args) -> dict[int, np.ndarray]:
     values = args[0].astype(np.int64)
     out = np.zeros_like(values)
@@ -275,6 +297,8 @@ PROGRAMS = [
     Program("memory", "wide_product", (2,), (64,),
             lambda rng: [rng.integers(0, 1 << 63, 128, np.uint64) * np.uint64(2) for _ in range(2)]
             + [_zeros(128, np.uint64), _zeros(128, np.uint64)], _wide_product),
+    Program("wide", "divide128", (3,), (64,),
+            lambda rng: [_long_numbers(rng, 180), _zeros(8 * 180, np.uint64), 180], _divide128),
     Program("memory", "bytes", (2,), (128,),
             lambda rng: [rng.integers(-128, 127, 256, np.int8), rng.integers(0, 255, 256, np.uint8),
                          _zeros(256, np.int16), _zeros(256, np.uint8)],

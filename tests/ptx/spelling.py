@@ -15,9 +15,10 @@ HEADER = """.version {version}
 .address_size 64
 .visible .entry k()
 {{ .reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %l<9>; .reg .b128 %q<9>;
-.reg .f32 %f<9>; .reg .f64 %d<9>; .local .align 16 .b8 own[32]; .shared .align 16 .b8 tile[32];
+.reg .f32 %f<9>; .reg .f64 %d<9>; .reg .b8 %c<9>; .local .align 16 .b8 own[32]; .shared .align 16 .b8 tile[32];
 """
-TYPE = re.compile(r"pred|[busf]\d+|bf16|tf32|[busf]+\d+x\d")
+TYPE = re.compile(r"pred|[busf]\d+|bf16|tf32|[busf]+\d+x\d|u?e\dm\d(x\d)?")
+NARROW = {"e2m1x2": 8, "e2m1x4": 16, "tf32": 32}  # other numbers of 4 to 8 bits take a byte each
 WIDE = {"16": "32", "32": "64"}
 
 
@@ -41,13 +42,17 @@ def register(kind: str, number: int) -> str:
     if kind in ("f32", "f64"):
         return f"%{'f' if kind == 'f32' else 'd'}{number}"
     width = bits(kind)
+    if kind == "e2m1x2":
+        return f"%c{number}"
     return f"%{ {8: 'h', 16: 'h', 32: 'r', 64: 'l', 128: 'q'}[width] }{number}"
 
 
 def bits(kind: str) -> int:
+    if kind in NARROW:
+        return NARROW[kind]
+    if re.match("u?e\\d", kind):
+        return 8 * int(kind.partition("x")[2] or 1)
     found = re.search(r"(\d+)(?:x(\d))?$", kind)
-    if kind == "tf32":
-        return 32
     assert found, kind
     return int(found[1]) * int(found[2] or 1)
 
@@ -65,6 +70,8 @@ def instruction(opcode: Opcode, form: OpcodeForm, modifiers: tuple[str, ...]) ->
 def _operand(
     name: str, word: str, kinds: list[str], modifiers: tuple[str, ...], number: int, vector: int
 ) -> str:
+    if re.match(r"[%{_L\d]|\[[^ad]", word):
+        return word
     if word.startswith("["):
         return _address(name, word, modifiers)
     if name in ("ld", "ldu", "st", "atom", "red") and word in ("d", "b", "c"):
@@ -76,7 +83,9 @@ def _operand(
         return kind
     if word == "d|p" and name == "setp" and kinds[-1].endswith("x2"):
         return "%p7|%p8"
-    if word == "d|p" and name in ("elect", "match"):
+    if (name, word) == ("cvt", "v"):
+        return "{%f1, %f2, %f3, %f4}"
+    if word == "d|p" and name in ("elect", "match", "lop3"):
         return f"{register(kind, 1)}|%p2"
     return register(kind, number)
 
@@ -108,10 +117,14 @@ def kind_of(name: str, word: str, kinds: list[str], modifiers: tuple[str, ...]) 
             return "b32"
         case ("cvt", "a" | "b") if "pack" in modifiers:
             return "s32"
-        case ("cvt", "c"):
+        case ("cvt", "c" | "e"):
             return "b32"
+        case ("lop3", "q"):
+            return "pred"
         case ("mul", "d") | ("mad", "d" | "c") if "wide" in modifiers:
-            return f"{last[0]}{WIDE[last[1:]]}"
+            return f"{last[0]}{WIDE[last[1:]]}" if last[1:] in WIDE else last
+        case ("add" | "sub" | "fma", _) if len(kinds) > 1:  # f32 and halves
+            return last if word == "a" or (name, word) == ("fma", "b") else kinds[0]
         case ("popc" | "clz" | "bfind", "d"):
             return "b32"
         case ("shl" | "shr", "b") | ("bfe", "b" | "c") | ("bfi", "c" | "e"):
@@ -161,7 +174,7 @@ EDGES64 = [0, 1, 31, 0xFFFFFFFFFFFFF, 0x10000000000000, 0x3FF0000000000000, 0x3F
 THREADS = 1024
 STORES = {"%p": "selp.u64 %l0, 1, 0, {r}; st.global.u64 [%o], %l0;", "%h": "st.global.b16 [%o], {r};",
           "%r": "st.global.b32 [%o], {r};", "%f": "st.global.f32 [%o], {r};", "%l": "st.global.b64 [%o], {r};",
-          "%d": "st.global.f64 [%o], {r};"}  # fmt: skip
+          "%d": "st.global.f64 [%o], {r};", "%c": "cvt.u16.u8 %h0, {r}; st.global.b16 [%o], %h0;"}  # fmt: skip
 
 
 def inputs() -> list[np.ndarray]:
@@ -193,12 +206,13 @@ def program(texts: list[str]) -> str:
             for n in range(1, 6)
         ]
     body += [
-        f"mov.b32 %f{n}, %r{n}; mov.b64 %d{n}, %l{n}; setp.lt.s32 %p{n}, %r{n}, 0;"
+        f"mov.b32 %f{n}, %r{n}; mov.b64 %d{n}, %l{n}; setp.lt.s32 %p{n}, %r{n}, 0; cvt.u8.u16 %c{n}, %h{n};"
         for n in range(1, 6)
     ]
     body.append("ld.param.u64 %o, [out]; mad.wide.u32 %o, %t, 8, %o;")
     for text in texts:
-        target = text.split()[1].rstrip(",").split("|")[0]
+        pair = text.split()[1].rstrip(",").split("|")
+        target = pair[-1] if text.startswith("lop3") else pair[0]
         body += [text, STORES[target[:2]].format(r=target), f"add.u64 %o, %o, {8 * THREADS};"]
     return "\n".join(body) + "\nret;\n}\n"
 

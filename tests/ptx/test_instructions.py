@@ -278,7 +278,9 @@ def test_approximations(name: str) -> None:
     inputs, (out,) = run(case)
     with np.errstate(all="ignore"):
         want = APPROXIMATE[name.split("_")[0]](*[x.astype(np.float64) for x in inputs])
-        np.testing.assert_allclose(out, want.astype(np.float32), rtol=2e-7, atol=0)
+        # Turns are counted in single precision, as the hardware counts them.
+        most = case.absolute if name.startswith(("sin", "cos")) else 0
+        np.testing.assert_allclose(out, want.astype(np.float32), rtol=2e-7, atol=most)
 
 
 def test_every_case_runs() -> None:

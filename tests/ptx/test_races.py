@@ -34,7 +34,7 @@ def report(body: str, reader: int, threads: int = 64) -> ptx.Report:
     [
         (True, WARP, f"{WRITE}\n{READ}"),
         (False, WARP, f"{WRITE}\nbar.warp.sync -1;\n{READ}"),
-        (True, WARP, f"{WRITE}\nsetp.ne.u32 %p2, %t, 1; @%p2 bar.warp.sync 0xfffffffd; setp.eq.u32 %p2, %t, 1;\n{READ}"),
+        (True, WARP, f"{WRITE}\nand.b32 %r4, %t, 31; setp.ne.u32 %p2, %r4, 1; @%p2 bar.warp.sync 0xfffffffd; setp.eq.u32 %p2, %t, 1;\n{READ}"),
         (True, WARP, f"{WRITE}\nshfl.sync.idx.b32 %r2, %t, 0, 31, -1;\n{READ}"),
         (True, WARP, f"{WRITE}\nvote.sync.ballot.b32 %r2, %p1, -1; match.any.sync.b32 %r2, %t, -1; redux.sync.add.u32 %r2, %t, -1;\n{READ}"),
         (True, WARP, f"{WRITE}\nactivemask.b32 %r2;\n{READ}"),

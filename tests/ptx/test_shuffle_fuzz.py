@@ -319,6 +319,9 @@ def fuzz(examples: int, start: int) -> None:
     assert sum(skipped for _, skipped in seen) < examples // 20
 
 
-@pytest.mark.parametrize("start", range(4))
+# All of them in the acceptance run; a quarter of them in every run.
+@pytest.mark.parametrize(
+    "start", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3))]
+)
 def test_two_thousand_random_kernels_compute_the_same(start: int) -> None:
     fuzz(500, start)

@@ -43,6 +43,26 @@ TAIL = """
 
 # name: body. None of these may be changed.
 LEFT_ALONE = {
+    "a register that an earlier turn may have set, set again between two reads": """
+    mov.u32 %r8, 0;
+LOOP:
+    setp.gt.u32 %p1, %r8, 0; selp.b32 %r9, %r20, 0, %p1; mul.wide.u32 %rd8, %r9, 4;
+    add.s64 %rd9, %rd5, %rd8; ld.global.nc.f32 %f1, [%rd9];
+    and.b32 %r10, %r8, 1; setp.eq.u32 %p2, %r10, 1;
+    @%p2 bra JOIN;
+    add.u32 %r20, %r8, 5;
+JOIN:
+    selp.b32 %r11, %r20, 0, %p1; mul.wide.u32 %rd10, %r11, 4;
+    add.s64 %rd11, %rd5, %rd10; ld.global.nc.f32 %f2, [%rd11];
+    fma.rn.f32 %f3, %f3, 0f40400000, %f1; fma.rn.f32 %f3, %f3, 0f40400000, %f2;
+    add.u32 %r8, %r8, 1; setp.lt.u32 %p3, %r8, %r1;
+    @%p3 bra LOOP;""",
+    "a selection of long numbers by a short one": """
+    mov.u64 %rd8, 4294967296; mov.u64 %rd9, 17179869184;
+    slct.u64.s32 %rd10, %rd8, %rd9, 1; slct.u64.s32 %rd11, %rd9, %rd8, 1;
+    shr.u64 %rd10, %rd10, 30; shr.u64 %rd11, %rd11, 30;
+    add.s64 %rd10, %rd5, %rd10; add.s64 %rd11, %rd5, %rd11;
+    ld.global.nc.f32 %f1, [%rd10]; ld.global.nc.f32 %f2, [%rd11];""",
     "a store that may alias": """
     ld.global.f32 %f1, [%rd5]; st.global.f32 [%rd6], %f1; ld.global.f32 %f2, [%rd5+4];""",
     "a store to the same array": """

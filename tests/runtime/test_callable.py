@@ -12,7 +12,7 @@ from warploom import runtime
 from warploom.errors import CheckError, DeviceError, UnsupportedError
 from warploom.kernel.build import Builder, ceil_div, from_index
 from warploom.kernel.dtype import f32, i32
-from warploom.runtime import gpu, opencl
+from warploom.runtime import driver, gpu, opencl
 from warploom.runtime.view import view
 
 
@@ -123,9 +123,13 @@ def test_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnsupportedError, match="pyopencl") as caught:
         runtime.load(kernels.stencil(), "opencl")(floats(102), floats(100))
     assert "warploom[opencl]" in str(caught.value)
-    monkeypatch.setattr(gpu, "import_module", absent)
+
+
+def test_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver.open_driver.cache_clear()
+    monkeypatch.setattr(driver, "LIBRARIES", ("libno-such-driver.so",))
     assert gpu.gpu_name() is None
-    with pytest.raises(UnsupportedError, match="cuda-core"):
+    with pytest.raises(DeviceError, match="there is no CUDA driver on this machine"):
         gpu.load_function("", "f")
 
 

@@ -190,3 +190,20 @@ def test_checked_launches_are_remembered_by_name() -> None:
     for _ in range(2):
         with pytest.raises(DeviceError, match="leaves 32 bits"):
             kernel(out, m=1, n=40_000)  # the same numbers, in the same order
+
+
+@pytest.mark.parametrize("device", ["c", "opencl"])
+@pytest.mark.parametrize("writable", [True, False])
+def test_inputs_may_begin_at_one_address_and_differ_in_length(device: Any, writable: bool) -> None:
+    require(device)
+    k = Builder("two", block=32)
+    w, x = k.array("w", i32, 8, const=True), k.array("x", i32, 32, const=True)
+    y = k.array("y", i32, 32)
+    few, all_of = k.register("few", i32), k.register("all_of", i32)
+    k.set(few, w[k.thread % 8])
+    k.set(all_of, x[k.thread])
+    y[k.thread] = few * 100 + all_of
+    whole, result = np.arange(32, dtype=np.int32), np.zeros(32, np.int32)
+    whole.flags.writeable = writable
+    runtime.load(k.done(), device, isolate=device == "c")(whole[:8], whole, result)
+    assert np.array_equal(result, np.arange(32) % 8 * 100 + np.arange(32))

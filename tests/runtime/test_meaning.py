@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.tools import require
 
 from warploom import runtime
 from warploom.kernel.build import Builder, cast, ceil_div, choose, fma
-from warploom.kernel.dtype import DType, f32, f64, i32, i64
+from warploom.kernel.dtype import DType, f32, f64, i32, i64, u64
 from warploom.kernel.ir import Cell, Kernel, Operation, Value
 
 DEVICES = ("c", "ptx", "opencl")
@@ -74,6 +75,35 @@ def test_floats_to_integers_take_the_nearest_there_is(device: Any) -> None:
             assert np.all(got[np.isnan(a)] == 0)
             assert np.all(got[a == np.inf] == limits.max)
             assert np.all(got[a == -np.inf] == limits.min)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [i64, u64])
+def test_long_integers_to_floats_round_once(device: Any, dtype: DType) -> None:
+    """Midway between two floats, and a little more than a double holds."""
+    require(device)
+    k = Builder("long", block=64)
+    x, y = k.array("x", dtype, 64, const=True), k.array("y", f32, 64)
+    v = k.register("v", dtype)
+    k.set(v, x[k.thread])
+    y[k.thread] = cast(f32, v)
+    top = 63 if dtype is i64 else 64
+    near = [(1 << e) + (1 << e - 24) + more for e in range(32, top) for more in (-1, 0, 1)]
+    given = np.array([*near[:31], *near[-32:], 5], dtype.numpy)
+    if dtype is i64:
+        given[::2] = -given[::2]
+    results = np.zeros((2, 64), np.float32)
+    for result, each in zip(results, ("simulator", device), strict=True):
+        runtime.load(k.done(), each)(given, result)
+    assert np.array_equal(*results)
+    assert results[0].tolist() == [float(_nearest(int(each))) for each in given]
+
+
+def _nearest(number: int) -> Fraction:
+    """The nearest number of 24 digits, the even one of two."""
+    size = abs(number)
+    unit = Fraction(2) ** max(size.bit_length() - 24, 0)
+    return round(size / unit) * unit * (-1 if number < 0 else 1)
 
 
 @pytest.mark.parametrize("device", DEVICES)

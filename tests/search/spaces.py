@@ -56,6 +56,11 @@ class Generator:
         self.linked = space.relation("linked", pairs, arity=2)
         self.weight = space.number("weight", {item: pick.randint(1, 4) for item in items})
         self.flag = space.flag("active", self.few) if pick.random() < 0.35 else None
+        if self.flag is None and pick.random() < 0.3:  # one flag for several objects
+            owners = space.objects("owners", ["own", "other"][: pick.randint(1, 2)])
+            rows = [(pick.choice(owners.rows)[0], *row) for row in self.few.rows]
+            space.flag("there", owners, space.relation("governed", rows))
+        self.optional = bool(space.flags)
         self.enums: list[Choice] = []
         self.integers: list[Choice] = []
         self.relations: list[Choice] = []
@@ -276,7 +281,7 @@ class Generator:
         body: Sentence = choice(inner).is_(*self.values(choice))
         if self.integers and self.usable(self.integers[0], [inner]) and pick.random() < 0.3:
             body = self.integers[0](inner) <= pick.randint(1, 4)
-        elif self.flag is None and pick.random() < 0.1:
+        elif not self.optional and pick.random() < 0.1:
             body = self.few(inner)
         if self.linked.rows and pick.random() < 0.5:
             body = body & self.linked(inner, pick.choice(variables))

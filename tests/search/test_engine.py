@@ -16,18 +16,13 @@ from warploom.errors import CheckError, SearchError
 from warploom.search.bound import minimise
 from warploom.search.budget import Budget
 from warploom.search.candidate import Candidates, Decision, decision, joined
+from warploom.search.decided import decision_from, decision_record, decisions_of
 from warploom.search.descent import Sampling, descents, sample, weighted_descents
 from warploom.search.engine import Progress, Watch, run
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.search.problem import SpaceProblem, children, in_order
 from warploom.search.propagate.propagator import Propagator
-from warploom.search.record import (
-    decision_from,
-    decision_record,
-    decisions_of,
-    outcome_record,
-    statistics_record,
-)
+from warploom.search.record import outcome_record, statistics_record
 from warploom.search.space.build import Space
 from warploom.search.tree import count_all, enumerate_all
 

@@ -207,6 +207,25 @@ def test_inactive_objects_have_no_values_and_nothing_is_required_of_them() -> No
     assert count(space) == 2
 
 
+def test_one_flag_governs_all_that_comes_and_goes_together() -> None:
+    space = Space("lowering")
+    owners = space.objects("temporaries", ["t", "u"])
+    governed = space.relation("made for", [("t", "store"), ("t", "load"), ("u", "copy")])
+    there = space.flag("there", owners, governed)
+    made = space.objects("made", ["store", "load", "copy"])
+    order = space.choice("order", made, made, values="LT GT", antisymmetric={"LT": "GT"})
+    ways = {0: 1, 1: 1, 2: 2, 3: 8}  # orders of so many
+    assert count(space) == ways[0] + ways[1] + ways[2] + ways[3]
+    t, x = governed.row("t", "x")
+    space.require(implies(there(t).is_("TRUE"), order(x, made.one("y")).is_("LT", "GT")))
+    assert count(space) == sum(ways.values())
+    propagator = Propagator(space)
+    root = propagator.root([decision(order, ("store", "copy"), "LT")])
+    assert propagator.domain(root, 0, there, "t").values == ("TRUE",)
+    assert propagator.domain(root, 0, there, "u").values == ("TRUE",)
+    assert not propagator.domain(root, 0, order, "load", "copy").may_be_absent
+
+
 def test_a_flag_follows_from_a_choice() -> None:
     """What lowering adds is there exactly where it is needed."""
     space = Space("lowering")
@@ -356,6 +375,9 @@ MISUSES: dict[str, Callable[[Small], object]] = {
     "integers of at least": lambda s: s.space.equal_product(s.zero(s.x()), s.size(s.x())),
     "one other variable": lambda s: _lonely_quotient(s),
     "became optional": lambda s: s.space.flag("more", s.things),
+    "two of its flags": lambda s: s.space.flag(
+        "more", s.things, s.space.relation("owned", [("x", "new"), ("y", "new")])
+    ),
 }
 
 

@@ -16,7 +16,7 @@ from warploom.kernel.build import Builder, ceil_div
 from warploom.kernel.dtype import i32
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel
-from warploom.trust.mutation import Fate, Trial, changes, examine, mutants
+from warploom.trust.mutation import Fate, Trial, changes, examine, joined, mutants
 
 x, y = Var("x"), Var("y")
 
@@ -118,6 +118,17 @@ def test_some_mutants_of_the_catalogue(name: str, variant: dict[str, Any]) -> No
     report = mutation(find(name), variant, most=25)
     assert report.survivors == ()
     assert report.count(Fate.CAUGHT) > 10
+
+
+def test_shares_of_several_processes_are_one_examination() -> None:
+    entry, settings = find("aos-to-soa"), {"fields": 2, "block": 32, "tiles": 1}
+    whole = mutation(entry, settings, most=11)
+    shares = [mutation(entry, settings, most=11, share=(number, 3)) for number in range(3)]
+    assert [len(each.examined) for each in shares] == [4, 4, 3]
+    assert joined(shares).as_dict() == whole.as_dict()
+    assert [str(each.mutant) for each in joined(shares).examined] == [
+        str(each.mutant) for each in whole.examined
+    ]
 
 
 # The same index expressions with fewer threads, or fewer turns of a loop, to simulate.

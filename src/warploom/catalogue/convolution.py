@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from warploom.catalogue import rule
 from warploom.catalogue.entry import Arrays, Entry, Size, Values
+from warploom.catalogue.layout import check_block
+from warploom.catalogue.shape import windows_of_line
 from warploom.catalogue.window import (
     LINE_TUNE,
     Tile,
-    check_block,
     line_sizes,
     numbers,
     sketch_of,
@@ -97,13 +99,15 @@ ENTRIES: tuple[Entry, ...] = (
         name="convolution-1d",
         doc="weighted sums of `taps` neighbours along a line",
         parameters={
-            "taps": 3, "width": 4, "rows": 1, "block": 128, "weights": "value", "dtype": "float32"
+            "taps": 3, "width": 0, "rows": 0, "block": 0, "weights": "value", "dtype": "float32"
         },
         build=convolution_1d,
         inputs=_inputs,
         specification=_specification,
         sizes=line_sizes,
         sketch=_sketch,
+        fit=windows_of_line,
+        choose=rule.line,
         variants=(
             {},
             {"taps": 9, "rows": 2},

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from warploom.errors import CheckError
 from warploom.kernel.ir import Kernel
+from warploom.machine.record import CUDA, Machine
 from warploom.sketch.term.ir import Program
 
 Parameter: TypeAlias = int | str
@@ -25,6 +26,16 @@ Size: TypeAlias = Mapping[str, int]
 Array: TypeAlias = npt.NDArray[Any]
 Values: TypeAlias = dict[str, Array | int | float]
 Arrays: TypeAlias = dict[str, Array]
+Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
+Choose: TypeAlias = Callable[[Parameters, Size | None, Machine], dict[str, Parameter]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What the shapes of the inputs say: scalars by name, and the shapes of the outputs."""
+
+    scalars: Mapping[str, int]
+    outputs: Shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +51,11 @@ class Case:
         return [each.copy() if isinstance(each, np.ndarray) else each for each in self.arguments]
 
 
+def _as_given(settings: Parameters, size: Size | None, machine: Machine) -> dict[str, Parameter]:
+    del size, machine
+    return dict(settings)
+
+
 def _no_sketch(**_: Parameter) -> Program | None:
     return None
 
@@ -52,8 +68,10 @@ class Entry:
     parameter of the kernel that is not an output, by name; `specification(values, …)` gives the
     outputs, by name, from those values, in plain NumPy. `sizes` are at least twenty, odd ones among
     them. `sketch(…)` is what the kernel is built from, None where it has no fill; `aliases` are
-    other names of parameters. `tune` lists settings worth trying on a device. A `tolerance` of 0
-    means equal bits.
+    other names of parameters. `fit(shapes, …)` reads the scalars off the shapes of the inputs, and
+    says which shapes the outputs have. `choose(settings, size, machine)` decides what is left
+    open, for a size if one is known. `tune` lists settings worth trying on a device. A `tolerance`
+    of 0 means equal bits.
     """
 
     name: str
@@ -64,14 +82,20 @@ class Entry:
     specification: Callable[..., Arrays]
     sizes: Callable[..., list[dict[str, int]]]
     sketch: Callable[..., Program | None] = _no_sketch
+    fit: Callable[..., Fit] | None = None
+    choose: Choose = _as_given
     aliases: Mapping[str, str] = field(default_factory=dict)
     tune: tuple[dict[str, Parameter], ...] = ()
     variants: tuple[dict[str, Parameter], ...] = field(default=({},))
     tolerance: float = 0.0
 
-    def settings(self, given: Parameters) -> dict[str, Parameter]:
-        """The defaults with the given values in their places, checked by name and kind."""
-        return checked(self.name, self.parameters, self._own_names(given))
+    def settings(
+        self, given: Parameters, size: Size | None = None, machine: Machine = CUDA
+    ) -> dict[str, Parameter]:
+        """The given values, checked by name and kind, and all others, decided for a size."""
+        return self.choose(
+            checked(self.name, self.parameters, self._own_names(given)), size, machine
+        )
 
     def _own_names(self, given: Parameters) -> Parameters:
         """The values by the entry's names of parameters, where some were given by another."""

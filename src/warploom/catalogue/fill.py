@@ -27,7 +27,6 @@ from warploom.errors import CheckError
 from warploom.index.ir import Binary, Const, Expr, fold_up, rebuild
 from warploom.index.ranges import Ranges
 from warploom.index.show import show
-from warploom.search.outcome import Verdict
 from warploom.sketch.build import Sketch
 from warploom.sketch.code.form import bounds_of
 from warploom.sketch.code.move import LANE, REGISTER, Move, move_of
@@ -36,6 +35,7 @@ from warploom.sketch.front import load_text
 from warploom.sketch.holes.linear import Linear
 from warploom.sketch.term.gather import Moves
 from warploom.sketch.term.ir import GatherSet, Program
+from warploom.sketch.term.verify import Verification
 
 ORDERS = ("crc", "rcr")
 SEARCHED_CELLS = 300  # tiles up to this size are searched at once
@@ -67,12 +67,12 @@ class TileStep:
 
 @dataclass(frozen=True, slots=True)
 class TileFill:
-    """The steps of a tile, and the verdict of their verification."""
+    """The steps of a tile, and what came of their verification."""
 
     lanes: int
     registers: int
     steps: tuple[TileStep, ...]
-    verdict: Verdict
+    verification: Verification
 
     @property
     def doc(self) -> str:
@@ -80,7 +80,9 @@ class TileFill:
         words = {"c": "register", "r": "lane"}
         lines = [f"Fill for {self.lanes} lanes x0 and {self.registers} registers x1, in order:"]
         lines += [f"  {words[step.kind]} {show(step.source)}" for step in self.steps]
-        return "\n".join([*lines, f"Verdict: {self.verdict.value}, on symbols, at this size."])
+        verdict = f"{self.verification.verdict.value}, on symbols, at this size"
+        notes = "; ".join([verdict, *self.verification.notes])
+        return "\n".join([*lines, f"Verdict: {notes}."])
 
     def moves(self, steps: tuple[TileStep, ...]) -> list[Move]:
         """Some of the steps, as what lowering takes."""
@@ -206,7 +208,7 @@ def _as_fill(proved: Proved, order: str, holes: int) -> TileFill:
         choice = proved.choices[proved.positions[name]]
         steps[-1] = _with_way_back(steps[-1], last, choice)
     lanes, registers = last.out_shape
-    return TileFill(lanes, registers, tuple(steps), proved.verification.verdict)
+    return TileFill(lanes, registers, tuple(steps), proved.verification)
 
 
 def _step(kind: str, move: Move) -> TileStep:

@@ -21,8 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from warploom.catalogue import rule
 from warploom.catalogue.entry import Arrays, Entry, Size, Values
-from warploom.catalogue.window import WARP, check_block, check_width, numbers, sendable
+from warploom.catalogue.layout import check_block
+from warploom.catalogue.shape import windows_of_image
+from warploom.catalogue.window import WARP, check_width, numbers, sendable
 from warploom.errors import CheckError
 from warploom.index.ir import Expr, Var, maximum, minimum, select
 from warploom.index.laws import simplify
@@ -385,7 +388,7 @@ ENTRIES: tuple[Entry, ...] = (
         name="convolution-2d",
         doc="taps × taps convolution of an image, borders replicated",
         parameters={
-            "taps": 3, "width": 4, "rows": 64, "step": 1, "block": 128, "exchange": "shuffle",
+            "taps": 3, "width": 0, "rows": 0, "step": 0, "block": 0, "exchange": "auto",
             "dtype": "float32",
         },
         build=convolution_2d,
@@ -393,6 +396,8 @@ ENTRIES: tuple[Entry, ...] = (
         specification=_specification,
         sizes=_sizes,
         sketch=_sketch,
+        fit=windows_of_image,
+        choose=rule.image,
         variants=(
             {"rows": 4},
             {"taps": 5, "rows": 5, "exchange": "load"},

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from warploom.errors import CheckError
 from warploom.kernel.dtype import DType
+from warploom.machine.record import CUDA
 
-WARP = 32
+WARP = CUDA.lanes
 MOST_FIELDS = 64
 MOST_WORDS = 128  # per thread; what does not fit into registers is slower than no exchange at all
-ACCESS_BYTES = 16
+ACCESS_BYTES = CUDA.access_bytes
 MOST_WORDS_UNASKED = 48
 WIDTHS = (4, 2, 1)
 WORDS_IN_FLIGHT = 16
@@ -59,12 +60,8 @@ def layout(
 ) -> Layout:
     """The layout with these parameters; 0 tiles or width means: as suits the size."""
     kind = element_type(dtype)
-    if not 1 <= fields <= MOST_FIELDS:
-        raise CheckError(
-            f"structures of {fields} fields", advice=f"between 1 and {MOST_FIELDS} fields"
-        )
-    if block < WARP or block > 1024 or block % WARP:
-        raise CheckError(f"blocks of {block} threads", advice="a multiple of 32 up to 1024")
+    check_fields(fields)
+    check_block(block)
     if pack not in WIDTHS or pack * kind.bytes > ACCESS_BYTES:
         raise CheckError(
             f"{pack} structures of {kind.value} side by side",
@@ -84,6 +81,21 @@ def layout(
             advice=f"at most {MOST_WORDS} words per lane in all",
         )
     return Layout(fields, kind, block, tiles, pack, width)
+
+
+def check_fields(fields: int) -> None:
+    if not 1 <= fields <= MOST_FIELDS:
+        raise CheckError(
+            f"structures of {fields} fields", advice=f"between 1 and {MOST_FIELDS} fields"
+        )
+
+
+def check_block(block: int) -> None:
+    if not WARP <= block <= CUDA.block_threads or block % WARP:
+        raise CheckError(
+            f"a block of {block} threads",
+            advice=f"use a multiple of {WARP} up to {CUDA.block_threads}",
+        )
 
 
 def widest(share: int, dtype: DType) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from warploom.catalogue.entry import Arrays, Entry, Size, Values
+from warploom.catalogue.layout import WARP, check_block
 from warploom.catalogue.pieces import piece_sizes, product_pieces
 from warploom.catalogue.product import (
     check_degree,
@@ -18,9 +19,9 @@ from warploom.catalogue.product import (
     product_shared,
     product_sketch,
 )
+from warploom.catalogue.shape import products
 from warploom.catalogue.sketches import check_level
 from warploom.catalogue.texts import multiplication_registers, multiplication_shared
-from warploom.catalogue.window import WARP, check_block
 from warploom.errors import CheckError
 from warploom.kernel.ir import Kernel
 from warploom.sketch.front import load_text
@@ -91,6 +92,7 @@ def _lane_entry(
         inputs=_inputs,
         specification=_specification,
         sizes=_sizes,
+        fit=products,
         sketch=_sketch(name, text),
         variants=({}, {"degree": 64}, {"degree": 160, "block": 64}, {"degree": 384}),
         tune=tuple({"block": block} for block in (64, 128, 256)),
@@ -131,6 +133,7 @@ ENTRIES: tuple[Entry, ...] = (
         inputs=_inputs,
         specification=_specification,
         sizes=_sizes,
+        fit=products,
         variants=(
             {"degree": 32},
             {"operand": "shuffle"},

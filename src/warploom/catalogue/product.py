@@ -23,7 +23,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from warploom.catalogue.window import WARP, check_block
+from warploom.catalogue.layout import WARP, check_block
 from warploom.errors import CheckError, SearchError
 from warploom.index.ir import Expr, Var, select
 from warploom.kernel.build import Array, Builder, RegisterArray, ceil_div, choose

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from warploom.catalogue import rule
 from warploom.catalogue.entry import Arrays, Entry, Size, Values
+from warploom.catalogue.layout import check_block
+from warploom.catalogue.shape import windows_of_line
 from warploom.catalogue.window import (
     LINE_TUNE,
     Tile,
-    check_block,
     line_sizes,
     numbers,
     sketch_of,
@@ -79,7 +81,9 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="stencil-1d",
         doc="the mean of `taps` neighbours along a line",
-        parameters={"taps": 3, "width": 4, "rows": 1, "block": 128, "dtype": "float32"},
+        parameters={"taps": 3, "width": 0, "rows": 0, "block": 0, "dtype": "float32"},
+        choose=rule.line,
+        fit=windows_of_line,
         build=stencil_1d,
         inputs=_inputs,
         specification=_specification,

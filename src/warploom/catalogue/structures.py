@@ -1,12 +1,13 @@
-"""Arrays of structures and structures of arrays, and the sum of each structure, in registers.
+"""Arrays of structures and structures of arrays, and the sum of each structure.
 
     aos_to_soa   y[f*n + i] = x[i*fields + f]
     soa_to_aos   y[i*fields + f] = x[f*n + i]
     aos_sum      y[i] = Σ_f x[i*fields + f]
 
-A warp moves 32 lanes' shares at a time with coalesced accesses only; what each lane needs it gets
-from other lanes by the steps of a synthesised fill (crc), or by loading and storing for another
-lane (rcr), which takes no shuffle.
+In registers, a warp moves 32 lanes' shares at a time with coalesced accesses only; what each lane
+needs it gets from other lanes by the steps of a synthesised fill (crc), or by loading and storing
+for another lane (rcr), which takes no shuffle. The other strategies, through shared memory and
+directly, are in staged.py; which one is used is for rule.py to say.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from warploom.catalogue import rule
 from warploom.catalogue.entry import Array, Arrays, Entry, Parameter, Values
 from warploom.catalogue.fill import sketch, sum_sketch, summing, transposing
 from warploom.catalogue.layout import (
@@ -28,6 +30,20 @@ from warploom.catalogue.layout import (
     widest,
 )
 from warploom.catalogue.mover import Mover
+from warploom.catalogue.rule import AUTO
+from warploom.catalogue.shape import (
+    arrays_to_structures,
+    structures_to_arrays,
+    sums_of_structures,
+)
+from warploom.catalogue.staged import (
+    direct,
+    direct_sums,
+    shared_sums,
+    shared_to_arrays,
+    shared_to_structures,
+    stage,
+)
 from warploom.errors import CheckError
 from warploom.index.laws import simplify
 from warploom.kernel.build import Builder
@@ -59,6 +75,7 @@ def _moving(back: bool) -> Callable[..., Kernel]:
 
     def build(
         fields: int,
+        strategy: str,
         order: str,
         dtype: str,
         block: int,
@@ -67,7 +84,6 @@ def _moving(back: bool) -> Callable[..., Kernel]:
         width: int,
         streaming: int,
     ) -> Kernel:
-        plan = layout(fields, dtype, block, tiles, pack, width)
         if back:
             name = f"soa_to_aos_{fields}"
             says = f"y[i*{fields} + f] = x[f*n + i]"
@@ -76,20 +92,45 @@ def _moving(back: bool) -> Callable[..., Kernel]:
             name = f"aos_to_soa_{fields}"
             says = f"y[f*n + i] = x[i*{fields} + f]"
             what = f"n structures of {fields} {dtype} become {fields} arrays: {says}."
-        return _move(name, what, plan, order, bool(streaming), back)
+        if strategy == "registers":
+            plan = layout(fields, dtype, block, tiles, pack, width)
+            return _move(name, what, plan, order, bool(streaming), back)
+        _check_plain(strategy, streaming)
+        staged = stage(fields, dtype, block, tiles, width)
+        if strategy == "direct":
+            return direct(name, what, staged, back=back)
+        write = shared_to_structures if back else shared_to_arrays
+        return write(name, what, staged)
 
     return build
+
+
+def _check_plain(strategy: str, streaming: int) -> None:
+    if streaming:
+        raise CheckError(
+            f"streaming accesses of '{strategy}'", advice="only strategy=registers has them"
+        )
 
 
 aos_to_soa, soa_to_aos = _moving(back=False), _moving(back=True)
 
 
-def aos_sum(fields: int, dtype: str, block: int, tiles: int, width: int, streaming: int) -> Kernel:
-    """The words of one access belong to one structure and are summed before any exchange."""
-    plan = layout(fields, dtype, block, tiles, 1, width)
-    fill = summing(WARP, plan.columns)
+def aos_sum(
+    fields: int, strategy: str, dtype: str, block: int, tiles: int, width: int, streaming: int
+) -> Kernel:
+    name = f"aos_sum_{fields}"
     what = f"The sum of each of n structures of {fields} {dtype}: y[i] = x[i*{fields}] + …"
-    mover = Mover(f"aos_sum_{fields}", what, plan, fill, bool(streaming))
+    if strategy == "registers":
+        return _sum(name, what, layout(fields, dtype, block, tiles, 1, width), bool(streaming))
+    _check_plain(strategy, streaming)
+    write = direct_sums if strategy == "direct" else shared_sums
+    return write(name, what, stage(fields, dtype, block, tiles, width))
+
+
+def _sum(name: str, what: str, plan: Layout, streaming: bool) -> Kernel:
+    """The words of one access belong to one structure and are summed before any exchange."""
+    fields, fill = plan.fields, summing(WARP, plan.columns)
+    mover = Mover(name, what, plan, fill, streaming)
     k = mover.k
     x = k.array("x", plan.dtype, mover.n * fields, const=True)
     y = k.array("y", plan.dtype, mover.n)
@@ -109,7 +150,7 @@ def aos_sum(fields: int, dtype: str, block: int, tiles: int, width: int, streami
                 k.set(got, k.shuffle(parts.at(tile, j), other))
             total[tile] = total[tile] + got
         i = k.let("i", simplify(mover.first + tile * WARP + k.lane))
-        y.put(i, total[tile], when=i.lt(mover.n), streaming=bool(streaming))
+        y.put(i, total[tile], when=i.lt(mover.n), streaming=streaming)
     return k.done()
 
 
@@ -165,11 +206,10 @@ def _array(values: Values) -> Array:
 
 def _sizes(**parameters: Any) -> list[dict[str, int]]:
     """Around warps, tiles and blocks, and some that nothing divides."""
-    plan = _plan_of(parameters)
-    block = plan.structures_per_block
-    tile = WARP * plan.pack
-    edges = [1, 2, 3, 4, 5, 31, 32, 33, 37, 64, 100, 127, 128, 129, 250]
-    edges += [tile * plan.tiles, tile * plan.tiles + 1, tile * plan.tiles - 1]
+    tile = WARP * (parameters.get("pack") or 1) * parameters["tiles"]
+    block = parameters["block"] // WARP * tile
+    edges = [1, 2, 3, 4, 5, 7, 31, 32, 33, 37, 61, 64, 100, 127, 128, 129, 200, 250, 255]
+    edges += [tile, tile + 1, tile - 1]
     edges += [block - 1, block, block + 1, block + 2, block + 37, 2 * block + 64]
     return [{"n": n} for n in sorted({n for n in edges if n > 0})]
 
@@ -179,14 +219,18 @@ def _plan_of(parameters: dict[str, Any]) -> Layout:
     return layout(**{name: parameters[name] for name in names if name in parameters})
 
 
-def _sketch_to(back: bool) -> Callable[..., Program]:
-    def make(**parameters: Any) -> Program:
+def _sketch_to(back: bool) -> Callable[..., Program | None]:
+    def make(**parameters: Any) -> Program | None:
+        if parameters["strategy"] != "registers":
+            return None
         return sketch(WARP, _plan_of(parameters).columns, str(parameters["order"]), back)
 
     return make
 
 
-def _sketch_of_sum(**parameters: Any) -> Program:
+def _sketch_of_sum(**parameters: Any) -> Program | None:
+    if parameters["strategy"] != "registers":
+        return None
     return sum_sketch(WARP, _plan_of(parameters).columns)
 
 
@@ -211,11 +255,10 @@ def tuned(fields: int, dtype: str = "float32") -> list[dict[str, Parameter]]:
     return settings
 
 
-# Tuned on an H200: bench/results/aos_device.json. From twelve fields on, pack=2 or 4 with
-# streaming=1 is a few per cent better, where the number of structures is a multiple of it.
+# What is 0 or auto is chosen by rule.
 _COMMON: dict[str, Parameter] = {
-    "fields": 3, "order": "crc", "dtype": "float32", "block": 256, "tiles": 0, "pack": 1,
-    "width": 0, "streaming": 0,
+    "fields": 3, "strategy": AUTO, "order": AUTO, "dtype": "float32", "block": 0, "tiles": 0,
+    "pack": 0, "width": 0, "streaming": 0,
 }  # fmt: skip
 _SUM = {name: value for name, value in _COMMON.items() if name not in ("order", "pack")}
 _FIELDS: tuple[dict[str, Parameter], ...] = tuple(
@@ -231,6 +274,12 @@ _VARIANTS: tuple[dict[str, Parameter], ...] = (
     {"fields": 6, "pack": 2, "block": 64},
     {"fields": 5, "dtype": "int64", "pack": 2},
     {"fields": 7, "dtype": "uint8", "tiles": 1},
+    {"fields": 2, "strategy": "shared"},
+    {"fields": 5, "strategy": "shared"},
+    {"fields": 24, "strategy": "shared", "block": 64},
+    {"fields": 3, "strategy": "shared", "dtype": "float64"},
+    {"fields": 4, "strategy": "direct"},
+    {"fields": 5, "strategy": "direct", "tiles": 2},
 )
 _SUM_VARIANTS: tuple[dict[str, Parameter], ...] = (
     {},
@@ -238,6 +287,8 @@ _SUM_VARIANTS: tuple[dict[str, Parameter], ...] = (
     {"fields": 6, "width": 1},
     {"fields": 5, "dtype": "int32", "block": 64},
     {"fields": 3, "dtype": "float64", "tiles": 1},
+    {"fields": 3, "strategy": "shared"},
+    {"fields": 8, "strategy": "direct"},
 )
 
 _MEASURED = (2, 3, 4, 5, 6, 7, 8, 12, 16)
@@ -259,6 +310,8 @@ ENTRIES = (
         specification=_soa_of,
         sizes=_sizes,
         sketch=_sketch_to(back=False),
+        fit=structures_to_arrays,
+        choose=rule.to_arrays,
         tune=_TUNE,
         variants=_VARIANTS,
     ),
@@ -271,6 +324,8 @@ ENTRIES = (
         specification=_aos_of,
         sizes=_sizes,
         sketch=_sketch_to(back=True),
+        fit=arrays_to_structures,
+        choose=rule.to_structures,
         tune=_TUNE,
         variants=_VARIANTS,
     ),
@@ -283,6 +338,8 @@ ENTRIES = (
         specification=_sums_of,
         sizes=_sizes,
         sketch=_sketch_of_sum,
+        fit=sums_of_structures,
+        choose=rule.sums,
         tune=_SUM_TUNE,
         variants=_SUM_VARIANTS,
         tolerance=1e-5,

@@ -12,6 +12,7 @@ from warploom.catalogue.entry import Case, Entry, Parameter, Size
 from warploom.errors import CheckError, DeviceError
 from warploom.kernel.ir import ArrayParam, Kernel
 from warploom.runtime.callable import load
+from warploom.runtime.gpu import machine_of
 from warploom.runtime.measure import clock, copy_ceiling, gpu_library, measure, rotation
 
 TIMED_BYTES = 256 << 20
@@ -22,6 +23,7 @@ class Timed:
     """Seconds per launch, the bytes it must move, and the bandwidth of a copy of as many."""
 
     size: dict[str, int]
+    settings: dict[str, Parameter]
     seconds: float
     spread: float
     bytes: int
@@ -36,11 +38,14 @@ class Timed:
 def time_on_gpu(
     entry: Entry, settings: dict[str, Parameter], size: Size | None = None, samples: int = 25
 ) -> Timed:
-    """Runs on random inputs, checks the result, then measures; an error where there is no GPU."""
+    """Runs on random inputs, checks the result, then measures; an error where there is no GPU.
+
+    What is left open is decided for the size and the GPU."""
     library, module = gpu_library()
-    kernel = entry.kernel(**settings)
-    chosen = _named(entry, settings, size) if size else timed_size(entry, settings, kernel)
-    case = entry.case(kernel, chosen, 0, **settings)
+    chosen = named_size(entry, settings, size) if size else timed_size(entry, settings)
+    decided = entry.settings(settings, chosen, machine_of(0))
+    kernel = entry.kernel(**decided)
+    case = entry.case(kernel, chosen, 0, **decided)
     function = load(kernel, "cuda")
     moved = bytes_of(case)
     first = on_gpu(kernel, case, library, module)
@@ -52,18 +57,19 @@ def time_on_gpu(
     ]
     timing = measure([function.prepare(*each) for each in sets], samples=samples, timer=clock())
     ceiling, _ = copy_ceiling(moved, samples=samples)
-    return Timed(chosen, timing.median, timing.spread, moved, ceiling)
+    return Timed(chosen, decided, timing.median, timing.spread, moved, ceiling)
 
 
-def timed_size(entry: Entry, settings: dict[str, Parameter], kernel: Kernel) -> dict[str, int]:
+def timed_size(entry: Entry, settings: dict[str, Parameter]) -> dict[str, int]:
     """The largest of the entry's sizes, grown in all directions to a few hundred megabytes."""
+    kernel = entry.kernel(**settings)
     largest = max(entry.sizes(**entry.settings(settings)), key=lambda s: math.prod(s.values()))
     small = bytes_of(entry.case(kernel, largest, 0, **settings))
     growth = max(1.0, TIMED_BYTES / small) ** (1 / len(largest))
     return {name: int(value * growth) // 32 * 32 or value for name, value in largest.items()}
 
 
-def _named(entry: Entry, settings: dict[str, Parameter], size: Size) -> dict[str, int]:
+def named_size(entry: Entry, settings: dict[str, Parameter], size: Size) -> dict[str, int]:
     """A size by exactly the names that the entry's own sizes have."""
     names = set(entry.sizes(**entry.settings(settings))[0])
     if set(size) != names:

@@ -16,7 +16,8 @@ import numpy as np
 
 from warploom.catalogue.entry import Arrays, Entry, Parameter, Values
 from warploom.catalogue.fill import sketch, transposing
-from warploom.catalogue.layout import MOST_WORDS, WARP, element_type
+from warploom.catalogue.layout import MOST_WORDS, WARP, check_block, element_type
+from warploom.catalogue.shape import transposed_matrices
 from warploom.catalogue.sketches import check_level, check_sizes
 from warploom.errors import CheckError
 from warploom.index.ir import Expr
@@ -63,8 +64,7 @@ def _plan(m: int, n: int, dtype: str, block: int, tiles: int) -> _Plan:
             f"matrices of {m} × {n}",
             advice=f"sides up to {MOST_SIDE}, one of them at most {WARP}",
         )
-    if block < WARP or block > 1024 or block % WARP:
-        raise CheckError(f"blocks of {block} threads", advice="a multiple of 32 up to 1024")
+    check_block(block)
     back = m > WARP
     lanes, registers = (n, m) if back else (m, n)
     tiles = tiles or max(1, WORDS_IN_FLIGHT // registers)
@@ -185,6 +185,7 @@ ENTRIES = (
         specification=_transposed,
         sizes=_sizes,
         sketch=_sketch,
+        fit=transposed_matrices,
         tune=tuple(
             {"order": order, "block": block, "tiles": tiles}
             for order in ("crc", "rcr")

@@ -15,7 +15,7 @@ from warploom.errors import DeviceError, WarploomError
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel
 from warploom.runtime.callable import Device, load
-from warploom.trust.mutation import Examination, Trial, examine
+from warploom.trust.mutation import Examination, Share, Trial, examine
 
 PROBES = 24
 
@@ -53,7 +53,12 @@ def verify(
 
 
 def mutation(
-    entry: Entry, settings: dict[str, Parameter], *, most: int | None = None, seed: int = 0
+    entry: Entry,
+    settings: dict[str, Parameter],
+    *,
+    most: int | None = None,
+    seed: int = 0,
+    share: Share = (0, 1),
 ) -> Examination:
     """Whether the simulator on the entry's sizes catches every mutant that computes otherwise."""
     kernel = entry.kernel(**settings)
@@ -67,7 +72,7 @@ def mutation(
                 probes.append(probe)
         except WarploomError:  # a size that the kernel does not take
             continue
-    return examine(kernel, trials, probes, most=most, seed=seed)
+    return examine(kernel, trials, probes, most=most, seed=seed, share=share)
 
 
 def _trial(entry: Entry, case: Case) -> Trial:

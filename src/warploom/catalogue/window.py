@@ -117,11 +117,6 @@ def check_width(width: int, dtype: DType) -> None:
         )
 
 
-def check_block(block: int) -> None:
-    if block % WARP or not WARP <= block <= 1024:
-        raise CheckError(f"a block of {block} threads", advice=f"use a multiple of {WARP} to 1024")
-
-
 def write_windows(
     k: Builder,
     n: Var,

@@ -11,7 +11,7 @@ import typer
 from warploom import emit
 from warploom.catalogue import Entry, find
 from warploom.catalogue.entry import Parameter
-from warploom.catalogue.timing import time_on_gpu
+from warploom.catalogue.timing import named_size, time_on_gpu
 from warploom.catalogue.verify import mutation, verify
 from warploom.cli.guard import Status, run, worst
 from warploom.cli.inputs import find_input, parse_sizes
@@ -32,9 +32,11 @@ HELP = """Write, check, time and mutate kernels: those of the catalogue, and of 
 
 Without NAME, the catalogue. With NAME alone, the kernel as CUDA C++: how lanes exchange data comes
 from a sketch that is filled and verified when the kernel is built, as the header says, unless it
-says that there is no fill. NAME may also be a sketch of your own, a .swflow file or FILE.py::NAME
-(a Sketch, a warp sketch, or a function of sizes, set by --set), whose best fill becomes a kernel;
-its specification is the goal, run on numbers, on parts of a tile, whole tiles and several.
+says that there is no fill. Settings that are 0 or auto are chosen by rule, for --size if it is
+given: structures go through registers, through shared memory or directly, as it suits. NAME may
+also be a sketch of your own, a .swflow file or FILE.py::NAME (a Sketch, a warp sketch, or a
+function of sizes, set by --set), whose best fill becomes a kernel; its specification is the goal,
+run on numbers, on parts of a tile, whole tiles and several.
 
 \b
 --check   specification = simulator = C = OpenCL = compiled PTX on the emulator, on all its sizes
@@ -46,6 +48,7 @@ Examples:
   $ warploom kernel
   $ warploom kernel aos-to-soa --set fields=5 --check
   $ warploom kernel transposition --set m=12 --set n=8 --emit opencl
+  $ warploom kernel aos-to-soa --set fields=24 --size n=10000001
   $ warploom kernel aos-sum --time --size n=10000000
   $ warploom kernel sums.swflow --check --mutate
 
@@ -65,7 +68,9 @@ def kernel(
     out: Path = typer.Option(None, "-o", metavar="FILE", help="Write the text there instead."),
     check: bool = typer.Option(False, "--check", help="Compare with the specification."),
     time: bool = typer.Option(False, "--time", help="Measure on a GPU."),
-    size: list[str] = typer.Option([], metavar="K=V", help="Size to measure."),
+    size: list[str] = typer.Option(
+        [], metavar="K=V", help="Size to decide open settings for, and to measure."
+    ),
     mutate: bool = typer.Option(False, "--mutate", help="Are wrong kernels noticed?"),
     most: int = typer.Option(None, min=1, help="At most so many mutants, drawn at random."),
     lanes: int = typer.Option(None, min=1, help=LANES),
@@ -92,18 +97,20 @@ def kernel(
                 entry, given = _entry(name, setting, Own(lanes, step, dtype, seconds))
                 if time:
                     gpu_library()  # without one nothing else needs to be done first
-                built = entry.kernel(**given)
-                record: dict[str, Any] = {"name": name, "settings": entry.settings(given)}
+                sizes = named_size(entry, given, parse_sizes(size)) if size else None
+                decided = entry.settings(given, sizes)
+                built = entry.kernel(**decided)
+                record: dict[str, Any] = {"name": name, "settings": decided}
                 record["doc"] = built.doc
             if target is not None:
                 write(target, emit.emit(built, (text or Text.cuda).value))
             with kept_free(json_file, target):
                 if check:
-                    statuses.append(_check(entry, given, built, record))
+                    statuses.append(_check(entry, decided, built, record))
                 if mutate:
-                    statuses.append(_mutate(entry, given, most, record))
+                    statuses.append(_mutate(entry, decided, most, record))
                 if time:
-                    _time(entry, given, parse_sizes(size), record)
+                    _time(entry, given, sizes, record)
             records.append(record)
         write_records(json_file, records)
         return worst(statuses)
@@ -206,9 +213,11 @@ def _mutate(
 
 
 def _time(
-    entry: Entry, given: dict[str, Parameter], size: dict[str, int], record: dict[str, Any]
+    entry: Entry, given: dict[str, Parameter], size: dict[str, int] | None, record: dict[str, Any]
 ) -> None:
-    timed = time_on_gpu(entry, given, size or None)
+    timed = time_on_gpu(entry, given, size)
+    settings = " ".join(f"{key}={value}" for key, value in timed.settings.items())
+    typer.echo(f"settings   {settings}" if settings else "settings   none")
     typer.echo(
         f"{timed.seconds * 1e6:.1f} µs (± {timed.spread:.1%}) for"
         f" {', '.join(f'{key}={value}' for key, value in timed.size.items())}:"
@@ -217,6 +226,7 @@ def _time(
     )
     record["time"] = {
         "size": timed.size,
+        "settings": timed.settings,
         "seconds": timed.seconds,
         "bytes": timed.bytes,
         "copy_bytes_per_second": timed.ceiling,

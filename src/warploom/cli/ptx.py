@@ -28,7 +28,8 @@ Example:
   $ nvcc -ptx stencil.cu -o stencil.ptx
   $ warploom ptx shuffle stencil.ptx -o faster.ptx --check --why
 
-Exit status: 0 done ("no gain, kept" is an answer), 1 --check found a difference, 2 bad input."""
+Exit status: 0 done ("no gain, kept" is an answer), 1 --check found a difference, 2 bad input,
+3 --check could not run some kernel, which shows nothing."""
 
 RUN = """Run a kernel on the NumPy emulator: no GPU needed, every access checked.
 
@@ -89,6 +90,8 @@ def shuffle(
         if json_file is not None:
             records = [{**kernel.as_record(), "checked": checked} for kernel in done.kernels]
             _write(json_file, json.dumps(records, indent=1) + "\n")
+        if check_it and checked is None:
+            return Status.UNDECIDED
         return Status.IMPOSSIBLE if checked is False else Status.FOUND
 
     run(action)
@@ -128,16 +131,20 @@ def _write(path: Path, text: str) -> None:
 
 
 def _check(text: str, done: Rewrite) -> bool | None:
-    """True: agrees, False: differs, None: nothing could be run. Z3 is asked where it is there."""
-    report = check(text, done.text)
+    """True: agrees, False: differs, None: of some kernel nothing could be run.
+
+    Z3 is asked where it is there.
+    """
+    report = check(text, done.text, schedules=1)
     if report.mismatch is not None:
         typer.echo(f"check: DIFFERENT: {report.mismatch}", err=True)
         return False
     ran = report.launches - report.skipped
-    if report.agrees:
+    if ran:
         typer.echo(f"check: {ran} launches agree byte for byte", err=True)
-    else:
-        typer.echo("check: no launch of the original ran through; nothing is shown", err=True)
+    for name in report.unseen:
+        what = "no launch of the original ran through; nothing is shown"
+        typer.echo(f"check: {name}: {what}", err=True)
     refuted = _judge(done)
     if refuted:
         return False

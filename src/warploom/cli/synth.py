@@ -33,7 +33,10 @@ from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.transfer import transfer
 from warploom.sketch.term.ir import Program
+from warploom.sketch.term.laws import ALWAYS, FLATTENED, NOT_KNOWN
 from warploom.sketch.term.read import as_published, with_laws
+
+KNOWN = f"T{ALWAYS[1:]}, with flatten {FLATTENED}; {NOT_KNOWN}"
 
 HELP = f"""Fill the holes of sketches so that each computes its goal, and prove the fills.
 
@@ -61,6 +64,8 @@ Example:
   $ warploom synth sums.swflow --stats
   $ warploom synth sums.swflow --emit cuda -o sums.cu
   $ warploom synth gaussian --transfer lanes=128    # found on 8 lanes, proved on 128
+
+"Impossible": no fill is equal to the goal under the laws used. {KNOWN}.
 
 Exit status: 0 found, 1 impossible or refuted, 2 bad input, 3 undecided (budget spent). With several
 inputs the worst counts. Ctrl-C keeps what was found."""

@@ -12,7 +12,7 @@ from warploom.search.record import outcome_word
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.show import show_fill
 
-_COLORS = {"found": "green", "impossible": "yellow", "undecided": "magenta"}
+_COLORS = {"found": "green", "impossible": "yellow", "undecided": "magenta", "refuted": "red"}
 
 
 def coloured(word: str) -> str:
@@ -23,7 +23,9 @@ def coloured(word: str) -> str:
 
 
 def headline(name: str, result: Result) -> str:
-    return f"{name}: {coloured(outcome_word(result.outcome))}, {_how_many(result)}"
+    wrong = result.verdict is Verdict.REFUTED  # right on symbols, but that is not enough
+    word = "refuted" if wrong else outcome_word(result.outcome)
+    return f"{name}: {coloured(word)}, {_how_many(result)}"
 
 
 def _how_many(result: Result) -> str:

@@ -15,6 +15,7 @@ from warploom.errors import InternalError
 from warploom.kernel.dtype import DType
 
 _NAME = re.compile(r"(min|max|divide|abs|rsqrt)_(\w+)|(\w+)_from_(\w+)")
+_LONG = (DType.I64, DType.U64)
 _BY_NAME = {repr(dtype): dtype for dtype in DType}
 # CUDA's conversions are defined for every number; a cast of one too large is not.
 _CUDA_CONVERSION = {
@@ -29,12 +30,19 @@ _CUDA_CONVERSION = {
 }
 
 
+def rounds_twice(source: DType, target: DType, dialect: Dialect) -> bool:
+    """PoCL makes a float of a long number by way of a double."""
+    return dialect.language == "opencl" and target is DType.F32 and source in _LONG
+
+
 def helper_text(name: str, dialect: Dialect) -> str:
     """The definition of a helper by its name."""
     match = _NAME.fullmatch(name)
     if match is None:
         raise InternalError(f"no text for a helper '{name}'")
     what, on, target, source = match.groups()
+    if what is None and _BY_NAME[target].is_float:
+        return _rounding(name, _BY_NAME[source], dialect)
     if what is None:
         return _conversion(name, _BY_NAME[source], _BY_NAME[target], dialect)
     dtype = _BY_NAME[on]
@@ -92,6 +100,18 @@ def _conversion(name: str, source: DType, target: DType, dialect: Dialect) -> st
     return (
         f"{dialect.helper_qualifiers} {kind} {name}({dialect.types[source]} x) {{\n"
         f"  return {inside};\n}}\n"
+    )
+
+
+def _rounding(name: str, source: DType, dialect: Dialect) -> str:
+    """A long number as the nearest float. What a double does not hold is first cut to an odd number
+    (so that no tie is made), which then rounds as the number itself does."""
+    kind, exact = dialect.types[source], 1 << 53
+    bound = number_text(exact, source, dialect)[1]
+    inside = f"x < {bound}" if not source.is_signed else f"x > -{bound} && x < {bound}"
+    return (
+        f"{dialect.helper_qualifiers} float {name}({kind} x) {{\n"
+        f"  return {inside} ? (float)x : (float)((x >> 11) | ((x & 2047) != 0)) * 2048.0f;\n}}\n"
     )
 
 

@@ -69,7 +69,7 @@ _KEYWORDS: dict[Language, frozenset[str]] = {
     "cuda": _CPP_KEYWORDS | _MACROS | _OWN,
     "opencl": _OPENCL_KEYWORDS | _MACROS | _OWN,
 }
-# Functions of the libraries, beside which a kernel may not stand under the same name.
+# Functions and types of the libraries, beside which a kernel may not stand under the same name.
 _FUNCTIONS = _words(
     """abort abs acos acosh aligned_alloc asctime asin asinh asprintf at_quick_exit atan atan2 atanh
     atexit atof atoi atol atoll bsearch btowc bzero cabs calloc cbrt ceil clearerr clock cos cosh
@@ -96,7 +96,7 @@ _FUNCTIONS = _words(
 _FUNCTION_PATTERN = re.compile(
     r"(acos|asin|atan|ceil|cos|erf|exp|floor|fmod|frexp|hypot|ldexp|lgamma|log|modf|pow|round|sin"
     r"|sqrt|tan|tgamma|trunc|rint|cbrt|fdim|nan|j|y)\w*[fl]$|str|mem|wcs|is[a-z]|to[a-z]+$|atomic"
-    r"|pthread|sched|sig|surf|tex|vload|vstore|write_|read_|create_|enqueue_|retain_|release_"
+    r"|\w+_t$|va_|FILE$|jmp_buf$|pthread|sched|sig|surf|tex|vload|vstore|write_|read_|create_|enqueue_|retain_|release_"
 )
 
 

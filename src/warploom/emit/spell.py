@@ -25,7 +25,9 @@ def function_name(kernel: Kernel, language: Language) -> str:
 
 
 def _free(name: str, language: Language, fresh: Fresh) -> str:
-    like = name.lstrip("_").replace("__", "_") + "_" or "u_"
-    while is_reserved(like, language):
-        like = f"u_{like}"
-    return fresh.name(like)
+    """A name like this one that the language does not reserve."""
+    like = "_".join(word for word in name.split("_") if word) or "name"
+    plain = f"{like}_"
+    if like[0].isdigit() or is_reserved(plain, language) or not fresh.is_free(plain):
+        return fresh.name(f"u_{like}")  # nothing that is reserved begins so
+    return fresh.name(plain)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from warploom.emit.dialect import Dialect, unsigned
+from warploom.emit.helper import rounds_twice
 from warploom.emit.literal import (
     ATOM,
     BITS,
@@ -93,7 +94,7 @@ class ValuePrinter:
 
     def _cast(self, dtype: DType, inner: Value) -> Spelling:
         source = dtype_of(inner)
-        if source.is_float and not dtype.is_float:
+        if (source.is_float and not dtype.is_float) or rounds_twice(source, dtype, self.dialect):
             return self._call(f"{dtype!r}_from_{source!r}", (inner,))
         return PREFIX, f"({self.dialect.types[dtype]}){self.text(inner, PREFIX)}"
 

@@ -15,10 +15,12 @@ from warploom.kernel.lifetime import Lifetime, lifetimes
 from warploom.kernel.pool import aligned, offsets, pool_bytes
 from warploom.kernel.synchronise import synchronise
 from warploom.kernel.traverse import widest_access
+from warploom.machine.record import CUDA
 
 
 def allocate(kernel: Kernel) -> Kernel:
-    """The kernel with its shared arrays placed; as it was if no two can share bytes."""
+    """The kernel with its shared arrays placed, and synchronised; as it was if no two can share
+    bytes."""
     arrays = [each for each in kernel.body if isinstance(each, Shared)]
     if any(each.offset is not None for each in arrays):
         return kernel
@@ -59,7 +61,8 @@ def check_places(kernel: Kernel) -> None:
     if all(each.offset is None for each in arrays):
         return
     for array in arrays:
-        unit = array.dtype.bytes * widest_access(kernel, array.name)
+        # Wider accesses are several of these on every target that has them.
+        unit = min(array.dtype.bytes * widest_access(kernel, array.name), CUDA.access_bytes)
         if array.offset is not None and (array.offset < 0 or array.offset % unit):
             raise CheckError(
                 f"the shared array '{array.name}' lies at byte {array.offset}",

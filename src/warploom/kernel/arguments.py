@@ -12,14 +12,25 @@ from typing import TypeAlias
 
 import numpy as np
 
-from warploom.errors import CheckError, DeviceError
+from warploom.errors import CheckError, DeviceError, UnsupportedError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Binary, Const, Expr, Var, variables, walk
 from warploom.index.ranges import Ranges
 from warploom.index.show import show
 from warploom.kernel.bounds import INT_MAX, INT_MIN, counter_range, static_bounds
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import ArrayParam, For, If, Kernel, Let, Param, ScalarParam, Stmt
+from warploom.kernel.ir import (
+    ArrayParam,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Param,
+    ScalarParam,
+    Stmt,
+    Store,
+)
 from warploom.kernel.traverse import exprs_of
 from warploom.machine.record import CUDA
 
@@ -250,7 +261,10 @@ def _check_body_indices(
     bounds = dict(outer)
     for stmt in body:
         ranges = Ranges(bounds)
-        for expr in exprs_of(stmt):
+        exprs = exprs_of(stmt)
+        if isinstance(stmt, Load | Store) and stmt.predicate is not None:
+            exprs = iter([stmt.predicate]) if _is_never(stmt.predicate, ranges) else exprs
+        for expr in exprs:
             _check_width(kernel, expr, ranges)
         match stmt:
             case Let(name, expr):
@@ -260,11 +274,25 @@ def _check_body_indices(
                 if first <= last:
                     _check_width(kernel, Const(last + stmt.step), ranges)  # where it ends
                     _check_body_indices(kernel, inner, bounds | {var: (first, last)})
-            case If(_, then, otherwise):
-                _check_body_indices(kernel, then, bounds)
-                _check_body_indices(kernel, otherwise, bounds)
+            case If(condition, then, otherwise):
+                if not _is_never(condition, ranges):
+                    _check_body_indices(kernel, then, bounds)
+                if not _is_never(condition.not_(), ranges):
+                    _check_body_indices(kernel, otherwise, bounds)
             case _:
                 pass
+
+
+def _is_never(condition: Expr, ranges: Ranges) -> bool:
+    """Whether a condition holds nowhere in this launch, so that what it guards does not matter."""
+    return ranges.of(condition) == (0, 0)
+
+
+def _shown(expr: Expr) -> str:
+    try:
+        return show(expr)
+    except UnsupportedError:  # too long to be written out, though not to be computed
+        return "an index"
 
 
 def _check_width(kernel: Kernel, expr: Expr, ranges: Ranges) -> None:
@@ -272,6 +300,6 @@ def _check_width(kernel: Kernel, expr: Expr, ranges: Ranges) -> None:
         low, high = ranges.of(part)
         if low < INT_MIN or high > INT_MAX:
             raise DeviceError(
-                f"'{kernel.name}': {show(part)} leaves 32 bits in this launch",
+                f"'{kernel.name}': {_shown(part)} leaves 32 bits in this launch",
                 advice="launch over a part of the array at a time",
             )

@@ -76,7 +76,7 @@ def _check(kernel: Kernel) -> None:
 
 
 def _check_shape(kernel: Kernel) -> None:
-    _check_name(kernel.name)
+    check_name(kernel.name)
     sides = zip(kernel.block, CUDA.block_sides, strict=True)
     if not all(1 <= side <= most for side, most in sides) or kernel.threads > CUDA.block_threads:
         raise CheckError(
@@ -122,7 +122,8 @@ def _check_scalars_only(expr: Expr, allowed: set[str], what: str) -> None:
         raise CheckError(f"{what} uses '{other[0]}', which is no i32 scalar parameter")
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Refuses what cannot be the name of a kernel, nor of anything in it."""
     if not _IDENTIFIER.match(name) or name in BUILT_IN:
         raise CheckError(
             f"'{name}' cannot be a name",
@@ -131,7 +132,7 @@ def _check_name(name: str) -> None:
 
 
 def _declare(scope: dict[str, Declaration], name: str, what: Declaration) -> None:
-    _check_name(name)
+    check_name(name)
     if name in scope:
         raise CheckError(f"the name '{name}' is used twice", advice="rename one of the two")
     scope[name] = what

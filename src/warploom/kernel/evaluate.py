@@ -381,7 +381,7 @@ class Batch:
         if memory is None:
             (self.report.add_store if writes else self.report.add_load)(name, traffic(*addresses))
         else:
-            self.report.add_shared(name, bank_use(*addresses))
+            self.report.add_shared(name, bank_use(*addresses, load=not writes))
             cells = at + memory.first + np.arange(len(self.blocks))[:, None] * memory.row
             self._note_shared_use(memory, name, cells, use, width, writes)
         self._note_race(stmt, cells, use, flat)

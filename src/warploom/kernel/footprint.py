@@ -79,6 +79,7 @@ class Footprints:
         self.reasoning = reasoning
         self.normal = Normal(scopes.bounds)
         self.threads = thread_variables(self.kernel)
+        self._parameters = {each.name for each in self.kernel.scalars}
         self._shared = {each.name: each for each in self.kernel.body if isinstance(each, Shared)}
         self._places = offsets(list(self._shared.values()))
         self._unit = 0
@@ -239,13 +240,16 @@ class Footprints:
         )
 
     def _scalars(self, *polynomials: Polynomial) -> set[str]:
-        """Scalar parameters that multiply something that differs between threads or turns."""
+        """Scalar parameters that multiply something that differs between threads or turns.
+
+        A turn is no row length, though it may multiply a thread: in a later turn it is another one.
+        """
         found = set()
         for polynomial in polynomials:
             for monomial in polynomial.terms:
                 nodes = [self.normal.atoms[atom] for atom in monomial]
                 plain = {each.name for each in nodes if isinstance(each, Var)}
-                scalars = {name for name in plain if not self._finite(name) and "block" not in name}
+                scalars = plain & self._parameters
                 if scalars and len(monomial) > len(scalars):
                     found |= scalars
         return found

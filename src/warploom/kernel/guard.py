@@ -41,7 +41,9 @@ def _guarded_access(stmt: Stmt, site: Site, flow: Flow) -> Stmt:
     for access in flow.accesses(site):
         asked = _missing(access, flow)
         if asked is not None:
-            missing[access.array, access.index] = asked
+            # One cell may be read twice, once under a condition that shows a part of this.
+            before = missing.get((access.array, access.index), asked)
+            missing[access.array, access.index] = asked if before is asked else before.and_(asked)
     if not missing:
         return stmt
     if isinstance(stmt, Load | Store) and (stmt.array, stmt.index) in missing:

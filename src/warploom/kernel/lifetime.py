@@ -1,8 +1,9 @@
 """From which statement to which a shared array holds something that is still needed.
 
 Statements are numbered in program order. An array is needed from its first access to its last; in
-a loop from its beginning to its end, unless all that a turn reads it has written before; and in the
-whole of a condition or loop that not all threads of the block run alike.
+a loop from its beginning to its end, unless all that a turn reads it has written before, and
+nothing written there is read after the loop; and in the whole of a condition or loop that not all
+threads of the block run alike.
 """
 
 from __future__ import annotations
@@ -51,10 +52,14 @@ class _Finder:
         self.names = names
         self.numbers = count()
         self.found: dict[str, Lifetime] = {}
+        self.filled: list[tuple[str, Lifetime]] = []  # arrays, and loops that write to them
 
     def of(self, sites: Sequence[Site]) -> dict[str, Lifetime]:
-        for _ in self._uses(sites):
-            pass
+        uses = list(self._uses(sites))
+        for name, loop in self.filled:  # turn by turn: what one turn wrote outlives the next
+            after = (use for use in uses if use.access.array == name and use.number > loop.last)
+            if any(not use.access.write for use in after):
+                self._note(name, loop.first, loop.last)
         return self.found
 
     def _uses(self, sites: Sequence[Site]) -> Iterator[_NumberedAccess]:
@@ -71,6 +76,8 @@ class _Finder:
                 uses = [use for use in inside if use.access.array == name]
                 if self._throughout(site, uses):
                     self._note(name, number, last)
+                elif isinstance(site.stmt, For) and any(use.access.write for use in uses):
+                    self.filled.append((name, Lifetime(number, last)))
             yield from inside
 
     def _note(self, name: str, first: int, last: int) -> None:

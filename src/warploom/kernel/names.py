@@ -58,6 +58,9 @@ class Fresh:
     def __init__(self, taken: Iterable[str]) -> None:
         self._taken = set(taken)
 
+    def is_free(self, name: str) -> bool:
+        return name not in self._taken
+
     def name(self, like: str) -> str:
         """The name asked for, or that with a number behind it."""
         made, number = like, 0

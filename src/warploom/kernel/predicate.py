@@ -125,7 +125,7 @@ class _Flattened:
         for stmt in body:
             match stmt:
                 case Assign(target, value):
-                    yield Assign(target, Choose(guard, value, target))
+                    yield _kept_unless(guard, target, value)
                 case Load():
                     yield from _predicated_load(stmt, guard)
                 case Store():
@@ -134,7 +134,7 @@ class _Flattened:
                     kept = Cell(self.fresh.name("kept"), None, target.dtype)
                     yield Registers(kept.name, kept.dtype)
                     yield Shuffle(kept, Choose(guard, value, _zero(value)), _safe(lane), mode)
-                    yield Assign(target, Choose(guard, kept, target))
+                    yield _kept_unless(guard, target, kept)
                 case For() | If() if not exchanges(stmt):
                     yield If(guard, (stmt,))
                 case For(start=start, stop=stop):
@@ -164,8 +164,20 @@ def _zero(value: Value) -> Number:
     return Number(0.0 if dtype.is_float else 0, dtype)
 
 
+def _kept_unless(guard: Expr, target: Cell, value: Value) -> Stmt:
+    """A select; but a register whose index the guard may keep in range is touched under it only."""
+    if _is_one(target):
+        return Assign(target, Choose(guard, value, target))
+    return If(guard, (Assign(target, value),))
+
+
+def _is_one(target: Cell) -> bool:
+    return target.index is None or isinstance(target.index, Const)
+
+
 def _predicated_load(stmt: Load, guard: Expr) -> Iterator[Stmt]:
-    if stmt.width > 1:  # several registers are set at once, so nothing can be kept by a select
+    # Several registers set at once, or one by an index, cannot be kept by a select.
+    if stmt.width > 1 or not _is_one(stmt.target):
         yield If(guard, (stmt,))
         return
     other = Choose(guard, stmt.otherwise or _zero(stmt.target), stmt.target)

@@ -1,22 +1,18 @@
-"""Shared memory banks: how many passes (wavefronts) the accesses of whole warps take.
+"""Passes through the banks of shared memory, as the counters of both evaluators keep them.
 
-Shared memory lies in banks, a word wide. Lanes that want different words of one bank are served
-one after another; lanes that want the same word share it. Accesses of 8 (16) bytes are served in
-halves (quarters) of the warp, each by the same rule.
+Who is served together is in `serving.py`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from warploom.machine.coalesce import Active, Addresses
 from warploom.machine.record import CUDA
+from warploom.machine.serving import NVIDIA, serve
 
 BANKS = CUDA.banks
-WORD_BYTES = CUDA.bank_bytes
+WIDEST = 16  # bytes of a lane in one request; wider accesses are several
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,36 +35,22 @@ class BankUse:
         )
 
 
-def bank_use(addresses: Addresses, width: int, active: Active) -> BankUse:
+def bank_use(addresses: Addresses, width: int, active: Active, *, load: bool = True) -> BankUse:
     """The passes of one instruction; `addresses` are bytes, one row per warp, one column per lane.
 
+    `load` is for plain loads; matrices and atomics are served as stores are.
+
+    >>> import numpy as np
     >>> lanes = np.arange(32)[None]
     >>> bank_use(lanes * 8, 4, np.ones((1, 32), bool)).wavefronts
     2
+    >>> [bank_use(lanes * 0, 16, lanes >= 0, load=load).wavefronts for load in (True, False)]
+    [2, 4]
     """
+    piece = min(width, WIDEST)
     requests = int(active.any(axis=1).sum())
-    words = max(1, width // WORD_BYTES)
-    # Wide accesses are served in groups of lanes that together ask for as many words as banks.
-    groups = min(words, addresses.shape[1])
-    lanes = -(-addresses.shape[1] // groups)
-    padded = np.zeros((len(addresses), groups * lanes), dtype=np.int64)
-    used = np.zeros(padded.shape, dtype=bool)
-    padded[:, : addresses.shape[1]] = addresses
-    used[:, : addresses.shape[1]] = active
-    first = (padded // WORD_BYTES).reshape(-1, lanes, 1)
-    rows = (first + np.arange(words)).reshape(len(first), -1)
-    masks = np.repeat(used.reshape(-1, lanes), words, axis=1)
-    passes = _passes(rows, masks)
-    return BankUse(requests, int(passes.sum()), int(masks.any(axis=1).sum()))
-
-
-def _passes(words: Addresses, active: Active) -> npt.NDArray[np.int64]:
-    """For each row the largest number of different words that fall into one bank."""
-    low = np.int64(-1)
-    ordered = np.sort(np.where(active, words, low), axis=1)
-    fresh = ordered != low
-    fresh[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
-    row, column = np.nonzero(fresh)
-    keys = row * BANKS + ordered[row, column] % BANKS
-    counts = np.bincount(keys, minlength=len(words) * BANKS).reshape(len(words), BANKS)
-    return np.asarray(counts.max(axis=1, initial=0), dtype=np.int64)
+    found = BankUse()
+    for offset in range(0, width, piece):
+        served = serve(NVIDIA, addresses + offset, piece, "ld" if load else "st", active)
+        found += BankUse(requests, int(served.wavefronts.sum()), int(served.ideal.sum()))
+    return found

@@ -15,6 +15,7 @@ clock per thread: what it has seen of every thread of its block.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -88,7 +89,7 @@ class Layout:
         return different
 
 
-class Clocks:
+class Clocks(ABC):
     """Clocks of one batch; threads are numbered through the batch, block by block."""
 
     def __init__(self, layout: Layout, first_block: int, blocks: int) -> None:
@@ -133,13 +134,13 @@ class Clocks:
         floor = self._floor[np.where(here, row, 0) * self.layout.block_threads]
         return np.asarray(here & (entries >= floor))
 
+    @abstractmethod
     def warp_barrier(self, threads: Array) -> None:
         """The warps of these threads, whole, pass one barrier each."""
-        raise NotImplementedError
 
+    @abstractmethod
     def unordered(self, entries: Array, threads: Array) -> Mask:
         """Whether each earlier access is another thread's and not ordered before now."""
-        raise NotImplementedError
 
 
 class Nested(Clocks):

@@ -48,9 +48,11 @@ class Counters:
         rows, active = by_warp(warp, lane, address)
         (self.add_store if write else self.add_load)(array, traffic(rows, width, active))
 
-    def count_shared(self, array: str, warp: Ints, lane: Ints, address: Ints, width: int) -> None:
+    def count_shared(
+        self, array: str, warp: Ints, lane: Ints, address: Ints, width: int, write: bool = False
+    ) -> None:
         rows, active = by_warp(warp, lane, address)
-        self.add_shared(array, bank_use(rows, width, active))
+        self.add_shared(array, bank_use(rows, width, active, load=not write))
 
     # -- totals -------------------------------------------------------------------------------
 

@@ -19,9 +19,16 @@ from warploom.machine.record import CUDA
 Array = npt.NDArray[Any]
 DType = np.dtype[Any]
 
-FIRST_ADDRESS = 0x7F00_0000_0000
+# Where each state space begins among generic addresses; within a space they count from there.
+WINDOWS = {"global": 0, "const": 1 << 56, "param": 1 << 57, "shared": 1 << 60, "local": 1 << 61}
+FIRST_ADDRESS = {"global": 0x7F00_0000_0000, "const": 0x100, "param": 0x200}
 ALIGNMENT = 256
 GAP = 1 << 16  # bytes that belong to nobody between two allocations
+
+
+def window_of(address: int) -> int:
+    """Where the space of a generic address begins."""
+    return max(start for start in WINDOWS.values() if start <= address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +42,7 @@ class Fault(Exception):  # noqa: N818 - never leaves the evaluators, which make 
 
 @dataclass(slots=True, eq=False)
 class Region:
-    """Bytes at `base`. With `owners`, each block or thread has its own copy of `size` bytes.
+    """Bytes at a generic address. With `owners`, each block or thread has its copy of `size` bytes.
 
     `origin[t]` is where the copy of thread t starts in `data` (None: all see one copy).
     `written` marks bytes that were stored to, where reads of others are to be reported.
@@ -48,6 +55,7 @@ class Region:
     origin: npt.NDArray[np.int64] | None = None
     written: npt.NDArray[np.uint8] | None = None
     read_only: bool = False
+    space: str = "global"
     _views: dict[tuple[DType, bool], Array] = field(default_factory=dict)
 
     def view(self, dtype: DType, marks: bool = False) -> Array:
@@ -114,13 +122,17 @@ class Memory:
     def __init__(self) -> None:
         self._bases: list[int] = []
         self._regions: list[Region] = []
-        self._next = FIRST_ADDRESS
+        self._next = {space: WINDOWS[space] + first for space, first in FIRST_ADDRESS.items()}
 
-    def add(self, name: str, data: npt.NDArray[np.uint8], read_only: bool = False) -> Region:
-        region = Region(name, self._next, data.size, data, read_only=read_only)
-        self._bases.append(region.base)
-        self._regions.append(region)
-        self._next += -(-(data.size + GAP) // ALIGNMENT) * ALIGNMENT
+    def add(
+        self, name: str, data: npt.NDArray[np.uint8], read_only: bool = False, space: str = "global"
+    ) -> Region:
+        base = self._next[space]
+        region = Region(name, base, data.size, data, read_only=read_only, space=space)
+        above = bisect_right(self._bases, base)
+        self._bases.insert(above, base)
+        self._regions.insert(above, region)
+        self._next[space] += -(-(data.size + GAP) // ALIGNMENT) * ALIGNMENT
         return region
 
     @property

@@ -20,6 +20,7 @@ class Machine:
     name: str
     lanes: int = 32
     block_threads: int = 1024
+    block_barriers: int = 16  # of a block
     block_sides: tuple[int, int, int] = (1024, 1024, 64)
     grid_sides: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
     shared_bytes: int = 48 << 10  # of a block, as declared
@@ -32,14 +33,18 @@ class Machine:
     sector_bytes: int = 32
     banks: int = 32
     bank_bytes: int = 4
+    line_bytes: int = 128  # of the cache: what stores should fill
+    multiprocessors: int = 0  # 0 where it is not known
     latency: Latency | None = None
 
 
 CUDA = Machine("cuda")
 # Sizes of an H200 as its driver reports them; cycles as bench/ptx_shuffle_device.py measured them.
-H200 = Machine("h200", shared_bytes_most=227 << 10, latency=LATENCIES["h200"])
+H200 = Machine("h200", shared_bytes_most=227 << 10, multiprocessors=132, latency=LATENCIES["h200"])
+# The machine of the paper on partially specified implementations; its banks are 8 bytes wide.
+K4000 = Machine("k4000", bank_bytes=8)
 
-MACHINES: dict[str, Machine] = {machine.name: machine for machine in (CUDA, H200)}
+MACHINES: dict[str, Machine] = {machine.name: machine for machine in (CUDA, H200, K4000)}
 
 
 def machine_named(name: str) -> Machine:

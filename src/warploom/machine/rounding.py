@@ -207,7 +207,8 @@ def fma_double(a: Array, b: Array, c: Array, mode: str = "rn") -> Array:
     if plain.any():
         result = np.where(plain, a * b + c, result)
     result = _repair(result, wild, mode, lambda x, y, z: x * y + z, a, b, c)
-    return signed_zero(result, p, c, mode)
+    lost = (p == 0) & (a != 0) & (b != 0)  # a product too small for a double is no zero
+    return np.where(lost, result, signed_zero(result, p, c, mode))
 
 
 def sum_double(a: Array, b: Array, mode: str) -> Array:
@@ -308,10 +309,9 @@ def saturate(r: Array) -> Array:
 
 def extreme(a: Array, b: Array, least: bool, keep_nan: bool) -> Array:
     """The lesser or greater: −0 is less than +0, and a NaN loses unless it is to be kept."""
-    if keep_nan:
-        out = np.minimum(a, b) if least else np.maximum(a, b)
-    else:
-        out = np.fmin(a, b) if least else np.fmax(a, b)
+    out = np.minimum(a, b) if least else np.maximum(a, b)
+    if not keep_nan and np.isnan(out).any():  # fmin and fmax differ on signalling NaNs
+        out = np.where(np.isnan(a), b, np.where(np.isnan(b), a, out))
     zeros = (a == 0) & (b == 0)
     if zeros.any():
         negative = (np.signbit(a) | np.signbit(b)) if least else (np.signbit(a) & np.signbit(b))

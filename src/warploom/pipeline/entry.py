@@ -7,6 +7,7 @@ parts of a tile, whole tiles, a tile more or less than a block does.
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 
@@ -14,23 +15,24 @@ from warploom.catalogue.entry import Arrays, Entry, Size, Values
 from warploom.kernel.ir import Kernel
 from warploom.sketch.code.need import Shapes, scalars_of, shapes_for
 from warploom.sketch.code.tiling import Tiled, Tiling, size_names
-from warploom.sketch.code.trial import as_type, by_tiles, compute_of, drawing, tolerance
+from warploom.sketch.code.trial import as_type, by_tiles, tolerance
+from warploom.sketch.code.wanted import wanted_of
 
 
 def entry_of(name: str, made: Tiled) -> Entry:
     """The entry of a kernel; it has no parameters, as the sketch has been built."""
     tiling, dtype = made.tiling, made.dtype
-    compute = compute_of(made)
+    wanted = wanted_of(made)
 
     def build() -> Kernel:
         return made.kernel
 
     def inputs(size: Size, random: np.random.Generator) -> Values:
         shapes = shapes_for(tiling, _output_shapes(tiling, size))
-        draw = drawing(tiling.goal, dtype, random)
+        draw = wanted.draws[int(random.integers(len(wanted.draws)))]
         return {
             **scalars_of(tiling, shapes),
-            **{array.name: draw(shapes[array.name]) for array in tiling.inputs},
+            **{array.name: draw(shapes[array.name], random) for array in tiling.inputs},
         }
 
     def specification(values: Values) -> Arrays:
@@ -39,9 +41,9 @@ def entry_of(name: str, made: Tiled) -> Entry:
             for array in tiling.outputs
         }
         given = {a.name: np.asarray(values[a.name]) for a in tiling.inputs}
-        draw = drawing(tiling.goal, dtype, np.random.default_rng(1))
-        wanted = by_tiles(tiling, given, shapes, compute, draw)
-        return {each: as_type(cells, dtype) for each, cells in wanted.items()}
+        draw = partial(wanted.draws[0], random=np.random.default_rng(1))
+        cells = by_tiles(tiling, given, shapes, wanted.compute, draw)
+        return {each: as_type(numbers, dtype) for each, numbers in cells.items()}
 
     return Entry(
         name=name,

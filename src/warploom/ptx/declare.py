@@ -7,7 +7,10 @@ from functools import lru_cache
 from math import prod
 
 from warploom.ptx.ir import (
+    Generic,
     Immediate,
+    Initial,
+    Masked,
     Offset,
     Operand,
     RegisterDeclaration,
@@ -15,7 +18,7 @@ from warploom.ptx.ir import (
     Symbol,
     Variable,
 )
-from warploom.ptx.lex import negate, number
+from warploom.ptx.lex import Token, negate, number
 from warploom.ptx.names import Names
 from warploom.ptx.operand import Cursor, read_offset
 
@@ -101,7 +104,7 @@ def _read_attribute(cursor: Cursor) -> str:
 def read_variables(cursor: Cursor, linkage: tuple[str, ...], start: int) -> list[Variable]:
     """`.shared .align 4 .b8 name[16] = {…}, other;` with the linkage already taken."""
     header = _Header(cursor)
-    found: list[tuple[str, tuple[int, ...], tuple[Operand, ...] | None]] = []
+    found: list[tuple[str, tuple[int, ...], tuple[Initial, ...] | None]] = []
     while True:
         name = cursor.expect_kind("name", "a name").text
         if cursor.accept("<"):  # `%P<2>` declares %P0 and %P1
@@ -152,7 +155,7 @@ def _variable(
     name: str,
     sizes: tuple[int, ...],
     linkage: tuple[str, ...],
-    initial: tuple[Operand, ...] | None,
+    initial: tuple[Initial, ...] | None,
     start: int,
     end: int,
 ) -> Variable:
@@ -178,7 +181,7 @@ def _cached_number(text: str) -> Immediate | None:
     return number(text)
 
 
-def _read_initial(cursor: Cursor, sizes: tuple[int, ...]) -> tuple[Operand, ...]:
+def _read_initial(cursor: Cursor, sizes: tuple[int, ...]) -> tuple[Initial, ...]:
     text = cursor.text.source.text
     plain = _PLAIN_LIST.match(text, cursor.ahead.start)
     if plain is not None:
@@ -190,10 +193,10 @@ def _read_initial(cursor: Cursor, sizes: tuple[int, ...]) -> tuple[Operand, ...]
     return _read_braces(cursor, sizes) if cursor.at("{") else (_read_value(cursor),)
 
 
-def _read_braces(cursor: Cursor, sizes: tuple[int, ...]) -> tuple[Operand, ...]:
+def _read_braces(cursor: Cursor, sizes: tuple[int, ...]) -> tuple[Initial, ...]:
     """Nested braces without recursion; a short inner list is filled up with zeros."""
     cursor.expect("{")
-    out: list[Operand] = []
+    out: list[Initial] = []
     opened = [0]
     while opened:
         if cursor.accept("{"):
@@ -209,26 +212,35 @@ def _read_braces(cursor: Cursor, sizes: tuple[int, ...]) -> tuple[Operand, ...]:
     return tuple(out)
 
 
-def _read_value(cursor: Cursor) -> Operand:
-    """A constant, a name with an offset, `generic(name)` or `0xff(name)`."""
+def _read_value(cursor: Cursor) -> Initial:
+    """A constant, an address, or `0xff(…)`: one byte of an address."""
     minus = cursor.accept("-")
     token = cursor.take()
     if token.kind == "number":
         value = number(token.text)
         if value is None:
             raise cursor.error("this is no number", token)
-        if cursor.accept("("):  # a mask: one byte of an address
-            inner = _read_value(cursor)
+        if cursor.accept("("):
+            inner = _read_address(cursor, cursor.expect_kind("name", "a name"))
             cursor.expect(")")
-            return inner
+            return Masked(value.value, inner)
         return negate(value) if minus else value
     if token.kind != "name" or minus:
         raise cursor.error("expected a value", token)
-    symbol: Operand = Symbol(token.text)
+    return _read_address(cursor, token)
+
+
+def _read_address(cursor: Cursor, token: Token) -> Operand | Generic:
+    """A name with an offset, or `generic(name)`, within whose brackets the offset may stand."""
     if token.text == "generic" and cursor.accept("("):
-        symbol = Symbol(cursor.expect_kind("name", "a name").text)
-        distance = read_offset(cursor)
-        symbol = symbol if distance is None else Offset(symbol, distance)
+        inside = _read_name(cursor, cursor.expect_kind("name", "a name"))
         cursor.expect(")")
+        distance = read_offset(cursor)
+        return Generic(inside if distance is None else Offset(inside, distance))
+    return _read_name(cursor, token)
+
+
+def _read_name(cursor: Cursor, token: Token) -> Operand:
+    symbol = Symbol(token.text)
     distance = read_offset(cursor)
     return symbol if distance is None else Offset(symbol, distance)

@@ -103,11 +103,13 @@ class _Reader:
         self.module = module
         self.code: list[Instruction] = []
         self.labels: set[int] = set()
-        self.lists: dict[str, tuple[str, ...]] = {}
-        self.tables: dict[int, list[dict[str, int]]] = {}  # labels a branch can see, by branch
+        # What a branch can see, by branch: labels and lists of labels, scope by scope.
+        self.tables: dict[int, list[dict[str, int | tuple[str, ...]]]] = {}
 
-    def read(self, body: Sequence[Statement], around: list[dict[str, int]]) -> None:
-        labels: dict[str, int] = {}
+    def read(
+        self, body: Sequence[Statement], around: list[dict[str, int | tuple[str, ...]]]
+    ) -> None:
+        labels: dict[str, int | tuple[str, ...]] = {}
         tables = [*around, labels]
         for statement in body:
             match statement:
@@ -117,7 +119,7 @@ class _Reader:
                     labels[name] = len(self.code)
                     self.labels.add(len(self.code))
                 case Directive("branchtargets", words, label):
-                    self.lists[label] = tuple(w for w in words if w not in (",", ";"))
+                    labels[label] = tuple(w for w in words if w not in (",", ";"))
                 case Instruction():
                     if control_of(statement) in JUMPS:
                         self.tables[len(self.code)] = tables
@@ -144,17 +146,17 @@ class _Reader:
 
     def _targets(self, at: int, last: Instruction, control: Control) -> list[int]:
         names = last.operands[-1:]
-        if control is Control.SWITCH:
-            listed = names[0] if names else None
-            words = self.lists.get(listed.name, ()) if isinstance(listed, Symbol) else ()
-            names = tuple(Symbol(word) for word in words)
+        if control is Control.SWITCH and names:
+            words = self._find(names[0], last, at)
+            names = tuple(Symbol(word) for word in words) if isinstance(words, tuple) else ()
         if not names:
             raise CheckError("a branch without a target", self.module.span(last))
-        return [self._find(name, last, self.tables[at]) for name in names]
+        places = [self._find(name, last, at) for name in names]
+        return [place for place in places if isinstance(place, int)]
 
-    def _find(self, name: Operand, last: Instruction, tables: list[dict[str, int]]) -> int:
+    def _find(self, name: Operand, last: Instruction, at: int) -> int | tuple[str, ...]:
         text = name.name if isinstance(name, Symbol | Register) else "?"
-        for table in reversed(tables):
+        for table in reversed(self.tables[at]):
             if text in table:
                 return table[text]
         raise CheckError(f"no label '{text}' in this function", self.module.span(last))

@@ -131,6 +131,26 @@ Operand = (
     | Arguments
 )
 
+# -- initial values ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Generic:
+    """`generic(name)`: the generic address, not the one within the variable's space."""
+
+    operand: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """`0xff00(name)`: one byte of an address."""
+
+    mask: int
+    operand: Operand | Generic
+
+
+Initial = Operand | Generic | Masked
+
 # -- statements -------------------------------------------------------------------------------
 
 
@@ -175,8 +195,7 @@ class Variable:
     """A declared piece of memory, a kernel parameter, or a parameter of a function.
 
     `sizes` are array sizes, outermost first; an open `[]` is 0. `vector` is 1, 2 or 4.
-    `initial` holds the initialiser, flattened in memory order (`Symbol`/`Offset` for addresses;
-    `generic` says those are generic addresses).
+    `initial` holds the initialiser, flattened in memory order.
     """
 
     name: str
@@ -187,7 +206,7 @@ class Variable:
     align: int
     linkage: tuple[str, ...]  # extern, visible, weak, common
     attributes: tuple[str, ...]  # ptr, global, restrict … in order, without dots
-    initial: tuple[Operand, ...] | None
+    initial: tuple[Initial, ...] | None
     start: int
     end: int
 

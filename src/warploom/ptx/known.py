@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from warploom.ptx.ir import Arguments, Component, Instruction, Operand, Pair, Register, Vector
+from warploom.ptx.ir import (
+    Address,
+    Arguments,
+    Component,
+    Instruction,
+    Negated,
+    Offset,
+    Operand,
+    Pair,
+    Register,
+    Vector,
+)
 from warploom.ptx.opcode import Control, Opcode, OpcodeForm
 from warploom.ptx.table import OPCODES
 
@@ -67,6 +78,38 @@ def registers_in(operand: Operand) -> list[Register | Component]:
             return registers_in(first) + registers_in(second)
         case _:
             return []
+
+
+def registers(operands: tuple[Operand, ...]) -> list[Register | Component]:
+    """All registers in operands, addresses and lists opened."""
+    out: list[Register | Component] = []
+    work = list(operands)
+    while work:
+        match work.pop():
+            case Register() | Component() as found:
+                out.append(found)
+            case Negated(inner) | Offset(inner):
+                work.append(inner)
+            case Address(base, _, more):
+                work += [base, *more]
+            case Vector(elements) | Arguments(elements):
+                work += elements
+            case Pair(first, second):
+                work += [first, second]
+            case _:
+                pass
+    return out
+
+
+def keys_of(register: Register | Component) -> list[str]:
+    """The keys of a register's parts."""
+    match register:
+        case Register(_, _, key, 1):
+            return [key]
+        case Register(_, _, key, count):
+            return [f"{key}.{part}" for part in range(count)]
+        case Component(Register(_, _, key), index):
+            return [f"{key}.{index}"]
 
 
 def space_of(instruction: Instruction) -> str:

@@ -44,6 +44,8 @@ _CHOICES = {
     "wide": "|".join((*(f"v4.{t}" for t in _LOADED if t.endswith("64")),
                       *(f"v8.{t}" for t in _LOADED if t.endswith("32")))),
     "half": "f16|f16x2",
+    "eight": "e4m3x2|e5m2x2",
+    "six": "e2m3x2|e3m2x2",
     "brain": "bf16|bf16x2",
     "order": "eq|ne|lt|le|gt|ge",
     "unsigned_order": "lo|ls|hi|hs",
@@ -86,7 +88,7 @@ WITHOUT_EFFECT = {
          "mbarrier_init.release.cluster"),
         "there is one way to memory, on which accesses take effect in order",
     ),
-    "ftz": "no number that could be flushed comes in or out",
+    "ftz": "no number that could be flushed comes in or out, or it is flushed anyway",
     "noftz": "subnormal values are kept without it too",
     "sat": "an integer made of a floating number is always the nearest there is",
     **dict.fromkeys(["launch_dependents", "wait"], "one grid runs at a time"),
@@ -108,6 +110,8 @@ _SUM = """
     {round}? f64
     rn? ftz? sat? {half}
     rn? {brain}
+    {round}? ftz? f32x2
+    {round}? sat? f32 f16|bf16
 """
 _EXTREME = """
     u16|u32|u64|s16|s64|u16x2
@@ -135,6 +139,7 @@ _INTEGERS = (
         {round}? f64
         rn? ftz? sat? {half}
         rn? {brain}
+        {round}? ftz? f32x2
     """),
     _pure("mad", "d a b c", """
         lo|hi {integer}
@@ -164,7 +169,7 @@ _BITS = (
     _pure("shl", "d a b", "{bits}"),
     _pure("shr", "d a b", "{bits}|{integer}"),
     _pure("shf", "d a b c", "l|r clamp|wrap b32"),
-    _pure("lop3", "d a b c t", "b32"),
+    _pure("lop3", "d a b c t", "b32\nor|and b32 = d|p a b c t q"),
     _pure("bfe", "d a b c", "{carry}"),
     _pure("bfi", "d a b c e", "b32|b64"),
     _pure("bfind", "d a", "shiftamt? {carry}"),
@@ -181,12 +186,14 @@ _FLOATS = (
         rn ftz? sat? {half}
         rn ftz? relu {half}
         rn relu? {brain}
+        {round} ftz? f32x2
+        {round} sat? f32 f16|bf16
     """),
     _pure("rcp", "d a", "approx|{round} ftz? f32\n{round} f64\napprox ftz f64"),
     _pure("sqrt", "d a", "approx|{round} ftz? f32\n{round} f64"),
     _pure("rsqrt", "d a", "approx ftz? f32|f64"),
-    *(_pure(name, "d a", "approx ftz? f32") for name in ("sin", "lg2")),
-    _pure("cos", "d a", "approx ~ftz? f32"),
+    *(_pure(name, "d a", "approx ~ftz? f32") for name in ("sin", "cos")),
+    _pure("lg2", "d a", "approx ftz? f32"),
     _pure("ex2", "d a", "approx ftz? f32\napprox {half}\napprox ftz {brain}"),
     _pure("tanh", "d a", "approx f32|{half}|{brain}"),
     _pure("copysign", "d a b", "f32|f64"),
@@ -221,7 +228,7 @@ _COMPARISONS = (
         {order}|{unordered} JOIN u16|s16|u32|s32|bf16 bf16
     """)),
     _pure("selp", "d a b c", "{any}"),
-    _pure("slct", "d a b c", "{any} s32\n{any} ftz? f32"),
+    _pure("slct", "d a b c", "{any} s32\n{any} ftz? f32\nftz {any} f32"),
 )  # fmt: skip
 _CONVERSIONS = (
     _pure("cvt", "d a", """
@@ -243,13 +250,27 @@ _CONVERSIONS = (
         {round} ftz? sat? f32 f64
         {round} ftz? sat? f16 f32
         {round} sat? f16 f64
-        rn|rz relu f16 f32
-        {round} bf16 f32|f16|f64
-        rn|rz relu bf16 f32
+        {round}? f16 bf16
+        {round}? bf16 f16
+        {round} bf16 f32|f64
+        rn|rz relu f16|bf16 f32
+        rn|rz relu? satfinite f16|bf16 f32
+        rn|rz satfinite relu f16|bf16 f32
+        rn|rz relu? satfinite? f16x2|bf16x2 f32 = d a b
         rn|rz|rna tf32 f32
-        rn|rz relu? f16x2|bf16x2 f32 = d a b
+        rna satfinite tf32 f32
+        rn|rz satfinite? relu tf32 f32
+        rn|rz relu? satfinite tf32 f32
+        rn satfinite relu? {eight}|{six}|e2m1x2 f32 = d a b
+        rn satfinite relu? {eight}|e2m1x2 f16x2
+        rn relu? f16x2 {eight}|{six}|e2m1x2
+        rz|rp satfinite? ue8m0x2 f32 = d a b
+        rz|rp satfinite? ue8m0x2 bf16x2
+        rn bf16x2 ue8m0x2
+        rs relu? satfinite? f16x2|bf16x2 f32 = d a b e
+        rs relu? satfinite e4m3x4|e5m2x4|e2m3x4|e3m2x4|e2m1x4 f32 = d v e
         pack sat u16|s16 s32 = d a b
-        pack sat u8|s8 s32 b32 = d a b c
+        pack sat u8|s8|u4|s4|u2|s2 s32 b32 = d a b c
     """),
     _pure("mov", "d a", "pred|b128|{any}"),
     _pure("cvta", "d a", "to? {space} u32|u64"),
@@ -286,8 +307,8 @@ _UPDATED = """
     add u32|s32|u64|f32|f64
     add.noftz f16|f16x2|bf16|bf16x2
     add v2|v4 f32
-    add.noftz v2|v4|v8 f16|bf16
-    add.noftz v2|v4 f16x2|bf16x2
+    add.noftz|min.noftz|max.noftz v2|v4|v8 f16|bf16
+    add.noftz|min.noftz|max.noftz v2|v4 f16x2|bf16x2
     inc|dec u32
     min|max u32|s32|u64|s64
 """
@@ -348,7 +369,11 @@ _LANES = (
         ballot b32
     """),
     _op("match", "d a m", "any sync b32|b64\nall sync b32|b64 = d|p a m", control=Control.LANES),
-    _op("redux", "d a m", "sync add|min|max u32|s32\nsync and|or|xor b32", control=Control.LANES),
+    _op("redux", "d a m", """
+        sync add|min|max u32|s32
+        sync and|or|xor b32
+        sync min|max abs? NaN? f32
+    """, control=Control.LANES),
     _op("elect", "d|p m", "sync", control=Control.LANES),
     _op("activemask", "d", "b32"),
 )  # fmt: skip

@@ -26,7 +26,8 @@ DTYPES: dict[str, DType] = {
     **{f"s{8 * size}": dtype for size, dtype in SIGNED.items()},
     "f16": F16, "f32": F32, "f64": F64,
     "bf16": U16, "f16x2": U32, "bf16x2": U32, "tf32": U32,
-    "e4m3": U8, "e5m2": U8, "e4m3x2": U16, "e5m2x2": U16,
+    "e2m1x2": U8, "e4m3x2": U16, "e5m2x2": U16, "e2m3x2": U16, "e3m2x2": U16, "ue8m0x2": U16,
+    "e2m1x4": U16, "e4m3x4": U32, "e5m2x4": U32, "e2m3x4": U32, "e3m2x4": U32,
     "u16x2": U32, "s16x2": U32, "f32x2": U64,
 }  # fmt: skip
 
@@ -38,7 +39,7 @@ def size_of(kind: str) -> int:
 
 
 def is_float(kind: str) -> bool:
-    return kind[0] == "f" or kind.startswith("bf") or kind == "tf32"
+    return kind[0] in "fe" or kind.startswith(("bf", "ue")) or kind == "tf32"
 
 
 def is_signed(kind: str) -> bool:

@@ -7,29 +7,41 @@ GPU are computed there, arrays in host memory on the simulator.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable as Function
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from warploom.errors import DeviceError
 from warploom.index.evaluate import evaluate
-from warploom.kernel.arguments import Argument, Binding, bind, check_indices, check_overlap
+from warploom.kernel.arguments import (
+    Argument,
+    Binding,
+    Described,
+    bind,
+    check_indices,
+    check_overlap,
+)
 from warploom.kernel.check import check
 from warploom.kernel.evaluate import run
-from warploom.kernel.ir import ArrayParam, Kernel
+from warploom.kernel.ir import ArrayParam, Kernel, Param
 from warploom.kernel.traverse import widest_access
+from warploom.runtime.driver import Launch
 from warploom.runtime.emulated import EmulatedFunction
-from warploom.runtime.gpu import GpuFunction, Launch
+from warploom.runtime.gpu import GpuFunction
 from warploom.runtime.host import HostFunction
+from warploom.runtime.library import Library, library
 from warploom.runtime.opencl import OpenclFunction
-from warploom.runtime.view import View, as_number, empty_like, is_number, view
-
-_REMEMBERED = 1024
+from warploom.runtime.plan import Given, GpuPlan, Made, Named, Passed, Plan, Planner
+from warploom.runtime.view import Shape, View, view
 
 Device = Literal["auto", "cuda", "opencl", "c", "ptx", "simulator"]
+Shapes: TypeAlias = Mapping[str, Shape]
+# The shapes of outputs, by name, from those of the inputs.
+Shaping: TypeAlias = Function[[Shapes], Shapes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +62,15 @@ def load(
     checked: bool = True,
     isolate: bool = False,
     contract: bool = False,
+    shapes: Shaping | None = None,
+    misaligned: Plan | None = None,
 ) -> Callable:
-    """The kernel, checked, as a callable. Nothing is compiled before it is needed."""
+    """The kernel, checked, as a callable. Nothing is compiled before it is needed.
+
+    `shapes` says how outputs that are made look, by the shapes of the inputs; without it they have
+    one axis. On a GPU, `misaligned` is called instead where an array does not begin as the kernel's
+    wide accesses need it; without it that is an error.
+    """
     if device not in get_args(Device):
         known = ", ".join(get_args(Device))
         raise DeviceError(f"there is no device '{device}'", advice=f"use one of {known}")
@@ -61,139 +80,121 @@ def load(
             advice="leave out checked and isolate, or load the kernel for 'c'",
         )
     check(kernel)
-    return Callable(kernel, device, Manner(checked, isolate, contract))
+    return Callable(kernel, device, Manner(checked, isolate, contract), shapes, misaligned)
 
 
-class Callable:
+class Callable(Planner):
     """A loaded kernel. Call it with all arguments in order, with the arrays alone, or with the
     input arrays alone; scalars may be named, and those that follow from the sizes left out.
     """
 
-    def __init__(self, kernel: Kernel, device: Device, manner: Manner) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        device: Device,
+        manner: Manner,
+        shapes: Shaping | None = None,
+        misaligned: Plan | None = None,
+    ) -> None:
+        super().__init__()
         self.kernel = kernel
         self.device = device
         self.manner = manner
-        self._functions: dict[Device, Any] = {}
-        self._launches: dict[frozenset[tuple[str, int | float]], None] = {}
+        self._shapes, self._misaligned = shapes, misaligned
+        self._functions: dict[tuple[Device, int], Any] = {}
 
     def __repr__(self) -> str:
         names = ", ".join(param.name for param in self.kernel.params)
         return f"<warploom kernel {self.kernel.name}({names}) on {self.device}>"
 
-    def __call__(self, *arguments: Any, stream: Any = None, **named: int | float) -> Any:
-        """Runs the kernel; the output array, or the tuple of them if there are several."""
-        ordered, launch = self._bind(self._with_outputs(arguments, named), named, stream)
-        launch()
-        outputs = [
-            each.owner
-            for param, each in zip(self.kernel.params, ordered, strict=True)
-            if isinstance(each, View) and isinstance(param, ArrayParam) and not param.const
-        ]
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
-
     def prepare(self, *arguments: Any, stream: Any = None, **named: int | float) -> Launch:
-        """Everything checked once; the result launches again and again, for timing."""
-        return self._bind(arguments, named, stream)[1]
-
-    def _bind(
-        self, arguments: Sequence[Any], named: dict[str, int | float], stream: Any
-    ) -> tuple[list[View | int | float], Launch]:
-        """The arguments by parameter, and a launch with them."""
-        views = self._views(arguments)
-        binding = bind(self.kernel, [_describe(each) for each in views], named)
-        self._check_launch(binding)
-        device, ordered = self._where(views), self._in_order(views, binding)
-        check_overlap(self.kernel, _spans(self.kernel, ordered))
-        return ordered, self._launch(device, ordered, binding, stream)
+        """Everything checked once; the result launches again and again on the same arrays. On a
+        GPU it does so on the given stream, or on the one that is current at each launch."""
+        given = self.given(arguments)
+        if sum(isinstance(each, View) for each in given) != len(self.kernel.arrays):
+            raise DeviceError(
+                f"a prepared launch of '{self.kernel.name}' is given all its arrays",
+                advice="give the outputs, too",
+            )
+        found = self._on_device(self._call(given, named))
+        pointers = [each.pointer if isinstance(each, View) else 0 for each in given]
+        if isinstance(found, GpuPlan) and not _tracked(given):
+            return found.prepared(arguments, pointers, stream)
+        plan = self._recording(found, given)
+        return lambda: plan(arguments, pointers, stream)
 
     # -- arguments
 
-    def _with_outputs(
-        self, arguments: Sequence[Any], named: dict[str, int | float]
-    ) -> Sequence[Any]:
-        """The arguments, with new arrays for the outputs if only inputs are given."""
-        inputs = [each for each in self.kernel.arrays if each.const]
-        if not inputs or len(arguments) != len(inputs) or len(inputs) == len(self.kernel.arrays):
-            return arguments
-        views = {
-            param.name: view(each, param.name)
-            for param, each in zip(inputs, arguments, strict=True)
-        }
-        sizes = self._output_sizes(views, named)
-        by_name = {
-            param.name: views[param.name].owner
-            if param.name in views
-            else empty_like(_main(views, inputs), sizes[param.name], param.dtype)
-            for param in self.kernel.arrays
-        }
-        return [by_name[param.name] for param in self.kernel.arrays]
+    def _forms(self) -> tuple[Sequence[Param], ...]:
+        """What may be given: all parameters, the arrays alone, or the inputs alone."""
+        arrays = self.kernel.arrays
+        return self.kernel.params, arrays, [each for each in arrays if each.const]
 
-    def _output_sizes(
-        self, views: dict[str, View], named: dict[str, int | float]
-    ) -> dict[str, int]:
-        """How large the outputs must be, given the inputs and named scalars."""
+    def names(self, count: int) -> Sequence[str]:
+        for params in self._forms():
+            if len(params) == count:
+                return [each.name for each in params]
+        return ["an argument"] * count
+
+    def plan(self, given: list[Given], named: Named) -> Plan:
+        return self._recording(self._on_device(self._call(given, named)), given)
+
+    def _recording(self, found: GpuPlan | _HostPlan, given: list[Given]) -> Plan:
+        """The plan, which asks each time whether a gradient is wanted if one may be."""
+        plan = found.run if isinstance(found, GpuPlan) else found
+        owners = _tracked(given)
+        return _Untracked(self.kernel.name, owners[0].owner, plan) if owners else plan
+
+    def _call(self, given: list[Given], named: Named) -> _Call:
+        """The call, checked: with which scalars, which outputs are made."""
+        *_, inputs = self._forms()
+        alone = inputs and len(given) == len(inputs) < len(self.kernel.arrays)
+        made = self._outputs(given, named) if alone else {}
+        described = [_described(each) for each in given]
+        if made:
+            rest = iter(described)
+            described = [
+                Described(math.prod(made[each.name]), each.dtype)
+                if each.name in made
+                else next(rest)
+                for each in self.kernel.arrays
+            ]
+        binding = bind(self.kernel, described, named)
+        check_indices(self.kernel, binding)
+        places = {name: at for at, name in enumerate(self.names(len(given)))}
+        return _Call(given, places, made, binding)
+
+    def _outputs(self, given: list[Given], named: Named) -> Shapes:
+        """The shapes of the outputs that follow from the inputs."""
+        kernel = self.kernel
         inputs = Kernel(
-            self.kernel.name,
-            tuple(
-                each
-                for each in self.kernel.params
-                if not isinstance(each, ArrayParam) or each.const
-            ),
-            self.kernel.block,
-            self.kernel.grid,
+            kernel.name,
+            tuple(p for p in kernel.params if not isinstance(p, ArrayParam) or p.const),
+            kernel.block,
+            kernel.grid,
             (),
-            requires=self.kernel.requires,
+            requires=kernel.requires,
         )
-        binding = bind(inputs, [each.described for each in views.values()], named)
-        integers = {
-            name: value for name, value in binding.scalars.items() if isinstance(value, int)
-        }
-        return {
-            each.name: int(evaluate(each.size, integers))
-            for each in self.kernel.arrays
-            if not each.const
-        }
+        binding = bind(inputs, [_described(each) for each in given], named)
+        integers = {n: v for n, v in binding.scalars.items() if isinstance(v, int)}
+        sizes = {p.name: int(evaluate(p.size, integers)) for p in kernel.arrays if not p.const}
+        if self._shapes is None:
+            return {name: (size,) for name, size in sizes.items()}
+        names = self.names(len(given))
+        shapes = self._shapes(
+            {n: v.shape for n, v in zip(names, given, strict=True) if isinstance(v, View)}
+        )
+        assert {name: math.prod(shape) for name, shape in shapes.items()} == sizes
+        return shapes
 
-    def _views(self, arguments: Sequence[Any]) -> list[View | int | float]:
-        params: Sequence[Any] = self.kernel.params
-        if len(arguments) != len(params):
-            params = self.kernel.arrays
-        names = [param.name for param in params] if len(params) == len(arguments) else []
-        return [
-            as_number(each) if is_number(each) else view(each, name)
-            for each, name in zip(arguments, names or ["an argument"] * len(arguments), strict=True)
-        ]
-
-    def _in_order(
-        self, views: Sequence[View | int | float], binding: Binding
-    ) -> list[View | int | float]:
-        """One argument per parameter, scalars from the binding."""
-        arrays = iter([each for each in views if isinstance(each, View)])
-        return [
-            next(arrays) if isinstance(param, ArrayParam) else binding.scalars[param.name]
-            for param in self.kernel.params
-        ]
-
-    def _check_launch(self, binding: Binding) -> None:
-        """Index arithmetic stays within 32 bits; looked at once for each set of scalars."""
-        key = frozenset(binding.scalars.items())
-        if key not in self._launches:
-            check_indices(self.kernel, binding)
-            if len(self._launches) >= _REMEMBERED:
-                self._launches.clear()
-            self._launches[key] = None
-
-    def _where(self, views: Sequence[View | int | float]) -> Device:
-        arrays = [each for each in views if isinstance(each, View)]
-        data = [
-            each
-            for param, each in zip(self.kernel.arrays, arrays, strict=True)
-            if param.space == "global"
-        ]
-        places = {each.where for each in data}
+    def _where(self, call: _Call) -> Device:
+        arrays = [(p, call.array(p.name)) for p in self.kernel.arrays if p.name in call.places]
+        places = {each.where for param, each in arrays if param.space == "global"}
         if len(places) > 1:
             raise DeviceError("some arrays are in host memory and some on a GPU")
-        for param, each in zip(self.kernel.arrays, arrays, strict=True):
+        if len({each.device for param, each in arrays if param.space == "global"}) > 1:
+            raise DeviceError("the arrays are on different GPUs")
+        for param, each in arrays:
             if param.space == "constant" and each.where == "gpu":
                 raise DeviceError(
                     f"'{param.name}' is passed by value", advice="give it as an array on the host"
@@ -211,40 +212,58 @@ class Callable:
 
     # -- running
 
-    def _launch(
-        self, device: Device, ordered: list[View | int | float], binding: Binding, stream: Any
-    ) -> Launch:
+    def _on_device(self, call: _Call) -> GpuPlan | _HostPlan:
+        device, main = self._where(call), call.main(self.kernel)
+        made = call.makers(self.kernel, library(main.owner), main.device)
+        if device != "cuda":
+            return _HostPlan(self, device, call, made)
+        function: GpuFunction = self._function(device, main.device)
+        return GpuPlan(
+            function.function,
+            call.binding.grid,
+            self.kernel.block,
+            call.values(self.kernel),
+            call.passed(self.kernel),
+            made,
+            [call.places[p.name] for p in _outputs_of(self.kernel) if p.name in call.places],
+            library(main.owner),
+            _overlap_check(self.kernel, call),
+            self._misaligned,
+        )
+
+    def launch(self, device: Device, ordered: list[View | int | float], binding: Binding) -> None:
+        """Runs on arrays in host memory, one argument per parameter, and waits for the result."""
         grid = binding.grid
+        check_overlap(self.kernel, _spans(self.kernel, ordered))
         match device:
-            case "cuda":
-                _check_alignment(self.kernel, ordered)
-                launch: Launch = self._function(device).bind(ordered, grid, stream)
-                return launch
             case "opencl":
-                return lambda: self._function(device)(ordered, grid)
+                self._function(device)(ordered, grid)
             case "c" if not self.manner.checked:
                 hosts = [each.host if isinstance(each, View) else each for each in ordered]
-                return lambda: self._function(device)(hosts)
+                self._function(device)(hosts)
             case "c":
-                return lambda: self._on_copies(ordered, lambda given: self._function(device)(given))
+                self._on_copies(ordered, lambda given: self._function(device)(given))
             case "ptx":
-                return lambda: self._on_copies(
-                    ordered, lambda given: self._function(device)(given, grid)
-                )
+                self._on_copies(ordered, lambda given: self._function(device)(given, grid))
             case _:
-                return lambda: self._on_copies(ordered, lambda given: run(self.kernel, given))
+                self._on_copies(ordered, lambda given: run(self.kernel, given))
 
-    def _function(self, device: Device) -> Any:
+    def _function(self, device: Device, number: int = 0) -> Any:
         """The kernel compiled for a device, once."""
-        if device not in self._functions:
-            self._functions[device] = self._compiled(device)
-        return self._functions[device]
+        found = self._functions.get((device, number))
+        if found is None:
+            found = self._functions[device, number] = self._compiled(device, number)
+        return found
 
-    def _compiled(self, device: Device) -> Any:
+    def adopt(self, code: bytes, number: int = 0) -> None:
+        """Takes machine code that was compiled elsewhere from the kernel's own text, for a GPU."""
+        self._functions["cuda", number] = GpuFunction(self.kernel, number, code=code)
+
+    def _compiled(self, device: Device, number: int) -> Any:
         kernel, contract = self.kernel, self.manner.contract
         match device:
             case "cuda":
-                return GpuFunction(kernel, contract=contract)
+                return GpuFunction(kernel, number, contract=contract)
             case "opencl":
                 return OpenclFunction(kernel, contract=contract)
             case "ptx":
@@ -278,14 +297,105 @@ class Callable:
             np.copyto(host, copy)
 
 
-def _describe(each: View | int | float) -> Argument:
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call that fits: what is given, by name where, what is made, and the scalars."""
+
+    given: list[Given]
+    places: dict[str, int]
+    made: Shapes
+    binding: Binding
+
+    def array(self, name: str) -> View:
+        found = self.given[self.places[name]]
+        assert isinstance(found, View)
+        return found
+
+    def main(self, kernel: Kernel) -> View:
+        """The array that outputs are made like: the first one that is not passed by value."""
+        named = [p for p in kernel.arrays if p.name in self.places]
+        return self.array(next((p for p in named if p.space == "global"), named[0]).name)
+
+    def makers(self, kernel: Kernel, like: Library, device: int) -> list[Made]:
+        return [
+            Made(like.maker(self.made[p.name], p.dtype, device), at)
+            for at, p in enumerate(kernel.params)
+            if isinstance(p, ArrayParam) and p.name in self.made
+        ]
+
+    def passed(self, kernel: Kernel) -> list[Passed]:
+        return [
+            Passed(p.name, self.places[p.name], at, bytes=self.array(p.name).bytes)
+            if p.space == "constant"
+            else Passed(p.name, self.places[p.name], at, _alignment(kernel, p))
+            for at, p in enumerate(kernel.params)
+            if isinstance(p, ArrayParam) and p.name in self.places
+        ]
+
+    def values(self, kernel: Kernel) -> list[int | bytes]:
+        """What the launch is given for each parameter, as far as it is known."""
+        return [self._value(each) for each in kernel.params]
+
+    def _value(self, param: Param) -> int | bytes:
+        if not isinstance(param, ArrayParam):
+            number = param.dtype.numpy.type(self.binding.scalars[param.name])
+            return bytes(number.tobytes())
+        return bytes(self.array(param.name).bytes) if param.space == "constant" else 0
+
+
+class _HostPlan:
+    """Runs on arrays in host memory."""
+
+    def __init__(
+        self, function: Callable, device: Device, call: _Call, made: Sequence[Made]
+    ) -> None:
+        self._function, self._device = function, device
+        self._places, self._binding, self._made = call.places, call.binding, made
+
+    def __call__(self, arguments: Sequence[Any], pointers: Sequence[int], stream: Any) -> Any:
+        del pointers, stream
+        made = {each.param: each.make() for each in self._made}
+        ordered: list[View | int | float] = []
+        outputs = []
+        for at, param in enumerate(self._function.kernel.params):
+            if not isinstance(param, ArrayParam):
+                ordered.append(self._binding.scalars[param.name])
+                continue
+            array = made[at] if at in made else arguments[self._places[param.name]]
+            ordered.append(view(array, param.name))
+            if not param.const:
+                outputs.append(array)
+        self._function.launch(self._device, ordered, self._binding)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+class _Untracked:
+    """Refuses to compute what PyTorch would silently take for a constant."""
+
+    def __init__(self, name: str, owner: Any, plan: Plan) -> None:
+        self._name, self._plan = name, plan
+        self._wants_gradients = library(owner).wants_gradients
+
+    def __call__(self, arguments: Sequence[Any], pointers: Sequence[int], stream: Any) -> Any:
+        if self._wants_gradients():
+            raise DeviceError(
+                f"an argument of '{self._name}' wants a gradient, which a launch does not record",
+                advice="use the operator torch.ops.warploom, call it under torch.no_grad(), "
+                "or give x.detach()",
+            )
+        return self._plan(arguments, pointers, stream)
+
+
+def _tracked(given: list[Given]) -> list[View]:
+    return [each for each in given if isinstance(each, View) and each.tracked]
+
+
+def _described(each: Given) -> Argument:
     return each.described if isinstance(each, View) else each
 
 
-def _main(views: dict[str, View], inputs: Sequence[ArrayParam]) -> Any:
-    """The array that outputs are made like: the first one that is not passed by value."""
-    names = [each.name for each in inputs if each.space == "global"] or list(views)
-    return views[names[0]].owner
+def _outputs_of(kernel: Kernel) -> list[ArrayParam]:
+    return [each for each in kernel.arrays if not each.const]
 
 
 def _spans(kernel: Kernel, ordered: list[View | int | float]) -> dict[str, tuple[int, int]]:
@@ -297,13 +407,28 @@ def _spans(kernel: Kernel, ordered: list[View | int | float]) -> dict[str, tuple
     }
 
 
-def _check_alignment(kernel: Kernel, ordered: list[View | int | float]) -> None:
+def _overlap_check(kernel: Kernel, call: _Call) -> Function[[Sequence[int]], None] | None:
+    """What tells from addresses whether arguments share memory; nothing if none can."""
+    arrays = [p for p in kernel.arrays if p.space == "global" and p.name in call.places]
+    sizes = {p.name: (call.places[p.name], call.array(p.name).bytes) for p in arrays}
+    pairs = [
+        (*sizes[one.name], *sizes[other.name])
+        for one in arrays
+        for other in arrays
+        if not one.const and other is not one
+    ]
+
+    def check(pointers: Sequence[int]) -> None:
+        for at, size, other, other_size in pairs:
+            first, second = pointers[at], pointers[other]
+            if first < second + other_size and second < first + size:
+                spans = {name: (pointers[a], pointers[a] + n) for name, (a, n) in sizes.items()}
+                everywhere = {p.name: spans.get(p.name, (0, 0)) for p in kernel.arrays}
+                check_overlap(kernel, everywhere)
+
+    return check if pairs else None
+
+
+def _alignment(kernel: Kernel, param: ArrayParam) -> int:
     """Wide accesses need aligned arrays; a slice of an array may start anywhere."""
-    for param, each in zip(kernel.params, ordered, strict=True):
-        if isinstance(each, View) and isinstance(param, ArrayParam) and param.space == "global":
-            wanted = widest_access(kernel, param.name) * param.dtype.bytes
-            if each.pointer % wanted:
-                raise DeviceError(
-                    f"'{param.name}' does not start at a multiple of {wanted} bytes",
-                    advice="give a whole array, or a copy of the slice",
-                )
+    return widest_access(kernel, param.name) * param.dtype.bytes

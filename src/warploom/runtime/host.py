@@ -149,21 +149,26 @@ def _call_apart(
     with tempfile.TemporaryDirectory(prefix="warploom-") as path:
         folder = Path(path)
         (folder / "kernel.so").write_bytes(code)
-        files: dict[int, str] = {}
+        files: dict[tuple[int, int], str] = {}  # an array that is given twice is one file
         listed: list[dict[str, Any]] = []
         for given, dtype in zip(arguments, kinds, strict=True):
             if not isinstance(given, np.ndarray):
                 listed.append({"type": _SCALAR[dtype].__name__, "value": given})
                 continue
-            file = files.setdefault(given.ctypes.data, f"array{len(files)}")
+            file = files.setdefault(_span(given), f"array{len(files)}")
             given.tofile(folder / file)
             listed.append({"file": file})
         (folder / "call.json").write_text(json.dumps({"function": name, "arguments": listed}))
         _run_apart(folder, kernel)
         for given in arguments:
             if isinstance(given, np.ndarray) and given.flags.writeable:
-                kept = np.fromfile(folder / files[given.ctypes.data], dtype=given.dtype)
+                kept = np.fromfile(folder / files[_span(given)], dtype=given.dtype)
                 np.copyto(given, kept.reshape(given.shape))
+
+
+def _span(array: npt.NDArray[Any]) -> tuple[int, int]:
+    """Address and length: inputs may begin at one address and differ in length."""
+    return array.ctypes.data, array.nbytes
 
 
 def _run_apart(folder: Path, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -42,7 +43,10 @@ class OpenclFunction:
         self._context = cl.Context([device])
         self._queue = cl.CommandQueue(self._context)
         try:
-            program = cl.Program(self._context, self.text).build(options=build_options(device))
+            # A cache may keep what the compiler said of the same text under other options.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cl.CompilerWarning)
+                program = cl.Program(self._context, self.text).build(options=build_options(device))
         except cl.Error as error:
             raise DeviceError(f"the OpenCL text does not build:\n{error}") from None
         self._function = cl.Kernel(program, function_name(kernel, "opencl"))
@@ -53,13 +57,14 @@ class OpenclFunction:
         flags = cl.mem_flags
         packed: list[Any] = []
         outputs: list[tuple[np.ndarray[Any, np.dtype[Any]], Any]] = []
-        buffers: dict[int, Any] = {}  # an array that is given twice is one buffer
+        buffers: dict[tuple[int, int], Any] = {}  # an array that is given twice is one buffer
         for param, given in zip(self.kernel.params, arguments, strict=True):
             if isinstance(given, View) and isinstance(param, ArrayParam):
                 assert given.host is not None
-                buffer = buffers.get(given.pointer)
+                span = given.pointer, given.end
+                buffer = buffers.get(span)
                 if buffer is None:
-                    buffer = buffers[given.pointer] = cl.Buffer(
+                    buffer = buffers[span] = cl.Buffer(
                         self._context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=given.host
                     )
                 packed.append(buffer)

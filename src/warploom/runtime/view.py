@@ -1,11 +1,12 @@
 """Arrays of other libraries as they are: pointer, size and type, never a copy.
 
-Understood are NumPy arrays, everything with `__cuda_array_interface__` (CuPy, PyTorch on a GPU,
+Understood are NumPy arrays, PyTorch tensors, everything with `__cuda_array_interface__` (CuPy,
 Numba, JAX) and everything with DLPack.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
@@ -17,6 +18,7 @@ from warploom.kernel.arguments import Described
 from warploom.kernel.dtype import DType, from_numpy
 
 Where: TypeAlias = Literal["host", "gpu"]
+Shape: TypeAlias = tuple[int, ...]
 
 _DLPACK_HOST = (1, 3)  # plain and pinned memory
 _DLPACK_GPU = (2, 13)  # device and managed memory
@@ -27,7 +29,7 @@ class View:
     """An array argument: what the kernel needs to know of it, and the object that owns it."""
 
     pointer: int
-    size: int
+    shape: Shape
     dtype: DType
     contiguous: bool
     writable: bool
@@ -35,15 +37,36 @@ class View:
     owner: Any
     # The same memory as a NumPy array, for arrays in host memory.
     host: np.ndarray[Any, np.dtype[Any]] | None = None
+    device: int = -1  # the number of the GPU
+    tracked: bool = False  # PyTorch wants a gradient of what is made of it
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def bytes(self) -> int:
+        return self.size * self.dtype.bytes
 
     @property
     def end(self) -> int:
         """The address after the last byte, for arrays without gaps."""
-        return self.pointer + self.size * self.dtype.bytes
+        return self.pointer + self.bytes
 
     @property
     def described(self) -> Described:
         return Described(self.size, self.dtype, self.contiguous, self.writable)
+
+    @property
+    def key(self) -> Hashable:
+        """Everything but where it lies: what a launch depends on besides addresses."""
+        known = self.shape, self.dtype, self.contiguous, self.writable
+        return library_of(self.owner), self.where, self.device, self.tracked, known
+
+
+def library_of(array: Any) -> str:
+    """The package that an array's class comes from."""
+    return type(array).__module__.partition(".")[0]
 
 
 def view(argument: Any, name: str) -> View:
@@ -51,6 +74,8 @@ def view(argument: Any, name: str) -> View:
     try:
         if isinstance(argument, np.ndarray):
             return _host(argument, argument)
+        if library_of(argument) == "torch" and hasattr(argument, "data_ptr"):
+            return _tensor(argument)
         interface = getattr(argument, "__cuda_array_interface__", None)
         if interface is not None:
             return _gpu(interface, argument)
@@ -74,18 +99,45 @@ def as_number(argument: Any) -> int | float:
     return argument.item() if isinstance(argument, np.generic) else argument  # type: ignore[no-any-return]
 
 
-def _host(array: np.ndarray[Any, np.dtype[Any]], owner: Any) -> View:
+def _host(array: np.ndarray[Any, np.dtype[Any]], owner: Any, tracked: bool = False) -> View:
     if not array.dtype.isnative:
         raise DeviceError(f"{array.dtype} is not in this machine's byte order")
     return View(
         array.ctypes.data,
-        array.size,
+        array.shape,
         from_numpy(array.dtype),
         array.flags.c_contiguous,
         array.flags.writeable,
         "host",
         owner,
         array,
+        tracked=tracked,
+    )
+
+
+def _tensor(tensor: Any) -> View:
+    """A PyTorch tensor by its own names: it gives no interface away when it wants a gradient."""
+    if tensor.is_neg() or tensor.is_conj():
+        raise DeviceError(
+            "the tensor stands for the negative, or the conjugate, of what its memory holds",
+            advice="call .resolve_neg() or .resolve_conj() on it first",
+        )
+    kind, tracked = tensor.device.type, bool(tensor.requires_grad)
+    if kind == "cpu":
+        return _host(tensor.detach().numpy(), tensor, tracked)
+    if kind != "cuda":
+        raise DeviceError(f"the tensor is on '{kind}', neither host nor CUDA")
+    dtype = from_numpy(str(tensor.dtype).removeprefix("torch."))
+    return View(
+        int(tensor.data_ptr()),
+        tuple(tensor.shape),
+        dtype,
+        bool(tensor.is_contiguous()),
+        True,
+        "gpu",
+        tensor,
+        device=int(tensor.get_device()),
+        tracked=tracked,
     )
 
 
@@ -94,11 +146,12 @@ def _gpu(interface: dict[str, Any], owner: Any) -> View:
     dtype = np.dtype(interface["typestr"])
     pointer, read_only = interface["data"]
     contiguous = _is_contiguous(shape, interface.get("strides"), dtype.itemsize)
-    size = int(np.prod(shape, dtype=np.int64))
-    return View(int(pointer or 0), size, from_numpy(dtype), contiguous, not read_only, "gpu", owner)
+    device = int(getattr(getattr(owner, "device", None), "id", 0))  # as CuPy has it
+    kind, address = from_numpy(dtype), int(pointer or 0)
+    return View(address, shape, kind, contiguous, not read_only, "gpu", owner, device=device)
 
 
-def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int) -> bool:
+def _is_contiguous(shape: Shape, strides: Shape | None, itemsize: int) -> bool:
     if strides is None:
         return True
     expected = itemsize
@@ -122,20 +175,3 @@ def _from_dlpack(argument: Any) -> View:
             return _gpu(shared.__cuda_array_interface__, argument)
         raise DeviceError("reading DLPack on a GPU needs CuPy or PyTorch", advice="install one")
     raise DeviceError(f"the array is on a device of DLPack kind {kind}, neither host nor CUDA")
-
-
-def empty_like(owner: Any, size: int, dtype: DType) -> Any:
-    """A new flat array of the same library, on the same device."""
-    library = type(owner).__module__.partition(".")[0]
-    match library:
-        case "torch":
-            torch = import_module("torch")
-            return torch.empty(size, dtype=getattr(torch, dtype.value), device=owner.device)
-        case "cupy":
-            return import_module("cupy").empty(size, dtype=dtype.value)
-        case "numpy":
-            return np.empty(size, dtype=dtype.numpy)
-        case _:
-            raise DeviceError(
-                f"an output like a {library} array cannot be made", advice="give the outputs too"
-            )

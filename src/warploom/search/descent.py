@@ -81,7 +81,17 @@ def weighted_descents(
     weights are 0 the descent ends like at a dead end.
     """
     watch = watch or Watch()
-    here = _starts(problem, count, watch)
+    return descended(problem, _starts(problem, count, watch), random, weigh, watch)
+
+
+def descended(
+    problem: SpaceProblem,
+    here: Candidates,
+    random: np.random.Generator,
+    weigh: Measure | None,
+    watch: Watch,
+) -> Descents:
+    """`weighted_descents` that begin at these candidates, which they change."""
     arrived = np.zeros(len(here), np.bool_)
     decisions = np.zeros(len(here), np.int64)
     estimate = np.ones(len(here))
@@ -92,7 +102,7 @@ def weighted_descents(
         made = children(problem, here.take(going), position, watch)
         estimate[going] *= np.bincount(made.parent, minlength=len(going))
         weights = np.ones(len(made.parent)) if weigh is None else weigh(made.candidates)
-        chosen = _chosen(made.parent, weights, random)
+        chosen = drawn_child(made.parent, weights, random)
         going = going[made.parent[chosen]]
         _store(here, going, made.candidates.take(chosen))
         decisions[going] += 1
@@ -118,12 +128,12 @@ def _starts(problem: SpaceProblem, count: int, watch: Watch) -> Candidates:
 def _drawn(domains: Bits, random: np.random.Generator) -> Bits:
     """One of the set bits of each domain, all with the same probability."""
     word, bit = set_bits(domains)
-    chosen = _chosen(word, np.ones(len(word)), random)
+    chosen = drawn_child(word, np.ones(len(word)), random)
     drawn: Bits = np.uint64(1) << bit[chosen]
     return drawn
 
 
-def _chosen(parent: Index, weights: Numbers, random: np.random.Generator) -> Index:
+def drawn_child(parent: Index, weights: Numbers, random: np.random.Generator) -> Index:
     """One child of each parent, by weight: the largest of u ** (1 / weight) wins (Efraimidis and
     Spirakis 2006), compared as log(u) / weight. In the order of the parents, which ascend."""
     able = np.flatnonzero(weights > 0)

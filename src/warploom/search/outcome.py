@@ -17,6 +17,7 @@ class Reason(Enum):
     INTERRUPTED = "interrupted"
     SOLVER = "the solver said unknown"
     DEAD_ENDS = "no descent reached a solution"
+    EVALUATIONS = "nothing that was measured is better than what was given"
     COUNTERPART = "no counterpart of the smaller answer is right at this size"
 
 

@@ -13,6 +13,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import zip_longest
 
 from warploom.errors import UnsupportedError, WarploomError
 from warploom.index.ir import (
@@ -37,6 +38,8 @@ from warploom.kernel.check import check
 from warploom.kernel.ir import BUILT_IN, For, Kernel, Stmt
 from warploom.kernel.ir import walk as walk_stmts
 from warploom.kernel.traverse import map_body
+
+Share = tuple[int, int]  # (n, of): every `of`-th mutant, from number n on
 
 # Why a kernel fails a trial, or nothing if it passes.
 Trial = Callable[[Kernel], str]
@@ -126,16 +129,28 @@ def examine(
     *,
     most: int | None = None,
     seed: int = 0,
+    share: Share = (0, 1),
 ) -> Examination:
-    """Puts mutants of the kernel to the verification; at most so many, drawn at random."""
+    """Puts mutants of the kernel to the verification; at most so many, drawn at random.
+
+    Several processes can do it together: each examines its share, and `joined` puts those together.
+    """
     for trial in trials:
         if why := trial(kernel):
             raise UnsupportedError(f"'{kernel.name}' fails a trial itself: {why}")
     chosen = list(mutants(kernel))
     if most is not None and len(chosen) > most:
         chosen = random.Random(seed).sample(chosen, most)
-    order = list(trials)
-    return Examination(kernel.name, tuple(_examine(each, kernel, order, probes) for each in chosen))
+    order, (number, of) = list(trials), share
+    own = tuple(_examine(each, kernel, order, probes) for each in chosen[number::of])
+    return Examination(kernel.name, own)
+
+
+def joined(shares: Sequence[Examination]) -> Examination:
+    """One examination of all shares, (0, n), (1, n) and so on, its mutants in their order."""
+    rows = zip_longest(*(share.examined for share in shares))
+    examined = tuple(each for row in rows for each in row if each is not None)
+    return Examination(shares[0].kernel, examined)
 
 
 def _examine(

@@ -163,3 +163,28 @@ def test_bits_of_floats_are_refused() -> None:
     error = refused(s, lambda x: [spec.bit_xor(row) for row in x])
     assert "float32" in error.message
     assert error.span is not None
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        (300, {}, "'regs' needs 300 registers"),
+        (3, {"warps": 64}, r"a block of \(2048, 1, 1\) threads"),
+        (3, {"warps": "4"}, "at least one warp, not '4'"),
+        (3, {"dtype": "int32"}, "'int32' is no element type"),
+        (3, {"steps": {"y": 3}}, "a step of 3 for 'y'"),
+        (3, {"steps": {"x": "3"}}, "a step of '3' for 'x'"),
+        (3, {"lanes": "4"}, "an axis of '4' lanes"),
+    ],
+)
+def test_what_no_kernel_can_have_is_placed_in_the_text(
+    columns: int, options: dict[str, Any], message: str
+) -> None:
+    cells = 4 * columns
+    text = f"x: [{cells}] = range(0, {cells})\nregs: [4,{columns}] = load_rep(x)\n"
+    text += f"sum: [4] = + identity{{fold_len={columns}}}(regs)\ngoal: [4] = ["
+    text += ", ".join(f"+({', '.join(map(str, range(i, cells, 4)))})" for i in range(4)) + "]"
+    program = front.load_text(text, "wide.swflow")
+    with pytest.raises(WarploomError, match=message) as caught:
+        lower_program(program, **options)
+    assert caught.value.span is not None

@@ -72,9 +72,9 @@ def no_operator(k: Tracer) -> None:
     k.accumulator()
 
 
-def needs_init(k: Tracer) -> None:
+def no_start(k: Tracer) -> None:
     started(k)
-    k.accumulator("max")
+    k.accumulator("max", init="least")  # type: ignore[arg-type]
 
 
 def two_items(k: Tracer) -> None:
@@ -214,7 +214,7 @@ MISUSES = (
     (wrong_rank, "has 1 axes, but 2"),
     (shape_of_expressions, "|".join(("iterable", "constants"))),
     (no_operator, "needs an operator"),
-    (needs_init, "needs an init"),
+    (no_start, "starts at a number"),
     (two_items, "takes one value"),
     (nothing_added, "nothing was added"),
     (arithmetic, "moves values"),
@@ -256,9 +256,9 @@ def test_misuse_is_one_clear_error(body: Callable[[Tracer], None], message: str)
 
 def test_errors_point_at_the_line() -> None:
     with pytest.raises(CheckError) as caught:
-        recorded(needs_init)
+        recorded(no_start)
     assert caught.value.span is not None
-    assert 'k.accumulator("max")' in caught.value.span.source.line(caught.value.span.line)
+    assert 'k.accumulator("max", init' in caught.value.span.source.line(caught.value.span.line)
 
 
 def test_a_sketch_is_over_when_its_function_returns() -> None:

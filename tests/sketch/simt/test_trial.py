@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.sketch.simt.tiled import below, beyond, proved, specified
 
 from warploom.errors import CheckError
+from warploom.kernel import build
 from warploom.kernel.dtype import DType, i32, u32
 from warploom.kernel.ir import Kernel
-from warploom.search.outcome import Found
+from warploom.search.outcome import Verdict
 from warploom.sketch.code import trial
 from warploom.sketch.simt import code
 from warploom.sketch.simt.code import to_kernel
 from warploom.sketch.simt.solve import solve
 from warploom.sketch.simt.trace import Tracer
 from warploom.sketch.term import spec
+from warploom.sketch.term.verify import Verification
 
 
 def copied(k: Tracer, lanes: int = 8) -> None:
@@ -88,16 +92,17 @@ def test_a_refuted_fill_has_no_kernel() -> None:
         total.add(x[k.swizzle(lane, lanes)])
         y[lane] = total.value()
 
-    def third(value: Any) -> Any:
-        return value / 3
+    def by(divisor: int) -> Any:
+        def wanted(x: Any, lanes: int) -> Any:
+            return [spec.finalized("half", spec.total([v]), lambda t: t / divisor) for v in x]
 
-    made = specified(
-        half, lambda x, lanes: [spec.finalized("half", spec.total([v]), third) for v in x]
-    )
-    outcome = solve(made.at())
-    assert isinstance(outcome, Found)
-    with pytest.raises(CheckError, match="is refuted"):
-        to_kernel(outcome.answer)
+        return solve(specified(half, wanted).at())
+
+    with pytest.raises(CheckError, match=r"no fill, so there is no kernel: .* wrong on numbers"):
+        to_kernel(by(3))
+    refuted = Verification(Verdict.REFUTED, 1, (0,), "1", "2")
+    with pytest.raises(CheckError, match=r"is refuted: cell \(0\) holds 1, should hold 2"):
+        to_kernel(replace(proved(by(2)), verification=refuted))
 
 
 def test_an_integer_kernel_of_a_mean_is_refused() -> None:
@@ -113,8 +118,8 @@ def test_an_integer_kernel_of_a_mean_is_refused() -> None:
         return [spec.finalized("mean", spec.total(row)) for row in x.reshape(lanes, 2)]
 
     filled = proved(solve(specified(mean, wanted).at()))
-    assert "equal to the specification" in to_kernel(filled).doc
-    with pytest.raises(CheckError, match="but the specification says"):
+    assert "equal to the goal's terms with the sketch's own 'mean' (the sp" in to_kernel(filled).doc
+    with pytest.raises(CheckError, match="but the goal's terms say"):
         to_kernel(filled, i32)
 
 
@@ -131,3 +136,73 @@ def test_bits_are_tried_on_whole_words(dtype: DType) -> None:
         return [spec.bit_xor([spec.bit_and([x[i], x[i ^ 1]])]) for i in range(lanes)]
 
     assert "verdict: proved" in to_kernel(proved(solve(specified(mixed, wanted).at())), dtype).doc
+
+
+def finishing(finish: Any, function: Any) -> Any:
+    """Each lane adds two neighbours and finishes the sum."""
+
+    def body(k: Tracer, lanes: int = 4) -> None:
+        lane = k.warp(lanes)
+        x, y = k.input("x", lanes), k.output("y", lanes)
+        total = k.accumulator("+", finalize="f", finish=finish)
+        total.add(x[lane])
+        total.add(k.shuffle(x[lane], (lane + 1) % lanes))
+        y[lane] = total.value()
+
+    def wanted(x: Any, lanes: int) -> Any:
+        pairs = [x[i] + x[(i + 1) % lanes] for i in range(lanes)]
+        return [spec.finalized("f", pair, function) for pair in pairs]
+
+    return proved(solve(specified(body, wanted).at()))
+
+
+@pytest.mark.parametrize(
+    ("finish", "function", "tried"),
+    [
+        (build.sqrt, lambda t: t**0.5, "(0.5 to 2, halves from 0 to 4, whole numbers from 0 to"),
+        (build.exp, np.exp, "(0.5 to 2, halves from -4 to 4, whole"),
+        (lambda t: build.choose(t.gt(0), t, 0), lambda t: max(t, 0), "(0.5 to 2, halves from -4"),
+    ],
+)
+def test_functions_of_kernels_are_compared_with_the_specification(
+    finish: Any, function: Any, tried: str
+) -> None:
+    doc = to_kernel(finishing(finish, function)).doc
+    assert f"equal to the specification on numbers {tried}" in doc
+    for wrong in (lambda t: 1000 * function(t), abs):
+        with pytest.raises(CheckError, match="but the specification says"):
+            to_kernel(finishing(finish, wrong))
+
+
+def test_what_a_function_does_to_large_numbers_is_seen() -> None:
+    """Its finish is for kernels only, so nothing else compares it."""
+    with pytest.raises(CheckError, match=r"holds 1000\.0 in y"):
+        to_kernel(finishing(lambda t: t.min(1000.0), lambda t: t))
+
+
+def test_integers_are_tried_on_both_signs() -> None:
+    half = finishing(lambda t: build.choose(t.gt(-1), t, 0) + 0, lambda t: t)
+    with pytest.raises(CheckError, match="but the specification says -"):
+        to_kernel(half, i32)
+
+
+@pytest.mark.parametrize(
+    ("finish", "message"),
+    [
+        (lambda t: None, "gives None, not a value"),
+        (lambda t: 1 / 0, "fails in a kernel: ZeroDivisionError: division by zero"),
+        (lambda t: t // 2, "fails in a kernel: TypeError: unsupported operand"),
+    ],
+)
+def test_a_finish_that_no_kernel_can_compute_is_refused(finish: Any, message: str) -> None:
+    with pytest.raises(CheckError, match=f"finish 'f' {message}") as caught:
+        to_kernel(finishing(finish, lambda t: t // 2))
+    assert caught.value.span is not None
+
+
+def test_a_specification_that_cannot_be_run_is_named() -> None:
+    """No number is invented for a function that has a name only, or fails."""
+    doc = to_kernel(finishing(lambda t: t * 100.0, None)).doc
+    assert "the sketch's own 'f' (the specification cannot be run: it does not say what 'f'" in doc
+    doc = to_kernel(finishing(lambda t: t * 2.0, lambda t: 1 / 0)).doc
+    assert "cannot be run: ZeroDivisionError: division by zero)" in doc

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -235,6 +236,31 @@ def test_a_zero_that_is_one_number_is_fine(load: Load, text: str) -> None:
     assert verified(load(MASKED + text)), str(verified(load(MASKED + text)))
 
 
+@pytest.mark.parametrize(
+    ("text", "zero"),
+    [
+        (
+            "define none([4]) -> [2, 2] = [0, 1, (-1, 0), (-1, 0)] p: [2] = * none{fold_len=2}(x) "
+            "y: [1] = + p{fold_len=2} goal: [1] = + [[*(0, 1)]]",
+            "a zero of 'p' would be 0 to 'y' (+) and 1 to 'p' (*)",
+        ),
+        ("p: [2] = * m{fold_len=2} y: [1] = + p{fold_len=2} goal: [1] = + [[*(0), *(2)]]", ""),
+    ],
+)
+def test_a_zero_that_fold_takes_for_nothing_is_named(load: Load, text: str, zero: str) -> None:
+    """Written with its operator the step would be refused; of `fold` the verdict says so."""
+    written = load(MASKED + text.replace("= * ", "= fold "))
+    verdict = verified(written)
+    assert verdict.verdict is Verdict.PROVED
+    named = [each for each in verdict.not_covered if "takes them for nothing" in each]
+    assert named == (
+        [f"zeros in what is written 'fold', which takes them for nothing ({zero})"] if zero else []
+    )
+    if zero:
+        assert zero in refused(load(MASKED + text))
+        assert "takes them for nothing" in str(verdict)
+
+
 def test_any_choice_of_a_hole_counts(load: Load) -> None:
     """One choice of the hole brings the zero where a product takes it, another to the sum."""
     program = load(
@@ -285,7 +311,11 @@ def test_a_functions_values_are_compared(load: Load) -> None:
 
     right = verified(with_function(load(text), lambda value: 0.5 * value, wanted))
     assert right.verdict is Verdict.PROVED
-    assert right.covers == ("symbols", "numbers, by the goal's function", "finish 'half'")
+    tried = "0, whole numbers up to ±4, halves up to ±4, whole numbers up to ±2^24, "
+    tried += "whole numbers up to ±2^57"
+    assert right.covers == (
+        "symbols", "numbers, by the goal's function", f"finish 'half' (tried on {tried})",
+    )  # fmt: skip
     assert right.not_covered == ("rounding and overflow",)
     wrong = verified(with_function(load(text), lambda value: value * 100, wanted))
     assert (wrong.verdict, wrong.cell) == (Verdict.REFUTED, (0,))
@@ -298,6 +328,71 @@ def test_a_functions_values_are_compared(load: Load) -> None:
 
     open_ = verified(with_function(load(text), lambda value: value * 100, unsaid))
     assert open_.not_covered[-1] == "finish 'half' (no function given)"
+
+
+@pytest.mark.parametrize(
+    ("finish", "wanted"),
+    [
+        (lambda t: t, abs),
+        (lambda t: t, lambda t: max(t, 0)),
+        (lambda t: t, lambda t: min(t, 1 << 40)),
+        (lambda t: t, lambda t: t or 1),
+        (lambda t: t, int),
+        (lambda t: t, lambda t: t * (1 + 5e-7)),
+        (lambda t: t & (1 << 26) - 1, lambda t: t),
+        (lambda t: t >> 1, lambda t: int(t / 2)),
+        (lambda t: t >> 1, lambda t: t / 2),
+    ],
+)
+def test_functions_that_agree_on_some_numbers_only(load: Load, finish: Any, wanted: Any) -> None:
+    text = X + 's: [1] = + x{fold_len=4} y: [1] = "f" s{fold_len=1} goal: [1] = [0]'
+    goal = partial(_finalized, wanted)
+    assert verified(with_function(load(text), finish, goal)).verdict is Verdict.REFUTED
+    assert verified(with_function(load(text), wanted, partial(_finalized, wanted)))
+
+
+def _finalized(wanted: Any, x: Any) -> Any:
+    return [spec.finalized("f", spec.total(x), wanted)]
+
+
+@pytest.mark.parametrize(
+    ("function", "tried"),
+    [
+        (math.sqrt, "0, whole numbers up to 4, halves up to 4, whole numbers up to 2^24"),
+        (lambda t: 1 / t, "whole numbers up to 4, halves up to"),
+        (math.exp, "0, whole numbers up to ±4, halves up to ±4)"),
+        (lambda t: t >> 1, "0, whole numbers up to ±4, whole numbers up to ±2^24"),
+    ],
+)
+def test_a_verdict_says_on_what_a_function_was_tried(load: Load, function: Any, tried: str) -> None:
+    text = X + 's: [1] = + x{fold_len=4} y: [1] = "f" s{fold_len=1} goal: [1] = [0]'
+    verdict = verified(with_function(load(text), function, partial(_finalized, function)))
+    assert verdict.verdict is Verdict.PROVED
+    assert f"finish 'f' (tried on {tried}" in verdict.covers[-1]
+
+
+def test_a_goals_function_that_fails_is_named(load: Load) -> None:
+    text = X + 's: [1] = + x{fold_len=4} y: [1] = "f" s{fold_len=1} goal: [1] = [0]'
+    goal = partial(_finalized, lambda t: t / 0)
+    verdict = verified(with_function(load(text), lambda t: t * 2.0, goal))
+    assert verdict.covers[1].startswith("numbers, by the goal's terms (its function does not run")
+    assert "finish 'f' (the goal's function fails: division by zero)" in verdict.not_covered
+
+
+@pytest.mark.parametrize("sign", ["*", "max"])
+def test_the_mean_of_no_sum_is_a_name(load: Load, sign: str) -> None:
+    """Nobody says what the mean of a product is: nothing is compared with it."""
+    text = X + f's: [1] = {sign} x{{fold_len=4}} y: [1] = "mean" s{{fold_len=1}} '
+    text += f'goal: [1] = ["mean"({sign}(0, 1, 2, 3))]'
+    program = load(text)
+    (goal,) = program.goals
+    steps = tuple(
+        replace(step, function=lambda value: value) if step.name == "y" else step
+        for step in program.steps
+        if isinstance(step, Apply) or step.name == "x"
+    )
+    verdict = verify(replace(program, steps=steps), goal)
+    assert "finish 'mean' (no function given)" in verdict.not_covered
 
 
 def test_a_mean_needs_no_function(load: Load) -> None:
@@ -404,3 +499,18 @@ def test_numbers_that_an_operator_cannot_take(load: Load) -> None:
     with pytest.raises(CheckError) as caught:
         verify(program, program.goals[0])
     assert caught.value.span == program.goals[0].span is not None
+
+
+def test_a_goal_that_depends_on_what_it_is_given_is_refuted(load: Load) -> None:
+    """By their text the symbols have an order, which is not that of the numbers."""
+
+    def chosen(x: Any) -> Any:
+        return [max(x[:2], key=repr)]
+
+    text = X + "y: [1] = define_last(x) goal: [1] = [1]"
+    text = "define define_last([4]) -> [1] = [1] " + text
+    program = load(text)
+    terms, given = spec.specify(chosen, [np.arange(4)])
+    goal = replace(program.goals[0], values=terms[0][1], specification=given)
+    for seed in range(8):
+        assert verify(program, goal, seed=seed).verdict is Verdict.REFUTED

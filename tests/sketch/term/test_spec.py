@@ -255,3 +255,96 @@ def test_elements_are_neither_compared_nor_hashed(computed: Callable[[Any, Any],
     assert place is not None
     assert place.source.name == __file__
     assert "lambda x, y" in place.source.line(place.line)
+
+
+def test_a_function_is_given_everywhere_or_nowhere() -> None:
+    def wanted(x: Any) -> Any:
+        return [spec.finalized("f", x[0], abs), spec.finalized("f", x[1])]
+
+    with pytest.raises(CheckError, match="'f' has a function in some cells and none in others"):
+        spec.specify(wanted, [np.arange(2)])
+
+
+SWALLOWED: list[Callable[[Any], Any]] = [
+    lambda x: float(x[0]),
+    lambda x: int(x[0]),
+    lambda x: round(x[0]),
+    lambda x: math.floor(x[0]),
+    lambda x: divmod(x[0], 2),
+    lambda x: x[0] > 0,
+    lambda x: {x[0]: 1},
+    lambda x: hex(x[0]),
+    lambda x: x[0].conjugate(),
+    lambda x: f"{x[0]:.3f}",
+    lambda x: x[0] / 2,
+    lambda x: x[0] * 3,
+    lambda x: spec.total([x[0], 3]),
+    lambda x: np.round(x),
+    lambda x: np.sqrt(x),
+    lambda x: np.asarray(x, float),
+    lambda x: np.where(x > 0, x, 0),
+    lambda x: spec.finalized("f", [x[0]]),
+]
+
+
+@pytest.mark.parametrize("asked", SWALLOWED)
+def test_a_refusal_counts_even_if_it_is_caught(asked: Callable[[Any], Any]) -> None:
+    """On numbers nothing is refused, and the function would do something else."""
+
+    def wanted(x: Any) -> Any:
+        try:
+            asked(x)
+        except Exception:  # noqa: BLE001  # that is the point
+            return x
+        return x[::-1]
+
+    with pytest.raises(CheckError, match="caught this error and went on") as caught:
+        spec.specify(wanted, [np.arange(4)])
+    place = caught.value.span
+    assert place is not None
+    assert place.source.name == __file__
+
+
+def test_what_was_refused_first_is_said() -> None:
+    """Not what followed from it, in the user's code or in NumPy's."""
+
+    def wanted(x: Any) -> Any:
+        try:
+            return x[0] / 2
+        except CheckError:
+            raise KeyError("no half") from None
+
+    with pytest.raises(CheckError, match="folds elements with") as caught:
+        spec.specify(wanted, [np.arange(4)])
+    assert caught.value.span is not None
+    assert "x[0] / 2" in caught.value.span.source.line(caught.value.span.line)
+    with pytest.raises(CheckError, match="folds elements with"):
+        spec.specify(lambda x: x[x[0]], [np.arange(4)])
+
+
+@pytest.mark.parametrize(
+    "name", ["round", "conj", "sqrt", "floor", "isnan", "log", "cos", "negative"]
+)
+def test_functions_of_numpy_that_are_no_folds_are_named(name: str) -> None:
+    function = getattr(np, name)
+    with pytest.raises(CheckError, match="nothing else, not with NumPy's '") as caught:
+        spec.specify(lambda x: function(x), [np.arange(4)])
+    assert caught.value.span is not None
+    assert "goals index, slice and reshape inputs and fold their elements" in caught.value.advice
+
+
+def test_functions_of_numpy_that_are_folds_are_understood() -> None:
+    x = np.arange(4)
+    for function in (
+        np.square, np.cumsum, lambda x: np.convolve(x, x), lambda x: x @ x, np.flip,
+        lambda x: np.einsum("i,i->i", x, x), lambda x: np.maximum.accumulate(x),
+        np.vectorize(lambda each: each + each), lambda x: np.roll(x, 1), np.copy,
+    ):  # fmt: skip
+        spec.specify(function, [x])
+
+
+def test_what_no_cell_can_be_is_placed() -> None:
+    for wrong in (lambda x: [str(x[0])], lambda x: None, lambda x: [x[0], 3]):
+        with pytest.raises(CheckError) as caught:
+            spec.specify(wrong, [np.arange(4)])
+        assert caught.value.span is not None

@@ -14,13 +14,32 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeviceError, Span
-from warploom.machine.memory import GAP, Fault, Memory, Region, check, place, unstored
+from warploom.machine.memory import (
+    GAP,
+    WINDOWS,
+    Fault,
+    Memory,
+    Region,
+    check,
+    place,
+    unstored,
+    window_of,
+)
 from warploom.machine.race import Kind, Race, Side
 from warploom.ptx.emulate.frame import Frame
 
 Array = npt.NDArray[Any]
 DType = np.dtype[Any]
 SHARED = "shared memory"
+_SPOKEN = {
+    "global": "global memory", "const": "constant memory", "param": "memory of parameters",
+    "shared": SHARED, "local": "local memory",
+}  # fmt: skip
+# Which memory an access may find at its address; parameters of a kernel lie in the global window.
+_MAY_REACH = {
+    "generic": ("global", "const", "param"), "global": ("global", "param"), "const": ("const",),
+    "param": ("param",),
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -29,7 +48,7 @@ class Site:
 
     span: Span
     name: str
-    space: str  # flat (global, const, param), shared, local
+    space: str  # generic, global, const, param; shared, local
     width: int  # bytes of the whole access
     counted: bool  # global memory, for the sector counters
     kind: Kind = Kind.READ
@@ -62,7 +81,10 @@ def _region(f: Frame, site: Site, address: int) -> Region | None:
     if site.owner is not f.batch.memory:
         site.owner, last = f.batch.memory, None
     if last is None or not last.base <= address < last.base + last.size:
-        last = site.last = f.batch.memory.find(address)
+        last = f.batch.memory.find(address)
+        if last is not None and last.space not in _MAY_REACH[site.space]:
+            last = None
+        site.last = last
     return last
 
 
@@ -124,7 +146,7 @@ def _load_slowly(f: Frame, site: Site, address: Array, dtype: DType, count_of: i
 
 def places(f: Frame, site: Site, address: Array) -> Iterator[tuple[Region, Any, Array]]:
     """(region, which of the active threads, index in units of the width) for packed addresses."""
-    if site.space != "flat":
+    if site.space not in _MAY_REACH:
         region = _region(f, site, 0)
         assert region is not None
         index = _checked(f, site, region, address, slice(None))
@@ -159,15 +181,36 @@ def _checked(f: Frame, site: Site, region: Region, address: Array, where: Any) -
         if not isinstance(where, slice):
             position = int(np.flatnonzero(where)[position])
         far = min(abs(fault.address - region.base), abs(fault.address - region.base - region.size))
-        if site.space == "flat" and far > GAP:
+        if far > GAP:
             raise _nowhere(f, site, position, fault.address) from None
-        message = f"{fault.what}, at address {fault.address:#x}"
+        within = fault.address - window_of(region.base)
+        message = f"{fault.what}, at address {within:#x}"
         raise site.error(f, message, int(f.index[position])) from None
 
 
 def _nowhere(f: Frame, site: Site, position: int, address: int) -> DeviceError:
-    message = f"out-of-bounds access: address {address:#x} belongs to no argument or variable"
-    return site.error(f, message, int(f.index[position]))
+    """No memory that the instruction may reach is there; perhaps some of another space is."""
+    if site.space in ("const", "param"):
+        address = (address - WINDOWS[site.space]) % (1 << 64)
+    named = "no argument or variable"
+    if site.space not in ("generic", "global"):
+        named = f"no {_SPOKEN[site.space]}"
+    message = f"out-of-bounds access: address {address:#x} belongs to {named}"
+    return site.error(f, message + _elsewhere(f.batch.memory, address), int(f.index[position]))
+
+
+def _elsewhere(memory: Memory, address: int) -> str:
+    """What an address would be in other spaces, in words."""
+    start = window_of(address)
+    space = next(name for name, window in WINDOWS.items() if window == start)
+    if space in ("shared", "local"):
+        return f"; as a generic address it lies in {_SPOKEN[space]}"
+    for window, meant in ((0, "a generic address"), *((WINDOWS[name], f"an address within {name}")
+                          for name in ("const", "param"))):  # fmt: skip
+        found = memory.find(address + window)
+        if found is not None and 0 <= address + window - found.base < found.size:
+            return f"; as {meant} it lies in {found.name}, which is {_SPOKEN[found.space]}"
+    return ""
 
 
 # -- counters and races -------------------------------------------------------------------------
@@ -217,6 +260,6 @@ def _count(f: Frame, site: Site, region: Region, threads: Array, start: Array) -
     warp, lane = f.batch.warp_of[threads], f.batch.lane[threads]
     if site.space == "shared":
         inside = start % max(1, region.data.size // f.batch.blocks)
-        counters.count_shared(region.name, warp, lane, inside, site.width)
+        counters.count_shared(region.name, warp, lane, inside, site.width, site.kind.writes)
     elif site.counted:
         counters.count_global(region.name, warp, lane, start, site.width, site.kind.writes)

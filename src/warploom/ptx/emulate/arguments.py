@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ctypes
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeviceError
-from warploom.machine.memory import Memory
+from warploom.machine.memory import WINDOWS, Memory, window_of
 from warploom.ptx.emulate.compile import alignment, byte_size
 from warploom.ptx.emulate.context import immediate
-from warploom.ptx.ir import Function, Immediate, Module, Offset, Operand, Symbol, Variable
+from warploom.ptx.ir import (
+    Function,
+    Generic,
+    Immediate,
+    Initial,
+    Masked,
+    Module,
+    Offset,
+    Symbol,
+    Variable,
+)
 from warploom.ptx.types import DTYPES, size_of
 
 
@@ -32,19 +44,85 @@ def bind(module: Module, function: Function, args: Sequence[Any], memory: Memory
         offsets.append(place)
         place += byte_size(parameter)
     data = np.zeros(max(place, 1), np.uint8)
-    known: dict[tuple[int, int], int] = {}
+    known = _place_arrays(parameters, args, memory)
     for number, (parameter, arg, offset) in enumerate(zip(parameters, args, offsets, strict=True)):
-        raw = _argument(parameter, arg, number, memory, known)
+        raw = _argument(parameter, arg, number, known)
         data[offset : offset + raw.size] = raw
-    base = memory.add("the parameters", data, read_only=True).base
+    region = memory.add("the parameters", data, read_only=True, space="param")
+    base = region.base - WINDOWS["param"]
     return {p.name: base + offset for p, offset in zip(parameters, offsets, strict=True)}
 
 
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """An array among the arguments, and where the host keeps its bytes."""
+
+    number: int
+    what: str
+    array: npt.NDArray[Any]
+    start: int
+    end: int
+
+
+def _place_arrays(
+    parameters: Sequence[Variable], args: Sequence[Any], memory: Memory
+) -> dict[int, int]:
+    """Puts the arrays into memory: the address of each, by its number.
+
+    Arrays that share bytes lie in one allocation, as far apart as on the host.
+    """
+    known: dict[int, int] = {}
+    for group in _overlapping(list(_arrays(parameters, args))):
+        start = group[0].start
+        names = " and ".join(one.what for one in sorted(group, key=lambda one: one.number))
+        frozen = not any(one.array.flags.writeable for one in group)
+        region = memory.add(names, _bytes_of(group), frozen)
+        known |= {one.number: region.base + one.start - start for one in group}
+    return known
+
+
+def _overlapping(given: list[_Given]) -> list[list[_Given]]:
+    """Groups of arrays that share bytes, in the order of the arguments; the lowest array first."""
+    groups: list[list[_Given]] = []
+    end = -1
+    for one in sorted(given, key=lambda one: (one.start, -one.end)):
+        if one.start < end:
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+        end = max(end, one.end)
+    return sorted(groups, key=lambda group: min(one.number for one in group))
+
+
+def _bytes_of(group: list[_Given]) -> npt.NDArray[np.uint8]:
+    """The bytes of the host that a group covers; it has no gaps."""
+    first, end = group[0], max(one.end for one in group)
+    if first.end == end:
+        return first.array.reshape(-1).view(np.uint8)
+    whole: Any = (ctypes.c_uint8 * (end - first.start)).from_address(first.start)
+    return np.frombuffer(whole, np.uint8)
+
+
+def _arrays(parameters: Sequence[Variable], args: Sequence[Any]) -> Iterator[_Given]:
+    for number, (parameter, arg) in enumerate(zip(parameters, args, strict=True)):
+        if isinstance(arg, np.ndarray) and arg.ndim > 0 and not parameter.sizes:
+            what = _what(number, parameter)
+            if not arg.flags.c_contiguous:
+                advice = "pass numpy.ascontiguousarray(…)"
+                raise DeviceError(f"{what} is not contiguous", advice=advice)
+            start = int(arg.__array_interface__["data"][0])
+            yield _Given(number, what, arg, start, start + arg.nbytes)
+
+
+def _what(number: int, parameter: Variable) -> str:
+    return f"argument {number} ('{parameter.name}')"
+
+
 def _argument(
-    parameter: Variable, arg: Any, number: int, memory: Memory, known: dict[tuple[int, int], int]
+    parameter: Variable, arg: Any, number: int, known: dict[int, int]
 ) -> npt.NDArray[np.uint8]:
     size = byte_size(parameter)
-    what = f"argument {number} ('{parameter.name}')"
+    what = _what(number, parameter)
     if parameter.sizes:
         raw = np.frombuffer(
             arg.tobytes() if isinstance(arg, np.ndarray | np.generic) else bytes(arg), np.uint8
@@ -55,25 +133,10 @@ def _argument(
     if isinstance(arg, np.ndarray) and arg.ndim > 0:
         if size != 8:
             raise DeviceError(f"{what} is a .{parameter.type}, an array is given")
-        address = _array_address(arg, what, memory, known)
-        return np.array([address], np.uint64).view(np.uint8)
+        return np.array([known[number]], np.uint64).view(np.uint8)
     if arg is None:
         return np.zeros(size, np.uint8)
     return _scalar(parameter, arg, what)
-
-
-def _array_address(
-    array: npt.NDArray[Any], what: str, memory: Memory, known: dict[tuple[int, int], int]
-) -> int:
-    """The address of an array; the same array given twice has one address."""
-    if not array.flags.c_contiguous:
-        raise DeviceError(f"{what} is not contiguous", advice="pass numpy.ascontiguousarray(…)")
-    key = (array.__array_interface__["data"][0], array.nbytes)
-    if key not in known:
-        flat = array.reshape(-1).view(np.uint8)
-        region = memory.add(what, flat, read_only=not array.flags.writeable)
-        known[key] = region.base
-    return known[key]
 
 
 def _scalar(parameter: Variable, arg: Any, what: str) -> npt.NDArray[np.uint8]:
@@ -101,26 +164,32 @@ def _scalar(parameter: Variable, arg: Any, what: str) -> npt.NDArray[np.uint8]:
 def initial_bytes(
     module: Module, variable: Variable, addresses: dict[str, int], data: npt.NDArray[np.uint8]
 ) -> None:
-    """Fills the memory of a variable from its initialiser."""
+    """Fills the memory of a variable from its initialiser; `addresses` are generic ones."""
     size = size_of(variable.type)
     values = variable.initial or ()
     if len(values) * size > data.size or size == 0:
         raise DeviceError(f"'{variable.name}' has too many initial values", module.span(variable))
     for number, value in enumerate(values):
-        raw = _initial(module, variable, value, addresses)
+        if isinstance(value, Immediate):
+            raw = immediate(value, variable.type).view(np.uint8)
+        else:
+            address = _address(module, variable, value, addresses)
+            raw = np.array([address % (1 << 64)], np.uint64).view(np.uint8)
         data[number * size : (number + 1) * size] = raw[:size]
 
 
-def _initial(
-    module: Module, variable: Variable, value: Operand, addresses: dict[str, int]
-) -> npt.NDArray[np.uint8]:
+def _address(module: Module, variable: Variable, value: Initial, addresses: dict[str, int]) -> int:
     match value:
-        case Immediate():
-            return immediate(value, variable.type).view(np.uint8)
-        case Symbol(name) if name in addresses:
-            return np.array([addresses[name]], np.uint64).view(np.uint8)
-        case Offset(Symbol(name), offset) if name in addresses:
-            return np.array([addresses[name] + offset], np.uint64).view(np.uint8)
+        case Masked(mask, inner):
+            lowest = (mask & -mask).bit_length() - 1 if mask else 0
+            return (_address(module, variable, inner, addresses) & mask) >> lowest
+        case Generic(Offset(Symbol(name), offset)) if name in addresses:
+            return addresses[name] + offset
+        case Generic(Symbol(name)) if name in addresses:
+            return addresses[name]
+        case Symbol() | Offset(Symbol()):
+            generic = _address(module, variable, Generic(value), addresses)
+            return generic - window_of(generic)
         case _:
             raise DeviceError(
                 f"'{variable.name}' starts with an unknown value", module.span(variable)

@@ -27,6 +27,8 @@ _ACCUMULATED: dict[str, np.ufunc] = {
     "add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
     "min": np.minimum, "max": np.maximum,
 }  # fmt: skip
+# Numbers of at least this size are whole multiples of the smallest normal one, and so are sums.
+_NEVER_SUBNORMAL = np.float32(2.0**-102)
 _NAMES = (*_ACCUMULATED, "exch", "cas", "inc", "dec")
 
 
@@ -43,10 +45,15 @@ def _swap(old: Array, expected: Array, new: Array) -> Array:
 
 
 def _two_operands(name: str, kind: str) -> Function:
+    if name in ("min", "max") and is_float(kind):
+        least = name == "min"
+        if kind == "bf16":
+            return lambda old, b: r.single_to_bf16(
+                r.extreme(r.bf16_to_single(old), r.bf16_to_single(b), least, keep_nan=False)
+            )
+        return lambda old, b: r.extreme(old, b, least, keep_nan=False)
     if kind.startswith("bf16"):
         return lambda old, b: r.single_to_bf16(r.bf16_to_single(old) + r.bf16_to_single(b))
-    if name in ("min", "max") and is_float(kind):
-        return lambda old, b: r.extreme(old, b, name == "min", keep_nan=False)
     functions: dict[str, Function] = {
         "inc": lambda old, b: np.where(old >= b, 0, old + old.dtype.type(1)).astype(old.dtype),
         "dec": lambda old, b: np.where((old == 0) | (old > b), b, old - old.dtype.type(1)),
@@ -79,7 +86,8 @@ def _step(
 ) -> Step:  # fmt: skip
     """One atomic on scalars; a vector is one atomic per element."""
     count = len(values)
-    apply = _applier(name, kind)
+    flushes = name == "add" and kind == "f32" and site.space != "shared"
+    apply = _flushing_sum if flushes else _applier(name, kind)
 
     def step(f: Frame) -> None:
         where = np.broadcast_to(f.active_part(address(f)), (f.count,))
@@ -128,6 +136,23 @@ def _applier(name: str, kind: str) -> Callable[[Array, Array, Array, Array, bool
         return _in_order(memory, at, b, c, fn, ufunc)
 
     return apply
+
+
+def _flushing_sum(memory: Array, at: Array, b: Array, c: Array, returns: bool) -> Array:
+    """Sums of singles in global memory: subnormal numbers are zeros, coming in and going out."""
+    sizes = np.abs(np.concatenate((memory[at], b)))
+    sizes = sizes[sizes != 0]
+    if not (sizes < _NEVER_SUBNORMAL).any():
+        if not returns:
+            np.add.at(memory, at, b)
+            return np.zeros(1, memory.dtype)
+        return _in_order(memory, at, b, c, _sum, np.add)
+    return _in_order(memory, at, b, c, lambda x, y, _: r.flush(r.flush(x) + r.flush(y)), None)
+
+
+def _sum(old: Array, b: Array, _: Array) -> Array:
+    total: Array = old + b
+    return total
 
 
 def _in_order(

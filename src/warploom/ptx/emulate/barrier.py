@@ -1,18 +1,24 @@
-"""Where threads wait for each other: barriers of a block, for all or some of it, and of warps.
+"""Barriers of a block: who has come, who waits, and when those that wait go on.
 
 `arrive` takes the threads that come to a barrier and gives those that may go on, wherever in the
-code each of them waited; `settle` is for when nobody else can run. Races learn here what a barrier
-orders: what a thread did before it arrived, before what those that waited do next.
+code each of them waited; `settle` is for when nobody else can run. A warp has come when all its
+threads that are still there have; a barrier for so many threads counts warps, each as 32, and is
+complete when enough of them came; one for the whole block when all that are still there did. Races
+learn here what a barrier orders: what a thread did before it arrived, before what those that waited
+do next. What can only be a mistake is a located error.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import DeviceError
+from warploom.machine.record import CUDA
 from warploom.ptx.emulate.context import Fetch
 from warploom.ptx.emulate.frame import NOTHING, WARP, Batch, Frame
 from warploom.ptx.ir import Instruction
@@ -20,13 +26,15 @@ from warploom.ptx.ir import Instruction
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 Going = list[tuple[int, Mask]]  # places in the code, and the threads that go on from there
+Fail = Callable[[Instruction, str, int], DeviceError]  # an instruction, what is wrong, a thread
 
 
 @dataclass(slots=True)
 class Barrier:
     """bar.sync, bar.arrive, bar.red: its number and for how many threads; or bar.warp.sync.
 
-    `guard` is the predicate of threads that come to it at all, `members` the lanes of a warp's.
+    `guard` is the predicate of threads that come to it at all, `members` the lanes of a warp's,
+    `joined` the predicate that bar.red puts together. `aligned`: a warp comes as a whole.
     """
 
     instruction: Instruction
@@ -35,6 +43,8 @@ class Barrier:
     threads: Fetch | None = None
     members: Fetch | None = None
     guard: Fetch | None = None
+    joined: Fetch | None = None
+    aligned: bool = True
 
     @property
     def partial(self) -> bool:
@@ -44,38 +54,58 @@ class Barrier:
 
 @dataclass(slots=True)
 class _Waiting:
-    """Threads at one barrier number: where they wait, and arrivals that do not wait, by block."""
+    """What is known at one barrier number; arrays go over threads or over blocks of the batch."""
 
-    arrived: Array
-    masks: dict[int, Mask] = field(default_factory=dict)
+    arrived: Array  # how often each thread came since the barrier was last complete
+    needed: Array  # by block: for how many threads it is; 0 for all
+    place: Array  # where in the code each thread came to it
+    holds: Mask  # the predicate of each thread that came to a bar.red
+    users: dict[int, Instruction] = field(default_factory=dict)  # by place in the code
+    masks: dict[int, Mask] = field(default_factory=dict)  # who waits
     partial: bool = False
     clock: Array | None = None  # what those that arrived had done and seen, for races
 
+    @staticmethod
+    def nobody(batch: Batch) -> _Waiting:
+        count = np.zeros(batch.threads, np.int64)
+        needed = np.zeros(batch.blocks, np.int64)
+        return _Waiting(count, needed, count.copy(), np.zeros(batch.threads, bool))
+
 
 class BlockBarriers:
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: Batch, fail: Fail) -> None:
         self.batch = batch
+        self.fail = fail
         self.waiting: dict[int, _Waiting] = {}
 
     def ranks(self) -> set[int]:
         return {rank for waiting in self.waiting.values() for rank in waiting.masks}
 
+    # -- arriving -----------------------------------------------------------------------------
+
     def arrive(self, f: Frame, rank: int, barrier: Barrier, mask: Mask | None) -> Going:
         batch = self.batch
         f.activate(mask, NOTHING)
         numbers = barrier.number(f) if barrier.number else np.zeros(1, np.uint32)
-        if mask is None and numbers.size == 1 and not barrier.partial and not self.waiting:
-            self._pass(np.arange(batch.blocks))
-            return [(rank, f.full_mask())]
         here = f.full_mask()
-        wide = np.broadcast_to(f.widen(numbers), (f.n,))
+        wide = f.widen(numbers)
+        self._require(barrier, here & (wide >= CUDA.block_barriers), wide, "there is no barrier {}")
+        if mask is None and numbers.size == 1 and not barrier.partial and not self.waiting:
+            holds = f.widen(barrier.joined(f)) if barrier.joined else here
+            self._reduce(np.ones(batch.blocks, bool), holds, here)
+            self._pass(np.arange(batch.blocks))
+            return [(rank, here)]
         going: Going = []
         for number in np.unique(wide[here]).tolist():
             for chosen in self._arrivals(here & (wide == number), barrier):
                 f.activate(chosen, NOTHING)
-                needed = barrier.threads(f) if barrier.threads else None
-                going += self._arrive(rank, barrier, number, chosen, f, needed)
+                going += self._arrive(f, rank, barrier, number, chosen)
         return going
+
+    def _require(self, barrier: Barrier, bad: Mask, value: Array, message: str) -> None:
+        if bad.any():
+            thread = int(bad.argmax())
+            raise self.fail(barrier.instruction, message.format(int(value[thread])), thread)
 
     def _arrivals(self, mask: Mask, barrier: Barrier) -> list[Mask]:
         """One warp of a block after the other where it matters which of them make it complete."""
@@ -84,42 +114,111 @@ class BlockBarriers:
         warp = np.arange(mask.size) % self.batch.block_size // WARP
         return [mask & (warp == one) for one in np.unique(warp[mask]).tolist()]
 
-    def _arrive(
-        self, rank: int, barrier: Barrier, number: int, mask: Mask, f: Frame, threads: Array | None
-    ) -> Going:  # fmt: skip
-        batch = self.batch
+    def _arrive(self, f: Frame, rank: int, barrier: Barrier, number: int, mask: Mask) -> Going:
         waiting = self.waiting.get(number)
         if waiting is None:
-            waiting = self.waiting[number] = _Waiting(np.zeros(batch.blocks, np.int64))
+            waiting = self.waiting[number] = _Waiting.nobody(self.batch)
+        self._agree(f, barrier, waiting, mask)
         waiting.partial |= barrier.partial
+        waiting.arrived += mask
+        waiting.place[mask] = rank
+        waiting.users[rank] = barrier.instruction
+        if barrier.joined is not None:
+            waiting.holds[mask] = f.widen(barrier.joined(f))[mask]
+        if barrier.aligned:
+            self._refuse_divided(waiting, barrier, mask)
         if barrier.waits:
             waiting.masks[rank] = mask | waiting.masks.get(rank, False)
         else:
-            waiting.arrived += np.bincount(batch.block_of[mask], minlength=batch.blocks)
             self._announce(waiting, mask)
-        needed: Array | None = None
-        if threads is not None:
-            needed = np.zeros(batch.blocks, np.int64)
-            wide = np.broadcast_to(f.widen(threads), (f.n,))[mask].astype(np.int64)
-            np.maximum.at(needed, batch.block_of[mask], wide)
-        going = self._release(number, needed)
+        going = self._release(number)
         return going if barrier.waits else [*going, (rank, mask)]
 
-    def _release(self, number: int, needed: Array | None) -> Going:
+    def _agree(self, f: Frame, barrier: Barrier, waiting: _Waiting, mask: Mask) -> None:
+        """All that come to a barrier mean the same number of threads, and the same operation."""
+        needed = np.zeros(1, np.int64)
+        if barrier.threads is not None:
+            needed = barrier.threads(f).astype(np.int64)
+        needed = f.widen(needed)
+        self._require(
+            barrier, mask & (needed % WARP != 0), needed,
+            f"a barrier for {{}} threads, which is no multiple of {WARP}",
+        )  # fmt: skip
+        if not barrier.waits:
+            self._require(barrier, mask & (needed == 0), needed, "an arrival for {} threads")
+        block_of = self.batch.block_of
+        came = np.zeros(self.batch.blocks, bool)
+        came[block_of[waiting.arrived > 0]] = True
+        fresh = mask & ~came[block_of]
+        waiting.needed[block_of[fresh]] = needed[fresh]
+        other = mask & (waiting.needed[block_of] != needed)
+        if other.any():
+            thread = int(other.argmax())
+            before = waiting.needed[block_of[thread]]
+            raise self.fail(
+                barrier.instruction,
+                f"a barrier for {_spoken(needed[thread])}, at which others wait that say "
+                f"{_spoken(before)}", thread,
+            )  # fmt: skip
+        self._refuse_mixed(barrier, waiting, mask & came[block_of])
+
+    def _refuse_mixed(self, barrier: Barrier, waiting: _Waiting, mask: Mask) -> None:
+        reduces = barrier.joined is not None
+        if not mask.any():
+            return
+        there = {r for r, user in waiting.users.items() if ("red" in user.modifiers) != reduces}
+        busy = np.isin(waiting.place, list(there)) & (waiting.arrived > 0)
+        block_of = self.batch.block_of
+        if there and np.isin(block_of[mask], block_of[busy]).any():
+            message = "a reduction at a barrier at which others wait without one, or the reverse"
+            raise self.fail(barrier.instruction, message, int(mask.argmax()))
+
+    def _refuse_divided(self, waiting: _Waiting, barrier: Barrier, mask: Mask) -> None:
+        """Lanes of one warp that came to an aligned barrier by different instructions."""
+        batch = self.batch
+        came = waiting.arrived > 0
+        low = np.minimum.reduceat(np.where(came, waiting.place, 1 << 62), batch.warp_starts)
+        high = np.maximum.reduceat(np.where(came, waiting.place, -1), batch.warp_starts)
+        divided = (low != high)[batch.warp_of] & mask
+        if divided.any():
+            raise self.fail(
+                barrier.instruction,
+                "lanes of one warp come to a barrier by different instructions, which only "
+                "barrier without .aligned allows", int(divided.argmax()),
+            )  # fmt: skip
+
+    # -- going on -----------------------------------------------------------------------------
+
+    def _warps(self, waiting: _Waiting) -> Array:
+        """How often each warp of the batch has come: as often as the last of its threads."""
+        batch = self.batch
+        far = np.int64(1 << 62)
+        living = np.minimum.reduceat(np.where(batch.alive, waiting.arrived, far), batch.warp_starts)
+        gone = np.maximum.reduceat(waiting.arrived, batch.warp_starts)
+        return np.where(living < far, living, gone)
+
+    def _complete(self, waiting: _Waiting, warps: Array) -> Mask:
+        """The blocks at which a barrier is complete."""
+        batch = self.batch
+        block_of_warp = batch.block_of[batch.warp_starts]
+        count = np.bincount(block_of_warp, weights=warps, minlength=batch.blocks) * WARP
+        absent = np.bincount(
+            batch.block_of, weights=batch.alive & (waiting.arrived == 0), minlength=batch.blocks
+        )
+        whole = (absent == 0) & (count > 0)
+        return np.where(waiting.needed > 0, count >= np.maximum(waiting.needed, 1), whole)
+
+    def _release(self, number: int) -> Going:
         """Lets the blocks go that are complete at a barrier."""
         batch = self.batch
         waiting = self.waiting[number]
-        arrived = waiting.arrived.copy()
-        for mask in waiting.masks.values():
-            arrived += np.bincount(batch.block_of[mask], minlength=batch.blocks)
-        alive = np.bincount(batch.block_of[batch.alive], minlength=batch.blocks)
-        done = (arrived > 0) & (arrived >= (alive if needed is None else needed))
-        if needed is not None:
-            done &= needed > 0
+        warps = self._warps(waiting)
+        done = self._complete(waiting, warps)
         if not done.any():
             return []
-        waiting.arrived[done] = 0
-        open_ = done[batch.block_of]
+        open_ = done[batch.block_of] & (warps > 0)[batch.warp_of]
+        self._reduce(done, waiting.holds, open_ & (waiting.arrived > 0))
+        waiting.arrived[open_] = 0
         going = [(rank, mask & open_) for rank, mask in waiting.masks.items()]
         going = [(rank, mask) for rank, mask in going if mask.any()]
         if waiting.partial and batch.races is not None:
@@ -129,9 +228,17 @@ class BlockBarriers:
             self._pass(np.flatnonzero(done))
         left = {rank: mask & ~open_ for rank, mask in waiting.masks.items()}
         waiting.masks = {rank: mask for rank, mask in left.items() if mask.any()}
-        if not waiting.masks and not waiting.arrived.any():
+        if not waiting.arrived.any():
             del self.waiting[number]
         return going
+
+    def _reduce(self, done: Mask, holds: Mask, came: Mask) -> None:
+        """Of each block that is complete: for how many threads the predicate holds, and of how
+        many; kept for the instructions that wait for it."""
+        batch = self.batch
+        yes = np.bincount(batch.block_of, weights=holds & came, minlength=batch.blocks)
+        all_ = np.bincount(batch.block_of, weights=came, minlength=batch.blocks)
+        batch.joined[:, done] = np.stack((yes, all_))[:, done]
 
     def _pass(self, blocks: Array) -> None:
         """All threads of these blocks go on."""
@@ -172,70 +279,32 @@ class BlockBarriers:
         clocks.acquire(threads[rest], waiting.clock, block[rest])
         waiting.clock[done] = 0
 
+    # -- when nobody can run --------------------------------------------------------------------
+
     def settle(self) -> Going:
-        """Threads that left count as arrived; arrivals that nobody waits for are forgotten."""
+        """Who may go on since others left the kernel."""
         for number in list(self.waiting):
-            going = self._release(number, None)
+            going = self._release(number)
             if going:
                 return going
-        for number, waiting in list(self.waiting.items()):
-            if not waiting.masks:
-                del self.waiting[number]
         return []
 
+    def stuck(self) -> tuple[int, Mask, str] | None:
+        """Who waits at a barrier that will never be complete: where, and what for."""
+        for number, waiting in self.waiting.items():
+            for rank, mask in waiting.masks.items():
+                block = self.batch.block_of[int(mask.argmax())]
+                needed = int(waiting.needed[block])
+                if not needed:
+                    return rank, mask, "not all threads of the block come to this barrier"
+                mine = self.batch.block_of[self.batch.warp_starts] == block
+                came = int(self._warps(waiting)[mine].sum()) * WARP
+                return rank, mask, (
+                    f"barrier {number} is never complete: it is for {needed} threads, and only "
+                    f"{came} come (each warp counts as {WARP})"
+                )  # fmt: skip
+        return None
 
-class WarpBarriers:
-    """bar.warp.sync: lanes wait until all that their mask names are at one with the same mask."""
 
-    def __init__(self, batch: Batch) -> None:
-        self.batch = batch
-        self.masks: dict[int, Mask] = {}
-        self.named = np.zeros(batch.threads, np.uint32)
-
-    def arrive(self, f: Frame, rank: int, barrier: Barrier, mask: Mask | None) -> Going:
-        f.activate(mask, NOTHING)
-        assert barrier.members is not None
-        here = f.full_mask()
-        self.named[here] = np.broadcast_to(f.widen(barrier.members(f)), (f.n,))[here]
-        self.masks[rank] = here | self.masks.get(rank, False)
-        return self._release(complete_only=True)
-
-    def _release(self, complete_only: bool) -> Going:
-        batch = self.batch
-        waiting = np.logical_or.reduce(list(self.masks.values()))
-        open_ = np.zeros(batch.threads, bool)
-        for named in np.unique(self.named[waiting]).tolist():
-            here = waiting & (self.named == named)
-            member = (np.int64(named) >> batch.lane) & 1 != 0
-            missing = self._in_warp(member & batch.alive & ~here)
-            passing = here & ~missing if complete_only else here
-            if passing.any():
-                left = member & ~batch.alive & self._in_warp(passing)
-                self._pass(passing | left)
-                open_ |= passing
-        going = [(rank, mask & open_) for rank, mask in self.masks.items()]
-        left = {rank: mask & ~open_ for rank, mask in self.masks.items()}
-        self.masks = {rank: mask for rank, mask in left.items() if mask.any()}
-        return [(rank, mask) for rank, mask in going if mask.any()]
-
-    def _in_warp(self, mask: Mask) -> Mask:
-        """Whether the mask holds for some lane of each thread's warp."""
-        any_: Mask = np.logical_or.reduceat(mask, self.batch.warp_starts)[self.batch.warp_of]
-        return any_
-
-    def _pass(self, passing: Mask) -> None:
-        """Lanes of one mask, those that left too, are ordered, each warp for itself."""
-        races = self.batch.races
-        if races is None:
-            return
-        threads = np.flatnonzero(passing)
-        if races.partial:
-            races.vector.meet(threads, self.batch.warp_of[threads])
-        else:
-            races.warp_barrier(threads)
-
-    def settle(self) -> Going:
-        """First who is complete since other lanes left; else all, though lanes are missing."""
-        if not self.masks:
-            return []
-        return self._release(complete_only=True) or self._release(complete_only=False)
+def _spoken(needed: int) -> str:
+    return f"{needed} threads" if needed else "all threads of the block"

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.ptx.emulate.context import Context, Step
+from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.shape import Compile, binary, mixed, parts, ternary, type_of, unary
-from warploom.ptx.ir import Immediate, Instruction
+from warploom.ptx.ir import Immediate, Instruction, Pair
 from warploom.ptx.types import DTYPES, is_signed
 
 Array = npt.NDArray[Any]
@@ -72,7 +73,29 @@ def lop3(ctx: Context, ins: Instruction) -> Step:
     table = ins.operands[4]
     if not isinstance(table, Immediate):
         raise ctx.fail(f"the table of {ins.name} is a constant", ins)
-    return ternary(ctx, ins, "u32", lop3_function(table.value & 0xFF))
+    fn = lop3_function(table.value & 0xFF)
+    if len(ins.operands) == 5:
+        return ternary(ctx, ins, "u32", fn)
+    return _lop3_with_predicate(ctx, ins, fn)
+
+
+def _lop3_with_predicate(ctx: Context, ins: Instruction, fn: Callable[..., Array]) -> Step:
+    """lop3.or d|p, a, b, c, table, q: p is also whether d is not zero, joined with q."""
+    pair = ins.operands[0]
+    if not isinstance(pair, Pair):
+        raise ctx.fail(f"{ins.name} has two results", ins)
+    store, store_flag = ctx.write(pair.first, "u32"), ctx.write(pair.second, "pred")
+    a, b, c = (ctx.read(operand, "u32") for operand in ins.operands[1:4])
+    q = ctx.read(ins.operands[5], "pred")
+    join = np.logical_or if "or" in ins.modifiers else np.logical_and
+
+    def step(f: Frame) -> None:
+        result = fn(a(f), b(f), c(f))
+        joined = join(result != 0, q(f))
+        store(f, result)
+        store_flag(f, joined)
+
+    return step
 
 
 def lop3_function(table: int) -> Callable[[Array, Array, Array], Array]:
@@ -102,6 +125,13 @@ def lop3_function(table: int) -> Callable[[Array, Array, Array], Array]:
     return fn
 
 
+def _amount(given: Array, width: int) -> Array:
+    """A position or length: its lowest byte; of 64-bit fields ptxas makes shifts, which clamp."""
+    if width == 64:
+        return np.minimum(given, np.uint32(0xFF)).astype(np.int64)
+    return (given & np.uint32(0xFF)).astype(np.int64)
+
+
 def extract(ctx: Context, ins: Instruction) -> Step:
     """bfe: `length` bits from `position`; beyond the top the sign bit (or zero) is repeated."""
     kind = type_of(ins)
@@ -110,8 +140,7 @@ def extract(ctx: Context, ins: Instruction) -> Step:
     signed = is_signed(kind)
 
     def fn(a: Array, position: Array, length: Array) -> Array:
-        pos = (position & np.uint32(0xFF)).astype(np.int64)
-        count = (length & np.uint32(0xFF)).astype(np.int64)
+        pos, count = _amount(position, width), _amount(length, width)
         unsigned = a.view(DTYPES[f"u{width}"]).astype(np.uint64)
         taken = np.where(pos < 64, unsigned >> np.minimum(pos, 63).astype(np.uint64), np.uint64(0))
         keep = np.minimum(count, 64)
@@ -138,8 +167,7 @@ def insert(ctx: Context, ins: Instruction) -> Step:
     width = 8 * dtype.itemsize
 
     def fn(a: Array, b: Array, position: Array, length: Array) -> Array:
-        pos = (position & np.uint32(0xFF)).astype(np.int64)
-        count = np.minimum((length & np.uint32(0xFF)).astype(np.int64), width)
+        pos, count = _amount(position, width), np.minimum(_amount(length, width), width)
         ones = np.where(count < 64, (np.uint64(1) << np.minimum(count, 63).astype(np.uint64))
                         - np.uint64(1), ~np.uint64(0))  # fmt: skip
         up = np.minimum(pos, 63).astype(np.uint64)
@@ -216,8 +244,9 @@ def fns(ctx: Context, ins: Instruction) -> Step:
         mask, base, offset = np.broadcast_arrays(mask, base, offset)
         bits = (mask[:, None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
         place = np.arange(32)
+        inside = base[:, None] < 32  # a search from elsewhere finds nothing
         up = (place >= base[:, None]) & (bits == 1)
-        down = (place <= base[:, None]) & (bits == 1)
+        down = inside & (place <= base[:, None]) & (bits == 1)
         rank_up = np.cumsum(up, axis=1)
         rank_down = np.cumsum(down[:, ::-1], axis=1)[:, ::-1]
         want = np.where(offset == 0, 1, np.abs(offset.astype(np.int64)))[:, None]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from warploom.errors import DeviceError
+from warploom.ptx.emulate import undefined
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.schedule import Code, Runner
@@ -106,6 +107,8 @@ def invoke(
                 callee.regs[code.slots[formal.name]] = f.widen(value)
         elif formal.space != "reg":
             raise ctx.fail("this call passes something that is no .param variable", ins)
+    passed = {code.slots[p.name] for p in function.parameters if p.name in code.slots}
+    undefined.begin(callee, code.slots, code.live[code.entry] - passed)
     Runner(code, callee).run(f.mask)
     for formal, actual in zip(function.results, results, strict=False):
         if formal.space == "reg" and isinstance(actual, Register):

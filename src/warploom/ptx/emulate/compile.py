@@ -11,30 +11,18 @@ from collections.abc import Callable
 import numpy as np
 
 from warploom.errors import DeviceError, WarploomError
+from warploom.machine.record import CUDA
 from warploom.ptx import flow
 from warploom.ptx.emulate import atomics, bits, compare, convert, floats, integer, memory, warp
 from warploom.ptx.emulate.barrier import Barrier
 from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.emulate.lanes import Members
 from warploom.ptx.emulate.schedule import MALFORMED, Code, CodeBlock, malformed
 from warploom.ptx.emulate.shape import Compile, type_of
-from warploom.ptx.ir import (
-    Address,
-    Arguments,
-    Component,
-    Function,
-    Immediate,
-    Instruction,
-    Module,
-    Negated,
-    Offset,
-    Operand,
-    Pair,
-    Register,
-    Variable,
-    Vector,
-)
-from warploom.ptx.known import form_of, record_of, spelled, split_operands
+from warploom.ptx.emulate.undefined import Passage, passage_of
+from warploom.ptx.ir import Function, Immediate, Instruction, Module, Negated, Operand, Variable
+from warploom.ptx.known import form_of, keys_of, record_of, registers, spelled, split_operands
 from warploom.ptx.opcode import Control, MemoryEffect, OpcodeForm
 from warploom.ptx.table import OPCODES
 from warploom.ptx.types import is_float, size_of
@@ -118,9 +106,19 @@ def _fill(
             code.steps.append(_raising(error))
         except MALFORMED as error:
             code.steps.append(_raising(malformed(ctx.module, instruction, error)))
-        code.sources += [instruction] * (len(code.steps) - len(code.sources))
+        missing = len(code.steps) - len(code.passages)
+        code.passages += [_passage(ctx, instruction)] * missing
     if not code.successors and not code.leaves:
         code.leaves = True
+
+
+def _passage(ctx: Context, ins: Instruction) -> Passage:
+    if form_of(ins) is None:
+        return Passage(ins)
+    try:
+        return passage_of(ctx, ins, _guard(ctx, ins))
+    except WarploomError:  # the step raises it when a thread comes there
+        return Passage(ins)
 
 
 def _known_form(ctx: Context, ins: Instruction) -> OpcodeForm:
@@ -148,18 +146,19 @@ def _add(
     ctx: Context, ins: Instruction, form: OpcodeForm, code: CodeBlock, call: CallCompiler
 ) -> None:
     if form.control in flow.JUMPS and ins.opcode != "trap":
-        code.condition = _guard(ctx, ins)
+        code.condition, code.leaving = _guard(ctx, ins), _passage(ctx, ins)
         code.leaves = form.control is Control.LEAVE
         code.ends_thread = ins.opcode == "exit"
         if form.control is Control.SWITCH:
             code.switch, code.branch = ctx.read(ins.operands[0], "u32"), ins
     elif OPCODES[ins.opcode].memory is MemoryEffect.MEETS:
-        code.barrier = _barrier(ctx, ins)
+        code.barrier, code.coming = _barrier(ctx, ins), _passage(ctx, ins)
         if "red" in ins.modifiers:
             code.steps.append(_barrier_reduction(ctx, ins))
     else:
         if form.control is Control.LANES:
-            code.missing = warp.members(ctx, ins)
+            named = ctx.read(ins.operands[-1], "b32")
+            code.members = Members(ins, named, _guard(ctx, ins))
         code.steps.append(_guarded(ctx, ins, _compile(ctx, ins, call)))
 
 
@@ -209,35 +208,52 @@ def _guarded(ctx: Context, ins: Instruction, step: Step) -> Step:
 
 
 def _barrier(ctx: Context, ins: Instruction) -> Barrier:
-    if "warp" in ins.modifiers:
-        return Barrier(ins, members=ctx.read(ins.operands[0], "b32"), guard=_guard(ctx, ins))
-    plain = list(ins.operands)
-    if "red" in ins.modifiers:
-        plain = plain[1:-1]
-    number = ctx.read(plain[0], "u32") if plain else None
-    threads = ctx.read(plain[1], "u32") if len(plain) > 1 else None
     guard = _guard(ctx, ins)
-    if guard is not None and "red" in ins.modifiers:
+    if "warp" in ins.modifiers:
+        return Barrier(ins, members=ctx.read(ins.operands[0], "b32"), guard=guard)
+    reduces = "red" in ins.modifiers
+    plain = ins.operands[1:-1] if reduces else ins.operands
+    if guard is not None and reduces:
         raise ctx.unknown("a barrier with a predicate and a reduction")
-    return Barrier(ins, "arrive" not in ins.modifiers, number, threads, None, guard)
+    for operand, check in zip(plain, (_check_number, _check_count), strict=False):
+        if isinstance(operand, Immediate):
+            check(ctx, ins, operand.value)
+    return Barrier(
+        ins,
+        waits="arrive" not in ins.modifiers,
+        number=ctx.read(plain[0], "u32"),
+        threads=ctx.read(plain[1], "u32") if len(plain) > 1 else None,
+        guard=guard,
+        joined=ctx.read(ins.operands[-1], "pred") if reduces else None,
+        aligned=ins.opcode == "bar" or "aligned" in ins.modifiers,
+    )
+
+
+def _check_number(ctx: Context, ins: Instruction, number: int) -> None:
+    if not 0 <= number < CUDA.block_barriers:
+        raise ctx.fail(f"{ins.name}: there is no barrier {number}", ins)
+
+
+def _check_count(ctx: Context, ins: Instruction, threads: int) -> None:
+    if threads % CUDA.lanes:
+        message = f"a barrier for {threads} threads, which is no multiple of {CUDA.lanes}"
+        raise ctx.fail(f"{ins.name}: {message}", ins)
+    if threads == 0 and "arrive" in ins.modifiers:
+        raise ctx.fail(f"{ins.name}: an arrival for 0 threads", ins)
 
 
 def _barrier_reduction(ctx: Context, ins: Instruction) -> Step:
-    """bar.red: popc, and, or over all threads of the block that passed together."""
+    """bar.red: popc, and, or over all threads that made the barrier complete."""
     counts = "popc" in ins.modifiers
     store = ctx.write(ins.operands[0], "u32" if counts else "pred")
-    p = ctx.read(ins.operands[-1], "pred")
 
     def step(f: Frame) -> None:
         block = f.batch.block_of[f.index]
-        yes = np.broadcast_to(f.active_part(p(f)), (f.count,))
-        total = np.bincount(block, weights=yes, minlength=f.batch.blocks)
-        present = np.bincount(block, minlength=f.batch.blocks)
+        yes, all_ = f.batch.joined[:, block]
         if counts:
-            store(f, f.spread(total.astype(np.uint32)[block]))
-            return
-        result = total == present if "and" in ins.modifiers else total > 0
-        store(f, f.spread(result[block]))
+            store(f, f.spread(yes.astype(np.uint32)))
+        else:
+            store(f, f.spread(yes == all_ if "and" in ins.modifiers else yes > 0))
 
     return step
 
@@ -256,8 +272,8 @@ def uses(ins: Instruction) -> tuple[frozenset[str], frozenset[str]]:
     """(registers read, registers surely written) of an instruction."""
     written, sources = split_operands(ins)
     record = record_of(ins)
-    read = set(_keys(sources))
-    defined = set(_keys(written)) if record is not None else set()
+    read = _keys(sources)
+    defined = _keys(written) if record is not None else set()
     if "cc" in ins.modifiers:
         defined.add(CARRY)
     if record is not None and record.reads_carry:
@@ -268,25 +284,5 @@ def uses(ins: Instruction) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(read), frozenset(defined)
 
 
-def _keys(operands: tuple[Operand, ...]) -> list[str]:
-    out: list[str] = []
-    work = list(operands)
-    while work:
-        match work.pop():
-            case Register(_, _, key, vector):
-                out += [key] if vector == 1 else [f"{key}.{i}" for i in range(vector)]
-            case Component(register, index):
-                out.append(f"{register.key}.{index}")
-            case Negated(inner):
-                work.append(inner)
-            case Address(base, _, more):
-                work += [base, *more]
-            case Offset(base):
-                work.append(base)
-            case Vector(elements) | Arguments(elements):
-                work += elements
-            case Pair(first, second):
-                work += [first, second]
-            case _:
-                pass
-    return out
+def _keys(operands: tuple[Operand, ...]) -> set[str]:
+    return {key for register in registers(operands) for key in keys_of(register)}

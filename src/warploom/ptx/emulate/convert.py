@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine import rounding as r
+from warploom.ptx.emulate import small
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.floats import scalar_kind
 from warploom.ptx.emulate.shape import Compile, mixed, parts, rounding_of, type_of
@@ -27,8 +28,12 @@ def cvt(ctx: Context, ins: Instruction) -> Step:
     target, source = type_of(ins, -2), type_of(ins, -1)
     if "pack" in ins.modifiers:
         return _pack(ctx, ins)
-    if target in ("f16x2", "bf16x2") and source == "f32":
-        return _pair(ctx, ins, target)
+    if "rs" in ins.modifiers:
+        return small.stochastic(ctx, ins, target)
+    if target in ("f16x2", "bf16x2"):
+        return _pair(ctx, ins, target) if source == "f32" else small.from_small(ctx, ins, source)
+    if target.endswith("x2"):
+        return small.to_small(ctx, ins, target, source)
     return mixed(ctx, ins, target, (source,), conversion(ins, target, source))
 
 
@@ -139,7 +144,7 @@ def _float_to_float(ins: Instruction, target: str, source: str, widen: Function)
                 else r.double_to_bf16(x.astype(F64), mode)
             )
         elif target == "tf32":
-            return _to_tf32(x, mode)
+            return _tf32_finish(ins, _to_tf32(x, mode))
         elif DTYPES[target].itemsize >= x.dtype.itemsize:
             out = x.astype(DTYPES[target])
         else:
@@ -150,7 +155,7 @@ def _float_to_float(ins: Instruction, target: str, source: str, widen: Function)
 
 
 def _finisher(ins: Instruction, target: str, keep_nan: bool) -> Function:
-    sat, relu = "sat" in ins.modifiers, "relu" in ins.modifiers
+    sat, relu, finite = (word in ins.modifiers for word in ("sat", "relu", "satfinite"))
     ftz = "ftz" in ins.modifiers and target == "f32"
     clean = None if keep_nan else {"f32": r.clean_single, "f16": r.clean_half}.get(target)
 
@@ -159,6 +164,8 @@ def _finisher(ins: Instruction, target: str, keep_nan: bool) -> Function:
             x = r.flush(x)
         if sat:
             x = r.saturate(x)
+        if finite:
+            x = _largest_for_infinity(x, target)
         if relu:
             negative = (x >> np.uint16(15) == 1) if target == "bf16" else (x <= 0)
             nan = (x & np.uint16(0x7FFF)) > 0x7F80 if target == "bf16" else np.isnan(x)
@@ -166,6 +173,24 @@ def _finisher(ins: Instruction, target: str, keep_nan: bool) -> Function:
         return clean(np.array(x)) if clean else x
 
     return finish
+
+
+def _largest_for_infinity(x: Array, target: str) -> Array:
+    if target == "bf16":
+        return np.where((x & np.uint16(0x7FFF)) == 0x7F80, x - np.uint16(1), x)
+    return np.where(np.isinf(x), np.copysign(np.finfo(x.dtype).max, x), x)
+
+
+def _tf32_finish(ins: Instruction, bits: Array) -> Array:
+    if "satfinite" in ins.modifiers:
+        infinite = (bits & np.uint32(0x7FFFFFFF)) == np.uint32(0x7F800000)
+        if "rna" in ins.modifiers:  # a program of the assembler's, which steps down from NaNs too
+            infinite = (bits & np.uint32(0x7FFFFFFF)) >= np.uint32(0x7F800000)
+        bits = np.where(infinite, bits - np.uint32(0x2000), bits)
+    if "relu" in ins.modifiers:
+        nan = (bits & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
+        bits = np.where((bits >> np.uint32(31) == 1) & ~nan, np.uint32(0), bits)
+    return bits
 
 
 def _to_tf32(x: Array, mode: str) -> Array:
@@ -196,15 +221,17 @@ def _pair(ctx: Context, ins: Instruction, target: str) -> Step:
 
 def _pack(ctx: Context, ins: Instruction) -> Step:
     """cvt.pack.sat: two integers saturated and put side by side, more bits shifted in below."""
-    kinds = [m for m in ins.modifiers if m in DTYPES]
-    small = DTYPES[kinds[0]]
-    limits, width = np.iinfo(small), 8 * small.itemsize
+    small = next(m for m in ins.modifiers if m[0] in "us" and m[1:].isdigit())
+    width = int(small[1:])
+    low, high = (
+        (-(1 << width - 1), (1 << width - 1) - 1) if small[0] == "s" else (0, (1 << width) - 1)
+    )
     mask = np.uint32((1 << width) - 1)
     more = len(ins.operands) > 3
 
     def fn(a: Array, b: Array, c: Array | None = None) -> Array:
-        high, low = (x.clip(limits.min, limits.max).astype(np.uint32) & mask for x in (a, b))
-        out: Array = (high << np.uint32(width)) | low
+        upper, lower = (x.clip(low, high).astype(np.uint32) & mask for x in (a, b))
+        out: Array = (upper << np.uint32(width)) | lower
         if c is not None:
             out = out | (c << np.uint32(2 * width))
         return out

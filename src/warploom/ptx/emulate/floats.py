@@ -14,19 +14,30 @@ import numpy.typing as npt
 
 from warploom.machine import rounding as r
 from warploom.ptx.emulate.context import Context, Step
-from warploom.ptx.emulate.shape import Compile, mixed, pairwise, parts, rounding_of, type_of
+from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.emulate.shape import (
+    Compile,
+    mixed,
+    pairwise,
+    parts,
+    rounding_of,
+    type_of,
+    types_of,
+)
 from warploom.ptx.ir import Instruction
-from warploom.ptx.types import DTYPES, F16, F32, U16
+from warploom.ptx.types import DTYPES, F16, F32
 
 Array = npt.NDArray[Any]
 Function = Callable[..., Array]
+_SMALLEST = 2.0**-126
+_PER_TURN = np.float32(np.uint32(0x3E22F983).view(np.float32))  # 1 / 2π, as the assembler writes it
 
 
 def wrap(ins: Instruction, kind: str, fn: Function) -> Function:
     """A function on plain values with flushing, saturation and the hardware's NaN around it."""
     ftz = "ftz" in ins.modifiers
     sat = "sat" in ins.modifiers
-    clean = {"f32": r.clean_single, "f16": r.clean_half, "f16x2": r.clean_half}.get(kind)
+    clean = {"f32": r.clean_single, "f16": r.clean_half}.get(scalar_kind(kind))
     flush = r.flush_bf16 if scalar_kind(kind) == "bf16" else r.flush
 
     def wrapped(*values: Array) -> Array:
@@ -45,10 +56,8 @@ def wrap(ins: Instruction, kind: str, fn: Function) -> Function:
 def compile_float(ctx: Context, ins: Instruction, kind: str, count: int, fn: Function) -> Step:
     """One result and `count` sources of one floating type, packed pairs unpacked."""
     wrapped = wrap(ins, kind, fn)
-    if kind == "f16x2":
-        wrapped = pairwise(wrapped, F16)
-    elif kind == "bf16x2":
-        wrapped = pairwise(wrapped, U16)
+    if kind.endswith("x2"):
+        wrapped = pairwise(wrapped, DTYPES[scalar_kind(kind)])
     store, fetches = parts(ctx, ins, kind, *[kind] * count)
     if count == 1:
         (a,) = fetches
@@ -116,9 +125,28 @@ def fma_function(kind: str, mode: str) -> Function:
 
 
 def add(ctx: Context, ins: Instruction) -> Step:
-    kind = type_of(ins)
+    kind = types_of(ins)[0]
     fn = sum_function(kind, rounding_of(ins), ins.opcode == "sub")
+    if len(types_of(ins)) > 1:
+        return _with_halves(ctx, ins, fn, 1)
     return compile_float(ctx, ins, kind, 2, fn)
+
+
+def _with_halves(ctx: Context, ins: Instruction, fn: Function, halves: int) -> Step:
+    """The first operands are halves, which are singles too; the rest is arithmetic on singles."""
+    kind, half = types_of(ins)
+    wrapped = wrap(ins, kind, fn)
+    store, fetches = parts(ctx, ins, kind, *[half] * halves, kind)
+
+    def step(f: Frame) -> None:
+        values = [fetch(f) for fetch in fetches]
+        store(f, wrapped(*[_single(v, half) for v in values[:halves]], *values[halves:]))
+
+    return step
+
+
+def _single(value: Array, half: str) -> Array:
+    return r.bf16_to_single(value) if half == "bf16" else value.astype(F32)
 
 
 def mul(ctx: Context, ins: Instruction) -> Step:
@@ -127,8 +155,10 @@ def mul(ctx: Context, ins: Instruction) -> Step:
 
 
 def fma(ctx: Context, ins: Instruction) -> Step:
-    kind = type_of(ins)
+    kind = types_of(ins)[0]
     fused = fma_function(kind, rounding_of(ins))
+    if len(types_of(ins)) > 1:
+        return _with_halves(ctx, ins, fused, 2)
     if "relu" in ins.modifiers:
         inner = fused
         fused = lambda a, b, c: _relu(inner(a, b, c), kind)  # noqa: E731
@@ -149,9 +179,16 @@ def div(ctx: Context, ins: Instruction) -> Step:
     kind, mode = type_of(ins), rounding_of(ins)
     if kind == "f32":
         if "approx" in ins.modifiers:
-            return compile_float(ctx, ins, kind, 2, _approximate(np.divide))
+            return compile_float(ctx, ins, kind, 2, _approximate(_quotient))
         return compile_float(ctx, ins, kind, 2, lambda a, b: r.divide_single(a, b, mode))
     return compile_float(ctx, ins, kind, 2, lambda a, b: r.divide_double(a, b, mode))
+
+
+def _quotient(a: Array, b: Array) -> Array:
+    """a times 1 / b, which is flushed to zero where it is too small for a normal single."""
+    reciprocal = 1.0 / b
+    lost = (np.abs(reciprocal) < _SMALLEST) & (reciprocal != 0)
+    return np.where(lost, a * np.copysign(0.0, b), a / b)
 
 
 def rcp(ctx: Context, ins: Instruction) -> Step:
@@ -185,10 +222,24 @@ def _approximate(fn: Function) -> Function:
     return approximated
 
 
+def _turns(x: Array) -> Array:
+    """sin and cos reduce their argument to turns, in single precision and rounded towards zero.
+
+    What is left of a whole number of turns is exact; turns too few for a normal single are none.
+    """
+    turns = r.narrow(x * np.float64(_PER_TURN), F32, "rz").astype(np.float64)
+    return r.flush(turns.astype(F32)).astype(np.float64)
+
+
+def _sine(x: Array) -> Array:
+    turns = _turns(x)
+    return np.where(turns == 0, turns, np.sin(2 * np.pi * np.fmod(turns, 1.0)))
+
+
 _FUNCTIONS: dict[str, Function] = {
     "rsqrt": lambda x: 1.0 / np.sqrt(x),
-    "sin": np.sin,
-    "cos": np.cos,
+    "sin": _sine,
+    "cos": lambda x: np.cos(2 * np.pi * np.fmod(_turns(x), 1.0)),
     "lg2": np.log2,
     "ex2": np.exp2,
     "tanh": np.tanh,

@@ -26,8 +26,6 @@ from warploom.machine.record import CUDA
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 COMPACT_BELOW = 4  # compact when fewer than 1/4 of the threads are active
-SHARED_WINDOW = 1 << 60
-LOCAL_WINDOW = 1 << 61
 WARP = CUDA.lanes
 
 
@@ -62,7 +60,14 @@ class Batch:
     races: RaceDetector | None
     deadline: float | None
     dynamic_shared: int
+    check: bool = True  # values and shared memory that nobody wrote
+    chance: np.random.Generator | None = None  # decides who runs next, instead of the code's order
     special: dict[str, Array] = field(default_factory=dict)
+    causes: list[str] = field(default_factory=list)  # of registers that hold no value
+    joined: Array = field(init=False)  # by block, of its last bar.red: how many hold, of how many
+
+    def __post_init__(self) -> None:
+        self.joined = np.zeros((2, self.blocks))
 
     @property
     def block_of(self) -> npt.NDArray[np.int64]:
@@ -126,7 +131,7 @@ class Frame:
 
     __slots__ = (
         "_index", "batch", "compact", "count", "depth", "local_base", "mask", "n", "parameters",
-        "private", "protected", "regs",
+        "private", "protected", "regs", "undefined",
     )  # fmt: skip
 
     def __init__(self, batch: Batch, registers: list[Array], depth: int, local_base: int) -> None:
@@ -137,6 +142,7 @@ class Frame:
         self.local_base = local_base
         self.parameters: dict[str, int] = {}
         self.private: set[int] = set()
+        self.undefined: dict[int, Array] = {}  # see `undefined`
         self.mask: Mask | None = None
         self.compact = False
         self.count = self.n

@@ -70,14 +70,9 @@ def add_with_carry(a: Array, b: Array, carry: Array | None) -> tuple[Array, Arra
     return r, out
 
 
-def subtract_with_borrow(a: Array, b: Array, borrow: Array | None) -> tuple[Array, Array]:
-    r = a - b
-    out = a < b
-    if borrow is not None:
-        r2 = r - borrow.astype(r.dtype)
-        out = out | (r < borrow.astype(r.dtype))
-        r = r2
-    return r, out
+def subtract_with_carry(a: Array, b: Array, carry: Array | None) -> tuple[Array, Array]:
+    """a − b as the hardware does it, a + ~b + 1: the carry is set where nothing is borrowed."""
+    return add_with_carry(a, ~b, np.ones(1, bool) if carry is None else carry)
 
 
 def _with_carry(ctx: Context, ins: Instruction, kind: str) -> Step:
@@ -85,7 +80,7 @@ def _with_carry(ctx: Context, ins: Instruction, kind: str) -> Step:
     store, (a, b) = parts(ctx, ins, bits, bits, bits)
     slot = ctx.slot_of(CARRY, "pred")
     take_in, give_out = OPCODES[ins.opcode].reads_carry, "cc" in ins.modifiers
-    fn = add_with_carry if ins.opcode.startswith("add") else subtract_with_borrow
+    fn = add_with_carry if ins.opcode.startswith("add") else subtract_with_carry
 
     def step(f: Frame) -> None:
         result, carry = fn(a(f), b(f), _carry(f, slot) if take_in else None)
@@ -220,8 +215,9 @@ def magnitude(a: Array) -> Array:
 
 
 def remainder(a: Array, b: Array) -> Array:
-    """With the sign of a; a where b is zero."""
-    return np.where(b == 0, a, a - quotient(a, b) * b)
+    """With the sign of a; all ones where b is zero."""
+    rest: Array = a - quotient(a, b) * b
+    return np.where(b == 0, ~a.dtype.type(0), rest)
 
 
 def div(ctx: Context, ins: Instruction) -> Step:

@@ -21,10 +21,11 @@ import numpy.typing as npt
 
 from warploom.errors import DeviceError, UnsupportedError, WarploomError
 from warploom.machine.counters import Counters
-from warploom.machine.memory import Memory, allocate, per_owner
+from warploom.machine.memory import WINDOWS, Memory, allocate, per_owner
 from warploom.machine.race import RaceDetector
 from warploom.machine.record import CUDA
 from warploom.machine.report import Report
+from warploom.ptx.emulate import undefined
 from warploom.ptx.emulate.access import SHARED
 from warploom.ptx.emulate.arguments import bind, initial_bytes
 from warploom.ptx.emulate.call import CallCompiler
@@ -33,6 +34,7 @@ from warploom.ptx.emulate.frame import Batch, Frame
 from warploom.ptx.emulate.schedule import Code, Runner
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.parse import parse
+from warploom.ptx.types import DTYPES
 
 Array = npt.NDArray[Any]
 Triple = tuple[int, int, int]
@@ -59,11 +61,12 @@ class LoadedModule:
                 byte_size(variable), f"variable '{variable.name}'", module.span(variable)
             )
             self.variables[variable.name] = data
-            addresses[variable.name] = memory.add(variable.name, data).base
+            region = memory.add(variable.name, data, space=variable.space)
+            addresses[variable.name] = region.base
         for variable in defined:
             if variable.initial is not None:
                 initial_bytes(module, variable, addresses, self.variables[variable.name])
-        self._constant = {v.name for v in defined if v.space == "const"}
+        self._spaces = {v.name: v.space for v in defined}
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -83,13 +86,22 @@ class LoadedModule:
             found = self._kernels[name] = Kernel(self, function)
         return found
 
+    def variable(self, name: str) -> npt.NDArray[Any]:
+        """The memory of a global or constant variable, as the host sees it; may be written."""
+        declared = next((v for v in self.module.variables if v.name == name), None)
+        if declared is None or name not in self.variables:
+            known = ", ".join(self.variables) or "none"
+            raise DeviceError(f"no variable '{name}' in this module", advice=f"variables: {known}")
+        return self.variables[name].view(DTYPES[declared.type])
+
     def new_memory(self) -> tuple[Memory, dict[str, int]]:
-        """A memory with the global variables at their addresses."""
+        """A memory with the module's variables, and their addresses within their spaces."""
         memory = Memory()
         symbols: dict[str, int] = {}
         for name, data in self.variables.items():
-            region = memory.add(f"variable '{name}'", data, read_only=name in self._constant)
-            symbols[name] = region.base
+            space = self._spaces[name]
+            region = memory.add(f"variable '{name}'", data, space == "const", space)
+            symbols[name] = region.base - WINDOWS[space]
         return memory, symbols
 
 
@@ -164,13 +176,15 @@ class Kernel:
         counters: bool = False,
         seconds: float | None = None,
         batch_threads: int = BATCH_THREADS,
+        schedule: int | None = None,
     ) -> Report:
         """Runs the kernel on all blocks of the grid.
 
         Bounds and alignment are always checked; `check` adds reads of shared memory that was
         never written, `races` adds data races: the first ends the launch, or with "all" each pair
         of instructions that race is in the report. Batches hold `batch_threads` threads at most
-        (one block at least).
+        (one block at least). `schedule` is a seed: lanes part, wait and meet at random, as a
+        machine may let them; without one they meet as early as they can.
         """
         started = time.monotonic()
         grid_size, block_size = _triple(grid, "grid"), _triple(block, "block")
@@ -185,6 +199,7 @@ class Kernel:
             self, found[1], grid_size, block_size, memory, symbols, shared_bytes, check,
             self._detector(grid_size, block_size, races) if races else None,
             report if counters else None, deadline,
+            None if schedule is None else np.random.default_rng(schedule),
         )  # fmt: skip
         for _, code in self._codes.values():
             code.executed[:] = [0] * len(code.executed)
@@ -285,6 +300,7 @@ class _Launch:
     races: RaceDetector | None
     counters: Counters | None
     deadline: float | None
+    chance: np.random.Generator | None
     same_shape: dict[str, Array] = field(default_factory=dict)  # what batches have in common
 
     def run(self, batch_threads: int) -> None:
@@ -310,11 +326,12 @@ class _Launch:
             functions=self.kernel.owner.functions, alive=np.ones(total, bool),
             counters=self.counters,
             races=self.races, deadline=self.deadline,
-            dynamic_shared=self.shared_bytes,
+            dynamic_shared=self.shared_bytes, check=self.check, chance=self.chance,
         )  # fmt: skip
         if self.same_shape and self.same_shape["threads"].size == total:
             batch.special |= self.same_shape
         frame = Frame(batch, self.code.new_registers(), 0, 0)
+        undefined.begin(frame, self.code.slots, self.code.live[self.code.entry])
         Runner(self.code, frame).run(None)
         own = ("%ctaid", "%clusterid")  # the only ones that differ from batch to batch
         self.same_shape = {k: v for k, v in batch.special.items() if not k.startswith(own)}

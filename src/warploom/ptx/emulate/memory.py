@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.machine.memory import mark_stored
+from warploom.machine.memory import WINDOWS, mark_stored
 from warploom.machine.race import Kind
 from warploom.ptx.emulate.access import Site, load, places
 from warploom.ptx.emulate.context import Context, Fetch, Step
-from warploom.ptx.emulate.frame import LOCAL_WINDOW, SHARED_WINDOW, Frame
+from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.shape import Compile, parts, type_of
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Register, Symbol, Vector
 from warploom.ptx.known import STRONG, space_of
@@ -21,21 +21,20 @@ from warploom.ptx.types import DTYPES, UNSIGNED
 Array = npt.NDArray[Any]
 
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
-_WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 
 
 def place_of(ctx: Context, ins: Instruction, operand: Operand) -> str:
-    """Where an access goes: to flat, shared or local memory, or to one of them (generic)."""
+    """The space of an access; parameters of calls lie in local memory."""
     named = space_of(ins)
     if named != "param":
-        return "flat" if named in ("global", "const") else named
+        return named
     base = operand.base if isinstance(operand, Address) else operand
     in_frame = isinstance(base, Symbol) and base.name in ctx.locals
-    return "local" if in_frame or ctx.function.kind == "func" else "flat"
+    return "local" if in_frame or ctx.function.kind == "func" else "param"
 
 
 def make_site(ctx: Context, ins: Instruction, space: str, width: int, kind: Kind) -> Site:
-    counted = space == "flat" and space_of(ins) not in ("const", "param")
+    counted = space in ("global", "generic")
     if STRONG & set(ins.modifiers):
         kind = Kind.ATOMIC if kind.writes else Kind.ATOMIC_READ
     return Site(ctx.module.span(ins), ins.name, space, width, counted, kind)
@@ -48,21 +47,23 @@ def by_space(
     """A step for the space written in the instruction, or one that looks at generic addresses."""
     address = ctx.address(operand)
     space = place_of(ctx, ins, operand)
+    if space in ("const", "param"):
+        address = _moved(address, WINDOWS[space])
     if space != "generic":
         return make(make_site(ctx, ins, space, width, kind), address)
-    flat = make(make_site(ctx, ins, "flat", width, kind), address)
+    flat = make(make_site(ctx, ins, "generic", width, kind), address)
     shared, local = (
-        make(make_site(ctx, ins, name, width, kind), _less(address, _WINDOWS[name]))
+        make(make_site(ctx, ins, name, width, kind), _moved(address, -WINDOWS[name]))
         for name in ("shared", "local")
     )
 
     def step(f: Frame) -> None:
         value = address(f)
-        if int(value.max()) < SHARED_WINDOW:
+        if int(value.max()) < WINDOWS["shared"]:
             flat(f)
             return
-        kinds = (value >= np.uint64(SHARED_WINDOW)).astype(np.int8)
-        kinds += value >= np.uint64(LOCAL_WINDOW)
+        kinds = (value >= np.uint64(WINDOWS["shared"])).astype(np.int8)
+        kinds += value >= np.uint64(WINDOWS["local"])
         seen = np.unique(f.active_part(kinds)).tolist()
         for kind in seen:
             one = (flat, shared, local)[kind]
@@ -76,9 +77,9 @@ def by_space(
     return step
 
 
-def _less(fetch: Fetch, window: int) -> Fetch:
-    base = np.uint64(window)
-    return lambda f: fetch(f) - base
+def _moved(fetch: Fetch, distance: int) -> Fetch:
+    offset = np.uint64(distance % (1 << 64))
+    return lambda f: fetch(f) + offset
 
 
 # -- ld and st ----------------------------------------------------------------------------------
@@ -198,10 +199,10 @@ def _pack(ctx: Context, target: Operand, source: Vector, kind: str) -> Step:
 def cvta(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
     space = space_of(ins)
-    window = DTYPES[kind].type(_WINDOWS.get(space, 0) & ((1 << 8 * DTYPES[kind].itemsize) - 1))
-    store, (a,) = parts(ctx, ins, kind, kind)
     if space == "param" and ctx.function.kind == "func":
-        window = DTYPES[kind].type(LOCAL_WINDOW)
+        space = "local"
+    window = DTYPES[kind].type(WINDOWS[space] & ((1 << 8 * DTYPES[kind].itemsize) - 1))
+    store, (a,) = parts(ctx, ins, kind, kind)
     if not window:
         return lambda f: store(f, a(f))
     if "to" in ins.modifiers:
@@ -214,18 +215,17 @@ def isspacep(ctx: Context, ins: Instruction) -> Step:
     store = ctx.write(ins.operands[0], "pred")
     a = ctx.read(ins.operands[1], "u64")
 
+    # The parameters of a kernel lie in the global window.
+    spaces = ("global", "param") if space == "global" else (space,)
+
     def step(f: Frame) -> None:
         value = a(f)
-        shared = (value >= np.uint64(SHARED_WINDOW)) & (value < np.uint64(LOCAL_WINDOW))
-        local = value >= np.uint64(LOCAL_WINDOW)
-        if space in ("shared", "local"):
-            store(f, shared if space == "shared" else local)
-            return
-        const = np.zeros(value.shape, bool)
-        for region in f.batch.memory.regions:
-            if region.read_only:
-                const |= region.offsets(value) < np.uint64(max(region.size, 1))
-        store(f, const if space in ("const", "param") else ~(shared | local | const))
+        inside = np.zeros(value.shape, bool)
+        for name in spaces:
+            ends = [start for start in WINDOWS.values() if start > WINDOWS[name]]
+            above = value >= np.uint64(WINDOWS[name])
+            inside |= above & (value < np.uint64(min(ends))) if ends else above
+        store(f, inside)
 
     return step
 
@@ -244,7 +244,7 @@ def cp(ctx: Context, ins: Instruction) -> Step:
     width = size.value
     target, source = ctx.address(ins.operands[0]), ctx.address(ins.operands[1])
     kept = ctx.read(plain[3], "u32") if len(plain) > 3 else None
-    from_ = make_site(ctx, ins, "flat", width, Kind.READ)
+    from_ = make_site(ctx, ins, "global", width, Kind.READ)
     to = make_site(ctx, ins, "shared", width, Kind.WRITE)
 
     def step(f: Frame) -> None:

@@ -8,7 +8,6 @@ waits until all living threads of its block are at one.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,14 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeviceError
-from warploom.ptx.emulate.barrier import Barrier, BlockBarriers, Going, WarpBarriers
+from warploom.ptx.emulate import undefined
+from warploom.ptx.emulate.barrier import Barrier, BlockBarriers, Going
 from warploom.ptx.emulate.context import Fetch, Step
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
+from warploom.ptx.emulate.lanes import Held, Members, WarpBarriers, missing
+from warploom.ptx.emulate.undefined import Passage
 from warploom.ptx.ir import Instruction, Module
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
+SPLIT = 0.3  # how often a group is split, where chance decides
 PATIENCE = 2000  # turns one group may take over waiting ones before they get a turn
 
 
@@ -48,7 +51,7 @@ class CodeBlock:
     """
 
     steps: list[Step] = field(default_factory=list)
-    sources: list[Instruction] = field(default_factory=list)  # of each step
+    passages: list[Passage] = field(default_factory=list)  # of each step
     names: list[str] = field(default_factory=list)
     successors: list[int] = field(default_factory=list)
     condition: Fetch | None = None
@@ -56,8 +59,10 @@ class CodeBlock:
     ends_thread: bool = False
     switch: Fetch | None = None
     branch: Instruction | None = None
+    leaving: Passage | None = None  # of the branch at the end
     barrier: Barrier | None = None
-    missing: Callable[[Frame], Array | None] | None = None
+    coming: Passage | None = None  # of the barrier
+    members: Members | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -75,6 +80,7 @@ class Code:
     slots: dict[str, int]
     executed: list[int]  # thread executions of each block
     _reach: dict[int, frozenset[int]] = field(default_factory=dict)
+    _meets: dict[tuple[int, bool], bool] = field(default_factory=dict)
 
     def reach(self, start: int) -> frozenset[int]:
         """The blocks that can come after a block."""
@@ -90,6 +96,17 @@ class Code:
             found = self._reach[start] = frozenset(seen)
         return found
 
+    def meets(self, start: int, *, lanes: bool) -> bool:
+        """Whether a barrier of the block, or one of lanes, can come at a block or after it."""
+        found = self._meets.get((start, lanes))
+        if found is None:
+            barriers = (self.blocks[rank].barrier for rank in (start, *self.reach(start)))
+            found = any(
+                each is not None and (each.members is not None) == lanes for each in barriers
+            )
+            self._meets[start, lanes] = found
+        return found
+
     def new_registers(self) -> list[Array]:
         kinds = {0: np.bool_, 1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
         return [
@@ -103,9 +120,9 @@ class Runner:
         self.frame = frame
         self.batch: Batch = frame.batch
         self.pending: dict[int, Mask | None] = {}
-        self.held: dict[int, Mask] = {}  # at a warp-level instruction, for lanes still missing
-        self.blocks = BlockBarriers(self.batch)
-        self.warps = WarpBarriers(self.batch)
+        self.held: dict[int, Held] = {}  # at a warp-level instruction, for lanes still missing
+        self.blocks = BlockBarriers(self.batch, self._error)
+        self.warps = WarpBarriers(self.batch, self._error)
         self.going: Going = []
         self.unions: dict[tuple[int, ...], frozenset[int]] = {}
         self.impatience = 0
@@ -114,22 +131,34 @@ class Runner:
         self.add(self.code.entry, mask)
         while True:
             while self.pending:
-                rank = self._next()
-                self._visit(rank, self.pending.pop(rank))
-            if self.held:
-                rank = min(self.held)
-                self._execute(rank, self.held.pop(rank))
-            elif not self._settle():
+                self._visit(*self._next())
+            if not (self._resume() or self._settle()):
+                self._refuse_waiting()
                 return
 
-    def _next(self) -> int:
+    def _next(self) -> tuple[int, Mask | None]:
+        """The group that runs now, and where."""
+        if self.batch.chance is not None:
+            return self._by_chance(self.batch.chance)
         rank = min(self.pending)
         if len(self.pending) > 1:
             self.impatience += 1
             if self.impatience > PATIENCE:  # a thread may be spinning on what another will do
                 self.impatience = 0
-                return max(self.pending)
-        return rank
+                rank = max(self.pending)
+        return rank, self.pending.pop(rank)
+
+    def _by_chance(self, chance: np.random.Generator) -> tuple[int, Mask | None]:
+        """Any group, or some lanes of it: lanes need not stay together, nor meet again."""
+        rank = int(chance.choice(sorted(self.pending)))
+        mask = self.pending.pop(rank)
+        if chance.random() < SPLIT:
+            here = _as_mask(mask, self.batch.threads)
+            some = here & (chance.random(self.batch.threads) < chance.random())
+            if some.any() and (here & ~some).any():
+                self.pending[rank] = here & ~some
+                mask = some
+        return rank, mask
 
     def add(self, rank: int, mask: Mask | None) -> None:
         """More threads wait at a block; those at a bare exit are gone at once."""
@@ -139,7 +168,7 @@ class Runner:
             self.code.executed[rank] += self._count(mask)
             return
         if rank in self.held:
-            mask = self.held.pop(rank) | _as_mask(mask, self.batch.threads)
+            mask = self.held.pop(rank).waits | _as_mask(mask, self.batch.threads)
         if rank not in self.pending:
             self.pending[rank] = mask
             return
@@ -174,18 +203,66 @@ class Runner:
 
     def _visit(self, rank: int, mask: Mask | None) -> None:
         block = self.code.blocks[rank]
+        if self.held or self.warps.masks or self.blocks.waiting:
+            self._refuse_passing(rank, _as_mask(mask, self.batch.threads))
         if block.barrier is not None:
             self._meet(rank, block.barrier, mask)
-            return
-        if block.missing is not None and mask is not None and self.pending:
-            self.frame.activate(mask, NOTHING)
-            waits = block.missing(self.frame)
-            if waits is not None:
-                self.held[rank] = waits
-                mask = mask & ~waits
-                if not mask.any():
-                    return
-        self._execute(rank, mask)
+        elif block.members is not None:
+            self._gather(rank, block.members, mask)
+        else:
+            self._execute(rank, mask)
+
+    def _gather(self, rank: int, members: Members, mask: Mask | None) -> None:
+        """Lanes come to an instruction with a mask of members; some may have to wait."""
+        if rank in self.held:
+            mask = self.held.pop(rank).waits | _as_mask(mask, self.batch.threads)
+        self.frame.activate(mask, NOTHING)
+        held = missing(self.frame, members, self._error)
+        if held is not None:
+            self.held[rank] = held
+            mask = _as_mask(mask, self.batch.threads) & ~held.waits
+            passes = held.awaited & mask
+            once = rank not in self.code.reach(rank) and len(self.code.blocks[rank].steps) > 1
+            if once and passes.any():
+                raise self._absent(rank, held, int(passes.argmax()))
+        if mask is None or mask.any():
+            self._execute(rank, mask)
+
+    # -- who does not come any more -----------------------------------------------------------
+
+    def _refuse_passing(self, rank: int, mask: Mask) -> None:
+        """Threads run that others wait for, and are past the place where they should come."""
+        for place, held in self.held.items():
+            if rank in self.code.reach(place) and place not in self.code.reach(rank):
+                gone = held.awaited & mask
+                if gone.any():
+                    raise self._absent(place, held, int(gone.argmax()))
+        if not self.code.meets(rank, lanes=True):
+            self._refuse_lanes(rank, mask)
+        for waiting in self.blocks.waiting.values():
+            for place, there in waiting.masks.items():
+                if rank in self.code.reach(place) and not self.code.meets(rank, lanes=False):
+                    self._refuse_skipped(place, there, mask, waiting.partial)
+
+    def _refuse_lanes(self, rank: int, mask: Mask) -> None:
+        """Lanes run that come to no bar.warp.sync any more, and others wait for them at one."""
+        for place in self.warps.masks:
+            if place == rank or rank in self.code.reach(place):
+                held = self.warps.held(place)
+                gone = held.awaited & mask
+                if gone.any():
+                    raise self._absent(place, held, int(gone.argmax()))
+
+    def _refuse_skipped(self, place: int, waits: Mask, mask: Mask, partial: bool) -> None:
+        """A barrier waits for all of its block, or one for some threads for its warps' lanes."""
+        group_of = self.batch.warp_of if partial else self.batch.block_of
+        wanted = np.zeros(int(group_of[-1]) + 1, bool)
+        wanted[group_of[waits]] = True
+        past = wanted[group_of] & mask
+        if past.any():
+            raise self._stuck(self._barrier(place), waits, int(past.argmax()))
+
+    # -- running --------------------------------------------------------------------------------
 
     def _execute(self, rank: int, mask: Mask | None) -> None:
         f = self.frame
@@ -198,10 +275,13 @@ class Runner:
             raise DeviceError(f"kernel '{self.code.name}' did not end in the time it was given")
         number = 0
         try:
-            for number, step in enumerate(block.steps):  # noqa: B007 - read below
-                step(f)
+            for number, step in enumerate(block.steps):
+                if f.undefined:
+                    undefined.watched(f, block.passages[number], step, self._error)
+                else:
+                    step(f)
         except MALFORMED as error:
-            instruction = block.sources[number]
+            instruction = block.passages[number].instruction
             raise malformed(self.code.module, instruction, error) from error
         self._leave(block)
 
@@ -209,6 +289,8 @@ class Runner:
         f = self.frame
         if f.count == 0:
             return
+        if f.undefined and block.leaving is not None:
+            undefined.require(f, block.leaving, f.full_mask(), self._error)
         if block.switch is not None:
             self._switch(block, block.switch)
         elif block.condition is None:
@@ -275,8 +357,11 @@ class Runner:
 
     def _meet(self, rank: int, barrier: Barrier, mask: Mask | None) -> None:
         going: Going = []
+        self.frame.activate(mask, NOTHING)
+        coming = self.code.blocks[rank].coming
+        if self.frame.undefined and coming is not None:
+            undefined.require(self.frame, coming, self.frame.full_mask(), self._error)
         if barrier.guard is not None:
-            self.frame.activate(mask, NOTHING)
             holds = self.frame.widen(barrier.guard(self.frame))
             here = self.frame.full_mask()
             mask = here & holds
@@ -285,48 +370,83 @@ class Runner:
             meeting = self.blocks if barrier.members is None else self.warps
             going += meeting.arrive(self.frame, rank, barrier, mask)
         self._go_on(going)
-        for waiting in self.blocks.waiting.values():
-            if not waiting.partial and rank in waiting.masks:
-                self._refuse_skipped(rank, barrier, waiting.masks[rank])
 
     def _go_on(self, going: Going) -> None:
         """Groups that go on from where they waited; each keeps its registers until its turn."""
         self.going = going
         while self.going:
-            self._execute(*self.going.pop(0))
+            rank, mask = self.going.pop(0)
+            block = self.code.blocks[rank]
+            after = (self.code.meets(each, lanes=True) for each in block.successors)
+            if self.warps.masks and block.steps and not any(after):
+                self._refuse_lanes(rank, mask)
+            self._execute(rank, mask)
 
-    def _refuse_skipped(self, rank: int, barrier: Barrier, mask: Mask) -> None:
-        """Threads of the same block that went past the barrier will never come to it."""
-        block_of = self.batch.block_of
-        blocks = np.zeros(self.batch.blocks, bool)
-        blocks[block_of[mask]] = True
-        for other, there in self.pending.items():
-            if other not in self.code.reach(rank) or rank in self.code.reach(other):
-                continue
-            past = blocks[block_of] & _as_mask(there, self.batch.threads)
-            if past.any():
-                raise self._stuck(barrier, mask, int(past.argmax()))
+    # -- when nobody can run ------------------------------------------------------------------
+
+    def _resume(self) -> bool:
+        """Lanes go on that wait for nobody any more: the others have left the kernel."""
+        for rank, held in list(self.held.items()):
+            before = self.held.pop(rank).waits
+            self._gather(rank, self._members(rank), held.waits)
+            if rank not in self.held or not np.array_equal(self.held[rank].waits, before):
+                return True
+        return False
+
+    def _members(self, rank: int) -> Members:
+        members = self.code.blocks[rank].members
+        assert members is not None
+        return members
 
     def _settle(self) -> bool:
-        """Nobody can run: what waits goes on if it may; False where nobody waits."""
+        """What waits at a barrier goes on if it may."""
         going = self.warps.settle() or self.blocks.settle()
-        if not going:
-            waiting = next(iter(self.blocks.waiting.values()), None)
-            if waiting is None:
-                return False
-            rank, mask = next(iter(waiting.masks.items()))
-            barrier = self.code.blocks[rank].barrier
-            assert barrier is not None
-            raise self._stuck(barrier, mask, None)
+        found = bool(going)
         self._go_on(going)
-        return True
+        return found
 
-    def _stuck(self, barrier: Barrier, mask: Mask, other: int | None) -> DeviceError:
+    def _refuse_waiting(self) -> None:
+        """Nobody can run, and nothing will change that."""
+        for rank, held in self.held.items():
+            raise self._absent(rank, held, None)
+        for rank in self.warps.masks:
+            raise self._absent(rank, self.warps.held(rank), None)
+        block = self.blocks.stuck()
+        if block is not None:
+            rank, mask, reason = block
+            raise self._stuck(self._barrier(rank), mask, None, reason)
+
+    def _barrier(self, rank: int) -> Barrier:
+        barrier = self.code.blocks[rank].barrier
+        assert barrier is not None
+        return barrier
+
+    def _error(self, instruction: Instruction, message: str, thread: int) -> DeviceError:
+        where = self.batch.where(thread)
+        span = self.code.module.span(instruction)
+        return DeviceError(f"{instruction.name}: {message}; {where}", span)
+
+    def _absent(self, rank: int, held: Held, passed: int | None) -> DeviceError:
+        """Lanes wait for others that their mask names and that do not come."""
+        block = self.code.blocks[rank]
+        instruction = (block.members or self._barrier(rank)).instruction
+        other = int(held.awaited.argmax()) if passed is None else passed
+        lane = int(self.batch.lane[other])
+        same = held.waits & (self.batch.warp_of == self.batch.warp_of[other])
+        waits = int((same if same.any() else held.waits).argmax())
+        message = f"the mask of members names lane {lane}, which does not come here: "
+        message += self.batch.where(other) + (" is past it" if passed is not None else "")
+        return self._error(instruction, message, waits)
+
+    def _stuck(
+        self, barrier: Barrier, mask: Mask, other: int | None,
+        reason: str = "not all threads of the block come to this barrier",
+    ) -> DeviceError:  # fmt: skip
         thread = int(mask.argmax())
         count = int(np.count_nonzero(mask[self.batch.block_of == self.batch.block_of[thread]]))
         missing = f", {self.batch.where(other)} does not" if other is not None else ""
         return DeviceError(
-            f"{barrier.instruction.name}: not all threads of the block come to this barrier: "
+            f"{barrier.instruction.name}: {reason}: "
             f"{self.batch.where(thread)} waits here with {count - 1} others{missing}",
             self.code.module.span(barrier.instruction),
         )

@@ -10,15 +10,19 @@ import numpy.typing as npt
 
 from warploom.ptx.emulate.context import Context, Fetch, Step, Store
 from warploom.ptx.ir import Instruction
-from warploom.ptx.types import DTYPES
+from warploom.ptx.types import DTYPES, UNSIGNED, DType
 
 Array = npt.NDArray[Any]
 Compile = Callable[[Context, Instruction], Step]
 
 
+def types_of(ins: Instruction) -> list[str]:
+    return [m for m in ins.modifiers if m in DTYPES]
+
+
 def type_of(ins: Instruction, place: int = -1) -> str:
     """The type among the modifiers (the last one, or counted from the front)."""
-    kinds = [m for m in ins.modifiers if m in DTYPES and m != "b8x4"]
+    kinds = types_of(ins)
     return kinds[place] if kinds else ""
 
 
@@ -63,12 +67,13 @@ def mixed(
     return lambda f: store(f, fn(*[fetch(f) for fetch in fetches]).astype(dtype, copy=False))
 
 
-def pairwise(fn: Callable[..., Array], dtype: Any) -> Callable[..., Array]:
-    """A function on 16-bit values made one on packed pairs of them."""
+def pairwise(fn: Callable[..., Array], dtype: DType) -> Callable[..., Array]:
+    """A function on values made one on packed pairs of them."""
+    both = UNSIGNED[2 * dtype.itemsize]
 
     def packed(*values: Array) -> Array:
         halves = [v.view(dtype).reshape(-1, 2) for v in map(np.ascontiguousarray, values)]
         out = np.ascontiguousarray(np.atleast_2d(fn(*halves)))
-        return out.view(np.uint32).reshape(-1)
+        return out.view(both).reshape(-1)
 
     return packed

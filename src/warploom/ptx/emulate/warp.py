@@ -8,27 +8,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.machine.rounding import NAN32
+from warploom.ptx.emulate import undefined
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import WARP, Frame
+from warploom.ptx.emulate.lanes import equal_lanes, lanes_where, names_lane, per_warp
 from warploom.ptx.emulate.shape import Compile, type_of
-from warploom.ptx.ir import Instruction, Operand, Pair
+from warploom.ptx.ir import Instruction, Operand, Pair, Register
 from warploom.ptx.types import DTYPES
 
 Array = npt.NDArray[Any]
 
 
-def per_warp(f: Frame, ufunc: np.ufunc, value: Array) -> Array:
-    """A value per thread reduced over its warp, given back to every thread of it."""
-    reduced = ufunc.reduceat(value, f.batch.warp_starts)
-    return reduced[f.batch.warp_of]
-
-
 def ballot(f: Frame, condition: Array) -> Array:
     """Bit l of a warp's mask: lane l is active and the condition holds there. Per thread."""
     holds = f.widen(condition)
-    if f.mask is not None:
-        holds = holds & f.mask
-    return per_warp(f, np.bitwise_or, holds.astype(np.uint32) << f.batch.lane.astype(np.uint32))
+    return lanes_where(f.batch, holds if f.mask is None else holds & f.mask)
 
 
 def narrow_to_running(f: Frame, wide: Array) -> Array:
@@ -70,12 +65,19 @@ def shfl(ctx: Context, ins: Instruction) -> Step:
     store = ctx.write(target, "b32")
     store_flag = ctx.write(flag, "pred") if flag is not None else None
     a, b, c = (ctx.read(operand, "b32") for operand in ins.operands[1:4])
+    named = _member_mask(ctx, ins)
+    note = _undefined_sources(ctx, ins)
 
     def step(f: Frame) -> None:
-        source, inside = _shuffle_sources(f, mode, b(f), c(f))
-        value = f.widen(a(f))
-        if f.mask is not None:  # a lane that is not here gives nothing: the reader keeps its own
-            source = np.where(f.mask[source], source, np.arange(f.n))
+        source, inside, exists = _shuffle_sources(f, mode, b(f), c(f))
+        value, mask = f.widen(a(f)), named(f)
+        if not (f.mask is None and exists.all() and mask.size == 1 and mask[0] == 0xFFFFFFFF):
+            gives = exists if f.mask is None else exists & f.mask[source]
+            gives = gives & ((mask >> f.batch.lane[source].astype(np.uint32)) & 1 != 0)
+            note(f, source, ~gives)
+            source = np.where(gives, source, np.arange(f.n))  # anything; here the reader's own
+        elif f.undefined:
+            note(f, source, None)
         store(f, narrow_to_running(f, value[source]))
         if store_flag is not None:
             store_flag(f, narrow_to_running(f, inside))
@@ -85,22 +87,55 @@ def shfl(ctx: Context, ins: Instruction) -> Step:
     return step
 
 
-def _shuffle_sources(f: Frame, mode: str, b: Array, c: Array) -> tuple[Array, Array]:
-    """Index of the thread read by each thread of the batch; kept where b and c are uniform."""
+def _undefined_sources(
+    ctx: Context, ins: Instruction
+) -> Callable[[Frame, Array, Array | None], None]:
+    """Notes who gets no value: from a lane that gives none, or whose own is none."""
+    target, flag = _two(ins.operands[0])
+    slots = _slot_of(ctx, target), _slot_of(ctx, ins.operands[1]), _slot_of(ctx, flag)
+    line = ctx.module.span(ins).line
+    cause = f"{ins.name} (line {line}) reads from a lane that gives none"
+
+    def note(f: Frame, source: Array, absent: Array | None) -> None:
+        to, of, to_flag = slots
+        if not f.batch.check or to is None:
+            return
+        active = f.full_mask()
+        found = f.undefined.get(of) if of is not None else None
+        causes = None if found is None else found[source]
+        if absent is not None and (absent & active).any():
+            number = np.int32(undefined.cause_number(f, cause))
+            causes = np.where(absent, number, 0 if causes is None else causes)
+        undefined.note(f, to, active, causes)
+        if to_flag is not None:
+            undefined.note(f, to_flag, active, None)
+
+    return note
+
+
+def _slot_of(ctx: Context, operand: Operand | None) -> int | None:
+    return ctx.slot(operand) if isinstance(operand, Register) and operand.vector == 1 else None
+
+
+def _shuffle_sources(f: Frame, mode: str, b: Array, c: Array) -> tuple[Array, Array, Array]:
+    """For each thread of the batch: the one it reads, whether that lies in the segment, and exists.
+
+    Kept where b and c are uniform.
+    """
     batch = f.batch
     uniform = b.size == 1 and c.size == 1
     key = f"shfl {mode} {int(b[0])} {int(c[0])}" if uniform else ""
     if uniform and key in batch.special:
-        return batch.special[key], batch.special[key + " inside"]
+        return batch.special[key], batch.special[key + " inside"], batch.special[key + " exists"]
     wide_b, wide_c = (f.widen(x.astype(np.int64)) for x in (b, c))
     lane, inside = source_lanes(mode, batch.lane, wide_b, wide_c)
     source = batch.warp_base + lane
-    thread = np.arange(batch.threads)
-    last = (batch.block_of + 1) * batch.block_size
-    source = np.where(source < last, source, thread)  # the block ends inside the warp
+    exists = source < (batch.block_of + 1) * batch.block_size  # the block may end inside the warp
+    source = np.where(exists, source, np.arange(batch.threads))
     if uniform:
-        batch.special[key], batch.special[key + " inside"] = source, inside
-    return source, inside
+        batch.special[key] = source
+        batch.special[key + " inside"], batch.special[key + " exists"] = inside, exists
+    return source, inside, exists
 
 
 # -- vote, match, redux -----------------------------------------------------------------------
@@ -151,7 +186,7 @@ def match(ctx: Context, ins: Instruction) -> Step:
 
     def step(f: Frame) -> None:
         mask = named(f)
-        same = _equal_lanes(f, f.widen(a(f))) & mask
+        same = equal_lanes(f.batch, f.index, f.widen(a(f))) & mask
         if every:
             agree = same == ballot(f, np.ones(1, bool)) & mask
             same = np.where(agree, same, np.uint32(0))
@@ -160,20 +195,6 @@ def match(ctx: Context, ins: Instruction) -> Step:
         store(f, narrow_to_running(f, same))
 
     return step
-
-
-def _equal_lanes(f: Frame, value: Array) -> Array:
-    """Per thread the mask of the active lanes of its warp that hold the same value."""
-    threads = f.index
-    warp, mine = f.batch.warp_of[threads], value[threads]
-    order = np.lexsort((mine, warp))
-    w, v = warp[order], mine[order]
-    fresh = np.concatenate(([True], (w[1:] != w[:-1]) | (v[1:] != v[:-1])))
-    bits = np.uint32(1) << f.batch.lane[threads][order].astype(np.uint32)
-    groups = np.bitwise_or.reduceat(bits, np.flatnonzero(fresh))
-    out = np.zeros(f.n, np.uint32)
-    out[threads[order]] = groups[np.cumsum(fresh) - 1]
-    return out
 
 
 _REDUCTIONS: dict[str, np.ufunc] = {
@@ -192,6 +213,8 @@ def _neutral(name: str, dtype: np.dtype[Any]) -> Array:
 def redux(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
     name = next(m for m in ins.modifiers if m in _REDUCTIONS)
+    if kind == "f32":
+        return _redux_float(ctx, ins, name)
     ufunc, dtype = _REDUCTIONS[name], DTYPES[kind]
     idle = _neutral(name, dtype)
     store, a = ctx.write(ins.operands[0], kind), ctx.read(ins.operands[1], kind)
@@ -201,7 +224,7 @@ def redux(ctx: Context, ins: Instruction) -> Step:
         value, mask = f.widen(a(f)), named(f)
         result = np.zeros(f.n, dtype)
         for group in np.unique(mask[f.index]).tolist():  # lanes of one mask are one group
-            mine = f.full_mask() & (mask == group) & _names(f, group)
+            mine = f.full_mask() & (mask == group) & names_lane(f.batch, np.array([group]))
             reduced = ufunc.reduceat(np.where(mine, value, idle), f.batch.warp_starts, dtype=dtype)
             result = np.where(mask == group, reduced[f.batch.warp_of], result)
         store(f, narrow_to_running(f, result))
@@ -209,10 +232,42 @@ def redux(ctx: Context, ins: Instruction) -> Step:
     return step
 
 
-def _names(f: Frame, mask: int) -> Array:
-    """Whether a mask of members names each thread's lane."""
-    named: Array = (np.int64(mask) >> f.batch.lane) & 1 != 0
-    return named
+def _redux_float(ctx: Context, ins: Instruction, name: str) -> Step:
+    """The least or greatest by the order of numbers, in which −0 is below +0."""
+    magnitude, keep_nan = "abs" in ins.modifiers, "NaN" in ins.modifiers
+    ufunc = _REDUCTIONS[name]
+    idle = np.iinfo(np.int64).max if name == "min" else np.iinfo(np.int64).min
+    # A key that integers order as the numbers; a NaN is beyond all, or less than none.
+    nan = np.int64(-idle - 1 if keep_nan else idle)
+    store, a = ctx.write(ins.operands[0], "f32"), ctx.read(ins.operands[1], "f32")
+    named = _member_mask(ctx, ins)
+
+    def step(f: Frame) -> None:
+        value, mask = f.widen(a(f)), f.widen(named(f))
+        key = _ordered_key(np.abs(value) if magnitude else value)
+        key = np.where(np.isnan(value), nan, key)
+        result = np.full(f.n, idle, np.int64)
+        for group in np.unique(mask[f.index]).tolist():
+            mine = f.full_mask() & (mask == group) & names_lane(f.batch, np.array([group]))
+            reduced = per_warp(f.batch, ufunc, np.where(mine, key, idle))
+            result = np.where(mask == group, reduced, result)
+        store(f, narrow_to_running(f, _number_of_key(result)))
+
+    return step
+
+
+def _ordered_key(value: Array) -> Array:
+    """The bits of singles as integers that are in the order of the numbers."""
+    bits = value.view(np.int32).astype(np.int64)
+    return np.where(bits < 0, -(bits & 0x7FFFFFFF) - 1, bits)
+
+
+def _number_of_key(key: Array) -> Array:
+    """Back; what stands for no number is the hardware's NaN."""
+    none = np.abs(key.astype(np.float64)) > 2.0**40
+    small = np.where(none, 0, key)
+    bits = np.where(small < 0, (-small - 1) | 0x80000000, small).astype(np.uint32)
+    return np.where(none, NAN32, bits).view(np.float32)
 
 
 def elect(ctx: Context, ins: Instruction) -> Step:
@@ -227,36 +282,14 @@ def elect(ctx: Context, ins: Instruction) -> Step:
         mask = named(f)
         leader = np.full(f.n, WARP)
         for group in np.unique(mask[f.index]).tolist():
-            mine = f.full_mask() & (mask == group) & _names(f, group)
-            lowest = per_warp(f, np.minimum, np.where(mine, lane, WARP))
+            mine = f.full_mask() & (mask == group) & names_lane(f.batch, np.array([group]))
+            lowest = per_warp(f.batch, np.minimum, np.where(mine, lane, WARP))
             leader = np.where(mask == group, lowest, leader)
         store(f, narrow_to_running(f, leader.astype(np.uint32)))
         if store_flag is not None:
             store_flag(f, narrow_to_running(f, leader == lane))
 
     return step
-
-
-def members(ctx: Context, ins: Instruction) -> Callable[[Frame], Array | None] | None:
-    """For a `.sync` instruction: which threads must wait because lanes of its mask are elsewhere.
-
-    None where the instruction has no mask of members.
-    """
-    if "sync" not in ins.modifiers or not ins.operands:
-        return None
-    fetch = ctx.read(ins.operands[-1], "b32")
-
-    def missing(f: Frame) -> Array | None:
-        named = np.where(f.full_mask(), f.widen(fetch(f)), np.uint32(0))
-        lanes = f.batch.lane.astype(np.uint32)
-        named = per_warp(f, np.bitwise_or, np.ascontiguousarray(named))
-        alive = per_warp(f, np.bitwise_or, f.batch.alive.astype(np.uint32) << lanes)
-        here = ballot(f, np.ones(1, bool))
-        waits = (named & alive & ~here) != 0
-        waits &= f.full_mask()
-        return waits if waits.any() else None
-
-    return missing
 
 
 TABLE: dict[str, Compile] = {

@@ -28,6 +28,7 @@ BLOCKS: tuple[Shape, ...] = (
 )  # fmt: skip
 GRIDS: tuple[Shape, ...] = ((2, 3, 2), (1, 1, 1), (3, 2, 1))
 ELEMENTS = 1 << 16
+ORDERS = 6  # in which the original runs before a difference in another order is held against it
 SECONDS = 20.0  # for one launch; a loop over random sizes may take longer than it is worth
 
 
@@ -57,14 +58,17 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
+    """`unseen` are kernels of which no launch of the original ran through."""
+
     launches: int
     skipped: int
     mismatch: Mismatch | None = None
+    unseen: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool:
-        """True only if something ran and nothing differed."""
-        return self.mismatch is None and self.launches > self.skipped
+        """True only if something ran of every kernel and nothing differed."""
+        return self.mismatch is None and self.launches > self.skipped and not self.unseen
 
 
 def check(
@@ -74,12 +78,19 @@ def check(
     launches: dict[str, Sequence[Launch]] | None = None,
     rounds: int = 8,
     seed: int = 0,
+    schedules: int = 0,
 ) -> CheckReport:
-    """Runs every kernel of both texts; `launches` by kernel name replaces the random ones."""
+    """Runs every kernel of both texts; `launches` by kernel name replaces the random ones.
+
+    The rewritten one runs as the emulator likes best, and then as often as `schedules` says with
+    lanes that part and meet at random.
+    """
     before, after = load(original, "<original>"), load(rewritten, "<rewritten>")
     rng = np.random.default_rng(seed)
     ran = skipped = 0
+    unseen: list[str] = []
     for name in before.kernels:
+        earlier = ran - skipped
         chosen = (launches or {}).get(name)
         runs = chosen if chosen is not None else _guess(before.module, name, rounds, rng)
         for launch in runs:
@@ -88,20 +99,29 @@ def check(
             if isinstance(expected, str):
                 skipped += 1
                 continue
-            mismatch = _compare(name, launch, expected, _run(after, name, launch))
-            if mismatch is not None:
+            for schedule in (None, *range(seed, seed + schedules)):
+                found = _run(after, name, launch, schedule)
+                mismatch = _compare(name, launch, expected, found)
+                if mismatch is None:
+                    continue
+                if schedule is not None and _depends_on_order(before, name, launch, expected):
+                    break  # threads race: nothing can be said of other orders
                 return CheckReport(ran, skipped, mismatch)
-    return CheckReport(ran, skipped)
+        if ran - skipped == earlier:
+            unseen.append(name)
+    return CheckReport(ran, skipped, None, tuple(unseen))
 
 
-def _run(module: LoadedModule, name: str, launch: Launch) -> list[bytes] | str:
+def _run(
+    module: LoadedModule, name: str, launch: Launch, schedule: int | None = None
+) -> list[bytes] | str:
     """The memory after a launch, array by array and then variable by variable; or the error."""
     args = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in launch.args]
     kept = {key: data.copy() for key, data in module.variables.items()}
     try:
         module.kernel(name).launch(
             launch.grid, launch.block, args, shared_bytes=launch.shared_bytes, check=False,
-            seconds=SECONDS,
+            seconds=SECONDS, schedule=schedule,
         )  # fmt: skip
     except WarploomError as error:
         return error.message
@@ -110,6 +130,13 @@ def _run(module: LoadedModule, name: str, launch: Launch) -> list[bytes] | str:
         for key, data in kept.items():
             module.variables[key][...] = data
     return [arg.tobytes() for arg in args if isinstance(arg, np.ndarray)] + after
+
+
+def _depends_on_order(
+    module: LoadedModule, name: str, launch: Launch, expected: list[bytes]
+) -> bool:
+    """Whether the original itself gives something else when its lanes run in another order."""
+    return any(_run(module, name, launch, schedule) != expected for schedule in range(ORDERS))
 
 
 def _compare(

@@ -20,6 +20,7 @@ from warploom.ptx.symbolic.operand import roots, width_of
 from warploom.ptx.symbolic.walk import Reading
 from warploom.search.outcome import Verdict
 
+TESTS_OF_TURNS = 2  # in a loop: whether all lanes are in the same turn, see `write`
 MOST_TRIES = 8  # proofs per load before the rest of its sources are left alone
 MOST_LOADS = 20_000
 MOST_TWISTED = 64  # loads of one outline whose addresses are written out for every lane
@@ -84,7 +85,7 @@ def plan(reading: Reading, latency: Latency, *, pays_only: bool, limit: int) -> 
         gain = None
         taken = shuffle is not None
         if shuffle is not None:
-            gain = gain_of(latency, shuffle)
+            gain = gain_of(latency, shuffle, in_loop=bool(reading.flow.around[load.block]))
             taken = gain > 0 or not pays_only
             why = _why(latency, gain, taken)
         if shuffle is not None and taken:
@@ -94,9 +95,12 @@ def plan(reading: Reading, latency: Latency, *, pays_only: bool, limit: int) -> 
     return Plan(reading, counted, tuple(chosen), tuple(candidates))
 
 
-def gain_of(latency: Latency, shuffle: Shuffle) -> float:
+def gain_of(latency: Latency, shuffle: Shuffle, *, in_loop: bool) -> float:
     words = sum((width_of(register.type) + 31) // 32 for register in shuffle.target.into)
-    return latency.gain(shuffle.lanes, words, shuffle.distance.tests, shuffle.target.space)
+    tests = shuffle.distance.tests
+    if in_loop and shuffle.lanes:
+        tests += TESTS_OF_TURNS
+    return latency.gain(shuffle.lanes, words, tests, shuffle.target.space)
 
 
 def _why(latency: Latency, gain: float, taken: bool) -> str:

@@ -12,6 +12,17 @@ narrow index is about to wrap. What several shuffles share is computed once:
     prologue          room to the right: min(31 - lane, ntid.x - 1 - tid.x), and to the left
     before the first  activemask of the block; the room becomes 0 in an incomplete warp
     before each       corner: room < |N|, or a test of the proof
+
+In a loop a complete warp is not enough: lanes may have parted and met again in different turns, for
+nothing makes them run in step. So a predicate keeps, over all visits of the block, whether the warp
+was complete, and whether that was so for all of its lanes:
+
+    activemask.b32 mask; setp.eq.s32 full, mask, -1;
+    and.pred same, same, full;                        // set in the prologue
+    @full vote.sync.all.pred same, same, -1;
+
+By induction, lanes for which `same` holds have visited the block equally often: a lane that is one
+visit ahead made that visit either without the others, and says so in the vote, or with them.
 """
 
 from __future__ import annotations
@@ -19,9 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from warploom.machine.record import CUDA
-from warploom.ptx.flow import JUMPS
 from warploom.ptx.ir import Directive, Function, Instruction, Register
-from warploom.ptx.known import control_of
 from warploom.ptx.show import Edit, insert_after, insert_at_top, insert_before, replace
 from warploom.ptx.shuffle.plan import Plan, Shuffle
 from warploom.ptx.symbolic.distance import Margin
@@ -107,30 +116,29 @@ class _Writer:
         mask, full = self.made[key].split()
         return mask, full
 
-    def entered_full(self, block: int) -> str | None:
-        """Whether all lanes entered the loops around a block together; None outside loops."""
-        edge = self.reading.entry_of_loops(block)
-        if edge is None:
+    def same_turn(self, block: int) -> str | None:
+        """Whether all lanes are in the same turn of the loops around a block; None outside them."""
+        if not self.flow.around[block]:
             return None
-        key = ("entered", edge.source)
+        key = ("same", block)
         if key not in self.made:
-            mask, full = self.register("b32"), self.register("pred")
-            lines = [f"activemask.b32 {mask};", f"setp.eq.s32 {full}, {mask}, -1;"]
-            last = self.flow.blocks[edge.source].stop - 1
-            if control_of(self.flow.code[last]) in JUMPS:
-                self.patch(last).before += lines
-            else:
-                self.patch(last).after += lines
-            self.made[key] = full
+            same = self.register("pred")
+            _, full = self.mask(block)
+            self.prologue.append(f"setp.eq.s32 {same}, 0, 0;")
+            self.patch(int(self.made["first", block])).before[2:2] = [
+                f"and.pred {same}, {same}, {full};",
+                f"@{full} vote.sync.all.pred {same}, {same}, -1;",
+            ]
+            self.made[key] = same
         return self.made[key]
 
     def together(self, shuffle: Shuffle) -> list[str]:
         """Predicates that must all hold for another lane's value to be the one meant."""
-        found = [self.mask(shuffle.target.block)[1]]
+        same = self.same_turn(shuffle.target.block)
+        found = [same or self.mask(shuffle.target.block)[1]]
         if not shuffle.source.fixed and shuffle.source.block != shuffle.target.block:
             found.append(self.mask(shuffle.source.block)[1])
-        entered = self.entered_full(shuffle.target.block)
-        return found if entered is None else [*found, entered]
+        return found
 
     def ready(self, shuffle: Shuffle, lines: list[str]) -> str:
         """One predicate for all of `together`."""

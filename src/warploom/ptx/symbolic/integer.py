@@ -39,7 +39,7 @@ def _pure(reader: Reader, step: Instruction) -> Form | None:
     kind = _kind(step)
     if not is_integer(kind) or "cc" in step.modifiers:
         return None
-    args = _operands(reader, step, 64 if "wide" in step.modifiers else width_of(kind))
+    args = _operands(reader, step, max(map(width_of, step.modifiers)))  # nothing is cut off
     if args is None or not isinstance(step.operands[0], Register):
         return None
     width = width_of(step.operands[0].type)

@@ -7,6 +7,7 @@ lane N further; only what a loop carries or the ring does not express is taken f
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 from warploom.index.smt import load_z3
@@ -22,21 +23,34 @@ from warploom.search.outcome import Verdict
 MILLISECONDS = 5_000
 DEEPEST = 200
 AMOUNT_BITS = 32  # of a shift
+TURN_BITS = 64
 
 
-def judge(reading: Reading, source: Access, target: Access, distance: Distance) -> Verdict:
+class Guarded(Enum):
+    """What the code around a shuffle in a loop tests before it believes another lane."""
+
+    NOW = "the warp is complete at this visit"
+    AT_ENTRY = "and was where the loops were entered"
+    EVERY_VISIT = "and was at every visit so far, for all its lanes"  # what `write` tests
+
+
+def judge(
+    reading: Reading, source: Access, target: Access, distance: Distance,
+    guarded: Guarded = Guarded.EVERY_VISIT,
+) -> Verdict:  # fmt: skip
     """Whether the source's address, N lanes further, is always the target's own address."""
     z3 = load_z3()
     # Products and long sums are hard for bit vectors and rarely matter: first as unknowns.
-    answer = _ask(z3, reading, source, target, distance, exact=False)
+    answer = _ask(z3, reading, source, target, distance, guarded, exact=False)
     if answer is Verdict.PROVED:
         return answer
-    return _ask(z3, reading, source, target, distance, exact=True)
+    return _ask(z3, reading, source, target, distance, guarded, exact=True)
 
 
 def _ask(
-    z3: Any, reading: Reading, source: Access, target: Access, distance: Distance, exact: bool
-) -> Verdict:
+    z3: Any, reading: Reading, source: Access, target: Access, distance: Distance, guarded: Guarded,
+    exact: bool,
+) -> Verdict:  # fmt: skip
     names: dict[tuple[int, ...], Any] | None = None if exact else {}
     here, there = _Lane(reading, z3, 0, names), _Lane(reading, z3, distance.lanes, names)
     wanted = here.address(target)
@@ -50,11 +64,30 @@ def _ask(
     if distance.compare is not None:
         solver.add(wanted == here.address(source) + distance.compare)
     solver.add(wanted != found)
-    solver.add(*here.known, *there.known)
+    solver.add(*here.known, *there.known, *_turns(z3, reading, target, guarded, here, there))
     answer = solver.check()
     if answer == z3.unsat:
         return Verdict.PROVED
     return Verdict.REFUTED if answer == z3.sat else Verdict.UNKNOWN
+
+
+def _turns(
+    z3: Any, reading: Reading, target: Access, guarded: Guarded, here: _Lane, there: _Lane
+) -> list[Any]:
+    """What is known of the turns of the loops around the target that two lanes are in.
+
+    Each has visited the target some number of times. Lanes that take the same ways and visited it
+    equally often are in the same turns; but only a test at every visit says that they did.
+    """
+    visits = [z3.Int(f"visits/{lane.lanes}") for lane in (here, there)]
+    facts = [visit >= 1 for visit in visits]
+    if guarded is Guarded.EVERY_VISIT:
+        facts.append(visits[0] == visits[1])
+    for header in reading.flow.around[target.block]:
+        if header not in reading.parted:
+            turns = [lane.turn(header) for lane in (here, there)]
+            facts.append(z3.Implies(visits[0] == visits[1], turns[0] == turns[1]))
+    return facts
 
 
 def _far_from_ends(z3: Any, lane: _Lane, margin: Margin) -> Any:
@@ -243,6 +276,10 @@ class _Lane:
         extend = self.z3.SignExt if signed else self.z3.ZeroExt
         return extend(width - size, self.short(value))
 
+    def turn(self, header: int) -> Any:
+        """The turn of a loop that this lane is in."""
+        return self.z3.BitVec(f"turn{header}/{self.lanes}", TURN_BITS)
+
     # -- from forms ---------------------------------------------------------------------------
 
     def form(self, form: Form) -> Any:
@@ -267,6 +304,8 @@ class _Lane:
             return self.special(atom.op)
         if not atom.known:
             return z3.BitVec(f"{atom.op}#{atom.index}/{self.lanes}", atom.width)
+        if not atom.forms and atom.op.startswith("turn"):
+            return self.turn(int(atom.op.removeprefix("turn")))
         if not atom.forms:
             return z3.BitVec(atom.op, atom.width)
         if not atom.moves and atom.op not in ("sext", "zext"):

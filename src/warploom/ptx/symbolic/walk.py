@@ -52,15 +52,6 @@ class Reading:
     made_at: dict[str, tuple[int, Form]] = field(default_factory=dict)  # registers set only once
     reads: dict[tuple[str, int], Form] = field(default_factory=dict)  # the others, where read
 
-    def entry_of_loops(self, block: int) -> Edge | None:
-        """The one edge into the outermost loop around a block; None outside loops."""
-        around = self.flow.around[block]
-        if not around:
-            return None
-        loop = self.flow.loops[around[0]]
-        entries = [e for e in self.flow.blocks[loop.header].into if e.source not in loop.body]
-        return entries[0]
-
 
 def read(module: Module, function: Function) -> Reading:
     """Walks the kernel until its guesses about loops agree with what the loops do."""
@@ -133,7 +124,8 @@ class _Walker:
             at, form = self.single.get(key, (-1, None))
             if form is not None and self.flow.before(at, self.at):
                 return self.seen_from(form, self.block)
-            return self.pool.unknown(f"never set {key}", width)
+            # Never set, or set in an earlier turn of a loop: two such reads may see two values.
+            return self.pool.unknown(f"{key} at {self.at}", width, self.block)
         form = self.pool.unknown(f"never set {key}", width)
         if key in self.values:
             form = self.seen_from(self.values[key], self.block)

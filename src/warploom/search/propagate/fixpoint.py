@@ -15,7 +15,7 @@ from warploom.search.candidate import Flags, Index
 from warploom.search.propagate.state import State
 
 # Marking in a table of all (instance, candidate) pairs beats sorting if it is not too large.
-MARKED_PER_ITEM = 64
+MARKED_PER_ITEM = 128
 
 
 class Group(Protocol):
@@ -81,7 +81,8 @@ class Fixpoint:
     def _distinct(self, items: Index, size: int) -> Index:
         """Sorted, each once."""
         if size > MARKED_PER_ITEM * len(items):
-            return np.unique(items)
+            ordered = np.sort(items)  # several times faster than np.unique
+            return ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
         marked = np.zeros(size, np.bool_)
         marked[items] = True
         return np.flatnonzero(marked)

@@ -15,6 +15,7 @@ import numpy as np
 from warploom.search.candidate import Bits, Flags, Index
 from warploom.search.propagate.packed import PackedGroup, closure
 from warploom.search.space.ground import Column, Ground, InDomain, Related
+from warploom.search.space.rows import distinct_rows
 
 # A table has an entry for every set of values of its choices together: 2**18 words are 1 MB.
 PACKED_BITS = 18
@@ -76,9 +77,11 @@ class Sorter:
                 allowed[same, column] |= allowed[same, later]
                 allowed[same, later] = 0
         start = self.start[position]
-        allowed &= start
-        true = (allowed == start).any(axis=1)
-        position[allowed == 0] = self.nowhere
+        # Values that are out from the start may stay allowed: equal clauses share a table.
+        left = allowed & start
+        true = (left == start).any(axis=1)
+        position[left == 0] = self.nowhere
+        allowed[left == 0] = 0
         order = np.argsort(position, axis=1, kind="stable")  # padding goes last
         position = np.take_along_axis(position, order, axis=1)[~true]
         allowed = np.take_along_axis(allowed, order, axis=1)[~true]
@@ -112,13 +115,13 @@ class Sorter:
             ends = np.stack([column.left, column.right], axis=1)
             columns += [_axes(scope, ends), column.table[:, None]]
         shape = np.concatenate(columns, axis=1)
-        _, first, which = np.unique(shape, axis=0, return_index=True, return_inverse=True)
+        first, which = distinct_rows(shape)
         words = int((1 << self.width[scope[first]].sum(axis=1)).sum())
         if self._words + words > PACKED_WORDS:
             return False
         self._words += words
         numbers = [self._clause_table(scope, axes, allowed, related, int(row)) for row in first]
-        self.add_atoms(scope, np.array(numbers, np.int64)[which.reshape(-1)])
+        self.add_atoms(scope, np.array(numbers, np.int64)[which])
         return True
 
     def _clause_table(
@@ -156,7 +159,7 @@ class Sorter:
     def add_table(self, scope: Index, allowed: Flags) -> None:
         """For each row of the scope, the choices at its positions take an allowed tuple."""
         order = np.argsort(scope, axis=1)
-        for permutation in np.unique(order, axis=0):
+        for permutation in order[distinct_rows(order)[0]]:
             rows = (order == permutation).all(axis=1)
             turned = allowed.transpose(permutation)
             atom = self.number(turned)
@@ -197,35 +200,38 @@ class Sorter:
                     hits.append((smaller, found[found >= 0]))
                     columns.append(np.where(found >= 0, own[found], -1))
                     places.append(axes)
-        rows, which = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-        if sum(1 << sum(self._atoms[first].shape) for first in rows[:, 0].tolist()) > PACKED_WORDS:
+        together = np.stack(columns, axis=1)
+        first, which = distinct_rows(together)
+        rows = together[first]
+        if sum(1 << sum(self._atoms[own].shape) for own in rows[:, 0].tolist()) > PACKED_WORDS:
             return atoms
         for smaller, found in hits:
             needed[smaller][found] = False
         numbers = []
-        for first, *others in rows.tolist():
-            table = self._atoms[first]
+        for own, *others in rows.tolist():
+            table = self._atoms[own]
             for axes, atom in zip(places, others, strict=True):
                 if atom >= 0:
                     table = table & _along(self._atoms[atom], axes, size)
             numbers.append(self.number(table))
-        return np.array(numbers, np.int64)[which.reshape(-1)]
+        return np.array(numbers, np.int64)[which]
 
     def _find(self, rows: Index, wanted: Index) -> Index:
         """Where each wanted row is among some different ones; -1 where it is not."""
         both = np.concatenate([rows, wanted])
-        _, which = np.unique(both, axis=0, return_inverse=True)
+        _, which = distinct_rows(both)
         place = np.full(len(both), -1)
-        place[which.reshape(-1)[: len(rows)]] = np.arange(len(rows))
-        return place[which.reshape(-1)[len(rows) :]]
+        place[which[: len(rows)]] = np.arange(len(rows))
+        return place[which[len(rows) :]]
 
     def _merged(self, parts: list[tuple[Index, Index]]) -> tuple[Index, Index]:
         """Each scope once, with the conjunction of its tables."""
         scope = np.concatenate([scope for scope, _ in parts])
         atoms = np.concatenate([atoms for _, atoms in parts])
-        distinct, which = np.unique(scope, axis=0, return_inverse=True)
-        order = np.lexsort((atoms, which.reshape(-1)))
-        which, atoms = which.reshape(-1)[order], atoms[order]
+        first, which = distinct_rows(scope)
+        distinct = scope[first]
+        order = np.lexsort((atoms, which))
+        which, atoms = which[order], atoms[order]
         starts = np.searchsorted(which, np.arange(len(distinct) + 1))
         found = atoms[starts[:-1]]
         conjunctions: dict[tuple[int, ...], int] = {}

@@ -73,7 +73,8 @@ class Space:
     def __init__(self, name: str) -> None:
         self.name = name
         self.numbering: dict[Hashable, int] = {}  # every object met, in order of declaration
-        self.flags: dict[Hashable, Choice] = {}  # of the objects that may be inactive
+        # Of the objects that may be inactive: the flag, and the object that it is asked of.
+        self.flags: dict[Hashable, tuple[Choice, Hashable]] = {}
         self.properties: list[Property] = []
         self.numbers: list[Number] = []
         self.choices: list[Choice] = []
@@ -116,20 +117,31 @@ class Space:
         self.numbers.append(made)
         return made
 
-    def flag(self, name: str, objects: Property) -> Choice:
+    def flag(
+        self, name: str, objects: Property, governs: Property | None = None, derived: bool = False
+    ) -> Choice:
         """Makes the objects optional: TRUE where they are active.
+
+        With `governs`, tuples (object, optional object), it is these others that are active where
+        the flag of the object is TRUE: one flag for all that comes and goes together.
 
         Choices made of them, to be declared *later*, have no value where one is inactive. Sentences
         say nothing of inactive objects, unless they ask for their flags; a condition on a choice
         that has no value is then true, or false within `some`. No counter counts them.
         """
+        optional = {row[-1]: row[0] for row in (objects if governs is None else governs).rows}
         used = {item for choice in self.choices for row in choice.instances for item in row}
-        for row in objects.rows:
-            if row[0] in used:
-                raise CheckError(f"'{row[0]}' became optional after a choice was made of it")
-        made = self.choice(name, objects, values=BOOLEAN)
+        for item in optional:
+            if item in used:
+                raise CheckError(f"'{item}' became optional after a choice was made of it")
+            if item in self.flags:
+                raise CheckError(f"'{item}' has two flags")
+        made = self.choice(name, objects, values=BOOLEAN, derived=derived)
         made = self.choices[-1] = replace(made, is_flag=True)
-        self.flags |= {row[0]: made for row in objects.rows}
+        unknown = [owner for owner in optional.values() if (owner,) not in objects]
+        if unknown or len(optional) != len((objects if governs is None else governs).rows):
+            raise CheckError(f"'{name}' governs objects by none or by two of its flags")
+        self.flags |= {item: (made, owner) for item, owner in optional.items()}
         return made
 
     def _number(self, item: Hashable) -> None:
@@ -294,11 +306,13 @@ class Space:
         same: Sentence,
         per: Variables = (),
         earlier: Property | None = None,
+        agreed: bool = False,
     ) -> Choice:
         """A Boolean: `member` fulfils `when` and is the first of its class, its representative.
 
         `same` says of `member` and one other variable that they are in one class. It must be an
-        equivalence, and the members of a class fulfil `when` together, which is required here.
+        equivalence, and the members of a class fulfil `when` together, which is required here
+        unless it is `agreed`: said by other constraints.
         Counting representatives counts each class once. First is what was declared first, or by
         `earlier`, a relation of tuples (*per, first, second) that orders each class.
         """
@@ -323,7 +337,8 @@ class Space:
         self.require(implies(first, when), f"{name}: fulfils the condition")
         self.require(implies(first & before, ~same), f"{name}: is the first")
         self.require(implies(when, first | some(other, before & same)), f"{name}: there is one")
-        self.require(implies(same, both), f"{name}: classes agree")
+        if not agreed:
+            self.require(implies(same, both), f"{name}: classes agree")
         return chosen
 
     def _declared_before(self, name: str, member: Variable) -> Property:

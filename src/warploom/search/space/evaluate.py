@@ -85,18 +85,19 @@ class Meaning:
         for choice in self.space.choices:
             for instance, start in zip(choice.instances, choice.start, strict=True):
                 value = self.assignment[choice.name, instance]
-                present = self.space.flags.get(instance[0]) is choice or self.active(instance)
+                present = self.is_own_flag(choice, instance) or self.active(instance)
                 if (value is not None) != present:
                     yield f"{choice.name}{instance} has a value only where all objects are active"
                 elif value is not None and not choice.bits([value]) & start:
                     yield f"{choice.name}{instance} cannot be {value}"
 
+    def is_own_flag(self, choice: Choice, instance: Objects) -> bool:
+        """Whether it says itself that its object is active: it has a value in any case."""
+        return self.space.flags.get(instance[0], (None, None))[0] is choice
+
     def active(self, objects: Objects) -> bool:
-        flags = self.space.flags
-        return all(
-            item not in flags or self.assignment[flags[item].name, (item,)] == "TRUE"
-            for item in objects
-        )
+        flags = (self.space.flags[item] for item in objects if item in self.space.flags)
+        return all(self.assignment[flag.name, (owner,)] == "TRUE" for flag, owner in flags)
 
     def value(self, choice: Choice, objects: Objects) -> Value | None:
         if (choice.name, objects) in self.assignment:

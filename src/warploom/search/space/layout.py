@@ -16,6 +16,7 @@ import numpy.typing as npt
 from warploom.errors import CheckError
 from warploom.search.space.build import Space
 from warploom.search.space.ir import Choice, Counter, Objects, Property, Variable
+from warploom.search.space.rows import distinct_rows
 
 Ids = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint64]
@@ -64,7 +65,8 @@ class Layout:
             width += [choice.width] * len(choice.instances)
         for counter in space.counters:
             rows = self.rows(counter.per, ((a, b) for a in counter.per for b in counter.per))
-            self.counters.add(counter, _distinct(rows.of(counter.per))[0])
+            objects = rows.of(counter.per)
+            self.counters.add(counter, objects[distinct_rows(objects)[0]])
         self.start: Bits = np.array(start, np.uint64)
         self.width: Ids = np.array(width, np.int64)
 
@@ -114,7 +116,8 @@ class Layout:
         mates = [v for v in rows.columns if _together(v, group[0], apart)]
         relation = self.numbers(group[0].binding.property.rows, group[0].binding.property.arity)
         named = [*mates, *group]
-        tuples = np.unique(relation[:, [v.column for v in named]], axis=0)
+        chosen = relation[:, [v.column for v in named]]
+        tuples = chosen[distinct_rows(chosen)[0]]
         if rows.count * len(tuples) > MOST_ROWS:
             raise CheckError(
                 f"more than {MOST_ROWS} tuples of objects",
@@ -143,8 +146,8 @@ class Layout:
     def given(self, values: Mapping[Objects, int], name: str, objects: Ids) -> Ids:
         """A known number for rows of objects."""
         items = list(self.space.numbering)
-        distinct, which = _distinct(objects)
-        keys = [tuple(items[item] for item in row) for row in distinct]
+        first, which = distinct_rows(objects)
+        keys = [tuple(items[item] for item in row) for row in objects[first]]
         for key in keys:
             if key not in values:
                 raise CheckError(f"'{name}' is not known for {', '.join(map(str, key))}")
@@ -153,9 +156,9 @@ class Layout:
     def flag_positions(self, objects: Ids, otherwise: int) -> Ids:
         """Where the flags of objects lie; `otherwise` for objects that are always active."""
         table = np.full(self.base, otherwise, np.int64)
-        for item, flag in self.space.flags.items():
-            number = np.array([[self.space.numbering[item]]])
-            table[number[0, 0]] = self.choices.find(flag, number)[0][0]
+        for item, (flag, owner) in self.space.flags.items():
+            number = np.array([[self.space.numbering[owner]]])
+            table[self.space.numbering[item]] = self.choices.find(flag, number)[0][0]
         return table[objects]
 
 
@@ -163,14 +166,6 @@ def _together(left: Variable, right: Variable, apart: set[frozenset[Variable]]) 
     """They stand for objects of one row of a relation, and are known to each other: two quantifiers
     side by side may use the same row's names without meaning the same row."""
     return left.binding is right.binding and frozenset((left, right)) in apart
-
-
-def _distinct(rows: Ids) -> tuple[Ids, Ids]:
-    """The different rows, and which of them each row is."""
-    if not rows.size:  # no columns: all rows are equal
-        return rows[:1], np.zeros(len(rows), np.int64)
-    distinct, which = np.unique(rows, axis=0, return_inverse=True)
-    return distinct, which.reshape(-1)
 
 
 class _Positions:

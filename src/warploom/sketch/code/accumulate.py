@@ -28,6 +28,15 @@ def neutral_number(operator: str, dtype: DType) -> float:
     return int(limits.max) if number < 0 and not dtype.is_signed else number
 
 
+def types_started(operator: str, number: float) -> tuple[DType, ...]:
+    """The integer types of which this number, a limit of theirs, is the operator's neutral element.
+
+    Zero is the limit of every unsigned type, and too often meant as a number: it is none here.
+    """
+    integers = [dtype for dtype in DType if not dtype.is_float]
+    return tuple(d for d in integers if number and neutral_number(operator, d) == number)
+
+
 def joined(operator: str, left: Value, right: Value) -> Operation:
     """`left ⊕ right`."""
     return Operation(operator, (left, right))  # type: ignore[arg-type]

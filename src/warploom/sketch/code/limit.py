@@ -6,7 +6,7 @@ refused; so the largest length is looked for with the very test that refuses the
 
 from __future__ import annotations
 
-from warploom.errors import DeviceError
+from warploom.errors import CheckError, DeviceError
 from warploom.index.evaluate import evaluate
 from warploom.kernel.arguments import Binding, check_indices
 from warploom.machine.record import CUDA
@@ -23,6 +23,8 @@ def largest(tiled: Tiled) -> str:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if _is_allowed(tiled, middle) else (low, middle - 1)
     first = tiled.tiling.outputs[0]
+    if low == 0:
+        raise CheckError("an index leaves 32 bits, however short the arrays are")
     most = " × ".join([str(low)] * len(first.shape))
     return f"indices have 32 bits: '{first.name}' of at most {most} elements"
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warploom.errors import CheckError, Span, UnsupportedError
+from warploom.errors import CheckError, Span, UnsupportedError, calling_line
 from warploom.index.ir import Expr, Var, operations, substitute
 from warploom.index.laws import simplify
 from warploom.kernel.build import Array as MemoryArray
@@ -33,6 +33,7 @@ from warploom.sketch.code.form import (
     tabulated,
     written,
 )
+from warploom.sketch.code.function import Function, on_register
 from warploom.sketch.code.memory import (
     Input,
     View,
@@ -42,8 +43,9 @@ from warploom.sketch.code.memory import (
 )
 from warploom.sketch.code.move import at_place, by_cases, move_of, spread_index
 from warploom.sketch.code.need import needs_of
+from warploom.sketch.code.place import Origin, placing
 from warploom.sketch.code.proved import Proved, prove
-from warploom.sketch.code.tiling import Array, Layout, Tiled, Tiling
+from warploom.sketch.code.tiling import Array, Layout, Tiled, Tiling, check_launch
 from warploom.sketch.code.trial import tried
 from warploom.sketch.term.evaluate import Fill, evaluate
 from warploom.sketch.term.gather import size
@@ -60,6 +62,7 @@ from warploom.sketch.term.operator import WORD, is_function, says
 from warploom.sketch.term.read import live_steps
 
 WARP = 32
+_PARTS = _ALL, _TOTAL = "_all", "_total"  # what a step reads, and what its fold makes
 
 
 def lower_program(
@@ -80,17 +83,19 @@ def lower_program(
     and output, then the arrays. It has been run on the simulator: several tiles, and last ones that
     are not whole, gave what the goal gives on numbers.
     """
+    check_launch(dtype, warps, calling_line(__file__))
     layout = Layout(lanes, dict(steps or {}), dtype, warps)
     return tiled_program(program, fill, goal, layout).kernel
 
 
 def tiled_program(program: Program, fill: Fill, goal: int, layout: Layout) -> Tiled:
     """The same with what it does to large arrays."""
-    if layout.warps < 1:
-        raise CheckError(f"a block has at least one warp, not {layout.warps}")
+    check_launch(layout.dtype, layout.warps)
     proved = prove(program, fill, goal)
     lanes = _lanes(proved.program, layout.lanes)
-    return tried(_Lowering(proved, program.goals[goal], lanes, layout).tiled())
+    wanted = program.goals[goal]
+    with placing(program.name, _origins(program), wanted.span):
+        return tried(_Lowering(proved, wanted, lanes, layout).tiled())
 
 
 def check_layout(
@@ -101,12 +106,21 @@ def check_layout(
     _check_steps(inputs_of(program, live_steps(program)), steps or {})
 
 
+def _origins(program: Program) -> dict[str, Origin]:
+    """The registers of a kernel are named by the number of the step that they hold."""
+    found: dict[str, Origin] = {}
+    for position, step in enumerate(program.steps):
+        names = step.name, *(f"v{position}{part}" for part in ("", *_PARTS))
+        found |= dict.fromkeys(names, Origin(f"'{step.name}'", step.span))
+    return found
+
+
 def _check_steps(inputs: tuple[Input, ...], steps: Mapping[str, int]) -> None:
     known = {each.name for each in inputs}
     for name, step in steps.items():
-        if name not in known or step < 0:
+        if name not in known or not isinstance(step, int) or step < 0:
             raise CheckError(
-                f"a step of {step} for '{name[:40]}'",
+                f"a step of {step!r:.40} for '{name[:40]}'",
                 advice=f"the inputs are {', '.join(sorted(known))}; a step is 0 or more",
             )
 
@@ -119,10 +133,12 @@ def _lanes(program: Program, asked: int | None) -> int:
     if not lengths and asked is None:
         raise UnsupportedError(f"'{program.name}' has no step", advice="apply something")
     found = lengths.most_common(1)[0][0] if asked is None else asked
-    if not 1 <= found <= WARP:
+    if not isinstance(found, int) or not 1 <= found <= WARP:
         span = moving[0].span if moving else None
         raise UnsupportedError(
-            f"an axis of {found} lanes", span, f"a group of lanes has at most {WARP}: give lanes=…"
+            f"an axis of {found!r:.40} lanes",
+            span,
+            f"a group of lanes has at most {WARP}: give lanes=…",
         )
     return found
 
@@ -216,9 +232,9 @@ class _Lowering:
             arrays.append(Array(name, "input" if step else "constant", own, (step,)))
             symbols[name] = each.symbols
         functions = {
-            step.operator: step.function
+            step.operator: function
             for step in self.program.steps
-            if isinstance(step, Apply) and step.function is not None
+            if isinstance(step, Apply) and (function := _function(step)) is not None
         }
         output = Array(names[-1], "output", (cells,), (cells,))
         name = self.program.name
@@ -274,7 +290,7 @@ class _Lowering:
         held = [self._held(arg, step.span) for arg in step.args]
         if len(held) == 1:
             return held[0]
-        both = self._registers(f"v{position}_all", sum(each.columns for each in held))
+        both = self._registers(f"v{position}{_ALL}", sum(each.columns for each in held))
         before = 0
         for each in held:
             with count(self.k, "j", each.columns) as j:
@@ -303,7 +319,7 @@ class _Lowering:
             raise UnsupportedError(
                 f"'{step.name}' folds across lanes", step.span, "a fold is within a lane"
             )
-        totals = self._registers(f"v{position}_total", items.columns // run)
+        totals = self._registers(f"v{position}{_TOTAL}", items.columns // run)
         with count(k, "r", totals.columns) as r:
             total, first = totals.at(0, r), items.at(0, simplify(r * run))
             k.set(total, self._called(step, first) if is_function(step.operator) else first)
@@ -312,20 +328,15 @@ class _Lowering:
                     k.set(total, joined(step.operator, total, items.at(0, simplify(r * run + n))))
         return totals
 
-    def _called(self, step: Apply, item: Cell) -> Value:
-        try:
-            made = step.function(item) if step.function is not None else None
-        except Exception as error:  # noqa: BLE001  # it is the user's code
-            raise UnsupportedError(
-                f"'{step.name}' fails on registers: {error}", step.span
-            ) from None
-        if not isinstance(made, Value):
+    def _called(self, step: Apply, item: Cell) -> Value | float:
+        function = _function(step)
+        if function is None:
             raise UnsupportedError(
                 f"'{step.name}' computes {step.operator}, of which nothing is known",
                 step.span,
                 "give it a function of one number",
             )
-        return made
+        return on_register(function, item)
 
     def _check_fold(self, position: int, step: Apply) -> None:
         """An empty fold is zero, which must be what the fold's neutral element is to its reader."""
@@ -487,11 +498,17 @@ class _Lowering:
         out.put(at, cell, when=inside if where is ALWAYS else inside.and_(where))
 
 
+def _function(step: Apply) -> Function | None:
+    if step.function is None:
+        return None
+    return Function(f"the function of '{step.name}'", step.function, step.span)
+
+
 def _names(given: list[str]) -> Iterator[str]:
     """Names for arrays: what is no name, is built in, or was there before, gets a tail."""
     seen: set[str] = set(BUILT_IN) | {"tile_number", "own"}
     for name in given:
-        plain = re.sub(r"\W", "_", name)
+        plain = re.sub(r"\W", "_", name, flags=re.ASCII)
         plain = (
             plain
             if plain[:1].isalpha() and not re.fullmatch(r"v\d+\w*|[jrn]", plain)

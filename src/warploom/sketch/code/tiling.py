@@ -6,14 +6,16 @@ from it follow which lengths go together (`need.py`), and how a kernel is tried 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
+from warploom.errors import CheckError, Span
 from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import Kernel
+from warploom.sketch.code.function import Function
 from warploom.sketch.term.ir import Goal, Shape
 from warploom.sketch.term.verify import Verification
 
@@ -57,7 +59,7 @@ class Tiling:
     outputs: tuple[Array, ...]
     goal: Goal
     symbols: Mapping[str, tuple[int, ...]]
-    functions: Mapping[str, Callable[[Any], Any]]
+    functions: Mapping[str, Function]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +71,15 @@ class Tiled:
     verification: Verification
     dtype: DType
     group: int  # tiles of a block, along the fastest axis
+
+
+def check_launch(dtype: DType, warps: int, span: Span | None = None) -> None:
+    """Refuses what is no element type, and no number of warps of a block; `span` says who asks."""
+    if not isinstance(dtype, DType):
+        known = ", ".join(map(repr, DType))
+        raise CheckError(f"{dtype!r:.40} is no element type", span, f"use a DType: {known}")
+    if isinstance(warps, bool) or not isinstance(warps, int) or warps < 1:
+        raise CheckError(f"a block has at least one warp, not {warps!r:.40}", span)
 
 
 def size_names(array: Array) -> tuple[str, ...]:

@@ -8,33 +8,30 @@ where the specification needs no more. What is outside an array holds a mark tha
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError, DeviceError
-from warploom.kernel.build import Builder
 from warploom.kernel.dtype import DType
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel
 from warploom.sketch.code.limit import largest
 from warploom.sketch.code.need import Shapes, scalars_of, shapes_for
 from warploom.sketch.code.tiling import Array, Tiled, Tiling, cell_name
-from warploom.sketch.term import spec
-from warploom.sketch.term.ir import Constant, Fold, Goal, Shape, Symbol, Term, Zero, size
+from warploom.sketch.code.wanted import Compute, Numbers, Wanted, function_names, wanted_of
+from warploom.sketch.term.ir import Goal, Shape, size
 from warploom.sketch.term.limits import heights
-from warploom.sketch.term.numeric import apply
-from warploom.sketch.term.operator import is_function
 
-Numbers: TypeAlias = npt.NDArray[Any]
 Arrays: TypeAlias = dict[str, Numbers]
-Compute: TypeAlias = Callable[[Mapping[int, Any]], list[Any]]
 
+MAX_TRIED = 1 << 25  # elements of one array
 _MARGIN = 16  # elements on both sides of an array that nobody may touch
-_MODULAR = frozenset("+*&|^")  # operators that do not mind numbers that wrap
 
 
 def tried(tiled: Tiled) -> Tiled:
@@ -46,23 +43,37 @@ def tried(tiled: Tiled) -> Tiled:
 
 def try_kernel(tiled: Tiled) -> str:
     """What was run, in words; CheckError names the first element that is wrong."""
-    tiling, dtype = tiled.tiling, tiled.dtype
-    compute = compute_of(tiled)
-    draw = drawing(tiling.goal, dtype, np.random.default_rng(0))
-    sizes = []
-    for shapes in launches(tiling, tiled.group):
-        inputs = {a.name: draw(shapes[a.name]) for a in tiling.inputs}
-        outputs = {a.name: draw(shapes[a.name]) for a in tiling.outputs}
-        wanted = by_tiles(tiling, inputs, shapes, compute, draw)
-        found = _launched(tiled.kernel, tiling, inputs, outputs, shapes)
-        _compare(tiling, found, wanted, shapes, dtype)
-        sizes.append(" × ".join(map(str, shapes[tiling.outputs[0].name])))
-    first = tiling.outputs[0].name
+    tiling, wanted = tiled.tiling, wanted_of(tiled)
+    random = np.random.default_rng(0)
+    first = tiling.outputs[0]
+    shapes = list(launches(tiling, tiled.group))
+    for draw, each in itertools.product(wanted.draws, shapes):
+        _try_once(tiled, wanted, each, partial(draw, random=random))
+    tried = f" ({', '.join(map(str, wanted.draws))})" if function_names(tiling.goal) else ""
+    sizes = dict.fromkeys(" × ".join(map(str, each[first.name])) for each in shapes)
     return (
-        f"run on the simulator, equal to the specification on numbers: '{first}' of "
-        f"{', '.join(dict.fromkeys(sizes))} elements in tiles of "
-        f"{' × '.join(map(str, tiling.outputs[0].shape))}"
+        f"run on the simulator, equal to {wanted.name} on numbers{tried}: '{first.name}' of "
+        f"{', '.join(sizes)} elements in tiles of {' × '.join(map(str, first.shape))}"
     )
+
+
+def _try_once(
+    tiled: Tiled, wanted: Wanted, shapes: Shapes, draw: Callable[[Shape], Numbers]
+) -> None:
+    tiling = tiled.tiling
+    for name, shape in shapes.items():
+        if size(shape) > MAX_TRIED:
+            raise CheckError(
+                f"'{name}' has {size(shape)} elements in a few tiles of '{tiling.name}', too many "
+                "for the simulator",
+                tiling.goal.span,
+                "let tiles begin closer to each other",
+            )
+    inputs = {a.name: draw(shapes[a.name]) for a in tiling.inputs}
+    outputs = {a.name: draw(shapes[a.name]) for a in tiling.outputs}
+    cells = by_tiles(tiling, inputs, shapes, wanted.compute, draw)
+    found = _launched(tiled.kernel, tiling, inputs, outputs, shapes)
+    _compare(tiled, found, cells, shapes, wanted.says)
 
 
 # -- sizes ---------------------------------------------------------------------------------------
@@ -147,99 +158,6 @@ def _slices(array: Array, tile: tuple[int, ...]) -> tuple[slice, ...]:
     return tuple(slice(number * step, number * step + own) for number, step, own in along)
 
 
-def compute_of(tiled: Tiled) -> Compute:
-    """The cells of one tile on numbers: by the specification's function where that was proved to
-    say all, else by the goal's terms, with the sketch's own functions."""
-    goal, functions = tiled.tiling.goal, tiled.tiling.functions
-    given = goal.specification
-    if given is not None and "numbers, by the goal's function" in tiled.verification.covers:
-        return lambda numbers: spec.run(given, numbers)
-    return lambda numbers: [
-        _value(term, numbers, functions, tiled.dtype, {}) for term in goal.values
-    ]
-
-
-def _value(
-    term: Term,
-    numbers: Mapping[int, Any],
-    finish: Mapping[str, Callable[[Any], Any]],
-    dtype: DType,
-    known: dict[Term, Any],
-) -> Any:
-    match term:
-        case Symbol(number):
-            return numbers[number]
-        case Constant(value):
-            return value
-        case Zero():
-            return 0
-        case Fold(operator, items):
-            if term not in known:
-                parts = [_value(item, numbers, finish, dtype, known) for item in items]
-                if is_function(operator):
-                    known[term] = _finished(finish[operator], parts[0], dtype)
-                else:
-                    known[term] = apply(operator, parts)
-            return known[term]
-        case _:
-            raise CheckError("an undefined goal has no value on numbers")
-
-
-def _finished(finish: Callable[[Any], Any], value: Any, dtype: DType) -> Any:
-    """A function of the sketch on one number: as Python, or as the kernel computes it."""
-    try:
-        return finish(value)
-    except Exception:  # noqa: BLE001  # it is the user's code, and may be for kernels only
-        k = Builder("finish", block=1)
-        x, y = k.array("x", dtype, 1, const=True), k.array("y", dtype, 1)
-        register = k.register("v", dtype)
-        k.set(register, x.at(0))
-        y.put(0, finish(register))
-        arrays = np.array([value], dtype.numpy), np.zeros(1, dtype.numpy)
-        run(k.done(), arrays)
-        return arrays[1][0].item()
-
-
-# -- numbers -------------------------------------------------------------------------------------
-
-
-def drawing(goal: Goal, dtype: DType, random: np.random.Generator) -> Callable[[Shape], Numbers]:
-    """Random numbers with which a result is right or far off: nothing cancels, nothing wraps that
-    minds."""
-    if dtype.is_float:
-        return lambda shape: random.uniform(0.5, 2, shape).astype(dtype.numpy)
-    limits = np.iinfo(dtype.numpy)
-    if {fold.operator for fold in heights(goal.values)} <= _MODULAR:
-        return lambda shape: random.integers(
-            limits.min, limits.max, shape, dtype.numpy, endpoint=True
-        )
-    most = next(
-        (m for m in (1 << 12, 99, 7, 3, 2) if _largest(goal.values, m) <= limits.max), 1
-    )  # fmt: skip
-    return lambda shape: random.integers(0, most, shape, dtype.numpy, endpoint=True)
-
-
-def _largest(values: tuple[Term, ...], most: int) -> int:
-    """What no fold of the goal exceeds, if symbols are at most `most`."""
-    bound: dict[Term, int] = {}
-    for fold, _ in sorted(heights(values).items(), key=lambda pair: pair[1]):
-        parts = [_bound(item, most, bound) for item in fold.items]
-        if fold.operator == "*":
-            product = 1
-            for part in parts:
-                product *= max(1, part)
-            bound[fold] = product
-        else:
-            bound[fold] = sum(parts)
-    return max(bound.values(), default=most)
-
-
-def _bound(term: Term, most: int, bound: Mapping[Term, int]) -> int:
-    if isinstance(term, Constant):
-        return int(abs(term.value)) + 1 if abs(term.value) < 2**63 else 0  # infinite: neutral
-    return bound.get(term, most)
-
-
 # -- running -------------------------------------------------------------------------------------
 
 
@@ -255,7 +173,8 @@ def _launched(
         run(kernel, [inner[each.name] for each in kernel.arrays], named)
     except DeviceError as error:
         raise CheckError(
-            f"the kernel of '{tiling.name}' fails on the simulator: {error.message}"
+            f"the kernel of '{tiling.name}' fails on the simulator: {error.message}",
+            tiling.goal.span,
         ) from error
     for name, buffer in buffers.items():
         touched = buffer != before[name]
@@ -263,7 +182,9 @@ def _launched(
             touched[_MARGIN:-_MARGIN] = False
         if touched.any():
             place = int(np.argmax(touched)) - _MARGIN
-            raise CheckError(f"the kernel of '{tiling.name}' writes {name}[{place}]")
+            raise CheckError(
+                f"the kernel of '{tiling.name}' writes {name}[{place}]", tiling.goal.span
+            )
     return {name: inner[name].reshape(shapes[name]) for name in outputs}
 
 
@@ -273,22 +194,24 @@ def _with_margin(values: Numbers) -> Numbers:
 
 
 def _compare(
-    tiling: Tiling,
+    tiled: Tiled,
     found: Arrays,
     wanted: Mapping[str, npt.NDArray[np.object_]],
     shapes: Shapes,
-    dtype: DType,
+    says: str,
 ) -> None:
+    tiling = tiled.tiling
     for name, values in found.items():
-        wrong = ~_equal(values.reshape(-1), wanted[name].reshape(-1), tiling.goal, dtype)
+        wrong = ~_equal(values.reshape(-1), wanted[name].reshape(-1), tiling.goal, tiled.dtype)
         if wrong.any():
             cell = int(np.argmax(wrong))
             named = scalars_of(tiling, shapes)
             sizes = ", ".join(f"{each} = {length}" for each, length in named.items())
             raise CheckError(
                 f"the kernel of '{tiling.name}' holds {values.reshape(-1)[cell]} in "
-                f"{cell_name(name, shapes[name], cell)}, but the specification says "
-                f"{_shown(wanted[name].reshape(-1)[cell])} ({sizes})"
+                f"{cell_name(name, shapes[name], cell)}, but {says} "
+                f"{_shown(wanted[name].reshape(-1)[cell])} ({sizes})",
+                tiling.goal.span,
             )
 
 
@@ -315,8 +238,8 @@ def _equal(
         numbers = wanted.astype(np.float64)
         close = tolerance(goal, dtype) or float(np.finfo(dtype.numpy).eps)
         with np.errstate(all="ignore"):
-            return np.asarray(np.isclose(values, numbers, rtol=close, atol=close))
-    whole = np.array([number == int(number) for number in wanted], np.bool_)
+            return np.asarray(np.isclose(values, numbers, rtol=close, atol=close, equal_nan=True))
+    whole = np.array([_is_whole(number) for number in wanted], np.bool_)
     return np.asarray(whole & (values == as_type(np.where(whole, wanted, 0), dtype)), np.bool_)
 
 
@@ -326,7 +249,11 @@ def as_type(numbers: npt.NDArray[np.object_], dtype: DType) -> Numbers:
         return numbers.astype(dtype.numpy)
     bits = 8 * dtype.bytes
     for number in numbers.reshape(-1):
-        if number != int(number):
+        if not _is_whole(number):
             raise CheckError(f"the specification gives {number}, which is no {dtype.value}")
     wrapped = np.array([int(n) % (1 << bits) for n in numbers.reshape(-1)], f"u{dtype.bytes}")
     return wrapped.view(dtype.numpy).reshape(numbers.shape)
+
+
+def _is_whole(number: Any) -> bool:
+    return math.isfinite(number) and number == int(number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 
@@ -40,6 +40,21 @@ def _check_steps(array: Array) -> None:
         )
     if min(array.step, default=0) < 0:
         raise CheckError(f"'{array.name}' has a negative step, {show_shape(array.step)}")
+
+
+def check_outputs(outputs: Sequence[Array], filled: Set[str]) -> None:
+    """A sketch has outputs, all of them written, and tiles counted along the axes of all alike."""
+    if not outputs:
+        raise CheckError("a sketch needs an output", advice="k.output(name, shape)")
+    for array in outputs:
+        if array.name not in filled:
+            raise CheckError(f"output '{array.name}' is never written")
+        if len(array.shape) != len(outputs[0].shape):
+            raise CheckError(
+                f"output '{array.name}' has {len(array.shape)} axes, "
+                f"'{outputs[0].name}' has {len(outputs[0].shape)}",
+                advice="tiles are counted along the axes of all outputs alike",
+            )
 
 
 def check_registers(array: Array, index: tuple[Expr, ...], extents: Mapping[str, int]) -> None:

@@ -8,6 +8,7 @@ outside the array is not read. Every kernel is run against its specification bef
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
@@ -19,16 +20,18 @@ from warploom.kernel.build import Array as MemoryArray
 from warploom.kernel.build import Builder, RegisterArray, ceil_div
 from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import Cell, Kernel
-from warploom.kernel.ir import Value as Number
 from warploom.kernel.lower import Row
+from warploom.kernel.names import INVENTED
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.sketch.code.accumulate import accumulate, added
 from warploom.sketch.code.exchange import permuted_by
+from warploom.sketch.code.function import on_register
 from warploom.sketch.code.need import needs_of
-from warploom.sketch.code.tiling import Tiled, size_names
+from warploom.sketch.code.place import placing
+from warploom.sketch.code.tiling import Tiled, check_launch, size_names
 from warploom.sketch.code.trial import tried
+from warploom.sketch.simt.accumulator import start_of
 from warploom.sketch.simt.ir import (
-    STARTS,
     Accumulate,
     Array,
     Exchange,
@@ -43,7 +46,8 @@ from warploom.sketch.simt.ir import (
     prune,
     walk,
 )
-from warploom.sketch.simt.reach import reach
+from warploom.sketch.simt.place import check_arrays, origins
+from warploom.sketch.simt.reach import partly_set, reach
 from warploom.sketch.simt.solve import Filled
 from warploom.sketch.term.gather import strides
 from warploom.sketch.term.ir import Shape, size
@@ -60,18 +64,21 @@ def to_kernel(filled: Filled | Outcome[Filled], dtype: DType = f32, warps: int =
     then the arrays in the order the sketch declares them. It has been run on the simulator: several
     tiles, and last ones that are not whole, gave what the specification gives on numbers.
     """
+    check_launch(dtype, warps, calling_line(__file__))
     return tiled_sketch(filled, dtype, warps).kernel
 
 
 def tiled_sketch(given: Filled | Outcome[Filled], dtype: DType = f32, warps: int = 4) -> Tiled:
     """The same with what it does to large arrays."""
     filled = _filled(given)
+    traced = filled.traced
     if not filled.verification:
-        raise CheckError(f"the fill of '{filled.traced.name}' is {filled.verification}")
-    if warps < 1:
-        raise CheckError(f"a block has at least one warp, not {warps}")
-    made = _Emitter(filled, dtype, warps).kernel()
-    return tried(Tiled(made, filled.traced.tiling, filled.verification, dtype, warps))
+        raise CheckError(f"the fill of '{traced.name}' is {filled.verification}", traced.span)
+    check_launch(dtype, warps)
+    check_arrays(traced)
+    with placing(traced.name, origins(traced), traced.span):
+        made = _Emitter(filled, dtype, warps).kernel()
+        return tried(Tiled(made, traced.tiling, filled.verification, dtype, warps))
 
 
 def _filled(given: Filled | Outcome[Filled]) -> Filled:
@@ -101,6 +108,7 @@ class _Emitter:
     values: dict[str, Cell] = field(default_factory=dict)
     totals: dict[str, Cell] = field(default_factory=dict)
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    taken: frozenset[str] = frozenset()  # names that the user gave
 
     def kernel(self) -> Kernel:
         self.traced = self.filled.traced
@@ -109,6 +117,8 @@ class _Emitter:
             self.traced.name, block=lanes * self.warps, doc=self._doc(), warp_size=lanes
         )
         self.ranges = {name: (0, n - 1) for name, n in self.traced.extents.items()}
+        lengths = itertools.chain(*map(size_names, (*self.traced.inputs, *self.traced.outputs)))
+        self.taken = frozenset((*self.traced.arrays, *self.traced.extents, *lengths))
         self._parameters()
         self._tiles(lanes)
         for array in self.traced.arrays.values():
@@ -117,10 +127,13 @@ class _Emitter:
                 self.storage[array.name] = self.out.shared(array.name, self.dtype, cells)
         body = closed(prune(self.traced, self.filled.live), self.filled.fill)
         written = {stmt.array for stmt in walk(body) if isinstance(stmt, Write)}
+        partly = partly_set(self.traced, body)
         for array in self.traced.arrays.values():
             if array.space == "register" and array.name in written:
+                # Nobody relies on what was never set, but it may be read, and left out afterwards.
+                initial = 0 if array.name in partly else None
                 self.storage[array.name] = self.out.registers(
-                    array.name, self.dtype, size(array.shape)
+                    array.name, self.dtype, size(array.shape), initial
                 )
         self._body(body, ())
         return self.out.done()
@@ -166,15 +179,13 @@ class _Emitter:
     def _tiles(self, lanes: int) -> None:
         """Which tile a warp does, and the coordinates of a lane in it."""
         first = self.traced.outputs[0]
-        if len(first.shape) > 3:
-            raise CheckError(f"a grid has three axes, '{first.name}' has {len(first.shape)}")
         names = size_names(first)
         steps = dict(zip(names, first.step, strict=True))
         counts = [ceil_div(Var(name), steps[name]) for name in reversed(names)]
         self.out.grid(simplify(ceil_div(counts[0], self.warps)), *counts[1:])
         blocks = (self.out.block_x * self.warps + self.out.warp, self.out.block_y, self.out.block_z)
         for name, block in zip(_TILES, blocks[: len(first.shape)], strict=False):
-            self.out.let(name, block)
+            self.out.let(self._own(name), block)
         if len(self.traced.lanes) > 1:
             rest = lanes
             for name, length in self.traced.lanes:
@@ -188,7 +199,7 @@ class _Emitter:
     def _body(self, body: tuple[Stmt, ...], loops: tuple[str, ...]) -> None:
         for acc in self.traced.accumulators.values():
             if acc.loops == loops:
-                start = STARTS[acc.outer] if acc.init is None else acc.init
+                start = start_of(acc, self.dtype)
                 self.totals[acc.name] = self.out.register(acc.name, self.dtype, start)
         for stmt in body:
             match stmt:
@@ -206,8 +217,8 @@ class _Emitter:
                     self._accumulate(stmt)
                 case Finish(target, accumulator):
                     acc = self.traced.accumulators[accumulator]
-                    total: Number = self.totals[accumulator]
-                    finished = total if acc.finish is None else acc.finish(total)
+                    total = self.totals[accumulator]
+                    finished = total if acc.function is None else on_register(acc.function, total)
                     self.out.set(self._register(target), finished)
                 case Sync():
                     self.out.barrier("warp")
@@ -272,8 +283,12 @@ class _Emitter:
     # -- places
 
     def _register(self, name: str) -> Cell:
-        self.values[name] = self.out.register(name, self.dtype)
+        self.values[name] = self.out.register(self._own(name), self.dtype)
         return self.values[name]
+
+    def _own(self, name: str) -> str:
+        """A name that is ours: another one where the user has it."""
+        return name + INVENTED if name in self.taken else name
 
     def _expr(self, expr: Expr) -> Expr:
         return simplify(expr, self.ranges)
@@ -327,7 +342,9 @@ class _Emitter:
 
         Along further axes an input has one tile.
         """
-        return Var(_TILES[axis]) if axis < len(self.traced.outputs[0].shape) else Const(0)
+        return (
+            Var(self._own(_TILES[axis])) if axis < len(self.traced.outputs[0].shape) else Const(0)
+        )
 
 
 def _all(conditions: list[Expr]) -> Expr | None:

@@ -25,7 +25,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from warploom.errors import CheckError, Span, WarploomError, raising_line
+from warploom.errors import CheckError, Span, WarploomError, defining_line, raising_line
+from warploom.search.budget import BudgetSpentError
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.trace import Tracer
 
@@ -59,30 +60,45 @@ class SketchFunction:
             wrong = ", ".join(sorted(set(given) ^ set(self._sizes)))
             raise CheckError(
                 f"sketch '{self.name}': sizes do not fit: {wrong}",
-                advice=f"it takes {', '.join(self._sizes) or 'no sizes'}",
+                self.span,
+                f"it takes {', '.join(self._sizes) or 'no sizes'}",
             )
         if self._specification is None:
             raise CheckError(
                 f"sketch '{self.name}' has no specification",
-                advice=f"write one under @{self.name}.specification",
+                self.span,
+                f"write one under @{self.name}.specification",
             )
         for name, value in given.items():
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise CheckError(f"sketch '{self.name}': {name} is a size, not {value!r:.60}")
+                raise CheckError(
+                    f"sketch '{self.name}': {name} is a size, not {value!r:.60}",
+                    self.span,
+                    "sizes are whole numbers of at least 1",
+                )
         tracer = Tracer(self.name)
         try:
             self.function(tracer, **given)
-            return tracer.finish(self.doc, given, self._specification)
+            return tracer.finish(self.doc, given, self._specification, self.span)
         except WarploomError as error:
             if error.span is not None:
                 raise
             raise type(error)(error.message, self._place(error), error.advice) from error
-        except TypeError as error:  # such as `if lane < 3`, which has no meaning while recording
+        except (BudgetSpentError, MemoryError):  # ours, on the way through
+            raise
+        except Exception as error:  # such as `if lane < 3`, which has no meaning while recording
             advice = "compare lanes and counters with lane.lt(3), and use it as a condition"
             raise CheckError(
-                f"sketch '{self.name}': {error}", self._place(error), advice
+                f"sketch '{self.name}' fails: {type(error).__name__}: {str(error)[:200]}",
+                self._place(error),
+                advice if isinstance(error, TypeError) else "",
             ) from error
+
+    @property
+    def span(self) -> Span | None:
+        """The line on which the sketch begins."""
+        return defining_line(self.function)
 
     def _place(self, error: Exception) -> Span | None:
         """The line of the sketch's file that was being run."""
-        return raising_line(error, self.function.__code__.co_filename)
+        return raising_line(error, self.function.__code__.co_filename) or self.span

@@ -14,6 +14,8 @@ from typing import Any, Literal, TypeAlias, assert_never
 
 from warploom.errors import Span
 from warploom.index.ir import Expr, Var, substitute, variables
+from warploom.kernel.dtype import DType
+from warploom.sketch.code.function import Function
 from warploom.sketch.code.tiling import Array as Array
 from warploom.sketch.code.tiling import Space as Space
 from warploom.sketch.code.tiling import Tiling
@@ -22,13 +24,14 @@ from warploom.sketch.term.operator import NEUTRAL, function
 
 HoleKind: TypeAlias = Literal["swizzle", "partition", "condition", "bits"]
 
-# Where an accumulator starts that says nothing: the neutral elements that every type can hold.
-STARTS: dict[str, float] = {operator: NEUTRAL[operator] for operator in ("+", "*", "^", "|")}
-
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """`⊕` over items, each `⊙` of values; `loops` are those it was made in, `span` is where."""
+    """`⊕` over items, each `⊙` of values; `loops` are those it was made in, `span` is where.
+
+    Without `init` it starts at the neutral element that the element type has. `types`, if there are
+    any, are those in which `init` is that element: it is for kernels of these types alone.
+    """
 
     name: str
     outer: str
@@ -38,12 +41,21 @@ class Accumulator:
     finish: Callable[[Any], Any] | None
     loops: tuple[str, ...]
     span: Span | None = None
+    types: tuple[DType, ...] = ()
 
     @property
     def first(self) -> tuple[Constant, ...]:
         """The item it starts with, if that is not the neutral element."""
-        plain = self.init is None or self.init == NEUTRAL[self.outer]
-        return () if plain else (constant(self.init),)  # type: ignore[arg-type]
+        if self.init is None or self.types or self.init == NEUTRAL[self.outer]:
+            return ()
+        return (constant(self.init),)
+
+    @property
+    def function(self) -> Function | None:
+        """What finishes it, with its place."""
+        if self.finish is None:
+            return None
+        return Function(f"finish '{self.finalize}'", self.finish, self.span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +96,7 @@ class Exchange:
     target: str
     value: str
     lanes: tuple[Expr, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +117,7 @@ class Accumulate:
     accumulator: str
     items: tuple[str, ...]
     predicate: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +147,10 @@ Stmt: TypeAlias = Read | Exchange | Write | Accumulate | Finish | Loop | Sync
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Traced:
-    """A sketch at one size. `lanes` are the axes of the warp, slowest first."""
+    """A sketch at one size. `lanes` are the axes of the warp, slowest first.
+
+    `span` is where the sketch is, `spans` where what has a name in it was made.
+    """
 
     name: str
     doc: str
@@ -144,6 +161,8 @@ class Traced:
     holes: Mapping[str, Hole]
     body: tuple[Stmt, ...]
     goal: Goal
+    span: Span | None = None
+    spans: Mapping[str, Span | None] = field(default_factory=dict)
 
     @property
     def inputs(self) -> tuple[Array, ...]:
@@ -161,9 +180,9 @@ class Traced:
             symbols[array.name] = tuple(range(start, start + size(array.shape)))
             start += size(array.shape)
         functions = {
-            function(a.finalize): a.finish
+            function(a.finalize): a.function
             for a in self.accumulators.values()
-            if a.finish is not None
+            if a.function is not None
         }
         return Tiling(self.name, self.inputs, self.outputs, self.goal, symbols, functions)
 

@@ -98,23 +98,33 @@ class _Lowering:
 
     def run(self, body: tuple[Stmt, ...], loops: tuple[str, ...]) -> None:
         for stmt in body:
-            match stmt:
-                case Loop(var, _, inner):
-                    self.run(inner, (*loops, var))
-                case Read(target, array, index):
-                    self.values[target] = self._read(target, array, index)
-                case Exchange(target, value, lanes):
-                    self.values[target] = self._exchange(target, value, lanes)
-                case Write(array, index, value):
-                    self._write(array, index, self.values[value], loops)
-                case Accumulate():
-                    self._accumulate(stmt, loops)
-                case Finish(target, accumulator):
-                    self.values[target] = self._finish(self.traced.accumulators[accumulator])
-                case Sync():
-                    pass
-                case _:
-                    assert_never(stmt)
+            own = None if isinstance(stmt, Loop | Finish | Sync) else stmt.span
+            self.out.span = own or self.out.span
+            try:
+                self._run(stmt, loops)
+            except CheckError as error:
+                if error.span is not None or own is None:
+                    raise
+                raise CheckError(error.message, own, error.advice) from error
+
+    def _run(self, stmt: Stmt, loops: tuple[str, ...]) -> None:
+        match stmt:
+            case Loop(var, _, inner):
+                self.run(inner, (*loops, var))
+            case Read(target, array, index):
+                self.values[target] = self._read(target, array, index)
+            case Exchange(target, value, lanes):
+                self.values[target] = self._exchange(target, value, lanes)
+            case Write(array, index, value):
+                self._write(array, index, self.values[value], loops)
+            case Accumulate():
+                self._accumulate(stmt, loops)
+            case Finish(target, accumulator):
+                self.values[target] = self._finish(self.traced.accumulators[accumulator])
+            case Sync():
+                pass
+            case _:
+                assert_never(stmt)
 
     def _read(self, target: str, name: str, index: tuple[Expr, ...]) -> Node:
         array = self.traced.arrays[name]

@@ -1,4 +1,5 @@
-"""Why a sketch without holes is wrong: which lane leaves what in which cell of an output."""
+"""Why a sketch is wrong: which lane leaves what in which cell of an output, if it has no holes; or
+which functions compute other numbers than the goal's."""
 
 from __future__ import annotations
 
@@ -7,11 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warploom.sketch.code.tiling import cell_name
+from warploom.errors import InternalError
+from warploom.sketch.code.tiling import Array, cell_name
+from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.lower import Lowered
 from warploom.sketch.simt.order import Order, Writer, lane_name
 from warploom.sketch.term.evaluate import evaluate
-from warploom.sketch.term.ir import Term, Undefined, size
+from warploom.sketch.term.ir import Term, Undefined, Zero, size
+from warploom.sketch.term.read import place_text
 from warploom.sketch.term.show import show_term
 from warploom.sketch.term.verify import Verification
 
@@ -44,17 +48,11 @@ class Refutation:
 def refutation(lowered: Lowered, verdict: Verification, order: Order) -> Refutation:
     """The first wrong cell of a refuted sketch that has no holes."""
     traced = lowered.traced
-    assert verdict.cell is not None
-    number = int(np.ravel_multi_index(verdict.cell, traced.goal.shape))
-    term, start = evaluate(lowered.program)[-1][number], 0
+    number, array, own = _output_cell(traced, verdict)
+    term = evaluate(lowered.program)[-1][number]
     names = list(_symbols(lowered))
-    for array in traced.outputs:
-        own = number - start
-        if own < size(array.shape):
-            break
-        start += size(array.shape)
     expected, found = _shown(traced.goal.values[number], names), _shown(term, names)
-    if verdict.holds.endswith("on numbers"):  # equal on symbols
+    if verdict.on_numbers:  # equal on symbols
         expected, found = verdict.should_hold, verdict.holds
     return Refutation(
         cell_name(array.name, array.shape, own),
@@ -65,6 +63,37 @@ def refutation(lowered: Lowered, verdict: Verification, order: Order) -> Refutat
     )
 
 
+def why_on_numbers(traced: Traced, verdict: Verification) -> str:
+    """Why no fill is right although some are on symbols: functions compute other numbers, whatever
+    the fill."""
+    _, array, own = _output_cell(traced, verdict)
+    cell = cell_name(array.name, array.shape, own)
+    named = [
+        f"finish '{each.finalize}'{place_text(each.span)}"
+        for each in traced.accumulators.values()
+        if each.finish is not None
+    ]
+    said = f"the specification{place_text(traced.goal.span)}"
+    who = f"{' and '.join(named)} and {said} differ" if named else f"{said} is another there"
+    return (
+        f"fills that are right on symbols are wrong on numbers: {who}, {cell} should hold "
+        f"{verdict.should_hold} but holds {verdict.holds}"
+    )
+
+
+def _output_cell(traced: Traced, verdict: Verification) -> tuple[int, Array, int]:
+    """The wrong cell: its number in the goal, its output, its number there."""
+    assert verdict.cell is not None
+    number = int(np.ravel_multi_index(verdict.cell, traced.goal.shape))
+    start = 0
+    for array in traced.outputs:
+        own = number - start
+        if own < size(array.shape):
+            return number, array, own
+        start += size(array.shape)
+    raise InternalError(f"cell {number} is in no output")
+
+
 def _symbols(lowered: Lowered) -> Iterator[str]:
     for array in lowered.traced.inputs:
         for cell in range(size(array.shape)):
@@ -72,5 +101,10 @@ def _symbols(lowered: Lowered) -> Iterator[str]:
 
 
 def _shown(term: Term, names: list[str]) -> str:
-    undefined = isinstance(term, Undefined)
-    return "nothing anyone may rely on" if undefined else show_term(term, _SHOWN, names)
+    match term:
+        case Undefined():
+            return "nothing anyone may rely on"
+        case Zero():
+            return "0"
+        case _:
+            return show_term(term, _SHOWN, names)

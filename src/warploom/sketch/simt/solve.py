@@ -10,18 +10,19 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from warploom.errors import CheckError, calling_line
+from warploom.errors import CheckError, InternalError, calling_line
 from warploom.index.ir import Expr, Select, constants, operations, walk
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
 from warploom.sketch.explain.numbers import agreeing_fill
 from warploom.sketch.explain.show import warp_reason
 from warploom.sketch.simt import fewest
+from warploom.sketch.simt.accumulator import narrowed
 from warploom.sketch.simt.function import SketchFunction
 from warploom.sketch.simt.ir import Traced, holes_in, places
 from warploom.sketch.simt.lower import Lowered, lower
 from warploom.sketch.simt.order import Conflict, follow
-from warploom.sketch.simt.refute import refutation
+from warploom.sketch.simt.refute import refutation, why_on_numbers
 from warploom.sketch.simt.space import SPACES, HoleChoices, candidates, counterparts
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
@@ -86,9 +87,10 @@ def solve(
     five, and within the budget; else the cheapest of those listed by then, at worst the first.
     `laws`, "flatten" or "none", is up to what it must meet its goal; by default the goal says.
     With `optimum` the whole space is searched for each number of statements before a larger number
-    is tried, so no fill has fewer. A spent budget is Undecided; Impossible is a proof. A sketch
-    without holes is checked: it is Found, or Impossible says which cell is wrong. One whose lanes
-    race, for every fill that is known, is refused. A sketch function is taken at its own sizes.
+    is tried, so no fill has fewer. A spent budget is Undecided; Impossible is a proof, under the
+    laws used (`term/laws.py`). A sketch without holes is checked: it is Found, or Impossible says
+    which cell is wrong. One whose lanes race, for every fill that is known, is refused. A sketch
+    function is taken at its own sizes.
     """
     traced = _traced(sketch)
     if laws is not None:
@@ -102,7 +104,18 @@ def solve(
         return Undecided(spent.reason)
     except KeyboardInterrupt:
         return Undecided(Reason.INTERRUPTED)
-    return Impossible(search.why()) if found is None else Found(found, complete=False)
+    return Impossible(search.why()) if found is None else _answered(found)
+
+
+def _answered(found: Filled) -> Outcome[Filled]:
+    """Found, if the fill is right on numbers, too; if not, none is: all that are right on symbols
+    hold the same terms, so they compute the same."""
+    verdict = found.verification
+    if verdict:
+        return Found(found, complete=False)
+    if not verdict.on_numbers:
+        raise InternalError(f"the search for '{found.traced.name}' gave a wrong fill: {verdict}")
+    return Impossible(why_on_numbers(found.traced, verdict))
 
 
 def _traced(given: Traced | SketchFunction) -> Traced:
@@ -308,6 +321,8 @@ def filled(
     best = fills[0]
     program = lowered.program
     verdict = verify(program, program.goals[0], lowered.fill(best))
+    only = tuple(narrowed(lowered.traced.accumulators.values()))
+    verdict = replace(verdict, not_covered=(*verdict.not_covered, *only))
     exprs = expressions(lowered, best)
     cost = sum(map(operations, exprs.values()))
     used = frozenset().union(*map(constants, exprs.values()))
@@ -360,7 +375,7 @@ def reinstantiate(small: Filled, large: Traced, *, budget: Budget | None = None)
             if fills:
                 spent = _since(started)
                 found = filled(lowered, fills, small.space, small.optimal, spent)
-                return Found(found, complete=False)
+                return _answered(found)
         except CheckError as error:  # another reading may do
             conflict = conflict or error
     if conflict is not None:

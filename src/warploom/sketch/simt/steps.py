@@ -69,6 +69,7 @@ class Steps:
     steps: list[Step] = field(default_factory=list)
     position: dict[str, int] = field(default_factory=dict)
     which: dict[str, Ints] = field(default_factory=dict)
+    span: Span | None = None  # the line of the sketch that steps are made for
 
     def gather(self, name: str, node: Node, coordinates: Sequence[Expr]) -> Node:
         """The value at these coordinates: known ones in one step, then steps for each hole."""
@@ -231,7 +232,7 @@ class Steps:
         operator: Operator | None,
     ) -> Node:
         shape, args = chosen.out_shape, tuple(node.position for node in nodes)
-        made = Apply(self._name(name), shape, args, chosen)
+        made = Apply(self._name(name), shape, args, chosen, span=self.span)
         if operator is not None:
             shape, fold = shape[:-1], shape[-1]
             spoken, span, computed = operator.name, operator.span, operator.function

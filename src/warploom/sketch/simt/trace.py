@@ -13,9 +13,10 @@ import numpy as np
 
 from warploom.errors import CheckError, Span, calling_line
 from warploom.index.ir import Expr, Var, lift, variables
-from warploom.sketch.simt.array import check_registers, declared
+from warploom.kernel.check import check_name
+from warploom.sketch.simt.accumulator import check_accumulator, started
+from warploom.sketch.simt.array import check_outputs, check_registers, declared
 from warploom.sketch.simt.ir import (
-    STARTS,
     Accumulate,
     Accumulator,
     Array,
@@ -33,11 +34,13 @@ from warploom.sketch.simt.ir import (
     exprs,
     holes_in,
 )
+from warploom.sketch.simt.reach import check_width
 from warploom.sketch.simt.spec import goal_of
 from warploom.sketch.simt.tile import TILE_FILE, Index, LaneShuffle, Tile, as_tuple, per_axis
 from warploom.sketch.term.ir import Shape
 from warploom.sketch.term.limits import check_shape
-from warploom.sketch.term.operator import OPERATORS
+
+MAX_LOOPS = 16  # inside each other; an array of values has an axis for each
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,6 +115,7 @@ class Tracer:
         self._seen: set[str] = set()  # arrays read in it
         self._filled: set[str] = set()  # arrays with any contents
         self._values = 0
+        self._spans: dict[str, Span | None] = {}  # where what has a name was made
         self._closed = self._broken = False
 
     # -- lanes, arrays, loops
@@ -124,6 +128,7 @@ class Tracer:
         check_shape(sizes)
         names = ("lane",) if len(sizes) == 1 else tuple(f"lane{a}" for a in range(len(sizes)))
         self._lanes = tuple(zip(names, map(int, sizes), strict=True))
+        self._spans |= dict.fromkeys(names, self._line())
         self._extents.update(self._lanes)
         lanes = tuple(Var(name) for name in names)
         return lanes[0] if len(lanes) == 1 else lanes
@@ -157,12 +162,16 @@ class Tracer:
             )
         if count < 1:
             raise CheckError(f"a loop runs at least once, not {count} times")
+        if len(self._loops) == MAX_LOOPS:
+            raise CheckError(f"more than {MAX_LOOPS} loops stand inside each other")
+        check_name(name)
         return self._loop(int(count), name)
 
     def _loop(self, count: int, name: str) -> Iterator[Var]:
         self._require_warp()
         var = self._fresh(name)
         self._extents[var] = count
+        self._spans[var] = self._line()
         self._loops.append(var)
         self._open.append([])
         self._broken = True
@@ -294,7 +303,7 @@ class Tracer:
         if len(lanes) != len(self._lanes):
             raise CheckError(f"a lane of this warp has {len(self._lanes)} coordinates")
         target = self._value()
-        self._add(Exchange(target.name, value.name, lanes))
+        self._add(Exchange(target.name, value.name, lanes, self._line()))
         return target
 
     def permute(self, registers: ArrayHandle, place: Callable[[Expr], Index]) -> ArrayHandle:
@@ -320,24 +329,19 @@ class Tracer:
         finalize: str = "",
         finish: Callable[[Any], Any] | None = None,
     ) -> AccumulatorHandle:
-        """`init ⊕ items`, each item `a ⊙ b …`; at the end `finish`, which `finalize` names."""
+        """`init ⊕ items`, each item `a ⊙ b …`; at the end `finish`, which `finalize` names.
+
+        By default it starts at the operator's neutral element, as the element type has it. The
+        limits of an integer type, such as −2³¹ under `max`, are taken for that, too, unless the
+        specification has the number: the kernel is then for that type alone.
+        """
         self._check_open()
         self._require_warp()
-        for operator in (outer, inner):
-            if operator is not None and operator not in OPERATORS:
-                raise CheckError(
-                    f"an accumulator needs an operator, not {operator!r}",
-                    advice=f"use one of {', '.join(OPERATORS)}",
-                )
-        if bool(finalize) != (finish is not None):
-            raise CheckError("give both, the name `finalize` and the function `finish`, or none")
-        if init is None and outer not in STARTS:
-            raise CheckError(f"an accumulator with {outer!r} needs an init")
-        name = self._fresh("acc")
-        start = None if init == STARTS.get(outer) else init
-        loops, span = tuple(self._loops), self._line()
-        made = Accumulator(name, outer, inner, start, finalize, finish, loops, span)
-        self._accumulators[name] = made
+        name, span = self._fresh("acc"), self._line()
+        loops = tuple(self._loops)
+        made = Accumulator(name, outer, inner, init, finalize, finish, loops, span)
+        check_accumulator(made, self._accumulators.values())
+        self._accumulators[name], self._spans[name] = made, span
         return AccumulatorHandle(made, self)
 
     def accumulate(
@@ -359,7 +363,7 @@ class Tracer:
         number = sum(isinstance(s, Accumulate) for s in self._all())
         predicate = self._expr(when)
         names = tuple(item.name for item in items)
-        self._add(Accumulate(number, acc.name, names, predicate))
+        self._add(Accumulate(number, acc.name, names, predicate, self._line()))
 
     def finished(self, handle: AccumulatorHandle) -> Value:
         acc = handle.accumulator
@@ -443,24 +447,20 @@ class Tracer:
 
     # -- the end
 
-    def finish(self, doc: str, sizes: dict[str, int], specification: Callable[..., Any]) -> Traced:
+    def finish(
+        self,
+        doc: str,
+        sizes: dict[str, int],
+        specification: Callable[..., Any],
+        span: Span | None = None,
+    ) -> Traced:
         if self._broken or len(self._open) != 1:
             raise CheckError(
                 "a loop of the sketch was left early", advice="no break or return in it"
             )
         self._closed = True
         outputs = [a for a in self._arrays.values() if a.space == "output"]
-        if not outputs:
-            raise CheckError("a sketch needs an output", advice="k.output(name, shape)")
-        for array in outputs:
-            if array.name not in self._filled:
-                raise CheckError(f"output '{array.name}' is never written")
-            if len(array.shape) != len(outputs[0].shape):
-                raise CheckError(
-                    f"output '{array.name}' has {len(array.shape)} axes, "
-                    f"'{outputs[0].name}' has {len(outputs[0].shape)}",
-                    advice="tiles are counted along the axes of all outputs alike",
-                )
+        check_outputs(outputs, self._filled)
         unused = set(self._holes) - self._used_holes
         if unused:
             raise CheckError(f"hole '{min(unused)}' is never used")
@@ -472,10 +472,12 @@ class Tracer:
             dict(sizes),
             self._lanes,
             self._arrays,
-            self._accumulators,
+            {name: started(each, goal) for name, each in self._accumulators.items()},
             self._holes,
             tuple(self._open[0]),
             goal,
+            span,
+            self._spans,
         )
 
     # -- inside
@@ -514,10 +516,12 @@ class Tracer:
         self, name: str, space: Space, shape: int | Shape, step: int | Shape | None
     ) -> ArrayHandle:
         self._check_open()
-        if not name.isidentifier() or name != self._fresh(name):
+        check_name(name)
+        if name != self._fresh(name):
             raise CheckError(f"'{name}' is no name, or is taken")
         array = declared(name, space, shape, step)
         self._arrays[name] = array
+        self._spans[name] = self._line()
         return ArrayHandle(array, self)
 
     def _line(self) -> Span | None:
@@ -552,6 +556,7 @@ class Tracer:
         if not free <= self._scope():
             name = min(free - self._scope())
             raise CheckError(f"'{name}' is used outside its loop")
+        check_width(expr, self._extents | {h.var.name: h.size for h in self._holes.values()})
         return expr
 
     def _check_value(self, value: Value) -> None:
@@ -566,7 +571,9 @@ class Tracer:
 
     def _value(self) -> Value:
         self._values += 1
-        return Value(f"v{self._values}", tuple(self._loops), self)
+        name = f"v{self._values}"
+        self._spans[name] = self._line()
+        return Value(name, tuple(self._loops), self)
 
     def _add(self, stmt: Stmt) -> None:
         self._check_open()

@@ -46,14 +46,14 @@ NOT_KNOWN = (
 )
 
 
+ALWAYS = "terms are equal up to the order of items"
+FLATTENED = "nested folds of one operator being one, and a fold of one item being the item"
+
+
 def laws_said(laws: tuple[str, ...]) -> str:
     """Up to what terms are compared, and what is not known, in words."""
-    if FLATTEN not in laws:
-        return f"terms are equal up to the order of items; {NOT_KNOWN}"
-    return (
-        "terms are equal up to the order of items, nested folds of one operator being one, and a "
-        f"fold of one item being the item; {NOT_KNOWN}"
-    )
+    more = f", {FLATTENED}" if FLATTEN in laws else ""
+    return f"{ALWAYS}{more}; {NOT_KNOWN}"
 
 
 Use = tuple[str, str]  # what a law did, and to which operator

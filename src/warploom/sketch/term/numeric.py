@@ -45,7 +45,7 @@ from warploom.sketch.term.read import Reading
 
 PRIME = (1 << 31) - 1  # products of two residues fit in 64 bits
 EXACT_BITS = 24  # of the symbols, where numbers are exact
-CLOSE = 1e-6  # how far two functions may be apart that round differently
+CLOSE = 1e-9  # how far two functions may be apart that round differently
 
 TRIALS = 3
 
@@ -88,6 +88,13 @@ def exact(number: Any) -> Any:
     return Fraction(number) if is_finite else number
 
 
+def plain(number: Any) -> Any:
+    """A number as functions of Python and NumPy take it: no fraction that is a float."""
+    if not isinstance(number, Fraction) or abs(number) > 1 << 53:
+        return number
+    return float(number) if Fraction(float(number)) == number else number
+
+
 def opaque(name: str, number: Any) -> Any:
     """A function of which nothing is known but its name: some quadratic polynomial of its own."""
     a, b, c = random.Random(name).sample(range(2, 1 << 20), 3)
@@ -123,8 +130,10 @@ class Numbers:
 
 
 def _same_number(one: Any, other: Any) -> bool:
+    if one == other or (one != one and other != other):  # both are no number
+        return True
     rounded = isinstance(one, float) or isinstance(other, float)
-    return bool(one == other or (rounded and math.isclose(one, other, rel_tol=CLOSE)))
+    return rounded and math.isclose(one, other, rel_tol=CLOSE, abs_tol=CLOSE**2)
 
 
 _same = np.frompyfunc(_same_number, 2, 1)
@@ -138,7 +147,7 @@ class Assignment:
     `known` are the functions that steps compute; all others are opaque.
     """
 
-    symbols: dict[int, list[int]]
+    symbols: dict[int, list[Any]]
     dtype: np.dtype[Any]
     words: tuple[str, ...]
     top: int  # the depth of the goal
@@ -158,28 +167,72 @@ class Assignment:
         return said if said != WORD else "+*"[(self.top - depth) % 2]
 
 
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Random numbers of one kind: whole ones, or halves, from 1 to `most`, or of both signs."""
+
+    most: int
+    signed: bool = False
+    halves: bool = False
+    trials: int = TRIALS
+
+    def numbers(self, shape: tuple[int, int], generator: np.random.Generator) -> list[list[Any]]:
+        least = -self.most if self.signed else min(1, self.most)
+        drawn = generator.integers(least, self.most, shape, np.int64, endpoint=True)
+        return (drawn / 2 if self.halves else drawn).tolist()  # type: ignore[no-any-return]
+
+    @property
+    def probes(self) -> list[float]:
+        """On these a function must run that is to be tried on such numbers."""
+        whole = {min(1, self.most), min(3, self.most), self.most}
+        both = sorted(whole | {-number for number in whole} if self.signed else whole)
+        return [number / 2 for number in both] if self.halves else list(both)
+
+    def __str__(self) -> str:
+        bits = self.most.bit_length() - 1
+        most = f"2^{bits}" if bits > 9 else f"{self.most // 2 if self.halves else self.most}"
+        what = "halves" if self.halves else "whole numbers"
+        return f"{what} up to {'±' if self.signed else ''}{most}" if self.most else "0"
+
+
+def function_draws(goal: Goal) -> list[tuple[Draw, ...]]:
+    """On what functions are tried: of each the first on which they run."""
+    # Halves are few bits long: sums and products of some are exact in floating point, too.
+    kinds = [(4, False, 3), (8, True, 3), (1 << EXACT_BITS, False, 2)]
+    kinds += [(1 << _symbol_bits(goal, 60), False, 1)]
+    signs = [tuple(Draw(m, sign, h, n) for sign in (True, False)) for m, h, n in kinds]
+    return [(Draw(0, trials=1),), *signs]
+
+
 def assign(
-    reading: Reading, seed: int = 0, trials: int = TRIALS, known: frozenset[str] = frozenset()
+    reading: Reading,
+    seed: int = 0,
+    trials: int = TRIALS,
+    known: frozenset[str] = frozenset(),
+    draws: Sequence[Draw] = (),
 ) -> Assignment:
-    """Random numbers for all symbols, of a kind that all operators can compute with."""
+    """Random numbers for all symbols, of a kind that all operators can compute with, or these."""
     program, goal = reading.program, reading.goal
     literals = [step.values for step in program.steps if isinstance(step, Literal)]
     leaves = list(leaves_of([value for values in (*literals, goal.values) for value in values]))
     dtype = _dtype(program, goal, leaves, known)
-    most = PRIME if dtype == np.uint64 else 1 << EXACT_BITS
+    most = PRIME - 1 if dtype == np.uint64 else 1 << EXACT_BITS
     if goal.specification is not None:
         most = min(most, 1 << _symbol_bits(goal))
+    draws = draws or (Draw(most, signed=dtype != np.uint64, trials=trials),)
     numbers = sorted({leaf.number for leaf in leaves if isinstance(leaf, Symbol)})
-    drawn = np.random.default_rng(seed).integers(2, most, (len(numbers), trials), np.uint64)
-    symbols = dict(zip(numbers, drawn.tolist(), strict=True))
-    return Assignment(symbols, dtype, reading.words, height(goal.values), known, trials)
+    generator = np.random.default_rng(seed)
+    parts = [draw.numbers((len(numbers), draw.trials), generator) for draw in draws]
+    symbols = {n: [v for part in parts for v in part[at]] for at, n in enumerate(numbers)}
+    count = sum(draw.trials for draw in draws)
+    return Assignment(symbols, dtype, reading.words, height(goal.values), known, count)
 
 
-def _symbol_bits(goal: Goal) -> int:
+def _symbol_bits(goal: Goal, most: int = 30) -> int:
     """How long symbols may be so that a goal's function does not overflow in NumPy's integers."""
     known = heights(goal.values)
     folds = sorted(known, key=known.__getitem__)  # what is inside comes first
-    for bits in range(30, 8, -1):
+    for bits in range(most, 8, -1):
         longest: dict[Term, int] = {}
         for fold in folds:
             items = [longest.get(item, bits) for item in fold.items]
@@ -328,7 +381,7 @@ def _called(cells: Numbers, step: Apply, assignment: Assignment) -> Numbers:
 
 def _computed(name: str, compute: Callable[[Any], Any], number: Any) -> Any:
     try:
-        return compute(number)
+        return compute(plain(number))
     except Exception as error:  # noqa: BLE001  # it is the user's code
         what = f"{type(error).__name__}: {error}"
         raise CheckError(f"the function of '{name}' fails on {number}: {what}"[:200]) from None

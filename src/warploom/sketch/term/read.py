@@ -39,12 +39,14 @@ class Reading:
     """`program` and `goal` with their operators, the goal and all inputs in normal form.
 
     A step that is still written `fold` forms folds of several depths: `words[d]` is what they are
-    at depth d.
+    at depth d. `zeros` says where zeros are taken for nothing, and would be refused if steps had
+    the operators that they stand for; empty if nowhere.
     """
 
     program: Program
     goal: Goal
     words: tuple[str, ...]
+    zeros: str = ""
 
 
 def read(program: Program, goal: Goal) -> Reading:
@@ -63,7 +65,17 @@ def read(program: Program, goal: Goal) -> Reading:
     goal = replace(goal, values=normal_forms(goal.values, goal.laws))
     _check_operators(program, goal, live)
     check_zeros(written, goal, live)
-    return Reading(program, goal, words)
+    zeros = _taken_for_nothing(program, goal, live) if words else ""
+    return Reading(program, goal, words, zeros)
+
+
+def _taken_for_nothing(program: Program, goal: Goal, live: frozenset[int]) -> str:
+    """What would be wrong with zeros, were every operator written that `fold` stands for."""
+    try:
+        check_zeros(program, goal, live)
+    except CheckError as error:
+        return error.message
+    return ""
 
 
 def check_symbols(program: Program, goal: Goal) -> None:
@@ -160,7 +172,7 @@ def _word(depth: int, wanted: set[str], made: list[tuple[str, Step]], goal: Goal
         who = f"'{asking.name}'" if asking else "the goal"
         raise CheckError(
             f"{who} has folds of depth {depth} written 'fold', and the goal's of that depth are "
-            f"{' and '.join(said)}{_place(goal.span if asking else None)}",
+            f"{' and '.join(said)}{place_text(goal.span if asking else None)}",
             asking.span if asking else goal.span,
             "write the operator instead of 'fold'",
         )
@@ -168,7 +180,7 @@ def _word(depth: int, wanted: set[str], made: list[tuple[str, Step]], goal: Goal
         return said[0] if said else WORD
     other = {operator: step for operator, step in made if operator in OPERATORS}
     if len(other) > 1:
-        steps = " and ".join(f"'{s.name}' ({o}){_place(s.span)}" for o, s in other.items())
+        steps = " and ".join(f"'{s.name}' ({o}){place_text(s.span)}" for o, s in other.items())
         raise CheckError(
             f"the goal's folds of depth {depth} are written 'fold', but {steps} differ",
             goal.span,
@@ -236,7 +248,7 @@ def _check_operators(program: Program, goal: Goal, live: frozenset[int]) -> None
 
 def _mismatch(goal: Goal, cell: int, wanted: str, operator: str, step: Step) -> CheckError:
     return CheckError(
-        f"'{step.name}' {says(operator)}, but the goal{_place(goal.span)} {says(wanted)} "
+        f"'{step.name}' {says(operator)}, but the goal{place_text(goal.span)} {says(wanted)} "
         f"in cell ({_cell(goal, cell)})",
         step.span,
         "let both say the same"
@@ -275,5 +287,6 @@ def _tops(program: Program, laws: tuple[str, ...]) -> dict[str, Step]:
     return tops[-1]
 
 
-def _place(span: Span | None) -> str:
+def place_text(span: Span | None) -> str:
+    """A second place, in brackets, for a message that has a first."""
     return f" ({span.source.name}:{span.line}:{span.column})" if span is not None else ""

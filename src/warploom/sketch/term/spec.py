@@ -19,13 +19,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import CheckError, WarploomError, defining_line, raising_line
+from warploom.errors import CheckError, Span, WarploomError, defining_line, raising_line
 from warploom.search.budget import BudgetSpentError
 from warploom.sketch.term.ir import (
     Shape,
@@ -34,141 +33,31 @@ from warploom.sketch.term.ir import (
     Term,
     Zero,
     constant,
-    fold_of,
 )
-from warploom.sketch.term.limits import MAX_NESTING, check_shape
-from warploom.sketch.term.numeric import apply, opaque
+from warploom.sketch.term.limits import check_shape
+from warploom.sketch.term.numeric import apply, opaque, plain
 from warploom.sketch.term.operator import NEUTRAL, WORD
 from warploom.sketch.term.operator import function as function_operator
-from warploom.sketch.term.show import show_term
-
-Function = Callable[[Any], Any]
-
-
-class Sym:
-    """A scalar of a specification: an input's element, or a fold of others."""
-
-    __slots__ = ("_depth", "_function", "_items", "_known", "_operator", "_term")
-
-    def __init__(self, operator: str, items: tuple[Sym, ...], term: Term | None = None) -> None:
-        self._depth: int = 1 + max((item._depth for item in items), default=-1)
-        if self._depth > MAX_NESTING:  # sums of products of sums …: no kernel has so many
-            raise CheckError(f"folds nest at most {MAX_NESTING} deep")
-        self._operator = operator
-        self._items = items
-        self._term = term
-        self._function: Function | None = None
-        # Names of functions inside, with whether it was said what they compute.
-        self._known: dict[str, bool] = {}
-        for item in items:
-            self._known |= item._known
-
-    @property
-    def term(self) -> Term:
-        if self._term is None:
-            self._term = fold_of([item.term for item in self._items], self._operator)
-        return self._term
-
-    def __add__(self, other: Any) -> Any:
-        return other + self if isinstance(other, np.ndarray) else _combine("+", self, other)
-
-    def __mul__(self, other: Any) -> Any:
-        return other * self if isinstance(other, np.ndarray) else _combine("*", self, other)
-
-    def __and__(self, other: Any) -> Any:
-        return other & self if isinstance(other, np.ndarray) else _combine("&", self, other)
-
-    def __or__(self, other: Any) -> Any:
-        return other | self if isinstance(other, np.ndarray) else _combine("|", self, other)
-
-    def __xor__(self, other: Any) -> Any:
-        return other ^ self if isinstance(other, np.ndarray) else _combine("^", self, other)
-
-    # A fold is a multiset, so the order of the operands does not matter.
-    __radd__ = __add__
-    __rmul__ = __mul__
-    __rand__ = __and__
-    __ror__ = __or__
-    __rxor__ = __xor__
-
-    def _value(self, *_: object) -> Any:
-        raise CheckError(
-            "a specification cannot depend on the value of an input",
-            advice="decide by position (loop counters) instead; spec.minimum and spec.maximum fold",
-        )
-
-    # Equality and hashing, too: by identity no two elements would ever be equal.
-    __bool__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __hash__ = _value
-
-    def _no_fold(self, *_: object) -> Any:
-        raise CheckError(
-            "a specification folds elements with + * & | ^, minima and maxima, and nothing else",
-            advice="for a mean, or another function of a fold, use spec.finalized",
-        )
-
-    __sub__ = __rsub__ = __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = _no_fold
-    __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = __invert__ = _no_fold
-    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __float__ = __int__ = _no_fold
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        return _by_numpy(ufunc, method, inputs, options)
-
-    def __repr__(self) -> str:
-        return show_term(self.term, 200)
-
-
-class Symbols(np.ndarray):
-    """An array of scalars, of which NumPy's minimum and maximum fold like its sum."""
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        return _by_numpy(ufunc, method, inputs, options)
-
-
-def _by_numpy(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    plain = [np.asarray(part, object).view(np.ndarray) for part in inputs]
-    if "out" in options:  # in place: seen as plain, lest it comes back here
-        options["out"] = tuple(np.asarray(part).view(np.ndarray) for part in options["out"])
-    result = getattr(_FOLDING.get(ufunc, ufunc), method)(*plain, **options)
-    return result.view(Symbols) if isinstance(result, np.ndarray) else result
-
-
-def _combine(operator: str, left: Any, right: Any) -> Any:
-    """One fold of both sides; folds of the same operator merge into it."""
-    if isinstance(left, Sym) and isinstance(right, Sym):
-        return Sym(operator, (*_parts(operator, left), *_parts(operator, right)))
-    some, other = (left, right) if isinstance(left, Sym) else (right, left)
-    if _is_number(other) and other == NEUTRAL[operator]:
-        return Sym(operator, _parts(operator, some))
-    raise CheckError(
-        f"a specification has no 'x {operator} {other!r:.40}'",
-        advice="constants are inputs too; only 0 + x (a sum) and 1 * x (a product) begin a fold",
-    )
-
-
-_FOLDING = {
-    # The identity says that the order does not matter.
-    np.minimum: np.frompyfunc(partial(_combine, "min"), 2, 1, identity=None),
-    np.maximum: np.frompyfunc(partial(_combine, "max"), 2, 1, identity=None),
-}
-
-
-def _parts(operator: str, value: Sym) -> tuple[Sym, ...]:
-    return value._items if value._operator == operator else (value,)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real)
+from warploom.sketch.term.scalar import (
+    Function,
+    Sym,
+    Symbols,
+    is_number,
+    parts_of,
+    refusals,
+    refused,
+)
 
 
 def _flat(items: Iterable[Any]) -> Iterator[Any]:
     """The scalars in nested arrays and iterables."""
     for item in items:
-        if isinstance(item, Sym) or _is_number(item):
+        if isinstance(item, Sym) or is_number(item):
             yield item
         elif isinstance(item, Iterable) and not isinstance(item, (str, bytes)):
             yield from _flat(item)
         else:
-            raise CheckError(f"cannot fold {item!r:.80}", advice="fold elements of the inputs")
+            raise refused(f"cannot fold {item!r:.80}", "fold elements of the inputs")
 
 
 def fold(items: Iterable[Any], operator: str = WORD) -> Any:
@@ -182,9 +71,7 @@ def _fold(operator: str, parts: list[Any]) -> Any:
         return apply(operator, numbers)
     wrong = next((n for n in numbers if n != NEUTRAL.get(operator, 0)), None)
     if wrong is not None:
-        raise CheckError(
-            f"cannot fold {wrong!r:.80} with {operator}", advice="fold elements of the inputs"
-        )
+        raise refused(f"cannot fold {wrong!r:.80} with {operator}", "fold elements of the inputs")
     return Sym(operator, tuple(part for part in parts if isinstance(part, Sym)))
 
 
@@ -192,7 +79,9 @@ def _merged(operator: str, items: Iterable[Any]) -> Any:
     """One fold of everything in `items`; folds of the same operator merge into it."""
     parts = _flat(items)
     flat = [
-        p for part in parts for p in (_parts(operator, part) if isinstance(part, Sym) else (part,))
+        p
+        for part in parts
+        for p in (parts_of(operator, part) if isinstance(part, Sym) else (part,))
     ]
     return _fold(operator, flat)
 
@@ -230,7 +119,7 @@ def bit_xor(items: Iterable[Any]) -> Any:
 def started(init: float, items: Iterable[Any], operator: str = "+") -> Any:
     """A fold that starts at `init` instead of its neutral element, as an accumulator may."""
     parts = list(_flat(items))
-    if parts and all(map(_is_number, parts)):
+    if parts and all(map(is_number, parts)):
         return apply(operator, [*parts, constant(init).value])
     first = [] if init == NEUTRAL[operator] else [Sym("", (), constant(init))]
     return _merged(operator, [*parts, *first])
@@ -242,10 +131,10 @@ def finalized(name: str, value: Any, function: Function | None = None) -> Any:
     With a function, which computes it on numbers, the accumulator's `finish` is compared with it;
     without one, nothing is known of it but its name.
     """
-    if _is_number(value):
-        return function(value) if function is not None else opaque(name, value)
+    if is_number(value):
+        return function(plain(value)) if function is not None else opaque(name, value)
     if not isinstance(value, Sym):
-        raise CheckError(f"cannot finalise {value!r:.80}", advice="finalise a fold of the inputs")
+        raise refused(f"cannot finalise {value!r:.80}", "finalise a fold of the inputs")
     made = Sym(function_operator(name), (value,))
     made._function = function or partial(opaque, name)
     made._known[name] = function is not None and made._known.get(name, True)
@@ -283,29 +172,61 @@ def specify(
     known: dict[str, bool] = {}
     for cell in (cell for part in parts for cell in np.asarray(part, object).reshape(-1).tolist()):
         for name, said in cell._known.items() if isinstance(cell, Sym) else ():
-            known[name] = said and known.get(name, True)
+            if known.setdefault(name, said) != said:
+                raise CheckError(
+                    f"'{name}' has a function in some cells and none in others",
+                    defining_line(function),
+                    "give spec.finalized the function everywhere",
+                )
     names = frozenset(name for name, said in known.items() if said)
     specification = Specification(function, given, dict(sizes or {}), outputs, names)
-    return [terms_of(part) for part in parts], specification
+    return [_terms(part, function) for part in parts], specification
+
+
+def _terms(part: Any, function: Callable[..., Any]) -> tuple[Shape, tuple[Term, ...]]:
+    try:
+        return terms_of(part)
+    except CheckError as error:
+        raise CheckError(error.message, defining_line(function), error.advice) from error
 
 
 def _called(function: Callable[..., Any], given: list[Any], sizes: Mapping[str, int]) -> Any:
-    """What a function makes of symbols; whatever it raises becomes one error at its line."""
-    file = getattr(getattr(function, "__code__", None), "co_filename", "")
-    try:
-        return function(*given, **sizes)
-    except WarploomError as error:
-        if error.span is None:
-            error.span = raising_line(error, file)
-        raise
-    except (BudgetSpentError, MemoryError):  # ours, on the way through
-        raise
-    except Exception as error:  # it is the user's code
+    """What a function makes of symbols; whatever it raises becomes one error at its line, and so
+    does a refusal that it caught."""
+    with refusals() as caught:
+        try:
+            result = function(*given, **sizes)
+        except (BudgetSpentError, MemoryError):  # ours, on the way through
+            raise
+        except WarploomError as error:
+            error.span = error.span or _place(error, function)
+            raise
+        except Exception as error:  # it is the user's code
+            raise _failed(error, caught, function) from error
+    if caught:
         raise CheckError(
-            f"the specification fails on symbols: {type(error).__name__}: {str(error)[:200]}",
-            raising_line(error, file) or defining_line(function),
-            "it is called with the inputs as arrays of symbols, and may index and fold them",
-        ) from error
+            f"{caught[0].message}; the specification caught this error and went on",
+            _place(caught[0], function),
+            caught[0].advice,
+        )
+    return result
+
+
+def _failed(error: Exception, caught: list[CheckError], function: Callable[..., Any]) -> CheckError:
+    """What went wrong first: what the function raises may only follow from it."""
+    if caught:
+        return CheckError(caught[0].message, _place(caught[0], function), caught[0].advice)
+    return CheckError(
+        f"the specification fails on symbols: {type(error).__name__}: {str(error)[:200]}",
+        _place(error, function),
+        "it is called with the inputs as arrays of symbols, and may index and fold them",
+    )
+
+
+def _place(error: Exception, function: Callable[..., Any]) -> Span | None:
+    """The line of the function's file that raised, or where the function begins."""
+    file = getattr(getattr(function, "__code__", None), "co_filename", "")
+    return raising_line(error, file) or defining_line(function)
 
 
 def run(specification: Specification, numbers: Mapping[int, Any]) -> list[Any]:
@@ -315,7 +236,8 @@ def run(specification: Specification, numbers: Mapping[int, Any]) -> list[Any]:
         array = np.empty(symbol.size, object)
         array[:] = [numbers[number] for number in symbol.reshape(-1).tolist()]
         arrays.append(array.reshape(symbol.shape))
-    result = specification.function(*arrays, **specification.sizes)
+    with np.errstate(all="ignore"):  # what a square root of −1 is, is for the comparison to say
+        result = specification.function(*arrays, **specification.sizes)
     parts = _outputs(result, specification.outputs)
     return [_number_of(c) for p in parts for c in np.asarray(p, object).reshape(-1).tolist()]
 
@@ -332,7 +254,7 @@ def _number_of(cell: Any) -> Any:
         return NEUTRAL[cell._operator]  # a fold of nothing
     if isinstance(cell, Sym) and cell._function is not None:  # a function of one
         return cell._function(_number_of(cell._items[0]))
-    if not _is_number(cell):
+    if not is_number(cell):
         raise CheckError(f"{cell!r:.80} is no number")
     return int(cell) if isinstance(cell, np.integer) else cell
 
@@ -340,6 +262,7 @@ def _number_of(cell: Any) -> Any:
 def terms_of(value: Any) -> tuple[Shape, tuple[Term, ...]]:
     """What a specification returned: arrays or nested lists of scalars, 0 for zero."""
     array = np.asarray(value, object)
+    value = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if array.ndim == 0 and not isinstance(value, (Sym, int)):
         raise CheckError(
             f"a specification returns arrays of its inputs' elements, got {value!r:.80}"

@@ -6,11 +6,11 @@ goal is run on numbers as the function that it was given as, where there is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from numbers import Real
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,17 +19,18 @@ from warploom.errors import CheckError
 from warploom.search.outcome import Verdict
 from warploom.sketch.term import spec
 from warploom.sketch.term.evaluate import Fill, Ids, TermStore, choices, evaluate_step
-from warploom.sketch.term.ir import Apply, Constant, Goal, Literal, Program, Step
+from warploom.sketch.term.ir import Apply, Constant, Fold, Goal, Literal, Program, Step
 from warploom.sketch.term.laws import REASSOCIATED, laws_named, uses
 from warploom.sketch.term.limits import heights, show_shape
 from warploom.sketch.term.numeric import (
-    EXACT_BITS,
     MEAN,
     TRIALS,
     Assignment,
+    Draw,
     Numbers,
     assign,
     evaluate_numbers_step,
+    function_draws,
     given_numbers,
     goal_numbers,
 )
@@ -41,6 +42,8 @@ T = TypeVar("T")
 
 _EVERY_TYPE_HOLDS = 127  # the integers up to here
 _SHOWN = 200  # characters of a term in a message
+_MORE_TRIALS = 13  # of a goal's function against its terms
+_MORE_NUMBERS = 1 << 14  # cells computed for that at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,8 @@ class Verification:
     """The verdict; if refuted, the first cell that is wrong, what it holds and what it should.
 
     `covers` says what was run, `laws` up to which laws it agrees, `not_covered` what a kernel may
-    still do differently.
+    still do differently. `on_numbers`: on symbols nothing is wrong, but functions compute another
+    number than the goal's.
     """
 
     verdict: Verdict
@@ -59,6 +63,7 @@ class Verification:
     covers: tuple[str, ...] = ()
     laws: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
+    on_numbers: bool = False
 
     def __bool__(self) -> bool:
         return self.verdict is Verdict.PROVED
@@ -122,13 +127,15 @@ class Verifier:
             first = int(np.argmax(wrong))
             holds = show_term(self._store.term(int(ids[first])), _SHOWN)
             return self._refuted(wrong, holds, show_term(self.goal.values[first], _SHOWN))
-        numbers, goal = self._numbers(taken, self._run_numbers), self._on_numbers.goal
-        wrong = numbers.differs(goal)
-        if wrong.any():
-            first = int(np.argmax(wrong))
-            trial = int(np.argmin(numbers.same(goal)[:, first]))
-            holds = f"{numbers.values[trial, first]} on numbers"
-            return self._refuted(wrong, holds, f"{goal.values[trial, first]}")
+        run = self._numbers(taken, self._run_numbers), self._on_numbers.goal
+        for numbers, goal in (run, *self._on_numbers.more):
+            wrong = numbers.differs(goal)
+            if wrong.any():
+                first = int(np.argmax(wrong))
+                trial = int(np.argmin(numbers.same(goal)[:, first]))
+                holds = f"{numbers.values[trial, first]} on numbers"
+                refuted = self._refuted(wrong, holds, f"{goal.values[trial, first]}")
+                return replace(refuted, on_numbers=True)
         used = self._goal_laws | self._store.used
         return Verification(
             Verdict.PROVED,
@@ -159,30 +166,62 @@ class Verifier:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _OnNumbers:
-    """What is wanted on numbers, and how far comparing with it goes."""
+    """What is wanted on numbers, and how far comparing with it goes.
+
+    `more` has what the goal's terms, which the program was seen to hold, and its function make of
+    further numbers.
+    """
 
     assignment: Assignment
     goal: Numbers
     covers: tuple[str, ...]
     not_covered: tuple[str, ...]
+    more: tuple[tuple[Numbers, Numbers], ...] = ()
 
 
 def _prepared(reading: Reading, seed: int, trials: int) -> _OnNumbers:
     functions = _functions(reading)
-    assignment = assign(reading, seed, trials, known=functions.known)
+    draws = _draws(reading, functions, seed)
+    if functions.known and not draws:
+        functions = replace(functions, known=frozenset(), opened=_failing(reading, functions))
+    assignment = assign(reading, seed, trials, functions.known, draws)
     goal, how, failed = _goal_numbers(reading.goal, assignment, functions.by_function)
-    covers = (how, *(f"finish '{name}'" for name in sorted(functions.known)))
-    opened = (*_exact_only(reading.program), *functions.opened, *failed)
-    return _OnNumbers(assignment, goal, covers, opened)
+    tried = f"tried on {', '.join(map(str, draws))}"
+    covers = (how, *(f"finish '{name}' ({tried})" for name in sorted(functions.known)))
+    opened = (*_exact_only(reading), *functions.opened, *failed)
+    compared = functions.by_function and not failed and not _calls(reading.goal)
+    more = tuple(_more(reading, seed + 1)) if compared else ()
+    return _OnNumbers(assignment, goal, covers, opened, more)
 
 
-def _exact_only(program: Program) -> Iterator[str]:
-    """What a kernel may do differently because its numbers are not exact."""
+def _more(reading: Reading, seed: int) -> Iterator[tuple[Numbers, Numbers]]:
+    """A goal's terms and its function on numbers of their own: they differ if the function decides
+    by what its inputs are, by some way that symbols do not refuse."""
+    trials = min(_MORE_TRIALS, _MORE_NUMBERS // len(reading.goal.values))
+    if trials:
+        drawn = assign(reading, seed, trials)
+        goal, how, failed = _goal_numbers(reading.goal, drawn, runs=True)
+        if failed:
+            raise CheckError(f"the goal runs on some numbers only: {how}", reading.goal.span)
+        yield goal_numbers(reading.goal, drawn), goal
+
+
+def _calls(goal: Goal) -> bool:
+    """Whether there are functions in a goal: its terms do not say what they compute."""
+    return any(is_function(fold.operator) for fold in heights(goal.values))
+
+
+def _exact_only(reading: Reading) -> Iterator[str]:
+    """What a kernel may do differently because its numbers are not exact, and its zeros numbers."""
+    program = reading.program
     steps = [program.steps[position] for position in sorted(live_steps(program))]
     folds = {s.operator for s in steps if isinstance(s, Apply) and s.fold is not None}
     if WORD in folds:
         yield "what 'fold' computes"
-    if folds & {"+", "*", WORD}:
+    if reading.zeros:
+        yield f"zeros in what is written 'fold', which takes them for nothing ({reading.zeros})"
+    computed = any(isinstance(s, Apply) and s.function is not None for s in steps)
+    if folds & {"+", "*", WORD} or computed:
         yield "rounding and overflow"
     if folds & {"min", "max"}:
         yield "what is no number (NaN)"
@@ -204,19 +243,63 @@ def _goal_numbers(
 ) -> tuple[Numbers, str, tuple[str, ...]]:
     """What the goal asks for on numbers, how that was computed, and what failed on the way."""
     terms = "numbers, by the goal's terms"
-    if goal.specification is None or not runs:
+    if not runs:
         return goal_numbers(goal, assignment), terms, ()
     try:
-        trials = range(assignment.trials)
-        drawn = [{n: values[t] for n, values in assignment.symbols.items()} for t in trials]
-        cells = [spec.run(goal.specification, numbers) for numbers in drawn]
-        if any(len(row) != len(goal.values) for row in cells):
-            raise CheckError("it returns another shape")
-        return given_numbers(cells, assignment), "numbers, by the goal's function", ()
+        return _by_function(goal, assignment), "numbers, by the goal's function", ()
     except Exception as error:  # noqa: BLE001  # it is the user's code
-        why = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
-        how = f"{terms} (its function does not run on them: {why})"
+        how = f"{terms} (its function does not run on them: {_why(error)})"
         return goal_numbers(goal, assignment), how, ("the goal's function on numbers",)
+
+
+def _by_function(goal: Goal, assignment: Assignment) -> Numbers:
+    """The goal's own function on the numbers of every trial; what it raises goes through."""
+    assert goal.specification is not None
+    trials = range(assignment.trials)
+    drawn = [{n: values[t] for n, values in assignment.symbols.items()} for t in trials]
+    cells = [spec.run(goal.specification, numbers) for numbers in drawn]
+    if any(len(row) != len(goal.values) for row in cells):
+        raise CheckError("it returns another shape")
+    return given_numbers(cells, assignment)
+
+
+def _why(error: Exception) -> str:
+    return str(error).splitlines()[0][:80] if str(error) else type(error).__name__
+
+
+def _draws(reading: Reading, functions: NumericFunctions, seed: int) -> tuple[Draw, ...]:
+    """The numbers on which the functions of both sides run."""
+    if not functions.known:
+        return ()
+    called = [
+        step.function
+        for step in reading.program.steps
+        if isinstance(step, Apply) and _name(step.operator) in functions.known and step.function
+    ]
+
+    def runs(draw: Draw) -> bool:
+        if not all(_runs_on(function, draw.probes) for function in called):
+            return False
+        assignment = assign(reading, seed, known=functions.known, draws=(draw,))
+        try:
+            compute = _by_function if functions.by_function else goal_numbers
+            compute(reading.goal, assignment)
+        except Exception:  # noqa: BLE001  # it is the user's code
+            return False
+        return True
+
+    firsts = [next(filter(runs, kinds), None) for kinds in function_draws(reading.goal)]
+    return tuple(draw for draw in firsts if draw is not None)
+
+
+def _failing(reading: Reading, functions: NumericFunctions) -> tuple[str, ...]:
+    """Why functions that both sides give are named only: there are no numbers for both."""
+    names = ", ".join(f"finish '{name}'" for name in sorted(functions.known))
+    why = "no numbers on which both sides run"
+    if functions.by_function:
+        _, how, failed = _goal_numbers(reading.goal, assign(reading), runs=True)
+        why = f"the goal's function fails: {how.partition(': ')[2][:-1]}" if failed else why
+    return (*functions.opened, f"{names} ({why})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,9 +325,8 @@ def _functions(reading: Reading) -> NumericFunctions:
         if isinstance(step, Apply) and is_function(step.operator):
             why[_name(step.operator)] = why.get(_name(step.operator)) or _cannot_run(step)
     computed = frozenset(name for name, reason in why.items() if not reason)
-    # The mean of a sum needs no function: the goal's terms say of how many items it is.
-    means = computed & meant & {_name(MEAN)}
-    by_function = said <= computed and not means
+    means = computed & meant & _means(goal)
+    by_function = goal.specification is not None and said <= computed and not means
     known = said if by_function else means
     opened = [
         f"finish '{name}' ({reason or 'no function given'})"
@@ -252,6 +334,14 @@ def _functions(reading: Reading) -> NumericFunctions:
         if name not in known
     ]
     return NumericFunctions(by_function, known, tuple(opened))
+
+
+def _means(goal: Goal) -> frozenset[str]:
+    """The mean of a sum needs no function: its terms say of how many items it is. Of a product, or
+    anything else, nobody says what is meant."""
+    items = [fold.items[0] for fold in heights(goal.values) if fold.operator == MEAN]
+    sums = all(not isinstance(item, Fold) or item.operator == "+" for item in items)
+    return frozenset({_name(MEAN)}) if sums else frozenset()
 
 
 def _name(operator: str) -> str:
@@ -262,12 +352,16 @@ def _cannot_run(step: Apply) -> str:
     """Why a step's function cannot be compared on numbers; nothing if it can."""
     if step.function is None:
         return "the step gives no function"
-    try:
-        results = [step.function(number) for number in (0, 7, 1 << EXACT_BITS)]
-    except Exception:  # noqa: BLE001  # it is the user's code
-        results = [None]
-    runs = all(isinstance(result, Real) for result in results)
+    kinds = [draw.probes for draw in (Draw(0), Draw(4), Draw(8, halves=True))]
+    runs = any(_runs_on(step.function, probes) for probes in kinds)
     return "" if runs else "its function does not run on numbers"
+
+
+def _runs_on(function: Callable[[Any], Any], numbers: Sequence[float]) -> bool:
+    try:
+        return all(isinstance(function(number), Real) for number in numbers)
+    except Exception:  # noqa: BLE001  # it is the user's code
+        return False
 
 
 class _Rerun(Generic[T]):

@@ -1,0 +1,1 @@
+"""Which map runs where: what constrains it, and every mapping that obeys."""

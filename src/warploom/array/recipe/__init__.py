@@ -1,0 +1,1 @@
+"""Rewriting recipes: what to compute → a mid-level expression, tiled and with memories."""

@@ -1,0 +1,108 @@
+"""What operators compute, and their gradients, in PyTorch's own words.
+
+The plain expressions run on the CPU and are what tests compare with; a gradient is a function of
+`(ops, gradient, *arguments)`, where `ops` has the operators themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from warploom.errors import DeviceError
+
+Tensor = Any
+
+
+def copied(tensor: Tensor) -> Tensor:
+    """In memory order, and never the memory of another tensor."""
+    return tensor.clone(memory_format=import_module("torch").contiguous_format)
+
+
+def padded(tensor: Tensor, by: int) -> Tensor:
+    """Zeros to both sides of a line."""
+    longer = tensor.new_zeros(tensor.shape[0] + 2 * by)
+    longer[by : by + tensor.shape[0]] = tensor
+    return longer
+
+
+def line_gradient(ops: Any, gradient: Tensor, _: Tensor, w: Tensor) -> Tensor:
+    return ops.convolution_1d(padded(gradient, w.numel() - 1), w.reshape(-1).flip(0))
+
+
+def line_weights(_: Any, gradient: Tensor, x: Tensor, w: Tensor) -> Tensor:
+    n = gradient.shape[0]
+    return _stacked([(gradient * x[j : j + n]).sum() for j in range(w.numel())], w)
+
+
+def _stacked(values: list[Tensor], like: Tensor) -> Tensor:
+    return import_module("torch").stack(values).to(like.device).reshape(like.shape)
+
+
+def line(x: Tensor, w: Tensor) -> Tensor:
+    n, flat = x.shape[0] - w.numel() + 1, w.to(x.device).reshape(-1)
+    return sum(flat[j] * x[j : j + n] for j in range(flat.numel()))
+
+
+def image_windows(image: Tensor, w: Tensor) -> Tensor:
+    height, columns = image.shape
+    taps = side(int(w.numel()))
+    around, weights = _edges(image, taps // 2), w.to(image.device).reshape(taps, taps)
+    return sum(
+        weights[y, x] * around[y : y + height, x : x + columns]
+        for y in range(taps)
+        for x in range(taps)
+    )
+
+
+def _edges(image: Tensor, by: int) -> Tensor:
+    """The image with its borders replicated."""
+    count = partial(import_module("torch").arange, device=image.device)
+    rows, columns = (count(-by, size + by).clamp(0, size - 1) for size in image.shape)
+    return image[rows][:, columns]
+
+
+def image_gradient(ops: Any, gradient: Tensor, image: Tensor, w: Tensor) -> Tensor:
+    """The convolution with the weights turned round, on zeros beyond the image; what comes to lie
+    beyond it belongs to its border, which was replicated."""
+    taps = side(int(w.numel()))
+    half, (height, columns) = taps // 2, image.shape
+    around = gradient.new_zeros(height + 4 * half, columns + 4 * half)
+    around[2 * half : -2 * half, 2 * half : -2 * half] = gradient
+    spread = ops.convolution_2d(around, w.reshape(-1).flip(0))[half:-half, half:-half]
+    result = spread[half:-half].clone()
+    result[0] += spread[:half].sum(0)
+    result[-1] += spread[-half:].sum(0)
+    inner = result[:, half:-half].clone()
+    inner[:, 0] += result[:, :half].sum(1)
+    inner[:, -1] += result[:, -half:].sum(1)
+    return inner
+
+
+def image_weights(_: Any, gradient: Tensor, image: Tensor, w: Tensor) -> Tensor:
+    taps, (height, columns) = side(int(w.numel())), image.shape
+    around = _edges(image, taps // 2)
+    products = [
+        (gradient * around[y : y + height, x : x + columns]).sum()
+        for y in range(taps)
+        for x in range(taps)
+    ]
+    return _stacked(products, w)
+
+
+def side(weights: int) -> int:
+    """Of a square of so many weights."""
+    taps = math.isqrt(weights)
+    if taps * taps != weights:
+        raise DeviceError(f"{weights} weights are no square")
+    return taps
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    degree = a.shape[-1]
+    c = a.new_zeros((*a.shape[:-1], 2 * degree))
+    for i in range(degree):
+        c[..., i : i + degree] ^= a[..., i : i + 1] & b
+    return c

@@ -1,0 +1,147 @@
+"""`warploom.load`: a kernel of the catalogue as a function on arrays that keep their shape.
+
+The kernel for a call is built when its first call comes, with the settings that the rule chooses
+for its size; later calls of the same kind only launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable as Function
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from warploom.catalogue import find
+from warploom.catalogue.entry import Entry, Fit, Parameter, Parameters, Shapes, Size
+from warploom.emit import emit
+from warploom.emit.dialect import Language
+from warploom.errors import DeviceError
+from warploom.kernel.ir import Kernel
+from warploom.runtime.callable import Callable, Device
+from warploom.runtime.callable import load as load_kernel
+from warploom.runtime.driver import Launch
+from warploom.runtime.gpu import machine_of
+from warploom.runtime.plan import Given, MisalignedError, Named, Plan, Planner
+from warploom.runtime.view import View
+
+
+def load(name: str, *, device: Device = "auto", **settings: Parameter) -> Loaded:
+    """A kernel of the catalogue, as a function on arrays: `load("aos-to-soa", fields=5)(x)`.
+
+    It takes the inputs, or inputs and outputs, of NumPy, CuPy, PyTorch or anything with DLPack, and
+    runs where they are: on the caller's current stream of a GPU, or on the simulator. Settings that
+    are not given are chosen by rule, for the size of the arrays and the machine.
+    """
+    return Loaded(find(name), settings, device)
+
+
+class Loaded(Planner):
+    """A kernel of the catalogue with its parameters. For each size the rule may choose another
+    strategy; what is built is kept by its settings."""
+
+    def __init__(self, entry: Entry, given: Parameters, device: Device = "auto") -> None:
+        super().__init__()
+        self.entry, self.given_settings, self.device = entry, dict(given), device
+        self.settings = entry.settings(given)  # where no size is known
+        self._functions: dict[tuple[Parameter, ...], Callable] = {}
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{key}={value}" for key, value in self.given_settings.items())
+        return f"<warploom kernel {self.entry.name}({given}) on {self.device}>"
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The kernel for arrays of any size."""
+        return self.entry.kernel(**self.settings)
+
+    def text(self, language: Language = "cuda") -> str:
+        """The kernel in the language `cuda`, `opencl` or `c`."""
+        return emit(self.kernel, language)
+
+    def settings_for(self, size: Size, gpu: int = -1) -> dict[str, Parameter]:
+        """What the rule chooses for a size, on a GPU by its number."""
+        return self.entry.settings(self.given_settings, size, machine_of(gpu))
+
+    def function(self, settings: Parameters) -> Callable:
+        """The kernel with these settings, as a function on arrays of one axis."""
+        key = tuple(settings.values())
+        found = self._functions.get(key)
+        if found is None:
+            found = self._functions[key] = load_kernel(
+                self.entry.kernel(**settings),
+                self.device,
+                shapes=self._output_shapes,
+                misaligned=self._narrowly if self._narrow is not None else None,
+            )
+        return found
+
+    def names(self, count: int) -> Sequence[str]:
+        arrays = self.kernel.arrays
+        for params in (arrays, [each for each in arrays if each.const]):
+            if len(params) == count:
+                return [each.name for each in params]
+        names = ", ".join(each.name for each in arrays if each.const)
+        more = ", ".join(each.name for each in arrays)
+        raise DeviceError(f"'{self.entry.name}' takes ({names}) or ({more}), not {count} arrays")
+
+    def plan(self, given: list[Given], named: Named) -> Plan:
+        function, scalars = self._chosen(given)
+        return function.plan(given, {**scalars, **named})
+
+    def prepare(self, *arguments: Any, stream: Any = None) -> Launch:
+        """Everything checked once, on inputs and outputs; the result launches again and again."""
+        function, scalars = self._chosen(self.given(arguments))
+        try:
+            return function.prepare(*arguments, stream=stream, **scalars)
+        except MisalignedError:
+            if self._narrow is None:
+                raise
+            return self._narrow.prepare(*arguments, stream=stream)
+
+    def _chosen(self, given: list[Given]) -> tuple[Callable, Mapping[str, int]]:
+        """The function for arrays of these shapes, which are checked, and its scalars."""
+        views = [each for each in given if isinstance(each, View)]
+        if len(views) != len(given):
+            raise DeviceError(f"'{self.entry.name}' takes arrays alone, and no numbers")
+        arrays = dict(zip(self.names(len(views)), views, strict=True))
+        fit = self.fit({name: each.shape for name, each in arrays.items()})
+        if fit is None:
+            return self.function(self.settings), {}
+        _check_outputs(arrays, fit)
+        gpu = max((each.device for each in views), default=-1)
+        return self.function(self.settings_for(fit.scalars, gpu)), fit.scalars
+
+    def fit(self, shapes: Shapes) -> Fit | None:
+        return None if self.entry.fit is None else self.entry.fit(shapes, **self.settings)
+
+    @property
+    def _output_shapes(self) -> Function[[Shapes], Shapes] | None:
+        fit = self.entry.fit
+        return None if fit is None else lambda shapes: fit(shapes, **self.settings).outputs
+
+    # -- slices that begin anywhere
+
+    @cached_property
+    def _narrow(self) -> Loaded | None:
+        """The same with accesses of one element, which need no alignment, where there is such."""
+        given = self.given_settings
+        if "width" not in self.entry.parameters or "width" in given or "pack" in given:
+            return None
+        single: dict[str, Parameter] = {"width": 1}
+        if self.settings.get("strategy") == "registers":
+            single["pack"] = 1
+        known = {k: v for k, v in single.items() if k in self.entry.parameters}
+        return Loaded(self.entry, {**given, **known}, self.device)
+
+    def _narrowly(self, arguments: Sequence[Any], pointers: Sequence[int], stream: Any) -> Any:
+        del pointers
+        assert self._narrow is not None
+        return self._narrow(*arguments, stream=stream)
+
+
+def _check_outputs(arrays: dict[str, View], fit: Fit) -> None:
+    """Outputs that are given have the shape that follows, or one axis."""
+    for name, wanted in fit.outputs.items():
+        shape = arrays[name].shape if name in arrays else wanted
+        if len(shape) > 1 and shape != wanted:
+            raise DeviceError(f"'{name}' has the shape {shape}, but the result has {wanted}")

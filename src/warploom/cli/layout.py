@@ -1,0 +1,199 @@
+"""`warploom layout`: the best layout for how a tensor is used, or a proof that there is none."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from warploom.cli.guard import Status, attempt, run, worst
+from warploom.cli.layout_view import answer_lines, check_lines, grid_lines, row_line, table_head
+from warploom.cli.output import STDOUT, kept_free, write, write_records
+from warploom.cli.progress import progress
+from warploom.errors import CheckError, ParseError
+from warploom.layout.access import Problem
+from warploom.layout.certificate import certificate
+from warploom.layout.code import LANGUAGES, index_function
+from warploom.layout.front import Front, front_of, known_class
+from warploom.layout.given import given_layout, row_major_addresses
+from warploom.layout.named import FIFTY, pattern
+from warploom.layout.pattern import load_pattern
+from warploom.layout.record import front_record
+from warploom.layout.task import Task
+from warploom.search.budget import Budget
+from warploom.search.outcome import Found, Impossible
+
+SOLVE = """Find the layout of shared memory that serves all accesses in the fewest wavefronts.
+
+PATTERN is a TOML file (a tensor and its accesses, see docs/layouts.md) or a name, such as
+transpose:32x32:f32, ldmatrix:64x96:f16, blocks:32x32, mfma:64x64:f16@gfx942. 'all' are the fifty
+problems of the published table.
+
+Classes: none (rows as they are), pad (unused places after each row), swizzle (one Swizzle<B,M,S>),
+xor (every bijective matrix over F2), mixed (that, and exchanges, rotations, tiles and padding for
+any size), any (every layout whatever).
+
+\b
+Example:
+  $ warploom layout solve transpose:32x32:f32 --emit cuda
+  $ warploom layout solve mine.toml --class any --certificate proof.json
+  $ warploom verify proof.json
+
+Exit status: 0 a layout of the class meets the bound that holds for every layout, 1 proved that none
+does (the best of the class is printed), 2 bad input, 3 undecided (the best so far is printed)."""
+
+SHOW = """Show a layout: what is true of it and, with a pattern, which lanes collide in which banks.
+
+LAYOUT is a text: (32,32):(33,1), S<3,3,3> o (64,64):(64,1), pad<48,8> o (128,48):(48,1), a CuTe
+layout in any of its spellings, or swizzled(vec,perPhase,maxPhase) as Triton has it.
+
+\b
+Example:
+  $ warploom layout show '(32,32):(32,1)' --pattern transpose:32x32:f32"""
+
+CHECK = """Check a layout of your own against how a tensor is used.
+
+Are all elements at different places, are vectors whole and aligned, how many wavefronts does each
+access take, and is there anything to gain?
+
+Exit status: 0 it is right and meets the bound, 1 something is wrong or could be better, 2 bad
+input."""
+
+PATTERN: Any = typer.Argument(..., metavar="PATTERN", help="A TOML file, a name, or 'all'.")
+JSON: Any = typer.Option(
+    None, "--json", metavar="FILE", help="Write a list of records ('-': stdout)."
+)
+
+
+def add(app: typer.Typer) -> None:
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    group.command("solve", help=SOLVE)(solve)
+    group.command("show", help=SHOW)(show)
+    group.command("check", help=CHECK)(check)
+    app.add_typer(group, name="layout", help="Layouts of shared memory and registers.")
+
+
+def problems(texts: list[str], machine: str | None) -> list[Problem]:
+    """What the arguments stand for."""
+    found = []
+    for text in texts:
+        if text == "all":
+            found += [pattern(name) for name in FIFTY]
+        elif Path(text).suffix == ".toml" or Path(text).is_file():
+            found.append(load_pattern(Path(text)))
+        else:
+            found.append(pattern(text if machine is None else f"{text}@{machine}"))
+    return found
+
+
+def solve(
+    patterns: list[str] = typer.Argument(None, metavar="PATTERN…"),
+    named: list[str] = typer.Option([], "--pattern", metavar="NAME", help="The same by name."),
+    klass: str = typer.Option("mixed", "--class", metavar="CLASS", help="The class of layouts."),
+    worst_: bool = typer.Option(False, "--worst", help="Least worst access, not the least sum."),
+    no_waste: bool = typer.Option(False, "--no-waste", help="No place may stay unused."),
+    machine: str = typer.Option(None, "--machine", metavar="NAME", help="Of patterns by name."),
+    seconds: float = typer.Option(None, min=0, help="Wall time for each problem."),
+    memory: float = typer.Option(None, min=1, help="Megabytes of memory of the whole process."),
+    emit: str = typer.Option(None, metavar="|".join(LANGUAGES), help="Write the index function."),
+    name: str = typer.Option("place", help="The name of that function."),
+    out: Path = typer.Option(STDOUT, "-o", metavar="FILE", help="Where it is written."),
+    proof: Path = typer.Option(None, "--certificate", metavar="FILE", help="Write the proof."),
+    json_file: Path = JSON,
+) -> None:
+    def action() -> Status:
+        texts = [*(patterns or []), *named]
+        if not texts:
+            raise ParseError("no pattern was given", advice="try transpose:32x32:f32")
+        known_class(klass)
+        statuses = []
+        with kept_free(json_file, out if emit else None, proof):
+            found = problems(texts, machine)
+            if len(found) > 1 and (proof or emit):
+                raise CheckError("a function or a proof is of one pattern")
+            if len(found) > 1:
+                typer.echo(table_head())
+            for problem in found:
+                status = attempt(partial(one, problem, len(found) > 1))
+                statuses.append(Status.BAD_INPUT if status is None else status)
+        write_records(json_file, records)
+        for file, text in texts_out:
+            write(file, text)
+        return worst(statuses)
+
+    records: list[dict[str, Any]] = []
+    texts_out: list[tuple[Path, str]] = []  # written last: they may go to standard output
+
+    def one(problem: Problem, short: bool) -> Status:
+        budget = Budget(seconds, memory)
+        with progress(problem.name) as report, budget.interruptible():
+            task = Task(problem, worst_, not no_waste)
+            front = front_of(task, klass, budget, _on_progress(report))
+        records.append(front_record(front))
+        for line in [row_line(front)] if short else answer_lines(front):
+            typer.echo(line)
+        if emit is not None and front.best is not None:
+            texts_out.append((out, index_function(task.layout(front.best), emit, name)))
+        if proof is not None:
+            texts_out.append((proof, json.dumps([certificate(task, front.solved)]) + "\n"))
+        return _status(front)
+
+    run(action)
+
+
+def _status(front: Front) -> Status:
+    match front.asked.outcome:
+        case Found():
+            return Status.FOUND
+        case Impossible():
+            return Status.IMPOSSIBLE
+        case _:
+            return Status.UNDECIDED
+
+
+def _on_progress(report: Any) -> Any:
+    return None if report is None else lambda p: report(p.phase, p.states)
+
+
+def show(
+    layout: str = typer.Argument(..., metavar="LAYOUT"),
+    pattern_text: str = typer.Option(None, "--pattern", metavar="PATTERN"),
+    access: int = typer.Option(0, min=0, help="Which access of the pattern."),
+    step: int = typer.Option(0, min=0, help="Which of its steps."),
+    json_file: Path = JSON,
+) -> None:
+    def action() -> Status:
+        with kept_free(json_file):
+            found = given_layout(layout)
+            lines, record = check_lines(found, None)
+            if pattern_text is not None:
+                task = Task(problems([pattern_text], None)[0])
+                addresses = row_major_addresses(found, task.problem)
+                lines += grid_lines(task, addresses, access, step)
+            for line in lines:
+                typer.echo(line)
+        write_records(json_file, [record])
+        return Status.FOUND
+
+    run(action)
+
+
+def check(
+    layout: str = typer.Argument(..., metavar="LAYOUT"),
+    pattern_text: str = PATTERN,
+    json_file: Path = JSON,
+) -> None:
+    def action() -> Status:
+        with kept_free(json_file):
+            found = given_layout(layout)
+            task = Task(problems([pattern_text], None)[0])
+            lines, record = check_lines(found, task)
+            for line in lines:
+                typer.echo(line)
+        write_records(json_file, [record])
+        return Status.FOUND if record["clean"] else Status.IMPOSSIBLE
+
+    run(action)

@@ -1,0 +1,277 @@
+"""Layouts and answers of the solver as lines for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, assert_never
+
+import numpy as np
+
+from warploom.errors import CheckError
+from warploom.layout.access import IDLE, SERVED_AS, coordinates
+from warploom.layout.cost import Score
+from warploom.layout.evaluate import Numbers, values
+from warploom.layout.facts import facts_of, meeting
+from warploom.layout.front import Candidate, Front
+from warploom.layout.given import row_major_addresses
+from warploom.layout.ir import Layout
+from warploom.layout.show import show
+from warploom.layout.task import Task
+from warploom.layout.tma import mode_of
+from warploom.layout.whole import keeps_whole
+from warploom.machine.serving import cosets
+from warploom.search.outcome import Found, Impossible, Undecided
+
+WIDEST = 100
+
+
+def answer_lines(front: Front) -> list[str]:
+    """What was asked, what each class gives, which answers none beats, and the verdict."""
+    task, problem = front.task, front.task.problem
+    size = "×".join(map(str, problem.shape))
+    machine = problem.serving.name
+    lines = [f"{problem.name}: {size} elements of {problem.element_bytes} bytes on {machine}"]
+    if task.torn is not None:
+        return [*lines, f"impossible: {task.torn}"]
+    names = ", ".join(access.name for access in problem.accesses)
+    lines += [
+        f"  accesses: {names}"[:WIDEST],
+        "",
+        _row("", "wavefronts", "", "least known by", "layout"),
+    ]
+    for solved in (*front.others, front.asked):
+        if solved.best is not None:
+            text = show(task.layout(solved.best))
+            known = "the bound" if solved.best.cost == task.least else solved.how
+            lines.append(_row(solved.klass, str(solved.best.score), "", known, text))
+    lines += [_row("bound", str(task.bound), "", "", "no layout of any kind takes fewer"), ""]
+    lines += _front_lines(front) + _verdict_lines(front) + _assumptions(task)
+    return lines
+
+
+def _row(*words: str) -> str:
+    name, counts, extra, known, text = words
+    return f"  {name:9}{counts:22}{extra}{known[:28]:30}{text}"[: 2 * WIDEST].rstrip()
+
+
+def _front_lines(front: Front) -> list[str]:
+    """The answers that no other beats in wavefronts, waste, registers and operations."""
+    if len(front.candidates) < 2:
+        return []
+    lines = ["  not beaten: wavefronts, wasted bytes, address registers, operations of the index"]
+    return [*lines, *(f"  {_costs(front, each)}" for each in front.candidates), ""]
+
+
+def _costs(front: Front, each: Candidate) -> str:
+    quality = each.quality
+    registers = "/".join(map(str, quality.registers))
+    text = show(front.task.layout(each.answer))[:60]
+    return (
+        f"  {each.answer.score!s:20}{quality.wasted_bytes:>6} B  {registers:14}"
+        f"{quality.operations or 'table':>6}  {text}"
+    )
+
+
+def _verdict_lines(front: Front) -> list[str]:
+    task, asked = front.task, front.asked
+    if front.kept:
+        return [
+            "keep yours, nothing to gain: rows as they are take the fewest wavefronts there are"
+        ]
+    match asked.outcome:
+        case Found():
+            assert front.best is not None
+            text = show(task.layout(front.best))
+            return [f"found: {text}", "  no layout of any kind takes fewer: proved"]
+        case Impossible(why):
+            if front.best is None:
+                return [f"impossible: {why}"]
+            least = "that is the least of its class" if asked.proved else _gap(front)
+            return [f"impossible: {why}", f"  best: {show(task.layout(front.best))}, {least}"]
+        case Undecided(reason):
+            return [f"undecided: {reason.value}", f"  {_gap(front)}"]
+        case _:
+            assert_never(asked.outcome)
+
+
+def _gap(front: Front) -> str:
+    best = front.asked.best
+    if best is None:
+        return "nothing was found"
+    least = float(front.asked.least)
+    return f"best so far {float(best.cost):g}, and nothing costs less than {least:g}"
+
+
+def _assumptions(task: Task) -> list[str]:
+    """What the figures rest on, where that was not measured."""
+    problem, lines = task.problem, []
+    for access in problem.accesses:
+        width = access.width * problem.element_bytes
+        group = problem.serving.group(SERVED_AS[access.kind], width)
+        if group.known == "assumed":
+            lines.append(
+                f"  assumed: how {problem.serving.name} serves {access.kind} of {width} bytes"
+            )
+        if access.kind == "cp.async":
+            lines.append("  a profiler does not count cp.async.cg; cp.async.ca it counts as 3 more")
+    return list(dict.fromkeys(lines))
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def table_head() -> str:
+    return f"{'pattern':38}{'none':>16}{'pad':>16}{'swizzle':>16}{'best':>16}{'bound':>16}  outcome"
+
+
+def row_line(front: Front) -> str:
+    task = front.task
+    if task.torn is not None:
+        return f"{task.problem.name:38} impossible: {task.torn}"
+    found = {each.klass: each.best for each in front.others}
+    best = front.asked.best
+    words = [found.get(name) for name in ("none", "pad", "swizzle")]
+    counts = ["–" if each is None else str(each.score) for each in words]
+    counts += ["–" if best is None else str(best.score), str(task.bound)]
+    outcome = type(front.asked.outcome).__name__.lower()
+    return f"{task.problem.name:38}" + "".join(f"{_short(c):>16}" for c in counts) + f"  {outcome}"
+
+
+def _short(text: str, most: int = 15) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+
+def check_lines(layout: Layout, task: Task | None) -> tuple[list[str], dict[str, Any]]:
+    """What is true of a layout and, with a problem, what it does there; also as a record."""
+    facts = facts_of(layout)
+    lines = [
+        show(layout)[: 2 * WIDEST],
+        f"  {facts.size} elements at {facts.lowest} to {facts.highest}, {facts.wasted} places "
+        f"unused; runs of {facts.run}, aligned to {facts.alignment or 'anything'}",
+    ]
+    record: dict[str, Any] = {
+        "layout": show(layout),
+        "size": facts.size,
+        "highest": facts.highest,
+        "injective": facts.injective,
+        "run": facts.run,
+        "clean": facts.injective,
+    }
+    met = meeting(values(layout))
+    if met is not None:
+        lines.append(f"  refuted: elements {met[0]} and {met[1]} have one place")
+    if task is not None:
+        more, rest = _in_use(layout, task)
+        lines += more
+        record |= rest | {"clean": facts.injective and rest["clean"]}
+    return lines, record
+
+
+def _in_use(layout: Layout, task: Task) -> tuple[list[str], dict[str, Any]]:
+    problem = task.problem
+    addresses = row_major_addresses(layout, problem)
+    torn = [a.name for a in problem.accesses if not keeps_whole(a, addresses)]
+    if torn:
+        return [f"  refuted: vectors of {', '.join(torn)} are not whole and aligned"], {
+            "clean": False
+        }
+    score = task.meter.score(addresses)
+    assert score is not None
+    lines = [_access_line(task, number, addresses) for number in range(len(problem.accesses))]
+    mode = mode_of(addresses, problem.columns, problem.element_bytes)
+    if mode is not None:
+        lines.append(f"  this is TMA's mode {mode.name}")
+    meets = task.weighted(score) == task.least
+    lines.append("  no layout takes fewer: proved" if meets else _could(task, score))
+    record = {"wavefronts": [float(x) for x in score.per_request], "clean": meets}
+    return lines, record | {"bound": [float(x) for x in task.bound.per_request]}
+
+
+def _could(task: Task, score: Score) -> str:
+    return f"  wavefronts {score}, and the bound is {task.bound}: ask `warploom layout solve`"
+
+
+def _access_line(task: Task, number: int, addresses: Numbers) -> str:
+    access = task.problem.accesses[number]
+    steps = task.meter.by_step(number, addresses)
+    worst = int(np.argmax(steps))
+    mean = float(steps.mean())
+    return (
+        f"  {access.name:20} {mean:g} wavefronts per request, {int(steps[worst])} in step {worst}"
+    )
+
+
+# -- pictures --------------------------------------------------------------------------------------
+
+
+def grid_lines(task: Task, addresses: Numbers, access: int, step: int) -> list[str]:
+    """Of one request, the banks of each group of lanes, and which lanes collide there."""
+    problem = task.problem
+    if access >= len(problem.accesses):
+        raise CheckError(f"there is no access {access}", advice=f"0 to {len(problem.accesses) - 1}")
+    chosen = problem.accesses[access]
+    if step >= chosen.steps:
+        raise CheckError(f"{chosen.name} has no step {step}", advice=f"0 to {chosen.steps - 1}")
+    serving = problem.serving
+    group = serving.group(SERVED_AS[chosen.kind], chosen.width * problem.element_bytes)
+    head = f"{chosen.name}, step {step} of {chosen.steps}"
+    lines = [f"{head}: words wanted of each bank, by groups of lanes"]
+    row = chosen.elements[step]
+    for lanes in cosets(group.basis, serving.lanes):
+        lanes = lanes[lanes < chosen.lanes]
+        wanted = _words(task, row[lanes], addresses)
+        counts = [len(wanted.get(bank, {})) for bank in range(serving.banks)]
+        picture = "".join("." if not c else str(c) if c < 10 else "#" for c in counts)
+        lines.append(f"  lanes {_runs(lanes.tolist()):20} {picture}  {max(counts)}")
+        lines += _collisions(task, wanted, lanes.tolist())
+    return lines
+
+
+def _words(
+    task: Task, row: Numbers, addresses: Numbers
+) -> dict[int, dict[int, list[tuple[int, int]]]]:
+    """For each bank its wanted words, and for each who wants what: (place of the lane, element)."""
+    found: dict[int, dict[int, list[tuple[int, int]]]] = {}
+    size, word_bytes = task.problem.element_bytes, task.problem.serving.word_bytes
+    for place, vector in enumerate(row.tolist()):
+        for element in vector:
+            if element == IDLE:
+                continue
+            first = int(addresses[element]) * size // word_bytes
+            for word in range(first, first + max(1, size // word_bytes)):
+                bank = found.setdefault(word % task.problem.serving.banks, {})
+                bank.setdefault(word, []).append((place, element))
+    return found
+
+
+def _collisions(
+    task: Task, wanted: dict[int, dict[int, list[tuple[int, int]]]], lanes: list[int]
+) -> list[str]:
+    """The fullest bank: which lanes want which word of it."""
+    bank, words = max(wanted.items(), key=lambda item: len(item[1]), default=(0, {}))
+    if len(words) < 2:
+        return []
+    parts = []
+    for word, who in sorted(words.items())[:4]:
+        place, element = who[0]
+        at = ",".join(map(str, coordinates(task.problem.shape, element)))
+        parts.append(f"lane {lanes[place]} word {word} (element {at})")
+    more = f" and {len(words) - 4} more" if len(words) > 4 else ""
+    return [f"    bank {bank}: " + "; ".join(parts) + more]
+
+
+def _runs(numbers: Sequence[int]) -> str:
+    """
+    >>> _runs([0, 1, 2, 3, 20, 21])
+    '0-3,20-21'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] + 1 == number:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

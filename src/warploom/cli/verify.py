@@ -1,0 +1,66 @@
+"""`warploom verify`: checks a certificate without the search that wrote it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from warploom.cli.guard import Status, complain, run, worst
+from warploom.errors import CheckError, ParseError
+from warploom.trust.layout import check_layout
+
+HELP = """Check certificates: proofs that were written beside an answer, by a checker of their own.
+
+Exit status: 0 all hold, 1 one does not, 2 bad input, 3 one leaves something open."""
+
+MOST_BYTES = 256 << 20
+CHECKERS = {"layout": check_layout}
+
+
+def add(app: typer.Typer) -> None:
+    app.command("verify", help=HELP)(verify)
+
+
+def verify(
+    files: list[Path] = typer.Argument(..., metavar="CERTIFICATE…"),
+) -> None:
+    run(lambda: worst([one(file) for file in files]))
+
+
+def one(file: Path) -> Status:
+    """Each certificate of a file; the worst decides."""
+    return worst([checked(file, record) for record in records(file)])
+
+
+def records(file: Path) -> list[dict[str, Any]]:
+    try:
+        data = file.read_bytes()[: MOST_BYTES + 1]
+    except OSError as error:
+        raise ParseError(f"cannot read '{file}': {error.strerror or error}") from None
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        raise ParseError(f"{file} is not JSON", advice="a certificate is written by us") from None
+    listed = found if isinstance(found, list) else [found]
+    if not listed or not all(isinstance(each, dict) for each in listed):
+        raise ParseError(f"{file} holds no certificate")
+    return listed
+
+
+def checked(file: Path, record: dict[str, Any]) -> Status:
+    kind = record.get("kind")
+    if kind not in CHECKERS:
+        raise ParseError(f"{file}: no certificate is of the kind {str(kind)[:40]!r}")
+    try:
+        found = CHECKERS[kind](record)
+    except CheckError as error:
+        complain(error)
+        return Status.IMPOSSIBLE
+    for line in found.shown:
+        typer.echo(f"{file}: {line}")
+    if found.open:
+        typer.echo(f"{file}: open: {found.open}")
+    return Status.UNDECIDED if found.open else Status.FOUND

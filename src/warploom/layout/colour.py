@@ -1,0 +1,294 @@
+"""Every layout whatever: a bank for each chunk of words, as a colouring; by counting, by CP-SAT.
+
+Vectors that are kept whole make chunks of words with consecutive banks; a chunk's colour is which
+of those banks it has. A layout meets the bound if in no group of lanes a bank has more of the
+wanted words than the group takes at least.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from warploom.errors import UnsupportedError, missing_extra
+from warploom.layout.ir import Table
+from warploom.layout.task import Answer, Least, Task
+from warploom.search.budget import BudgetSpentError
+from warploom.search.engine import Watch
+from warploom.search.outcome import Reason
+
+MOST_CHUNKS = 4096
+_MOST_TRIED = 200_000  # sets looked at for the argument by counting
+BY_SOLVER = "by CP-SAT, no certificate"
+_MOST_SECONDS = 60.0  # for the solver, where nobody set a limit
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Words wanted together as (chunk, place in it); what a wavefront costs; the least of them."""
+
+    words: tuple[tuple[int, int], ...]
+    weight: Fraction
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
+class Colouring:
+    """`first[chunk]` is its first element; a chunk has `width` words, and there are `colours`."""
+
+    first: tuple[int, ...]
+    width: int
+    colours: int
+    groups: tuple[Wanted, ...]
+
+
+def colouring_of(task: Task) -> Colouring | None:
+    """None where chunks are not all alike, or smaller than a word: then it is no colouring."""
+    problem, chunks = task.problem, task.chunks
+    bytes_each = chunks.length * problem.element_bytes
+    word = problem.serving.word_bytes
+    if (bytes_each != bytes_each[0]).any() or bytes_each[0] < word:
+        return None
+    first, number = np.unique(chunks.first, return_inverse=True)
+    if len(first) > MOST_CHUNKS:
+        return None
+    width = int(bytes_each[0]) // word
+    counted: dict[tuple[tuple[tuple[int, int], ...], int], Fraction] = {}
+    for place, access in enumerate(problem.accesses):
+        weight = task.meter.weights[place] / access.steps
+        groups, least = task.meter.groups[place], task.meter.least(place, chunks)
+        for row, wanted, floor in zip(groups.elements, groups.wanted, least.tolist(), strict=True):
+            elements = row[wanted]
+            start = chunks.place[elements] * problem.element_bytes // word
+            more = range(max(1, problem.element_bytes // word))
+            words = {
+                (int(number[e]), int(s) + i)
+                for e, s in zip(elements, start, strict=True)
+                for i in more
+            }
+            key = (tuple(sorted(words)), floor)
+            counted[key] = counted.get(key, Fraction(0)) + weight
+    wanted_words = tuple(Wanted(words, weight, floor) for (words, floor), weight in counted.items())
+    colours = problem.serving.banks // width
+    return Colouring(tuple(first.tolist()), width, colours, wanted_words)
+
+
+def any_layout(task: Task, watch: Watch, best: Answer | None) -> Iterator[Answer | Least]:
+    """Whether any layout meets the bound: by counting, else by CP-SAT; then the least, by that.
+
+    For the worst access that is another question, which nobody asks the solver.
+    """
+    colouring = None if task.worst else colouring_of(task)
+    if colouring is None:
+        raise BudgetSpentError(Reason.SOLVER)
+    # What a layout costs at least that does not meet the bound: one wavefront more somewhere.
+    more = task.least + min(group.weight for group in colouring.groups)
+    if crowded(colouring) is None:
+        yield from _solved(task, colouring, watch, best, more)
+        return
+    yield Least(more, "by counting")
+    try:
+        model = _Model(task, colouring)
+    except UnsupportedError:  # the question is answered without the solver
+        return
+    yield from _better(task, model, watch, best)
+
+
+# -- by counting -----------------------------------------------------------------------------------
+
+
+def crowded(colouring: Colouring) -> int | None:
+    """A number of chunks so many of which never fit into one colour, while some colour must have as
+    many; None if there is none, or it was not found."""
+    limits, chunks = _limits(colouring), len(colouring.first)
+    for count in range(2, -(-chunks // colouring.colours) + 1):
+        fits = _fits(limits, chunks, count)
+        if not fits:
+            return count if fits is False else None
+    return None
+
+
+def _limits(colouring: Colouring) -> list[tuple[frozenset[int], int]]:
+    """Sets of chunks of which one colour may have so many at most."""
+    found: dict[frozenset[int], int] = {}
+    for group in colouring.groups:
+        by_place: dict[int, set[int]] = {}
+        for chunk, place in group.words:
+            by_place.setdefault(place, set()).add(chunk)
+        for chunks in by_place.values():
+            key = frozenset(chunks)
+            found[key] = min(found.get(key, group.least), group.least)
+    return [(chunks, most) for chunks, most in found.items() if len(chunks) > most]
+
+
+def _fits(limits: list[tuple[frozenset[int], int]], chunks: int, count: int) -> bool | None:
+    """Whether so many chunks can have one colour; None if too many sets would have to be tried."""
+    member: list[list[int]] = [[] for _ in range(chunks)]
+    for number, (some, _) in enumerate(limits):
+        for chunk in some:
+            member[chunk].append(number)
+    left = [most for _, most in limits]
+    tried = 0
+
+    def extend(start: int, needed: int) -> bool | None:
+        nonlocal tried
+        if not needed:
+            return True
+        for chunk in range(start, chunks - needed + 1):
+            tried += 1
+            if tried > _MOST_TRIED:
+                return None
+            if all(left[number] for number in member[chunk]):
+                for number in member[chunk]:
+                    left[number] -= 1
+                found = extend(chunk + 1, needed - 1)
+                for number in member[chunk]:
+                    left[number] += 1
+                if found is not False:
+                    return found
+        return False
+
+    return extend(0, count)
+
+
+# -- by CP-SAT -------------------------------------------------------------------------------------
+
+
+def load_cp_sat() -> Any:
+    """The solver, for whoever asks; where it is missing, the error names the extra."""
+    try:
+        return import_module("ortools.sat.python.cp_model")
+    except ImportError:
+        raise missing_extra("ortools", "cp") from None
+
+
+def _solved(
+    task: Task, colouring: Colouring, watch: Watch, best: Answer | None, more: Fraction
+) -> Iterator[Answer | Least]:
+    """First whether the bound is met; if not, the least sum."""
+    model = _Model(task, colouring)
+    status, colours = model.meets(_seconds(watch))
+    if status == "unknown":
+        raise BudgetSpentError(Reason.SOLVER)
+    if colours is not None:
+        yield _answer(task, colouring, colours)
+    else:
+        yield Least(more, BY_SOLVER)
+        yield from _better(task, model, watch, best)
+
+
+def _better(
+    task: Task, model: _Model, watch: Watch, best: Answer | None
+) -> Iterator[Answer | Least]:
+    if best is None:
+        return
+    found, least = model.least(best.cost, _seconds(watch))
+    if found is not None:
+        yield _answer(task, model.colouring, found)
+    yield Least(least, BY_SOLVER)
+
+
+def _seconds(watch: Watch) -> float:
+    watch.pause("colours")
+    left = watch.budget.seconds_left
+    return _MOST_SECONDS if left is None else max(0.01, min(left, _MOST_SECONDS))
+
+
+class _Model:
+    """One truth for each chunk and colour."""
+
+    def __init__(self, task: Task, colouring: Colouring) -> None:
+        self._cp, self._task, self.colouring = load_cp_sat(), task, colouring
+
+    def _new(self) -> tuple[Any, list[list[Any]]]:
+        model, colouring = self._cp.CpModel(), self.colouring
+        has = [[model.new_bool_var("") for _ in range(colouring.colours)] for _ in colouring.first]
+        for row in has:
+            model.add_exactly_one(row)
+        if not self._task.waste:
+            slots = -(-len(has) // colouring.colours)
+            for colour in range(colouring.colours):
+                model.add(sum(row[colour] for row in has) <= slots)
+        return model, has
+
+    def _wanted(self, has: list[list[Any]], group: Wanted) -> list[list[Any]]:
+        """For each bank the truths of the words that may lie there."""
+        by_place: dict[int, list[int]] = {}
+        for chunk, place in group.words:
+            by_place.setdefault(place, []).append(chunk)
+        return [
+            [has[chunk][colour] for chunk in chunks]
+            for chunks in by_place.values()
+            for colour in range(self.colouring.colours)
+            if len(chunks) > 1
+        ]
+
+    def meets(self, seconds: float) -> tuple[str, list[int] | None]:
+        model, has = self._new()
+        for group in self.colouring.groups:
+            for some in self._wanted(has, group):
+                if group.least == 1:
+                    model.add_at_most_one(some)
+                elif len(some) > group.least:
+                    model.add(sum(some) <= group.least)
+        largest = max(self.colouring.groups, key=lambda group: len(group.words))
+        if largest.least == 1:  # names of colours do not matter
+            chunks = list(dict.fromkeys(chunk for chunk, _ in largest.words))
+            for colour, chunk in enumerate(chunks[: self.colouring.colours]):
+                model.add(has[chunk][colour] == 1)
+        solver, status = self._run(model, seconds)
+        if status in (self._cp.OPTIMAL, self._cp.FEASIBLE):
+            return "yes", _colours(solver, has)
+        return ("no" if status == self._cp.INFEASIBLE else "unknown"), None
+
+    def least(self, below: Fraction, seconds: float) -> tuple[list[int] | None, Fraction]:
+        """A layout that costs less, if one is found; and the least cost, as far as it is proved."""
+        model, has = self._new()
+        groups = self.colouring.groups
+        scale = int(np.lcm.reduce([group.weight.denominator for group in groups]))
+        total = []
+        for group in groups:
+            most = len(group.words)
+            count = model.new_int_var(group.least, max(group.least, most), "")
+            for some in self._wanted(has, group):
+                model.add(sum(some) <= count)
+            total.append(int(group.weight * scale) * count)
+        model.add(sum(total) <= int(below * scale))
+        model.minimize(sum(total))
+        solver, status = self._run(model, seconds)
+        known = status in (self._cp.OPTIMAL, self._cp.FEASIBLE)
+        better = known and Fraction(round(solver.objective_value), scale) < below
+        proved = Fraction(int(np.ceil(solver.best_objective_bound - 1e-6)), scale)
+        return (_colours(solver, has) if better else None), proved
+
+    def _run(self, model: Any, seconds: float) -> tuple[Any, Any]:
+        solver = self._cp.CpSolver()
+        solver.parameters.max_time_in_seconds = seconds
+        solver.parameters.num_workers = 2
+        solver.parameters.random_seed = 1
+        return solver, solver.solve(model)
+
+
+def _colours(solver: Any, has: list[list[Any]]) -> list[int]:
+    return [next(c for c, truth in enumerate(row) if solver.value(truth)) for row in has]
+
+
+def _answer(task: Task, colouring: Colouring, colours: list[int]) -> Answer:
+    """The colouring as a table of addresses: chunks of one colour lie one above another."""
+    problem, rows = task.problem, Counter[int]()
+    per_word = Fraction(problem.serving.word_bytes, problem.element_bytes)
+    start = np.zeros(problem.size, dtype=np.int64)
+    for first, colour in zip(colouring.first, colours, strict=True):
+        word = rows[colour] * problem.serving.banks + colour * colouring.width
+        start[first] = int(word * per_word)
+        rows[colour] += 1
+    addresses = start[task.chunks.first] + task.chunks.place
+    answer = task.answer(Table(tuple(addresses.tolist())))
+    assert answer is not None, "a colouring tears a vector"
+    return answer

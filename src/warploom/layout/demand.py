@@ -1,0 +1,146 @@
+"""A problem in the coordinates of a frame: which sets of words are wanted together, how often.
+
+Two sets that differ by a translation cost the same in every linear layout, so they are one demand;
+and where the set is a subspace U, a linear layout with T and K serves it in 2^(dim(U∩K) − dim(U∩T))
+wavefronts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from math import lcm
+
+import numpy as np
+
+from warploom.index.bits import BitMap
+from warploom.layout.cost import Meter
+from warploom.layout.evaluate import Numbers
+from warploom.layout.frame import Frame, Free
+from warploom.layout.subspace import Span, basis_of
+from warploom.layout.whole import Chunks
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Points (with 0) that are wanted together; `basis` spans them if they are a subspace. `weight`
+    is what one wavefront costs, `least` are wavefronts that no layout goes below."""
+
+    access: int
+    points: tuple[int, ...]
+    basis: tuple[int, ...] | None
+    weight: int
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """Costs are whole numbers here; a cost divided by `scale` is what the user's weights say."""
+
+    frame: Frame
+    demands: tuple[Demand, ...]
+    scale: int
+
+
+def demands_of(meter: Meter, chunks: Chunks, frame: Frame, reorder: bool = True) -> Demands:
+    """The demands; if wished, in another basis of the frame that decides them early."""
+    weights = [
+        weight / access.steps
+        for weight, access in zip(meter.weights, meter.problem.accesses, strict=True)
+    ]
+    scale = lcm(*(weight.denominator for weight in weights))
+    found: list[Demand] = []
+    for number, weight in enumerate(weights):
+        found += _of_access(meter, chunks, frame, number, int(weight * scale))
+    demands = Demands(frame, tuple(found), scale)
+    return _reordered(demands) if reorder else demands
+
+
+def _of_access(
+    meter: Meter, chunks: Chunks, frame: Frame, number: int, weight: int
+) -> list[Demand]:
+    coordinates = frame.coordinates()
+    groups, least = meter.groups[number], meter.least(number, chunks)
+    counted: Counter[tuple[bytes, int]] = Counter()
+    for row, wanted, floor in zip(groups.elements, groups.wanted, least.tolist(), strict=True):
+        points = np.unique(coordinates(row[wanted]))
+        counted[(np.sort(points ^ points[0]).tobytes(), floor)] += 1
+    merged: Counter[tuple[bytes, int]] = Counter()
+    for (key, floor), count in counted.items():
+        merged[(_normal(np.frombuffer(key, dtype=np.int64)).tobytes(), floor)] += count
+    found = []
+    for (key, floor), count in merged.items():
+        points = np.frombuffer(key, dtype=np.int64)
+        basis = basis_of(points)
+        found.append(
+            Demand(
+                number,
+                tuple(points.tolist()),
+                None if basis is None else tuple(basis),
+                weight * count,
+                floor,
+            )
+        )
+    return found
+
+
+def _normal(points: Numbers) -> Numbers:
+    """Of all translations of a set that have 0, the first in order; a subspace has only one."""
+    if basis_of(points) is not None:
+        return points
+    moved = np.sort(points[:, None] ^ points[None], axis=1)
+    return np.asarray(moved[np.lexsort(moved.T[::-1])[0]])
+
+
+# -- the order of the basis ------------------------------------------------------------------------
+
+
+def _reordered(demands: Demands) -> Demands:
+    """Another basis of what is free, in which subspaces that are wanted are decided early.
+
+    That is done where all free vectors may have the same places; the search is right in any basis.
+    """
+    frame = demands.frame
+    if len({each.places for each in frame.free}) > 1 or not frame.free:
+        return demands
+    start, count = frame.place_bits, len(frame.free)
+    chosen = _chosen(demands, start, count)
+    # From old coordinates to new: the places stay, the free ones are read in the new basis.
+    old = BitMap((*frame.fixed, *(v << start for v in chosen)), 0, start + count, (start + count,))
+    change = old.inverse()
+    new = tuple(Free(_combined(frame, v), frame.free[0].places) for v in chosen)
+    moved = []
+    for demand in demands.demands:
+        points = np.sort(change(np.array(demand.points, dtype=np.int64)))
+        basis = None if demand.basis is None else tuple(change(v) for v in demand.basis)
+        moved.append(replace(demand, points=tuple(points.tolist()), basis=basis))
+    return Demands(replace(frame, free=new), tuple(moved), demands.scale)
+
+
+def _combined(frame: Frame, chosen: int) -> int:
+    result = 0
+    for place, each in enumerate(frame.free):
+        result ^= each.vector if chosen >> place & 1 else 0
+    return result
+
+
+def _chosen(demands: Demands, start: int, count: int) -> list[int]:
+    """One vector after another, each in as many of the subspaces as there can be."""
+    kept = sorted(
+        (each for each in demands.demands if each.basis is not None),
+        key=lambda each: -each.weight * each.least,
+    )
+    spaces = [[v >> start for v in each.basis or ()] for each in kept[:64]]
+    known, found = Span(), list[int]()
+    candidates = list(dict.fromkeys(v for space in spaces for v in space if v))
+    candidates += [1 << bit for bit in range(count)]
+    while len(found) < count:
+        wider = [Span([*found, *space]) for space in spaces]
+        best = max(
+            (v for v in candidates if v not in known),
+            key=lambda v: sum(v in space for space in wider),
+        )
+        known.add(best)
+        found.append(best)
+        candidates = [v for v in candidates if v not in known]
+    return found

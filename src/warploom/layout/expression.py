@@ -1,0 +1,203 @@
+"""A layout as an index expression of its coordinates: the cheapest of a few forms that equal it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+import numpy as np
+
+from warploom.errors import UnsupportedError
+from warploom.index.bits import BitMap
+from warploom.index.evaluate import evaluate as evaluate_index
+from warploom.index.ir import Const, Expr, Var, operations
+from warploom.index.laws import simplify
+from warploom.layout.evaluate import Numbers, values
+from warploom.layout.facts import as_matrix
+from warploom.layout.ir import (
+    Compose,
+    Exchange,
+    Layout,
+    Matrix,
+    Pad,
+    Rotate,
+    Shift,
+    Strided,
+    Swizzle,
+    Table,
+    Tile,
+    Tree,
+    chain,
+    product,
+    shape_of,
+)
+
+NAMES = ("row", "column")
+
+
+def sizes_of(layout: Layout) -> tuple[int, ...]:
+    """The sizes of a layout's coordinates."""
+    shape = shape_of(layout)
+    if shape is None:
+        raise UnsupportedError("a map of every number has no coordinates")
+    return tuple(product(part) for part in shape) if isinstance(shape, tuple) else (shape,)
+
+
+def names_of(count: int) -> tuple[str, ...]:
+    """
+    >>> names_of(2), names_of(3)
+    (('row', 'column'), ('i0', 'i1', 'i2'))
+    """
+    if count <= 2:
+        return NAMES[-count:]
+    return tuple(f"i{place}" for place in range(count))
+
+
+def expression(layout: Layout, names: Sequence[str] | None = None) -> Expr:
+    """What a layout computes, with as few operations as a form was found.
+
+    >>> from warploom.index.show import show
+    >>> show(expression(Compose(Swizzle(3, 3, 3), Strided((8, 64), (64, 1)))))
+    'column ^ row * 8 ^ row * 64'
+    """
+    sizes = sizes_of(layout)
+    variables = [Var(name) for name in names or names_of(len(sizes))]
+    bounds = {v.name: (0, size - 1) for v, size in zip(variables, sizes, strict=True)}
+    table = values(layout)
+    linear = _linear(table, sizes, variables)
+    forms = [] if linear is None else [simplify(linear, bounds)]
+    if not _has_table(layout):
+        forms.append(simplify(_direct(layout, variables), bounds))
+    right = [form for form in forms if np.array_equal(tabulated(form, bounds), table)]
+    if not right:
+        raise UnsupportedError("a table has no expression", advice="write it as a table")
+    return min(right, key=operations)
+
+
+def tabulated(form: Expr, bounds: dict[str, tuple[int, int]], **more: Numbers) -> Numbers:
+    """The expression everywhere, the first variable fastest."""
+    sizes = [high + 1 for _, high in bounds.values()]
+    number, env = np.arange(int(np.prod(sizes)), dtype=np.int64), dict[str, Numbers]()
+    for name, size in zip(bounds, sizes, strict=True):
+        env[name], number = number % size, number // size
+    env |= {name: table[env[name.removeprefix("reversed_")]] for name, table in more.items()}
+    found = np.asarray(evaluate_index(form, env), dtype=np.int64)
+    return np.broadcast_to(found, (int(np.prod(sizes)),))
+
+
+def _has_table(layout: Layout) -> bool:
+    if isinstance(layout, Compose):
+        return _has_table(layout.outer) or _has_table(layout.inner)
+    return isinstance(layout, Table)
+
+
+def _linear(table: Numbers, sizes: tuple[int, ...], variables: list[Var]) -> Expr | None:
+    """As exclusive ors of shifted coordinates, where the whole is linear in their bits."""
+    if any(size & (size - 1) for size in sizes):
+        return None
+    matrix = as_matrix(table)
+    if matrix is None:
+        return None
+    widths = tuple(size.bit_length() - 1 for size in sizes)
+    bits = max(column.bit_length() for column in (*matrix.columns, matrix.offset, 1))
+    # The last coordinate first: it is the one that people write first.
+    parts = BitMap(matrix.columns, 0, bits, widths).parts[::-1]
+    turned = tuple(column for part in parts for column in part)
+    whole = BitMap(turned, matrix.offset, bits, widths[::-1])
+    return whole.expression(*variables[::-1])
+
+
+def _direct(layout: Layout, variables: list[Var]) -> Expr:
+    """Part after part; rows and columns are kept apart as long as they are."""
+    *maps, inner = chain(layout)
+    place = _start(inner, variables)
+    for part in reversed(maps):
+        place = _after(part, place)
+    return _number(place)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """row · columns + column, with the column below `columns`."""
+
+    row: Expr
+    column: Expr
+    columns: int
+
+
+def _number(place: Expr | _Cell) -> Expr:
+    return place.row * place.columns + place.column if isinstance(place, _Cell) else place
+
+
+def _start(inner: Layout, variables: list[Var]) -> Expr | _Cell:
+    match inner:
+        case Strided((int(), int() as size), (int() as stride, 1)) if size <= stride:
+            return _Cell(variables[0], variables[1], stride)
+        case Strided(tuple() as shape, tuple() as strides):
+            parts = zip(variables, shape, strides, strict=True)
+            terms = [_coordinate(v, size, stride) for v, size, stride in parts]
+            result = terms[0]
+            for term in terms[1:]:
+                result = result + term
+            return result
+        case Strided(shape, stride):
+            return _coordinate(variables[0], shape, stride)
+    return _number(_after(inner, variables[0]))
+
+
+def _after(part: Layout, place: Expr | _Cell) -> Expr | _Cell:
+    if not isinstance(part, Rotate | Exchange | Tile):
+        return _mapped(part, _number(place))
+    if isinstance(place, _Cell) and part.columns == place.columns:
+        return _by_rows(part, place.row, place.column)
+    x = _number(place)
+    return _by_rows(part, x // part.columns, x % part.columns)
+
+
+def _coordinate(x: Expr, shape: Tree, stride: Tree) -> Expr:
+    """One coordinate, which may stand for several: the first of them fastest."""
+    if isinstance(shape, int):
+        assert isinstance(stride, int)
+        return x if stride == 1 else x * stride
+    assert isinstance(stride, tuple)
+    result: Expr = Const(0)
+    for place, (size, step) in enumerate(zip(shape, stride, strict=True)):
+        last = place == len(shape) - 1
+        count = product(size)
+        result = result + _coordinate(x if last else x % count, size, step)
+        x = x // count
+    return result
+
+
+def _mapped(part: Layout, x: Expr) -> Expr:
+    match part:
+        case Swizzle(bits, base, shift):
+            mask = ((1 << bits) - 1) << base
+            return x ^ ((x >> shift) & mask) if shift >= 0 else x ^ ((x & mask) << -shift)
+        case Matrix(columns, offset):
+            width = max((c.bit_length() for c in (*columns, offset)), default=0)
+            return BitMap(columns, offset, width, (len(columns),)).expression(x)
+        case Shift(by):
+            return x + by
+        case Pad(every, by):
+            return x + by * (x // every)
+        case Strided(shape, stride):
+            return _coordinate(x, shape, stride)
+        case _:
+            raise UnsupportedError("a table has no expression")
+
+
+def _by_rows(part: Rotate | Exchange | Tile, row: Expr, column: Expr) -> Expr | _Cell:
+    match part:
+        case Rotate(columns, within, by, rows):
+            place = (column + by * (row // rows)) % within
+            whole = place if within == columns else column // within * within + place
+            return _Cell(row, whole, columns)
+        case Exchange(columns, unit, period, shift):
+            return _Cell(row, column ^ unit * ((row >> shift) % period), columns)
+        case Tile(columns, height, width):
+            block = row // height * (columns // width) + column // width
+            return (block * height + row % height) * width + column % width
+        case _:
+            assert_never(part)

@@ -1,0 +1,49 @@
+"""A layout that somebody wrote, in our own text or in another's, and where it puts elements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warploom.errors import CheckError, WarploomError
+from warploom.layout.access import Problem
+from warploom.layout.cute import read_cute
+from warploom.layout.evaluate import Numbers, values
+from warploom.layout.expression import sizes_of
+from warploom.layout.ir import Layout
+from warploom.layout.parse import parse
+from warploom.layout.triton import from_offset_bases, read_bases, read_call
+
+
+def given_layout(
+    text: str, shape: tuple[int, ...] | None = None, element_bytes: int | None = None
+) -> Layout:
+    """A layout in any text that we read."""
+    if text.lstrip().startswith("{"):
+        bases = read_bases(text)
+        if shape is None or set(bases) != {"offset"}:
+            raise CheckError("bases of a shared layout are those of 'offset', and need a shape")
+        return from_offset_bases(bases["offset"], shape)
+    called = read_call(text, shape, element_bytes or 4)
+    if called is not None:
+        return called
+    try:
+        return parse(text)
+    except WarploomError as error:
+        ours = error
+    try:
+        return read_cute(text, element_bytes)
+    except WarploomError as error:
+        theirs = any(word in text for word in ("Sw", "SW_", "smem_ptr", "_"))
+        raise (error if theirs else ours) from None
+
+
+def row_major_addresses(layout: Layout, problem: Problem) -> Numbers:
+    """The address of each element of a tensor, by its row-major number."""
+    sizes = sizes_of(layout)
+    if sizes != problem.shape:
+        raise CheckError(
+            f"the layout is of {'×'.join(map(str, sizes))} elements, and the tensor of "
+            f"{'×'.join(map(str, problem.shape))}"
+        )
+    table = values(layout)  # the first coordinate fastest
+    return np.ascontiguousarray(table.reshape(sizes[::-1]).T).ravel()

@@ -1,0 +1,68 @@
+"""Answers of the solver as plain data, ready for JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.layout.cost import Score
+from warploom.layout.front import Candidate, Front
+from warploom.layout.show import show
+from warploom.layout.solve import Solved
+from warploom.layout.task import Task
+from warploom.search.record import outcome_record, statistics_record
+
+
+def front_record(front: Front) -> dict[str, Any]:
+    """One problem: the bound, each class, the answers that none beats."""
+    task, problem = front.task, front.task.problem
+    found: dict[str, Any] = {
+        "name": problem.name,
+        "machine": problem.serving.name,
+        "shape": list(problem.shape),
+        "element_bytes": problem.element_bytes,
+        "accesses": [access.name for access in problem.accesses],
+        "objective": "worst" if task.worst else "sum",
+        "class": front.asked.klass,
+        **outcome_record(front.asked.outcome),
+    }
+    if task.torn is not None:
+        return found | {"why": task.torn, **statistics_record(front.asked.statistics)}
+    return found | {
+        "bound": _counts(task.bound),
+        "least": float(task.least),
+        "layout": None if front.best is None else show(task.layout(front.best)),
+        "classes": {each.klass: solved_record(task, each) for each in (*front.others, front.asked)},
+        "front": [candidate_record(task, each) for each in front.candidates],
+        **statistics_record(front.asked.statistics),
+    }
+
+
+def solved_record(task: Task, solved: Solved) -> dict[str, Any]:
+    best = solved.best
+    found = {"proved": solved.proved, "least": float(solved.least), "how": solved.how}
+    if best is None:
+        return found | {"wavefronts": None}
+    return found | {
+        "wavefronts": _counts(best.score),
+        "cost": float(best.cost),
+        "layout": show(task.layout(best)),
+    }
+
+
+def candidate_record(task: Task, candidate: Candidate) -> dict[str, Any]:
+    quality = candidate.quality
+    return {
+        "class": candidate.klass,
+        "layout": show(task.layout(candidate.answer)),
+        "wavefronts": _counts(candidate.answer.score),
+        "cost": float(candidate.answer.cost),
+        "wasted_bytes": quality.wasted_bytes,
+        "registers": list(quality.registers),
+        "operations": quality.operations,
+        "total_wavefronts": quality.wavefronts,
+        "instructions": quality.instructions,
+    }
+
+
+def _counts(score: Score) -> list[float]:
+    return [float(each) for each in score.per_request]

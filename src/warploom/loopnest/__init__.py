@@ -1,0 +1,1 @@
+"""Loop nests: instructions over dimensions, all their implementations as one space, kernels."""

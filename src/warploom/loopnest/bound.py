@@ -1,0 +1,259 @@
+"""A lower bound on the time of every implementation that a candidate still stands for.
+
+In come candidates; out goes a number of nanoseconds for each, the largest of several terms, each of
+which holds by itself: how long the whole machine takes for what has to be issued, computed, loaded
+and stored, and how long one thread takes for its own turns, as often as blocks have to take turns.
+What is open is taken to be as good as it can be. `explain` says which term it is, and why.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from warploom.loopnest.certain import Certain, Facts
+from warploom.loopnest.ir import Compute, Get, Instruction, Load, Put, Store
+from warploom.loopnest.sector import Neighbours, touched_by
+from warploom.loopnest.space import NestSpace
+from warploom.machine.rates import Rates
+from warploom.search.candidate import Candidates, Flags, Numbers
+
+# Sums of logarithms come out a little too large or too small; a bound errs on the small side.
+ROUNDING = 1 - 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One term of the bound of one candidate."""
+
+    nanoseconds: float
+    resource: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.nanoseconds / 1e6:.4g} ms by {self.resource}: {self.why}"
+
+
+class Bound:
+    """Called with candidates, it gives the bound of each in nanoseconds."""
+
+    def __init__(self, space: NestSpace, rates: Rates) -> None:
+        self.space, self.rates = space, rates
+        self.facts = Facts(space)
+        self.lanes = space.target.machine.lanes
+        insts = space.insts
+        self.issue = np.array([self._cost(inst)[0] for inst in insts])
+        self.alu = np.array([self._cost(inst)[1] for inst in insts])
+        self.latency = np.array([self._latency(inst) for inst in insts])
+        self.is_load = np.array([isinstance(i.action, Load) for i in insts])
+        self.is_store = np.array([isinstance(i.action, Store) for i in insts])
+        self.is_shared = np.array([isinstance(i.action, Put | Get) for i in insts])
+        self.moves = self.is_load | self.is_store
+        self.writes = np.array([isinstance(i.action, Store | Put) for i in insts])
+        self.elements = np.array([math.prod(float(a.size) for a in i.axes) for i in insts])
+        self.folds = np.array([i.running is not None for i in insts])
+        sector = space.target.machine.sector_bytes
+        self.near = Neighbours(self.facts, sector)
+        self.in_line = Neighbours(self.facts, rates.line_bytes) if rates.line_bytes else None
+        self.sectors_read, self.dram = touched_by(insts, sector, rates.l2_bytes)
+
+    def __call__(self, candidates: Candidates) -> Numbers:
+        if not len(candidates):
+            return np.zeros(0)
+        return self.terms(candidates).whole
+
+    # -- costs -------------------------------------------------------------------------------------
+
+    def _cost(self, inst: Instruction) -> tuple[float, float]:
+        match inst.action:
+            case Compute("move", _):
+                return 0.0, 0.0  # a compiler may do without
+            case Compute(op, _):
+                cost = self.rates.cost(op, inst.dtype.is_float)
+                return cost.issue, cost.alu
+            case _:
+                return 1.0, 0.0
+
+    def _latency(self, inst: Instruction) -> float:
+        """Nanoseconds until the result is there for whoever uses it in the same turn."""
+        match inst.action:
+            case Load():
+                return self.rates.nanoseconds(self.rates.load_latency)
+            case Get():
+                return self.rates.nanoseconds(self.rates.shared_latency)
+            case Compute(op, _) if inst.running is not None:
+                return self.rates.nanoseconds(self.rates.cost(op, inst.dtype.is_float).latency)
+            case _:
+                return 0.0
+
+    # -- terms -------------------------------------------------------------------------------------
+
+    def terms(self, candidates: Candidates) -> Terms:
+        known = Certain(self.facts, candidates)
+        work = self._work(known)
+        low, high = self._blocks(known)
+        device = {name: self._device(name, amount, high) for name, amount in work.items()}
+        room = self._room(known)
+        waves = np.ceil(low * ROUNDING / room)
+        one = self._blocks_times(known, ("LOOP",))
+        every = self._blocks_times(known, ("LOOP", "BLOCK"))
+        blocks = {name: np.maximum(one[name] * waves, every[name] / room) for name in one}
+        return Terms(work, device, blocks)
+
+    def _repeated(self, known: Certain) -> Flags:
+        """[rows, instructions, dims]: dimensions in every turn of which an instruction is done.
+
+        What is the same in every turn a compiler may do once, but not across blocks or threads, nor
+        for all that a loop inside computes.
+        """
+        if not self.rates.hoists:
+            return known.around
+        kept = self.facts.own | known.outside | known.surely("BLOCK", "THREAD")[:, None]
+        return known.around & kept
+
+    def _work(self, known: Certain) -> dict[str, Numbers]:
+        """[rows, instructions] for each resource: what all threads together take at least.
+
+        Of the lanes of a warp as many do something of their own as there are thread dimensions
+        around the instruction. The others do the same again, but for stores, of which one is done.
+        Beyond the end of an axis nothing is loaded or stored.
+        """
+        around, own = self._repeated(known), self.facts.own
+        total = np.where(known.active, known.least(around), 0.0)
+        wide = known.greatest(own & known.maybe(*self.space.target.vectors)[:, None])
+        if self.rates.hoists:  # a compiler may put neighbours in shared memory together
+            wide = np.where(self.is_shared, np.inf, wide)
+        wide = np.clip(wide, 1, self.space.target.vector[1])
+        threads = known.greatest(around & known.maybe("THREAD")[:, None])
+        filled = self._filled(known)[:, None]
+        slots = total / wide * np.maximum(1.0, filled / threads)
+        within = np.where(self.moves, self.elements * known.least(around & ~own), total)
+        same = np.where(self.writes, np.minimum(filled, self.lanes), filled)
+        asked = np.where(known.active, within, 0.0) / wide * np.maximum(1.0, same / threads)
+        # Lanes that want the same element are one request.
+        alone = known.least(around & ~own & ~known.maybe("THREAD")[:, None])
+        elements = np.where(self.moves, self.elements * alone, 0.0)
+        memory = self._memory(known, elements, asked / self.lanes)
+        return {"issue": slots * self.issue, "alu": slots * self.alu, **memory}
+
+    def _memory(self, known: Certain, elements: Numbers, requests: Numbers) -> dict[str, Numbers]:
+        """From the elements that are loaded and stored, and the requests of warps for them."""
+        rates, nothing = self.rates, np.zeros_like(elements)
+        sectors = elements / self.near.most(known)
+        accesses = np.where(self.moves | self.is_shared, requests * self.lanes, 0.0)
+        reads, lines = nothing, nothing
+        if not rates.cached:
+            reads = np.where(self.is_load, np.maximum(sectors, requests), 0.0)
+        if self.in_line is not None:
+            lines = elements / self.in_line.most(known)
+            lines = np.where(self.moves, np.maximum(lines, requests), 0.0)
+            accesses = np.maximum(accesses, lines * self.lanes)
+        row = self.lanes * self.space.target.machine.bank_bytes
+        return {
+            "access": accesses,
+            "lines": np.where(self.is_load, lines, 0.0),
+            "l2_read": np.maximum(reads, self.sectors_read),
+            "l2_store": np.where(self.is_store, sectors, 0.0),
+            "shared": np.where(self.is_shared, requests * row, 0.0),
+            "dram": np.broadcast_to(self.dram, elements.shape),
+        }
+
+    def _blocks(self, known: Certain) -> tuple[Numbers, Numbers]:
+        """The least and the greatest number of blocks: they are dimensions of every store."""
+        own = self.facts.own[self.is_store]
+        low = known.least(own & known.surely("BLOCK")[:, None]).max(axis=1)
+        high = known.greatest(own & known.maybe("BLOCK")[:, None]).min(axis=1)
+        return low, high
+
+    def _device(self, name: str, amount: Numbers, blocks: Numbers) -> Numbers:
+        """Blocks run on one processor each."""
+        processor = getattr(self.rates.processor, name)
+        rate = np.minimum(getattr(self.rates.device, name), processor * np.ceil(blocks))
+        found: Numbers = amount.sum(axis=1) / rate
+        return found
+
+    def _blocks_times(self, known: Certain, kinds: tuple[str, ...]) -> dict[str, Numbers]:
+        """How long a block takes by what each thread does one after the other: what it issues, the
+        turns of loops in which it waits for a load, folds that wait for themselves.
+
+        With BLOCK among the kinds it is the time of all blocks together: whether a dimension makes
+        blocks or is looped over, it multiplies.
+        """
+        rates, around, own = self.rates, self._repeated(known), self.facts.own
+        turns = known.least(around & known.surely(*kinds, "UNROLL")[:, None])
+        turns = np.where(known.active, turns, 0.0)
+        issued = (turns * self.issue).sum(axis=1)
+        accessed = np.where(self.moves | self.is_shared, turns, 0.0).sum(axis=1)
+        loops = around & known.surely(*kinds)[:, None] & (own | known.outside)
+        waits = np.maximum(rates.nanoseconds(rates.turn.latency), self.latency) / rates.overlap
+        looped = known.least(loops)
+        looped = np.where(known.active & (looped > 1), looped * waits, 0.0)
+        chain = known.least(around & self.facts.over)
+        others = known.least(loops & ~self.facts.over)
+        chained = np.where(self.folds, chain * np.maximum(1, others / rates.overlap), 0.0)
+        return {
+            "issue of a thread": issued / rates.thread.issue,
+            "issue of a block": issued * self._filled(known) / rates.processor.issue,
+            "accesses of a thread": accessed / rates.thread.access,
+            "turns of a loop": looped.max(axis=1),
+            "a fold": (chained * self.latency).max(axis=1),
+        }
+
+    def _filled(self, known: Certain) -> Numbers:
+        """The least number of threads of a block, its last warp filled up."""
+        threads = np.maximum(known.low(self.space.num_threads), 1)
+        found: Numbers = np.ceil(threads / self.lanes) * self.lanes
+        return found
+
+    def _room(self, known: Certain) -> Numbers:
+        """How many blocks the machine has room for at a time, at most."""
+        rates, space = self.rates, self.space
+        threads = np.maximum(known.low(space.num_threads), 1)
+        room = np.minimum(rates.processor_blocks, rates.processor_threads // threads)
+        shared = np.maximum(known.low(space.shared_mem_used), 1)
+        room = np.minimum(room, rates.processor_shared // shared)
+        registers = np.maximum(known.low(space.registers), 1) * threads
+        room = np.maximum(1, np.minimum(room, rates.processor_registers // registers))
+        found: Numbers = room * rates.processors
+        return found
+
+    # -- in words ----------------------------------------------------------------------------------
+
+    def explain(self, candidates: Candidates, row: int = 0) -> list[Reason]:
+        """The terms of one candidate, the largest first: the first is its bound."""
+        one = candidates.take(slice(row, row + 1))
+        terms = self.terms(one)
+        found = [
+            Reason(float(time[0]), name, self._shares(terms.work[name][0], name))
+            for name, time in terms.device.items()
+        ]
+        found += [
+            Reason(float(time[0]), name, "blocks one after another, as many as there is room for")
+            for name, time in terms.blocks.items()
+        ]
+        return sorted(found, key=lambda reason: -reason.nanoseconds)
+
+    def _shares(self, amounts: Numbers, name: str) -> str:
+        if name == "dram":
+            return f"{float(amounts.sum()):.4g} bytes are beyond what the L2 holds"
+        order = np.argsort(-amounts)[:3]
+        parts = [f"{amounts[at]:.4g} by {self.space.insts[at]}" for at in order if amounts[at] > 0]
+        return ", ".join(parts) or "nothing"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """`work` is by resource and instruction; `device` are the times that the whole machine takes
+    for it, `blocks` those that blocks take one after another."""
+
+    work: dict[str, Numbers]
+    device: dict[str, Numbers]
+    blocks: dict[str, Numbers]
+
+    @property
+    def whole(self) -> Numbers:
+        times = [*self.device.values(), *self.blocks.values()]
+        found: Numbers = np.maximum.reduce(times)
+        return found * ROUNDING

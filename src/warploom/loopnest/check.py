@@ -1,0 +1,210 @@
+"""When a loop nest is well formed: `check(program)` raises one CheckError or returns nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from warploom.errors import CheckError
+from warploom.kernel.bounds import INT_MAX
+from warploom.kernel.ir import ARITY, FLOAT_ONLY, INTEGER_ONLY
+from warploom.loopnest.ir import (
+    Access,
+    Array,
+    Axis,
+    Compute,
+    Constant,
+    Dim,
+    IndexOf,
+    Instruction,
+    Load,
+    Operand,
+    Pairs,
+    Parameter,
+    Program,
+    Result,
+    Running,
+    Store,
+)
+from warploom.loopnest.tiling import tilings
+
+
+def check(program: Program) -> None:
+    if not any(isinstance(each.action, Store) for each in program.instructions):
+        raise CheckError(f"'{program.name}' stores nothing", advice="give an array its values")
+    _check_names(program)
+    for axis in program.axes:
+        if not tilings(axis):
+            raise CheckError(
+                f"no tiles of the listed sizes make up the axis '{axis}' of size {axis.size}",
+                advice="list divisors of its size, or allow it a tail",
+            )
+    for array in program.arrays:
+        _check_array(array)
+    seen = set[Instruction]()
+    for instruction in program.instructions:
+        _check_dims(instruction)
+        _check_action(instruction)
+        for operand in instruction.operands:
+            _check_operand(operand, instruction, seen)
+        seen.add(instruction)
+    _check_ends(program)
+    _check_memory(program)
+
+
+def _check_names(program: Program) -> None:
+    named: list[object] = [*program.axes, *program.tiles, *program.dims, *program.instructions]
+    names = Counter(map(str, [*named, *program.arrays, *program.parameters]))
+    for name, times in names.items():
+        if times > 1:
+            raise CheckError(f"the name '{name}' is used twice", advice="rename one of the two")
+
+
+def _check_array(array: Array) -> None:
+    if any(size < 1 for size in array.shape) or any(stride < 0 for stride in array.strides):
+        raise CheckError(f"'{array}' has shape {array.shape} and strides {array.strides}")
+    if array.elements > INT_MAX:
+        raise CheckError(
+            f"'{array}' has {array.elements} elements",
+            advice=f"indices of kernels have 32 bits: at most {INT_MAX}",
+        )
+
+
+def _check_dims(instruction: Instruction) -> None:
+    """It runs along all tiles of its axes, each once."""
+    for axis in instruction.axes:
+        levels = sorted(
+            -1 if dim.tile is None else dim.tile.level
+            for dim in instruction.dims
+            if dim.axis is axis
+        )
+        if levels != [*([-1] if axis.dynamic else []), *range(len(axis.tiles))]:
+            raise CheckError(f"'{instruction}' does not run along all of '{axis}' once")
+
+
+def _check_action(instruction: Instruction) -> None:
+    match instruction.action:
+        case Compute("move" | "cast", operands):
+            if len(operands) != 1:
+                raise CheckError(f"'{instruction}' takes one operand")
+        case Compute(op, operands):
+            arity = ARITY[op]  # type: ignore[index]  # the two others are above
+            if len(operands) != arity:
+                raise CheckError(f"'{instruction}': '{op}' takes {arity} operands")
+            wrong = INTEGER_ONLY if instruction.dtype.is_float else FLOAT_ONLY
+            if op in wrong:
+                raise CheckError(f"'{instruction}': '{op}' is not for {instruction.dtype!r}")
+        case Load(access) | Store(access):
+            _check_access(access, instruction)
+        case _:
+            raise CheckError(f"'{instruction}' is of a temporary array, which nobody writes")
+
+
+def _check_access(access: Access, instruction: Instruction) -> None:
+    for axis in access.place.factors:
+        if axis not in instruction.axes:
+            raise CheckError(f"'{instruction}' does not run along '{axis}', which it is indexed by")
+    for at, (subscript, size) in enumerate(zip(access.subscripts, access.array.shape, strict=True)):
+        low, high = subscript.range
+        if low < 0 or high >= size:
+            raise CheckError(
+                f"subscript {at} of '{access.array}' runs from {low} to {high}, but its size is "
+                f"{size}"
+            )
+
+
+# -- operands --------------------------------------------------------------------------------------
+
+
+def _check_operand(operand: Operand, instruction: Instruction, seen: set[Instruction]) -> None:
+    match operand:
+        case Constant() | Parameter():
+            return
+        case IndexOf(axis):
+            if axis not in instruction.axes:
+                raise CheckError(f"'{instruction}' does not run along '{axis}', which it uses")
+        case Result(producer, pairs):
+            if producer not in seen:
+                raise CheckError(f"'{instruction}' uses '{producer}', which comes after it")
+            _check_pairs(producer, pairs, instruction.dims)
+        case Running(start, pairs, over):
+            if start not in seen or start.over:
+                raise CheckError(f"'{instruction}' starts with '{start}', which comes after it")
+            _check_folded(instruction, over)
+            kept = tuple(dim for dim in instruction.dims if dim not in over)
+            _check_pairs(start, pairs, kept)
+            if {dim.axis for dim in start.dims} != {dim.axis for dim in kept}:
+                raise CheckError(f"'{instruction}' starts with '{start}', which has other axes")
+
+
+def _check_pairs(producer: Instruction, pairs: Pairs, mine: Iterable[Dim]) -> None:
+    """Every dimension along which a result varies is shared, or has its counterpart."""
+    own = set(mine)
+    partner = dict(pairs)
+    for dim in producer.dims:
+        if dim in own or dim in producer.over:
+            continue
+        other = partner.pop(dim, None)
+        if other is None or other not in own or other.tile is not dim.tile:
+            raise CheckError(f"'{producer}' varies along '{dim}', which is used nowhere")
+    if partner:
+        raise CheckError(f"'{producer}' does not vary along '{next(iter(partner))}'")
+
+
+def _check_folded(instruction: Instruction, over: tuple[Dim, ...]) -> None:
+    axes = {dim.axis for dim in over}
+    if not axes or set(over) != {dim for dim in instruction.dims if dim.axis in axes}:
+        raise CheckError(f"'{instruction}' does not fold over whole axes")
+
+
+def _check_ends(program: Program) -> None:
+    """What counts the tiles of an axis is one loop: at its end a fold is done, and nothing that
+    needs it is inside."""
+    ended: dict[Instruction, set[Dim]] = {}
+    for instruction in program.instructions:
+        used = [each.instruction for each in instruction.operands if isinstance(each, Result)]
+        used += [each.start for each in instruction.operands if isinstance(each, Running)]
+        before = {dim for each in used for dim in ended[each]}
+        again = before & set(instruction.dims)
+        if again:
+            raise CheckError(
+                f"'{instruction}' runs along '{again.pop().axis}', but needs a fold over all of it",
+                advice="let it run along another axis of the same size, or one that is not dynamic",
+            )
+        ended[instruction] = before | {dim for dim in instruction.over if dim.tile is None}
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+
+def _check_memory(program: Program) -> None:
+    """Instructions that share nothing but an array may come in any order: what is stored is stored
+    once, and not loaded."""
+    stored: dict[Array, Instruction] = {}
+    for instruction in program.instructions:
+        if isinstance(instruction.action, Store):
+            access = instruction.action.access
+            if access.array in stored:
+                raise CheckError(f"'{access.array}' is stored to twice")
+            stored[access.array] = instruction
+            _check_injective(access, instruction)
+    for instruction in program.instructions:
+        if isinstance(instruction.action, Load) and instruction.action.access.array in stored:
+            raise CheckError(
+                f"'{instruction.action.access.array}' is loaded and stored to",
+                advice="use two arrays, or keep the value",
+            )
+
+
+def _check_injective(access: Access, instruction: Instruction) -> None:
+    """Two places of the axes are two elements: each stride is beyond what lies within it."""
+    factors: dict[Axis, int] = dict.fromkeys(instruction.axes, 0)
+    factors |= access.place.factors
+    reach = 0
+    for axis, factor in sorted(factors.items(), key=lambda each: abs(each[1])):
+        if axis.size > 1 and abs(factor) <= reach:
+            raise CheckError(
+                f"'{instruction}' may store to an element of '{access.array}' twice",
+                advice="use every axis in a subscript of its own",
+            )
+        reach += abs(factor) * (axis.size - 1)

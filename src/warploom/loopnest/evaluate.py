@@ -1,0 +1,194 @@
+"""What a loop nest means, in plain NumPy: every instruction is an array over the axes it has.
+
+Floating point is computed in double precision and rounded where it is stored: in which order a sum
+is added up is one of the decisions of an implementation, and rounding depends on it. Integers wrap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import CheckError
+from warploom.kernel.dtype import DType
+from warploom.loopnest.ir import (
+    Access,
+    Axis,
+    Compute,
+    Constant,
+    Get,
+    IndexOf,
+    Instruction,
+    Load,
+    Operand,
+    Parameter,
+    Program,
+    Put,
+    Result,
+    Running,
+    Store,
+)
+
+Numbers: TypeAlias = npt.NDArray[Any]
+
+FUNCTIONS: dict[str, Callable[..., Numbers]] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide,
+    "min": np.fmin, "max": np.fmax, "neg": np.negative, "abs": np.abs,
+    "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "exp": np.exp, "exp2": np.exp2,
+    "log": np.log, "log2": np.log2, "tanh": np.tanh,
+    "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor, "~": np.invert,
+    "<<": np.left_shift, ">>": np.right_shift,
+    "fma": lambda a, b, c: a * b + c, "move": lambda x: x,
+}  # fmt: skip
+REDUCTIONS: dict[str, Callable[..., Numbers]] = {
+    "+": np.sum, "min": np.fmin.reduce, "max": np.fmax.reduce,
+}  # fmt: skip
+
+
+def evaluate(
+    program: Program, arrays: Mapping[str, Numbers], numbers: Mapping[str, float] | None = None
+) -> dict[str, Numbers]:
+    """The arrays that the program stores, from those that it loads and its parameters."""
+    return _Evaluation(program, arrays, numbers or {}).outputs()
+
+
+class _Evaluation:
+    def __init__(
+        self, program: Program, arrays: Mapping[str, Numbers], numbers: Mapping[str, float]
+    ) -> None:
+        self.program = program
+        self.arrays = arrays
+        self.numbers = numbers
+        self.values: dict[Instruction, Numbers] = {}
+
+    def outputs(self) -> dict[str, Numbers]:
+        made: dict[str, Numbers] = {}
+        for instruction in self.program.instructions:
+            match instruction.action:
+                case Store(access, value):
+                    made[access.array.name] = self.stored(instruction, access, value)
+                case Load(access):
+                    self.values[instruction] = self.loaded(instruction, access)
+                case Compute(op, operands):
+                    self.values[instruction] = self.computed(instruction, op, operands)
+                case Put() | Get():
+                    raise CheckError("a temporary array is no part of what a program means")
+                case _:
+                    assert_never(instruction.action)
+        return made
+
+    # Values have one axis for each axis of the program; of size 1 where they do not vary.
+
+    def index(self, axis: Axis) -> Numbers:
+        shape = [axis.size if each is axis else 1 for each in self.program.axes]
+        return np.arange(axis.size).reshape(shape)
+
+    def place(self, access: Access) -> Numbers:
+        place = access.place
+        total = np.full([1] * len(self.program.axes), place.offset)
+        for axis, factor in place.factors.items():
+            total = total + factor * self.index(axis)
+        return total
+
+    def shape(self, instruction: Instruction) -> tuple[int, ...]:
+        axes = {dim.axis for dim in instruction.dims}
+        return tuple(axis.size if axis in axes else 1 for axis in self.program.axes)
+
+    def loaded(self, instruction: Instruction, access: Access) -> Numbers:
+        given = self.given(access.array.name, access.array.elements)
+        place = np.broadcast_to(self.place(access), self.shape(instruction))
+        return wide(given[place], instruction.dtype)
+
+    def given(self, name: str, elements: int) -> Numbers:
+        if name not in self.arrays or self.arrays[name].size < elements:
+            raise CheckError(f"'{name}' is missing, or has fewer than {elements} elements")
+        return self.arrays[name].reshape(-1)
+
+    def stored(self, instruction: Instruction, access: Access, value: Operand) -> Numbers:
+        made = np.zeros(access.array.elements, access.array.dtype.numpy)
+        place = np.broadcast_to(self.place(access), self.shape(instruction))
+        made[place] = np.broadcast_to(self.operand(value, instruction.dtype), place.shape)
+        return made
+
+    def operand(self, operand: Operand, dtype: DType) -> Numbers:
+        ones = [1] * len(self.program.axes)
+        match operand:
+            case Constant(value):
+                return wide(np.full(ones, value), dtype)
+            case Parameter(name):
+                return wide(np.full(ones, self.numbers[name]), dtype)
+            case IndexOf(axis):
+                return wide(self.index(axis), dtype)
+            case Result(instruction):
+                return self.values[instruction]
+            case Running():
+                raise CheckError("a fold is no plain operand")
+            case _:
+                assert_never(operand)
+
+    def computed(self, instruction: Instruction, op: str, operands: tuple[Operand, ...]) -> Numbers:
+        running = instruction.running
+        plain = [each for each in operands if not isinstance(each, Running)]
+        values = [self.operand(each, instruction.dtype) for each in plain]
+        with np.errstate(all="ignore"):
+            if op == "cast":
+                made = narrowed(values[0], instruction.dtype)
+            elif running is None:
+                made = FUNCTIONS[op](*values)
+            else:
+                made = self.folded(instruction, op, running, values)
+        return wide(np.broadcast_to(made, self.varying(instruction)), instruction.dtype)
+
+    def varying(self, instruction: Instruction) -> tuple[int, ...]:
+        gone = {dim.axis for dim in instruction.over}
+        pairs = zip(self.program.axes, self.shape(instruction), strict=True)
+        return tuple(1 if axis in gone else size for axis, size in pairs)
+
+    def folded(
+        self, instruction: Instruction, op: str, running: Running, values: list[Numbers]
+    ) -> Numbers:
+        start, shape = self.values[running.start], self.shape(instruction)
+        if op == "fma":
+            return start + _contracted(values, shape, self.varying(instruction))
+        gone = {dim.axis for dim in running.over}
+        axes = tuple(at for at, axis in enumerate(self.program.axes) if axis in gone)
+        folded = REDUCTIONS[op](np.broadcast_to(values[0], shape), axis=axes, keepdims=True)
+        return FUNCTIONS[op](start, folded)
+
+
+def _contracted(factors: list[Numbers], shape: tuple[int, ...], kept: tuple[int, ...]) -> Numbers:
+    """The sum of products over the axes that are not kept, without an array of all products."""
+    axes = list(range(len(shape)))
+    absent = [
+        a for a in axes if kept[a] == 1 < shape[a] and all(each.shape[a] == 1 for each in factors)
+    ]
+    own = [[a for a in axes if each.shape[a] > 1] for each in factors]
+    wanted = [a for a in axes if kept[a] > 1 and any(a in names for names in own)]
+    parts: list[Any] = []
+    for each, names in zip(factors, own, strict=True):
+        parts += [each.reshape([each.shape[a] for a in names]), names]
+    total = np.einsum(*parts, wanted, optimize=True)
+    repeated = math.prod(shape[a] for a in absent)  # an axis that no factor varies along
+    made: Numbers = total.reshape([kept[a] if a in wanted else 1 for a in axes]) * repeated
+    return made
+
+
+def wide(values: Numbers, dtype: DType) -> Numbers:
+    """Floats in double precision, integers of the type, wrapped."""
+    if dtype.is_float:
+        return np.asarray(values, np.float64)
+    return np.asarray(values).astype(dtype.numpy)
+
+
+def narrowed(values: Numbers, dtype: DType) -> Numbers:
+    """Converted: to an integer by truncation, to the nearest that there is; NaN is 0."""
+    if dtype.is_float or values.dtype.kind != "f":
+        return values
+    limits = np.iinfo(dtype.numpy)
+    cut = np.clip(np.nan_to_num(np.trunc(values)), float(limits.min), float(limits.max))
+    top = cut >= float(limits.max)
+    return np.where(top, limits.max, np.where(top, 0, cut).astype(dtype.numpy))

@@ -1,0 +1,181 @@
+"""The computations that loop nests are known by: axpy, matrix products and what is made of them.
+
+Each takes sizes and gives a program. Tiles are those of the paper; a tail lets the last be partial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from warploom.errors import CheckError
+from warploom.loopnest.build import LoopNest, Term, exp, maximum
+from warploom.loopnest.ir import Axis, Program
+
+Tiles: TypeAlias = Sequence[int | Sequence[int]]
+Activation: TypeAlias = Literal["none", "relu", "sigmoid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How axes are cut: by divisors (proper ones, if asked), or with a partial tile at the end."""
+
+    tail: bool = False
+    proper: bool = False
+
+
+WHOLE = Cut()
+
+
+def _axis(nest: LoopNest, name: str, size: int, tiles: Tiles, cut: Cut) -> Axis:
+    return nest.axis(name, size, *tiles, tail=cut.tail, proper=cut.proper)
+
+
+def axpy(n: int, tiles: Tiles = (1024, 4), cut: Cut = WHOLE) -> Program:
+    """z = α·x + y"""
+    nest = LoopNest("axpy")
+    i = _axis(nest, "n", n, tiles, cut)
+    alpha = nest.parameter("alpha")
+    x, y, z = nest.array("x", i), nest.array("y", i), nest.array("z", i)
+    z[i] = alpha * x[i] + y[i]
+    return nest.done()
+
+
+def matvec(
+    m: int, n: int, tiles: Tiles = (128, 16), inner: Tiles = (128,), cut: Cut = WHOLE
+) -> Program:
+    """y = A·x"""
+    nest = LoopNest("matvec")
+    i, j = _axis(nest, "m", m, tiles, cut), _axis(nest, "n", n, inner, cut)
+    A, x, y = nest.array("A", i, j), nest.array("x", j), nest.array("y", i)
+    y[i] = nest.sum(A[i, j] * x[j], over=j)
+    return nest.done()
+
+
+def gesummv(
+    m: int, n: int, tiles: Tiles = (128, 16), inner: Tiles = (128,), cut: Cut = WHOLE
+) -> Program:
+    """y = (α·A + β·B)·x"""
+    nest = LoopNest("gesummv")
+    i, j = _axis(nest, "m", m, tiles, cut), _axis(nest, "n", n, inner, cut)
+    alpha, beta = nest.parameter("alpha"), nest.parameter("beta")
+    A, B = nest.array("A", i, j), nest.array("B", i, j)
+    x, y = nest.array("x", j), nest.array("y", i)
+    shared = x[j]
+    ax, bx = nest.sum(A[i, j] * shared, over=j), nest.sum(B[i, j] * shared, over=j)
+    y[i] = alpha * ax + beta * bx
+    return nest.done()
+
+
+def matmul(
+    m: int,
+    n: int,
+    k: int,
+    tiles: tuple[Tiles, Tiles, Tiles] = ((32, 4), (32, 4), (32,)),
+    *,
+    stride: int = 1,
+    transposed: str = "",
+    activation: Activation = "none",
+    cut: Cut = WHOLE,
+) -> Program:
+    """C = activation(A·B). `stride` is the distance of neighbours in A; `transposed` names those of
+    A and B that are stored by columns."""
+    nest = LoopNest("matmul")
+    i, j, over = (
+        _axis(nest, name, size, own, cut)
+        for name, size, own in zip("mnk", (m, n, k), tiles, strict=True)
+    )
+    A = nest.array("A", i, over, strides=_strides(m, k, "A" in transposed, stride))
+    B = nest.array("B", over, j, strides=_strides(k, n, "B" in transposed))
+    C = nest.array("C", i, j)
+    C[i, j] = activated(nest.sum(A[i, over] * B[over, j], over=over), activation)
+    return nest.done()
+
+
+def _strides(rows: int, columns: int, transposed: bool, stride: int = 1) -> tuple[int, int]:
+    return (stride, stride * rows) if transposed else (stride * columns, stride)
+
+
+def activated(value: Term, activation: Activation) -> Term:
+    match activation:
+        case "none":
+            return value
+        case "relu":
+            return maximum(value, 0)
+        case "sigmoid":
+            return 1 / (1 + exp(-value))
+        case _:
+            raise CheckError(f"no activation is called {activation!r}", advice="relu, sigmoid")
+
+
+def batched_matmul(
+    batch: int,
+    m: int,
+    n: int,
+    k: int,
+    tiles: Tiles = (64,),
+    batch_tiles: Tiles = (128,),
+    *,
+    shared_b: bool = False,
+    cut: Cut = WHOLE,
+) -> Program:
+    """C[b] = A[b]·B[b], or with one B for all."""
+    nest = LoopNest("batched_matmul")
+    b = _axis(nest, "b", batch, batch_tiles, cut)
+    i, j, over = (
+        _axis(nest, name, size, tiles, cut) for name, size in zip("mnk", (m, n, k), strict=True)
+    )
+    A, C = nest.array("A", b, i, over), nest.array("C", b, i, j)
+    B = nest.array("B", over, j) if shared_b else nest.array("B", b, over, j)
+    element = B[over, j] if shared_b else B[b, over, j]
+    C[b, i, j] = nest.sum(A[b, i, over] * element, over=over)
+    return nest.done()
+
+
+def two_matmuls(
+    m: int,
+    n: int,
+    k: int,
+    p: int,
+    tiles: Tiles = (32, 4),
+    inner: Tiles = (32,),
+    *,
+    activation: Activation = "none",
+    cut: Cut = WHOLE,
+) -> Program:
+    """E = activation(α·A·B·C + β·D), without A·B in global memory."""
+    nest = LoopNest("two_matmuls")
+    i, h = _axis(nest, "m", m, tiles, cut), _axis(nest, "p", p, tiles, cut)
+    j, over = _axis(nest, "n", n, tiles, cut), _axis(nest, "k", k, inner, cut)
+    alpha, beta = nest.parameter("alpha"), nest.parameter("beta")
+    A, B, C = nest.array("A", i, over), nest.array("B", over, j), nest.array("C", j, h)
+    D, E = nest.array("D", i, h), nest.array("E", i, h)
+    first = nest.sum(A[i, over] * B[over, j], over=over)
+    second = nest.sum(first * C[j, h], over=j)
+    E[i, h] = activated(alpha * second + beta * D[i, h], activation)
+    return nest.done()
+
+
+def doitgen(
+    r: int, q: int, s: int, tiles: Tiles = (32, 4), inner: Tiles = (32,), cut: Cut = WHOLE
+) -> Program:
+    """B[r, q, p] = Σ A[r, q, s]·C4[s, p] over s, where p and s have one size"""
+    nest = LoopNest("doitgen")
+    a, b = _axis(nest, "r", r, (), cut), _axis(nest, "q", q, tiles, cut)
+    over, c = _axis(nest, "s", s, inner, cut), _axis(nest, "p", s, tiles, cut)
+    A, C4 = nest.array("A", a, b, over), nest.array("C4", over, c)
+    B = nest.array("B", a, b, c)
+    B[a, b, c] = nest.sum(A[a, b, over] * C4[over, c], over=over)
+    return nest.done()
+
+
+KERNELS: dict[str, Callable[..., Program]] = {
+    "axpy": axpy,
+    "matvec": matvec,
+    "gesummv": gesummv,
+    "matmul": matmul,
+    "batched-matmul": batched_matmul,
+    "two-matmuls": two_matmuls,
+    "doitgen": doitgen,
+}

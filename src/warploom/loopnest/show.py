@@ -1,0 +1,105 @@
+"""Loop nests as text: one line for each instruction, with the axes that it varies along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from warploom.loopnest.ir import (
+    Access,
+    Affine,
+    Axis,
+    Compute,
+    Constant,
+    Dim,
+    Get,
+    IndexOf,
+    Instruction,
+    Load,
+    Operand,
+    Parameter,
+    Program,
+    Put,
+    Result,
+    Running,
+    Store,
+)
+
+
+def show(program: Program) -> str:
+    return "\n".join(_lines(program))
+
+
+def _lines(program: Program) -> Iterator[str]:
+    yield f"nest {program.name}"
+    for axis in program.axes:
+        yield f"  {show_axis(axis)}"
+    for instruction in program.instructions:
+        yield f"  {show_instruction(instruction)}"
+
+
+def show_axis(axis: Axis) -> str:
+    levels = ["*"] if axis.dynamic else []
+    levels += ["|".join(map(str, sizes)) for sizes in axis.tiles]
+    tail = ", the last partial" if axis.tail else ""
+    return f"axis {axis} of {axis.size}: {' × '.join(levels) or '1'}{tail}"
+
+
+def show_instruction(instruction: Instruction) -> str:
+    over = _names(dim.axis for dim in instruction.over)
+    end = f" over {', '.join(over)}" if over else ""
+    match instruction.action:
+        case Compute(op, operands):
+            parts = ", ".join(show_operand(each) for each in operands)
+            made = parts if op == "move" else f"{op}({parts})"
+        case Load(access):
+            made = f"load {show_access(access)}"
+        case Store(access, value):
+            return f"store {show_access(access)} = {show_operand(value)}"
+        case Put(value):
+            return f"put {show_operand(value)}"
+        case Get():
+            made = "get"
+        case _:
+            assert_never(instruction.action)
+    return f"{_varying(instruction)} = {made}{end}"
+
+
+def _varying(instruction: Instruction) -> str:
+    axes = _names(dim.axis for dim in instruction.dims if dim not in instruction.over)
+    return f"{instruction}[{', '.join(axes)}]"
+
+
+def _names(axes: Iterator[Axis]) -> list[str]:
+    return list(dict.fromkeys(map(str, axes)))
+
+
+def show_operand(operand: Operand) -> str:
+    match operand:
+        case Constant(value):
+            return f"{value:g}"
+        case Parameter(name):
+            return name
+        case IndexOf(axis):
+            return f"index({axis})"
+        case Result(instruction):
+            return _varying(instruction)
+        case Running(start):
+            return f"running from {_varying(start)}"
+        case _:
+            assert_never(operand)
+
+
+def show_access(access: Access) -> str:
+    return f"{access.array}[{', '.join(map(show_affine, access.subscripts))}]"
+
+
+def show_affine(value: Affine) -> str:
+    parts = [str(a) if f == 1 else f"{f}*{a}" for a, f in value.factors.items()]
+    if value.offset or not parts:
+        parts.append(str(value.offset))
+    return " + ".join(parts)
+
+
+def show_dims(dims: tuple[Dim, ...]) -> str:
+    return " ".join(map(str, dims))

@@ -1,0 +1,73 @@
+"""What an implementation may use: a machine, and how much of it one instruction or thread may take.
+
+Limits that belong to a machine are fields of its record; here is what this way of writing kernels
+adds to them: how far loops are unrolled, how wide accesses are, which caches can be asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from warploom.loopnest.ir import Access, Dim, Get, Instruction, Load, Put, Store
+from warploom.machine.record import CUDA, Machine
+
+# The sizes that a dimension may have for an instruction to be done as a vector along it.
+Vectorises: TypeAlias = Callable[[Instruction, Dim], tuple[int, ...]]
+
+# `.cs` (not used again), `.cg` (L2 only), `.ca` (L1 and L2), `.nc` (read-only cache).
+CACHES = ("NO_CACHE", "CACHE_GLOBAL", "CACHE_SHARED", "CACHE_READ_ONLY")
+
+
+def cuda_vectors(instruction: Instruction, dim: Dim) -> tuple[int, ...]:
+    """Loads and stores of 2 or 4 neighbours, aligned; temporary arrays are laid out for it."""
+    match instruction.action:
+        case Load(access) | Store(access):
+            return tuple(w for w in (2, 4) if _is_aligned(access, dim, w))
+        case Put() | Get():
+            return (2, 4)
+        case _:
+            return ()
+
+
+def _is_aligned(access: Access, dim: Dim, width: int) -> bool:
+    """The dimension counts neighbours, and all else moves by multiples of the width."""
+    axis = dim.axis
+    innermost = dim.tile is not None and dim.tile.level == len(axis.tiles) - 1
+    factors = access.place.factors
+    if not innermost or factors.get(axis) != 1 or width * access.array.dtype.bytes > 16:
+        return False
+    others = [factor for each, factor in factors.items() if each is not axis]
+    whole = axis.size if axis.tail else 0
+    return math.gcd(access.place.offset, whole, *others) % width == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`vector` are the most elements of an outer and of an inner vector; `paddings` the elements
+    that may follow each row of a temporary array."""
+
+    machine: Machine = CUDA
+    unroll: int = 512
+    vector: tuple[int, int] = (1, 4)
+    vectorises: Vectorises = cuda_vectors
+    caches: tuple[str, ...] = ("NO_CACHE", "CACHE_SHARED")
+    spaces: tuple[str, ...] = ("SHARED",)
+    paddings: tuple[int, ...] = (0, 1, 4)
+    thread_levels: int = 3
+    block_dims: int = 3
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What a dimension may become."""
+        outer = ("OUTER_VECTOR",) if self.vector[0] > 1 else ()
+        return ("LOOP", "UNROLL", "VECTOR", *outer, "BLOCK", "THREAD")
+
+    @property
+    def vectors(self) -> tuple[str, ...]:
+        return tuple(kind for kind in self.kinds if kind.endswith("VECTOR"))
+
+
+DEFAULT = Target()

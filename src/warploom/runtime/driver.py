@@ -1,0 +1,186 @@
+"""The CUDA driver's own library, called through ctypes: machine code in, functions out.
+
+A launch from Python hardly gets cheaper: one foreign call with four arguments that were made
+beforehand. Nothing has to be installed for it; whoever has a GPU has this library. The contexts are
+the primary ones, which PyTorch and CuPy use too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from warploom.errors import DeviceError
+
+LIBRARIES = ("libcuda.so.1", "libcuda.so", "nvcuda.dll")
+# CUdevice_attribute: the two halves of the compute capability.
+_MAJOR, _MINOR = 75, 76
+# CUresult: the calling thread has no context, or that of another device.
+_OF_ANOTHER_CONTEXT = (201, 400)
+
+Sides: TypeAlias = tuple[int, int, int]
+Launch: TypeAlias = Callable[[], object]
+
+
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig, as cuLaunchKernelEx reads it."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared_bytes", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("attribute_count", ctypes.c_uint),
+    )
+
+
+class Driver:
+    """The library with its errors as exceptions."""
+
+    def __init__(self, library: Any) -> None:
+        self.library = library
+        self._contexts: dict[int, ctypes.c_void_p] = {}
+        self.call("cuInit", 0)
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """A function of the library; DeviceError with the driver's word if it fails."""
+        function = getattr(self.library, name, None)
+        if function is None:
+            raise DeviceError(
+                f"this CUDA driver has no '{name}'",
+                advice="a driver for CUDA 12 or later is needed",
+            )
+        status = function(*arguments)
+        if status:
+            raise DeviceError(f"the CUDA driver refused '{name}': {self.word(status)}")
+
+    def word(self, status: int) -> str:
+        """The driver's name of an error."""
+        name = ctypes.c_char_p()
+        self.library.cuGetErrorName(status, ctypes.byref(name))
+        return f"{(name.value or b'unknown error').decode(errors='replace')} ({status})"
+
+    def devices(self) -> int:
+        count = ctypes.c_int()
+        self.call("cuDeviceGetCount", ctypes.byref(count))
+        return count.value
+
+    def name(self, device: int) -> str:
+        name = ctypes.create_string_buffer(128)
+        self.call("cuDeviceGetName", name, len(name), self._device(device))
+        return name.value.decode(errors="replace")
+
+    def architecture(self, device: int) -> str:
+        """What the compiler calls a device: `sm_90`."""
+        halves = []
+        for attribute in (_MAJOR, _MINOR):
+            value = ctypes.c_int()
+            self.call("cuDeviceGetAttribute", ctypes.byref(value), attribute, self._device(device))
+            halves.append(value.value)
+        return "sm_{}{}".format(*halves)
+
+    def _device(self, device: int) -> ctypes.c_int:
+        found = ctypes.c_int()
+        self.call("cuDeviceGet", ctypes.byref(found), device)
+        return found
+
+    @contextmanager
+    def on(self, device: int) -> Iterator[None]:
+        """Makes a device the current one of this thread, for a while."""
+        context = self._contexts.get(device)
+        if context is None:
+            context = ctypes.c_void_p()
+            self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self._device(device))
+            self._contexts[device] = context
+        self.call("cuCtxPushCurrent_v2", context)
+        try:
+            yield
+        finally:
+            popped = ctypes.c_void_p()
+            self.call("cuCtxPopCurrent_v2", ctypes.byref(popped))
+
+    def load(self, code: bytes, name: str, device: int) -> Function:
+        """One function of a module of machine code, on one device."""
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        with self.on(device):
+            self.call("cuModuleLoadData", ctypes.byref(module), code)
+            self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+        # Made once: every launch passes it on as it is.
+        return Function(self, device, ctypes.c_void_p.from_param(function.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A loaded function."""
+
+    driver: Driver
+    device: int
+    handle: Any
+
+    @property
+    def enqueue(self) -> Callable[..., int]:
+        """The driver's launch: configuration, function, table of arguments, nothing."""
+        launch: Callable[..., int] = self.driver.library.cuLaunchKernelEx
+        return launch
+
+    def again(self, status: int, config: Any, table: Any) -> None:
+        """A launch that was refused, once more if its device was not the current one."""
+        if status in _OF_ANOTHER_CONTEXT:
+            with self.driver.on(self.device):
+                status = self.enqueue(config, self.handle, table, None)
+        if status:
+            raise DeviceError(f"the launch failed: {self.driver.word(status)}")
+
+
+class Configurations:
+    """The configuration of a launch for each stream it was asked for; none is changed later, so
+    that threads can share them."""
+
+    def __init__(self, grid: Sides, block: Sides) -> None:
+        self._grid, self._block = grid, block
+        self.references: dict[int, Any] = {}  # a reference keeps its configuration alive
+
+    def reference(self, stream: int) -> Any:
+        """What the driver is given for a stream (the address of one, 0 for the default)."""
+        config = LaunchConfig(
+            (ctypes.c_uint * 3)(*self._grid), (ctypes.c_uint * 3)(*self._block), 0, stream
+        )
+        return self.references.setdefault(stream, ctypes.byref(config))
+
+
+class Table:
+    """The arguments of a launch in memory: a cell for each, and the table of their addresses."""
+
+    __slots__ = ("cells", "reference")
+
+    def __init__(self, values: Sequence[int | bytes]) -> None:
+        """Addresses of arrays as integers; whatever is passed by value as bytes."""
+        self.cells: list[Any] = [
+            ctypes.c_uint64(each)
+            if isinstance(each, int)
+            else (ctypes.c_ubyte * len(each)).from_buffer_copy(each)
+            for each in values
+        ]
+        addresses = [ctypes.addressof(cell) for cell in self.cells]
+        # The reference keeps its table alive, but not what the table points to.
+        self.reference = ctypes.byref((ctypes.c_void_p * len(addresses))(*addresses))
+
+
+@lru_cache(maxsize=1)
+def open_driver() -> Driver:
+    """The driver of this machine; an error where there is none."""
+    for name in LIBRARIES:
+        try:
+            library = ctypes.CDLL(name)
+        except OSError:
+            continue
+        return Driver(library)
+    raise DeviceError(
+        "there is no CUDA driver on this machine",
+        advice="use the device 'simulator', 'c' or 'ptx', which need no GPU",
+    )

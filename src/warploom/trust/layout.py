@@ -1,0 +1,445 @@
+"""Checks a certificate about a layout by itself: nothing of the solver is used, nor of its rules.
+
+What is checked: the layout's addresses are different, keep vectors whole and take the wavefronts
+that are said; the bound holds for every layout; and, where the layout does not meet it, nothing of
+its class costs less than is said. The argument for each stands where it is checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import CheckError
+
+Numbers = npt.NDArray[np.int64]
+
+# Lanes and banks. Lanes are served together in runs that ask for a word of every bank; but for some
+# loads of 16 bytes, where this basis spans the lanes that are served with lane 0.
+_MACHINES = {"cuda": (32, 32), "h200": (32, 32), "gfx942": (64, 32), "gfx950": (64, 64),
+             "gfx1100": (32, 32), "gfx1201": (32, 32)}  # fmt: skip
+_SCATTERED = {"gfx942": (1, 2, 20), "gfx950": (1, 2, 12, 20), "gfx1100": (1, 2, 20)}
+# They have matrices, and serve wide loads in double groups if lanes ask in equal pairs.
+_NVIDIA = ("cuda", "h200")
+_KEYS = {
+    "kind", "version", "problem", "objective", "waste", "class", "bound", "least", "cost", "layout",
+    "addresses", "wavefronts", "proof", "digest",
+}  # fmt: skip
+_MOST_SHARED = 1 << 9  # elements of one bank among which words may be shared, where that is tried
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a certificate shows; `open` is what it leaves open, if anything."""
+
+    shown: tuple[str, ...]
+    open: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Access:
+    name: str
+    weight: Fraction
+    elements: Numbers
+    groups: list[Numbers]  # elements wanted together
+
+    @property
+    def vectors(self) -> Numbers:
+        return self.elements[self.elements[:, :, 0] >= 0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Problem:
+    size: int
+    columns: int
+    element_bytes: int
+    banks: int
+    accesses: list[_Access]
+    worst: bool
+
+    def cost(self, counts: list[int]) -> Fraction:
+        each = [a.weight * c / len(a.elements) for a, c in zip(self.accesses, counts, strict=True)]
+        return max(each) if self.worst else sum(each, Fraction(0))
+
+
+def check_layout(record: dict[str, Any]) -> Checked:
+    """Raises CheckError at the first thing that is not so."""
+    try:
+        return _check(record)
+    except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError, OverflowError) as error:
+        raise CheckError(f"the certificate is not of this form: {error!r:.80}") from None
+
+
+def _check(record: dict[str, Any]) -> Checked:
+    _require(set(record) == _KEYS and record["version"] == 1, "it has other parts than it should")
+    rest = {key: value for key, value in record.items() if key != "digest"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    found = hashlib.sha256(text.encode()).hexdigest()
+    _require(found == record["digest"], "it was changed after it was written")
+    problem = _problem(record)
+    _require(record["addresses"] is not None, "it has no layout")
+    cost = _check_addresses(problem, np.array(record["addresses"], dtype=np.int64), record)
+    chunks = _chunks(problem)
+    least = [[_least(problem, g, chunks) for g in a.groups] for a in problem.accesses]
+    bound = problem.cost([sum(each) for each in least])
+    _require(str(bound) == record["bound"], f"the bound is {bound}")
+    shown: tuple[str, ...] = (
+        f"the layout costs {cost}",
+        f"no layout whatever costs less than {bound}",
+    )
+    claimed, klass, proof = Fraction(record["least"]), record["class"], record["proof"]
+    if claimed > bound:
+        match proof["by"], klass:
+            case "members", "none" | "pad" | "swizzle":
+                _check_members(problem, claimed, klass, proof["members"])
+            case "cases", "xor":
+                _Cases(problem, least, claimed, proof).check()
+            case "counting", "any":
+                _check_counting(problem, least, claimed, proof["count"])
+            case _:
+                return Checked(shown, f"whether anything costs less than {claimed}")
+        shown = (*shown, f"no layout of the class {klass} costs less than {claimed}")
+    return Checked(shown, "" if cost <= max(bound, claimed) else f"whether {cost} is the least")
+
+
+def _check_addresses(problem: _Problem, addresses: Numbers, record: dict[str, Any]) -> Fraction:
+    _require(len(addresses) == problem.size and addresses.min() >= 0, "addresses are missing")
+    _require(len(np.unique(addresses)) == problem.size, "two elements have one address")
+    if not record["waste"]:
+        _require(int(addresses.max()) < problem.size, "places are wasted")
+    _require(not _torn(problem, addresses), "a vector is torn")
+    counts = _counts(problem, addresses)
+    _require(counts == record["wavefronts"], f"the wavefronts are {counts}")
+    cost = problem.cost(counts)
+    _require(str(cost) == record["cost"], f"the cost is {cost}")
+    _require(_is_of_class(problem, addresses, record["class"]), "the layout is not of its class")
+    return cost
+
+
+def _is_of_class(problem: _Problem, addresses: Numbers, klass: str) -> bool:
+    """Whether the layout is what its class says; `mixed` and `any` may be anything."""
+    if klass == "xor":
+        bits, first = problem.size.bit_length() - 1, addresses[0]
+        columns = [int(addresses[1 << bit] ^ first) for bit in range(bits)]
+        numbers = np.arange(problem.size)
+        return problem.size == 1 << bits and bool(
+            (_sums(columns, numbers) ^ first == addresses).all()
+        )
+    if klass in ("mixed", "any"):
+        return True
+    numbers = np.arange(problem.size)
+    return any(
+        (_mapped(problem, klass, m, numbers) == addresses).all() for m in _members(problem, klass)
+    )
+
+
+def _counts(problem: _Problem, addresses: Numbers) -> list[int]:
+    """The wavefronts of each access over all of its steps."""
+    return [sum(_wavefronts(problem, addresses[g]) for g in a.groups) for a in problem.accesses]
+
+
+def _wavefronts(problem: _Problem, addresses: Numbers) -> int:
+    size = problem.element_bytes
+    words = {a * size // 4 + i for a in addresses.tolist() for i in range(max(1, size // 4))}
+    return int(np.bincount([word % problem.banks for word in words]).max())
+
+
+# -- the problem -----------------------------------------------------------------------------------
+
+
+def _problem(record: dict[str, Any]) -> _Problem:
+    given = record["problem"]
+    lanes, banks = _MACHINES[given["machine"]]
+    size, element_bytes = math.prod(given["shape"]), given["element_bytes"]
+    _require(size >= 1 and element_bytes in (1, 2, 4, 8, 16), "there is no such tensor")
+    _require(record["objective"] in ("sum", "worst"), "there is no such objective")
+    accesses = []
+    for each in given["accesses"]:
+        name, elements = each["name"], np.array(each["elements"], dtype=np.int64)
+        _require(elements.ndim == 3 and elements.max() < size, f"{name}: elements outside")
+        basis, paired = _served(
+            given["machine"], banks, each["kind"], elements.shape[2] * element_bytes
+        )
+        groups = [group for step in elements for group in _groups(step, basis, paired, lanes)]
+        accesses.append(_Access(name, Fraction(each["weight"]), elements, groups))
+    _require(bool(accesses) and all(a.weight >= 0 for a in accesses), "a weight is negative")
+    worst = record["objective"] == "worst"
+    return _Problem(size, given["shape"][-1], element_bytes, banks, accesses, worst)
+
+
+def _served(machine: str, banks: int, kind: str, width: int) -> tuple[tuple[int, ...], int]:
+    """The lanes served with lane 0, as a basis, and what joins it where lanes ask in pairs."""
+    _require(width in (1, 2, 4, 8, 16), f"vectors of {width} bytes")
+    known = ("ld", "st", "cp.async", "ldmatrix", "ldmatrix.trans", "stmatrix", "stmatrix.trans")
+    _require(kind in known, f"there is no {kind}")
+    if "matrix" in kind:
+        _require(machine in _NVIDIA and width == 16, f"{machine} has no such {kind}")
+        return (1, 2, 4), 0
+    if kind == "ld" and width == 16 and machine in _SCATTERED:
+        return _SCATTERED[machine], 0
+    lanes = banks * 4 // max(4, width)
+    basis = tuple(1 << bit for bit in range(lanes.bit_length() - 1))
+    return basis, lanes if machine in _NVIDIA and kind == "ld" and width > 4 else 0
+
+
+def _groups(step: Numbers, basis: tuple[int, ...], paired: int, lanes: int) -> Iterator[Numbers]:
+    """The elements that are served together in one step, without idle lanes."""
+    first, lane = step[:, 0], np.arange(len(step))
+    others = [np.append(first, -1)[np.minimum(lane ^ by, len(step))] for by in (1, 2)]
+    if paired and any(((first < 0) | (o < 0) | (first == o)).all() for o in others):
+        basis = (*basis, paired)
+    span = _span(basis)
+    for start in range(lanes):
+        members = (start ^ span)[(start ^ span) < len(step)]
+        wanted = step[members[first[members] >= 0]]
+        if start == (start ^ span).min() and wanted.size:
+            yield np.unique(wanted)
+
+
+def _chunks(problem: _Problem) -> dict[int, tuple[int, int, int]]:
+    """For each element of a vector: the longest vector's first element, its length, the place."""
+    found: dict[int, tuple[int, int, int]] = {}
+    for access in sorted(problem.accesses, key=lambda a: -a.elements.shape[2]):
+        width = access.elements.shape[2]
+        for vector in np.unique(access.vectors, axis=0).tolist() if width > 1 else ():
+            for place, element in enumerate(vector):
+                found.setdefault(element, (vector[0], width, place))
+    return found
+
+
+def _least(problem: _Problem, group: Numbers, chunks: dict[int, tuple[int, int, int]]) -> int:
+    """What a group takes in every layout. Words of chunks that are kept whole are known, and so is
+    their bank modulo the words of a chunk; other elements may at best fill words together."""
+    size, words, loose = problem.element_bytes, set(), 0
+    for element in group.tolist():
+        first, length, place = chunks.get(element, (element, 1, 0))
+        if length * size < 4:
+            loose += size
+        for i in range(max(1, size // 4)) if length * size >= 4 else ():
+            words.add((first, length * size // 4, place * size // 4 + i))
+    least = max(1, -(-(len(words) + -(-loose // 4)) // problem.banks))
+    for modulus in (2, 4, 8):
+        fullest = Counter(place % modulus for _, length, place in words if length >= modulus)
+        least = max(least, -(-max(fullest.values(), default=0) // (problem.banks // modulus)))
+    return least
+
+
+# -- why nothing of the class costs less -----------------------------------------------------------
+
+
+def _check_members(problem: _Problem, claimed: Fraction, klass: str, given: list[Any]) -> None:
+    """Every member of the family is there, and each costs as much as is said, or tears a vector."""
+    numbers = np.arange(problem.size)
+    wanted = list(_members(problem, klass))
+    _require([m for m, _ in given] == wanted, f"these are not all members of the class {klass}")
+    for member, counts in given:
+        addresses = _mapped(problem, klass, member, numbers)
+        if counts is None:
+            _require(_torn(problem, addresses), f"{member} keeps all vectors whole")
+            continue
+        found = _counts(problem, addresses)
+        _require(found == counts, f"{member} takes {found}")
+        _require(problem.cost(found) >= claimed, f"{member} costs less")
+
+
+def _members(problem: _Problem, klass: str) -> Iterator[list[int]]:
+    if klass == "pad":  # more padding has the same banks, and no more words in common
+        yield from ([by] for by in range(max(1, problem.banks * 4 // problem.element_bytes)))
+        return
+    yield []
+    most = (problem.size & -problem.size).bit_length() - 1 if klass == "swizzle" else 0
+    for bits in range(1, most // 2 + 1):
+        for shift in range(bits, most - bits + 1):
+            for base in range(most - bits - shift + 1):
+                yield [bits, base, shift]
+                yield [bits, base, -shift]
+
+
+def _mapped(problem: _Problem, klass: str, member: list[int], x: Numbers) -> Numbers:
+    if not member:
+        return x
+    if klass == "pad":
+        return x + x // problem.columns * member[0]
+    bits, base, shift = member
+    upper = x >> max(shift, 0) & ((1 << bits) - 1) << base
+    return x ^ (upper << max(-shift, 0))
+
+
+def _torn(problem: _Problem, addresses: Numbers) -> bool:
+    for access in problem.accesses:
+        moved, width = addresses[access.vectors], access.elements.shape[2]
+        if (moved != moved[:, :1] + np.arange(width)).any() or (moved[:, 0] % width).any():
+            return True
+    return False
+
+
+def _check_counting(
+    problem: _Problem, least: list[list[int]], claimed: Fraction, count: int
+) -> None:
+    """Some bank has `count` words if there are more than banks · (count − 1); but any so many words
+    of one bank are more than some group allows there. Words are elements here: larger or smaller
+    ones are not counted so. Not meeting the bound costs one wavefront more somewhere."""
+    _require(problem.element_bytes == 4 and not _chunks(problem), "words are no single elements")
+    _require(problem.size > problem.banks * (count - 1) >= 0, "the words have room")
+    limits = [(frozenset(g.tolist()), n) for a, each in zip(problem.accesses, least, strict=True)
+              for g, n in zip(a.groups, each, strict=True)]  # fmt: skip
+    for some in _sets(limits, problem.size, count):
+        raise CheckError(f"words {some} have room in one bank")
+    more = min(a.weight / len(a.elements) for a in problem.accesses)
+    bound = problem.cost([sum(each) for each in least])
+    _require(not problem.worst and claimed <= bound + more, "it claims more than it shows")
+
+
+def _sets(limits: list[tuple[frozenset[int], int]], size: int, count: int) -> Iterator[list[int]]:
+    """Sets of so many words that no group forbids in one bank."""
+    member = [[n for n, (some, _) in enumerate(limits) if word in some] for word in range(size)]
+
+    def extend(chosen: list[int], left: list[int]) -> Iterator[list[int]]:
+        if len(chosen) == count:
+            yield chosen
+            return
+        for word in range(chosen[-1] + 1 if chosen else 0, size):
+            if all(left[n] for n in member[word]):
+                fewer = [k - (n in member[word]) for n, k in enumerate(left)]
+                yield from extend([*chosen, word], fewer)
+
+    yield from extend([], [most for _, most in limits])
+
+
+class _Cases:
+    """All linear layouts: element e lies at L(e) ^ c, L a bijective matrix over F2.
+
+    A column is the bank, in bits, of one vector of a basis: first the directions of vectors, whose
+    banks are their places, then `basis`. Wavefronts depend only on which sums of vectors have bank
+    0, not on the names of banks: adding bank bits to one another changes nothing, as long as places
+    stay. So the part of a column above the places may be taken to be the next unused bank bit or a
+    sum of used ones. A place bit j of a difference of first elements of vectors longer than 2^j is
+    0. Words of one bank differ but for what shares a word: `loose` bits where no vector says what.
+    """
+
+    def __init__(
+        self, problem: _Problem, least: list[list[int]], claimed: Fraction, proof: dict[str, Any]
+    ) -> None:
+        self._problem, self._claimed, self._proof = problem, claimed, proof
+        size = problem.element_bytes
+        bits, inside = problem.size.bit_length() - 1, max(0, (4 // size).bit_length() - 1)
+        _require(problem.size == 1 << bits, "the size is no power of two")
+        longest = max(problem.accesses, key=lambda a: a.elements.shape[2])
+        vector = longest.vectors[0]
+        directions = [int(vector[1 << j] ^ vector[0]) for j in range(len(vector).bit_length() - 1)]
+        for access in problem.accesses:
+            apart, sums = access.vectors ^ access.vectors[:, :1], _span(directions)
+            _require(bool((apart == sums[: apart.shape[1]]).all()), "vectors differ in direction")
+        self._bank_bits = problem.banks.bit_length() - 1 - max(0, (size // 4).bit_length() - 1)
+        self._places = max(0, len(directions) - inside)
+        self._loose = max(0, inside - len(directions))
+        self._apart = [_apart(problem, 1 << j) for j in range(inside, len(directions))]
+        basis = [*directions, *proof["basis"]]
+        self._total = bits - min(inside, len(directions))
+        into = np.argsort(_span(basis))  # from elements to coordinates
+        _require(len(basis) == bits == _rank(basis), "this is no basis")
+        self._shapes: list[dict[bytes, list[int]]] = []
+        for access, floors in zip(problem.accesses, least, strict=True):
+            shapes: dict[bytes, list[int]] = {}
+            for group, floor in zip(access.groups, floors, strict=True):
+                points = np.unique(into[group] >> min(inside, len(directions)))
+                key = np.append(np.sort(points ^ points[0]), floor).tobytes()
+                shapes.setdefault(key, [0])[0] += 1
+            self._shapes.append(shapes)
+
+    def check(self) -> None:
+        self._visit(self._proof["cases"], [1 << place for place in range(self._places)])
+
+    def _visit(self, case: Any, columns: list[int]) -> None:
+        if isinstance(case, list):
+            found = self._cost(columns, case)
+            _require(found >= self._claimed, f"columns {columns}: {case} cost only {found}")
+            return
+        _require(len(columns) < self._total, "a case goes on when all is decided")
+        _require({int(key) for key in case} == self._menu(columns), f"after {columns} cases lack")
+        for column, inner in case.items():
+            self._visit(inner, [*columns, int(column)])
+
+    def _menu(self, columns: list[int]) -> set[int]:
+        vector, used = self._proof["basis"][len(columns) - self._places], 0
+        for column in columns:
+            used |= column >> self._places
+        highs = set(range(1 << used.bit_length()))
+        if used.bit_length() < self._bank_bits - self._places:
+            highs.add(1 << used.bit_length())
+        free = [1 << j for j, z in enumerate(self._apart) if _rank([*z, vector]) > _rank(z)]
+        return {high << self._places | int(low) for high in highs for low in _span(free)}
+
+    def _cost(self, columns: list[int], named: list[int]) -> Fraction:
+        """What all layouts with these columns cost at least, by the accesses that are named."""
+        shares: list[Numbers] = [np.zeros(1, dtype=np.int64)]
+        whole = len(columns) == self._total
+        if whole and self._loose:
+            kernel = [x for x in range(1 << self._total) if not _sums(columns, np.array([x]))[0]]
+            _require(len(kernel) <= _MOST_SHARED, "too many words to share")
+            count = min(self._loose, len(kernel).bit_length() - 1)
+            shares = [_span(list(some)) for some in combinations(kernel[1:], count)]
+            shares = [each for each in shares if len(np.unique(each)) == len(each)]
+        loose = 0 if whole else self._loose
+        return min(self._counted(columns, set(named), share, loose) for share in shares)
+
+    def _counted(self, columns: list[int], named: set[int], share: Numbers, loose: int) -> Fraction:
+        counts = []
+        for number, shapes in enumerate(self._shapes):
+            total = 0
+            for key, (count,) in shapes.items():
+                *points, floor = np.frombuffer(key, dtype=np.int64)
+                if number in named:
+                    words = np.unique((np.array(points)[:, None] ^ share).min(axis=1))
+                    known = words & (1 << len(columns)) - 1
+                    together = (words >> len(columns) << 16) | _sums(columns, known)
+                    most = int(np.unique(together, return_counts=True)[1].max())
+                    floor = max(floor, -(-most // (1 << loose)))
+                total += count * int(floor)
+            counts.append(total)
+        return self._problem.cost(counts)
+
+
+def _apart(problem: _Problem, more_than: int) -> list[int]:
+    """Differences of the first elements of all vectors with more than so many."""
+    wide = [a.vectors[:, 0] for a in problem.accesses if a.elements.shape[2] > more_than]
+    firsts = np.unique(np.concatenate(wide))
+    return [int(each) for each in firsts ^ firsts[0]]
+
+
+def _rank(vectors: list[int]) -> int:
+    known: list[int] = []
+    for vector in vectors:
+        for other in known:
+            vector = min(vector, vector ^ other)
+        known += [vector] if vector else []
+    return len(known)
+
+
+def _sums(columns: list[int], points: Numbers) -> Numbers:
+    result = np.zeros_like(points)
+    for place, column in enumerate(columns):
+        result ^= (points >> place & 1) * column
+    return result
+
+
+def _span(basis: tuple[int, ...] | list[int]) -> Numbers:
+    found = np.zeros(1, dtype=np.int64)
+    for vector in basis:
+        found = np.concatenate([found, found ^ vector])
+    return found
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise CheckError(f"the certificate does not hold: {what}")

@@ -1,0 +1,31 @@
+"""The 43 concrete maps of the published mid-level convolution: data/convolution_maps.txt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from warploom.array.mapping.tree import MapNode, MapTree
+from warploom.array.size import normal
+from warploom.index.parse import parse
+
+DATA = Path(__file__).with_name("data") / "convolution_maps.txt"
+
+
+def convolution_maps() -> MapTree:
+    nodes = []
+    for line in DATA.read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        number, parent, size, writes, reads, perfect, folds = (p.strip() for p in line.split("|"))
+        nodes.append(
+            MapNode(
+                int(number),
+                None if parent == "-" else int(parent),
+                normal(parse(size)),
+                frozenset(writes.split()),
+                frozenset(reads.split()),
+                perfect == "yes",
+                tuple(normal(parse(each)) for each in folds.split(";") if each),
+            )
+        )
+    return MapTree(tuple(nodes))

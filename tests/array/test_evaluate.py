@@ -1,0 +1,82 @@
+"""The evaluator against element-by-element evaluation on lists."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.array.generate import Generator, random_type, random_value
+from tests.array.naive import OPS, as_lists, naive
+
+from warploom.array import build as al
+from warploom.array.evaluate import evaluate
+from warploom.array.ir import Apply, Program, walk
+from warploom.array.types import array
+from warploom.errors import CheckError
+from warploom.kernel.dtype import f32, i32
+
+
+def check(seed: int) -> set[str]:
+    generator = Generator(seed)
+    body = generator.term(random_type(generator.random), 3)
+    program = Program("random", tuple(generator.inputs), body)
+    random = np.random.default_rng(seed)
+    values = [random_value(random, each.type) for each in program.inputs]
+    found = as_lists(evaluate(program, *values), body.type)
+    env = {
+        each: as_lists(value if isinstance(value, tuple) else np.asarray(value), each.type)
+        for each, value in zip(program.inputs, values, strict=True)
+    }
+    with np.errstate(over="ignore"):
+        wanted = naive(body, env)
+    assert found == wanted, seed
+    return {type(part.op).__name__ for part in walk(body) if isinstance(part, Apply)}
+
+
+def test_random_expressions() -> None:
+    met: set[str] = set()
+    for seed in range(150):
+        met |= check(seed)
+    assert met == set(OPS) - {"Convert"}
+
+
+@pytest.mark.slow
+def test_many_random_expressions() -> None:
+    for seed in range(1000, 4000):
+        check(seed)
+
+
+def test_convolution_is_what_it_is_called() -> None:
+    h, w = al.sizes("h w")
+
+    def window(rows: al.Term) -> al.Term:
+        return al.fold(lambda s, x: s + x, 0.0, al.join(rows))
+
+    blur = al.program(
+        "blur",
+        lambda x: al.map_nested(
+            2, window, al.slide_2d((3, 1), (3, 1), al.pad_2d((1, 1), (1, 1), x))
+        ),
+        x=array(f32, h, w),
+    )
+    x = np.arange(30, dtype=np.float32).reshape(5, 6)
+    around = np.pad(x, 1)
+    wanted = sum(around[r : r + 5, c : c + 6] for r in range(3) for c in range(3))
+    assert np.array_equal(evaluate(blur, x), wanted)
+
+
+def test_sizes_that_are_not_an_axis_are_given() -> None:
+    n, c = al.sizes("n c")
+    rows = al.program("rows", lambda x: al.split(c, x), x=array(i32, n))
+    assert evaluate(rows, np.arange(6, dtype=np.int32), c=2).tolist() == [[0, 1], [2, 3], [4, 5]]
+    with pytest.raises(CheckError, match="c does not divide n: 6 by 4") as caught:
+        evaluate(rows, np.arange(6, dtype=np.int32), c=4)
+    assert caught.value.span is not None
+    assert caught.value.span.source.name == __file__
+    with pytest.raises(CheckError, match="'c' has no value"):
+        evaluate(rows, np.arange(6, dtype=np.int32))
+
+
+def test_conversions() -> None:
+    x = np.array([1.5, -2.5, 1e20], np.float32)
+    whole = al.program("whole", lambda x: al.map_(lambda v: al.convert(i32, v), x), x=array(f32, 3))
+    assert evaluate(whole, x).tolist() == [1, -2, 2**31 - 1]

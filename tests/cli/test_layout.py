@@ -1,0 +1,183 @@
+"""`warploom layout` and `warploom verify`: what they print, write and return."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Cli
+
+from warploom.layout.named import FIFTY
+
+
+def test_an_answer_with_its_code_and_proof(cli: Cli, tmp_path: Path) -> None:
+    proof = tmp_path / "proof.json"
+    ran = cli(
+        "layout", "solve", "transpose:32x32:f32", "--emit", "cuda", "--certificate", str(proof)
+    )
+    assert ran.status == 0
+    assert "no layout of any kind takes fewer: proved" in ran.err + ran.out
+    assert "int place(int row, int column)" in ran.out
+    checked = cli("verify", str(proof))
+    assert checked.status == 0
+    assert "no layout whatever costs less than 2" in checked.out
+
+
+def test_impossible_is_proved(cli: Cli, tmp_path: Path) -> None:
+    proof = tmp_path / "proof.json"
+    ran = cli("layout", "solve", "but-two:4x32", "--class", "xor", "--certificate", str(proof))
+    assert ran.status == 1
+    assert "impossible: no linear layout meets the bound" in ran.out
+    assert cli("verify", str(proof)).status == 0
+    record = json.loads(proof.read_text())
+    del record[0]["problem"]["accesses"][2]
+    proof.write_text(json.dumps(record))
+    refused = cli("verify", str(proof))
+    assert refused.status == 1
+    assert "does not hold" in refused.err
+
+
+def test_nothing_to_gain(cli: Cli) -> None:
+    ran = cli("layout", "solve", "aos:32x3:f32")
+    assert ran.status == 0
+    assert "keep yours, nothing to gain" in ran.out
+
+
+def test_records(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "t.json"
+    ran = cli("layout", "solve", "ldmatrix:64x48:f16", "blocks:32x32", "--json", str(file))
+    assert ran.status == 0
+    first, second = json.loads(file.read_text())
+    assert first["classes"]["mixed"]["wavefronts"] == first["bound"] == [4, 4]
+    assert first["front"][0]["wasted_bytes"] == 0
+    assert second["classes"]["pad"]["proved"]
+    assert second["outcome"] == "found"
+    only = cli("layout", "solve", "aos:32x2:f32", "--json", "-")
+    assert json.loads(only.out)[0]["name"] == "aos:32x2:f32"
+
+
+@pytest.mark.slow
+def test_all_fifty(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "t.json"
+    started = time.process_time()
+    ran = cli("layout", "solve", "--pattern", "all", "--json", str(file))
+    assert time.process_time() - started < 60
+    assert ran.status == 0
+    records = json.loads(file.read_text())
+    assert [record["name"] for record in records] == list(FIFTY)
+    assert all(record["classes"]["mixed"]["proved"] for record in records)
+
+
+def test_a_file_of_ones_own(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'shape = [128, 48]\nelement = "f16"\n[[access]]\nname = "store"\nkind = "st"\nsteps = 24\n'
+        'bytes = 16\nindex = "(step * 32 + lane) * 8"\n[[access]]\nname = "load"\n'
+        'kind = "ldmatrix"\nsteps = 24\nbytes = 16\nindex = ["step // 3 * 16 + lane % 16", '
+        '"step % 3 * 16 + lane // 16 * 8"]\n'
+    )
+    ran = cli("layout", "solve", str(file), "--emit", "c", "-o", str(tmp_path / "place.h"))
+    assert ran.status == 0
+    assert "static inline int place" in (tmp_path / "place.h").read_text()
+    assert "found: S<1,3,3> o (128,48):(48,1)" in ran.out
+    good = cli("layout", "check", "S<1,3,3> o (128,48):(48,1)", str(file))
+    assert good.status == 0
+    bad = cli("layout", "check", "(128,48):(48,1)", str(file))
+    assert bad.status == 1
+    assert "8 wavefronts per request" in bad.out
+
+
+def test_layouts_that_are_wrong(cli: Cli) -> None:
+    ran = cli("layout", "check", "(32,32):(31,1)", "transpose:32x32:f32")
+    assert ran.status == 1
+    assert "have one place" in ran.out
+    torn = cli("layout", "check", "(32,32):(33,1)", "transpose:32x32:f32:store=16")
+    assert torn.status == 1
+    assert "vectors of store rows are not whole" in torn.out
+    other = cli("layout", "check", "(32,16):(16,1)", "transpose:32x32:f32")
+    assert other.status == 2
+
+
+SHOWN = ("--pattern", "transpose:32x32:f32")
+
+
+def test_a_picture_of_collisions(cli: Cli) -> None:
+    ran = cli(
+        "layout", "show", "(32,32):(32,1)", "--pattern", "transpose:32x32:f32", "--access", "1"
+    )
+    assert ran.status == 0
+    assert "bank 0: lane 0 word 0 (element 0,0); lane 1 word 32 (element 1,0)" in ran.out
+    clean = cli("layout", "show", "(32,32):(33,1)", *SHOWN)
+    assert "bank" not in clean.out.split("\n", 3)[3]
+
+
+BAD = [
+    (("layout", "solve"), "no pattern was given"),
+    (("layout", "solve", "transpos:32x32"), "did you mean transpose"),
+    (("layout", "solve", "transpose:32x32", "--class", "best"), "no class of layouts"),
+    (("layout", "solve", "transpose:32x32", "--machine", "gtx"), "'gtx'"),
+    (("layout", "solve", "transpose:32x32", "--emit", "rust"), "no index function"),
+    (("layout", "solve", "aos:32x3", "--class", "xor"), "power of two"),
+    (("layout", "solve", "all", "--emit", "c"), "of one pattern"),
+    (("layout", "show", "S<3,3,2> o 64:1"), "moves bits onto themselves"),
+    (("layout", "show", "(4,8):(8,1)", "--pattern", "transpose:32x32"), "4×8"),
+    (
+        ("layout", "show", "(32,32):(32,1)", "--pattern", "transpose:32x32", "--access", "7"),
+        "access",
+    ),
+    (("layout", "show", "(32,32):(32,1)", "--pattern", "transpose:32x32", "--step", "99"), "step"),
+    (("layout", "check", "F2[1,2] o 8:1", "transpose:32x32"), "reaches 7"),
+    (("verify", "nowhere.json"), "cannot read"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD)
+def test_bad_input_is_one_error(cli: Cli, arguments: tuple[str, ...], message: str) -> None:
+    ran = cli(*arguments)
+    assert ran.status == 2
+    assert message in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_certificates_that_are_none(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "c.json"
+    for text, message in (("{", "not JSON"), ("[]", "no certificate"), ("[{}]", "of the kind")):
+        file.write_text(text)
+        ran = cli("verify", str(file))
+        assert ran.status == 2
+        assert message in ran.err
+    file.write_text('[{"kind": "layout", "version": 1}]')
+    assert cli("verify", str(file)).status == 1
+
+
+def test_a_budget_ends_the_search(cli: Cli) -> None:
+    ran = cli("layout", "solve", "stencil:34x34:f32:points=9", "--no-waste", "--seconds", "0.2")
+    assert ran.status in (0, 1, 3)
+    if ran.status == 3:
+        assert "undecided: time budget spent" in ran.out
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_the_best_so_far() -> None:
+    """As a user presses it, in a process of its own."""
+    command = [
+        sys.executable,
+        "-m",
+        "warploom.cli",
+        "layout",
+        "solve",
+        "every-bits:32x32",
+        "--class",
+    ]
+    process = subprocess.Popen([*command, "xor"], stdout=subprocess.PIPE, text=True)
+    time.sleep(20)
+    os.kill(process.pid, signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 3
+    assert "interrupted" in out

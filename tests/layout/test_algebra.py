@@ -1,0 +1,177 @@
+"""The algebra against what CuTe's own implementations gave, and against its definitions."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tests.layout.strategies import strided
+
+from warploom.errors import CheckError
+from warploom.layout.algebra import (
+    coalesce,
+    complement,
+    composition,
+    cosize,
+    filtered,
+    left_inverse,
+    logical_divide,
+    logical_product,
+    modes,
+    right_inverse,
+    zipped_divide,
+)
+from warploom.layout.evaluate import extended, values
+from warploom.layout.facts import is_injective
+from warploom.layout.ir import Strided, product
+from warploom.layout.parse import parse
+from warploom.layout.show import show
+
+
+def read(text: str) -> Strided:
+    layout = parse(text)
+    assert isinstance(layout, Strided)
+    return layout
+
+
+def test_coalesce() -> None:
+    assert show(coalesce(read("((2,4),8):((1,2),8)"))) == "64:1"
+    assert show(coalesce(read("(2,(1,6)):(1,(6,2))"))) == "12:1"
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "result"),
+    [
+        ("20:2", "(5,4):(4,1)", "(5,4):(8,2)"),
+        ("(6,2):(8,2)", "(4,3):(3,1)", "((2,2),3):((24,2),8)"),
+        ("(10,2):(16,4)", "(5,4):(1,5)", "(5,(2,2)):(16,(80,4))"),
+    ],
+)
+def test_composition(outer: str, inner: str, result: str) -> None:
+    assert show(composition(read(outer), read(inner))) == result
+
+
+@pytest.mark.parametrize(
+    ("layout", "size", "result"),
+    [
+        ("4:1", 24, "6:4"),
+        ("4:2", 24, "(2,3):(1,8)"),
+        ("(2,2):(1,6)", 24, "(3,2):(2,12)"),
+        ("(2,4):(8,1)", 64, "(2,4):(4,16)"),
+        ("(4,6):(1,4)", 24, "1:0"),
+    ],
+)
+def test_complement(layout: str, size: int, result: str) -> None:
+    assert show(complement(read(layout), size)) == result
+
+
+def test_divide_and_product() -> None:
+    divided = logical_divide(read("(4,2,3):(2,1,8)"), read("4:2"))
+    assert show(divided) == "((2,2),(2,3)):((4,1),(2,8))"
+    zipped = zipped_divide(read("(8,8):(8,1)"), [read("4:1"), read("2:1")])
+    assert show(zipped) == "((4,2),(2,4)):((8,1),(32,2))"
+    once = logical_product(read("(2,2):(4,1)"), read("6:1"))
+    assert show(once) == "((2,2),(2,3)):((4,1),(2,8))"
+    twice = logical_product(read("(2,2):(4,1)"), read("(4,2):(2,1)"))
+    assert show(twice) == "((2,2),(4,2)):((4,1),(8,2))"
+
+
+def test_inverses() -> None:
+    assert show(right_inverse(read("(4,8):(8,1)"))) == "(8,4):(4,1)"
+    assert show(right_inverse(read("(2,4,6):(4,1,8)"))) == "(4,2,6):(2,1,8)"
+    assert show(right_inverse(read("(4,2):(2,16)"))) == "1:0"
+    assert show(left_inverse(read("(4,8):(8,1)"))) == "(8,4):(4,1)"
+    assert show(left_inverse(read("4:2"))) == "(2,4):(0,1)"
+
+
+# -- by definition ---------------------------------------------------------------------------------
+
+
+@given(strided())
+@settings(max_examples=200, deadline=None)
+def test_coalescing_keeps_the_function(layout: Strided) -> None:
+    again = coalesce(layout)
+    assert values(again).tolist() == values(layout).tolist()
+    assert cosize(layout) == int(values(layout).max()) + 1
+    merged = modes(again)
+    for (size, stride), (_, after) in pairwise(merged):
+        assert size * stride != after
+    assert set(values(filtered(layout)).tolist()) == set(values(layout).tolist())
+
+
+@given(strided(), strided())
+@settings(max_examples=300, deadline=None)
+def test_composition_is_one_function_after_the_other(outer: Strided, inner: Strided) -> None:
+    try:
+        result = composition(outer, inner)
+    except CheckError:
+        return
+    assert values(result).tolist() == extended(outer, values(inner)).tolist()
+    assert product(result.shape) == product(inner.shape)
+
+
+@given(strided(), st.integers(1, 300))
+@settings(max_examples=300, deadline=None)
+def test_a_complement_fills_up(layout: Strided, size: int) -> None:
+    try:
+        rest = complement(layout, size)
+    except CheckError:
+        return
+    there = set(values(filtered(layout)).tolist())
+    sums = [a + b for a in there for b in values(rest).tolist()]
+    assert len(set(sums)) == len(sums)  # nothing twice
+    assert set(range(size)) <= set(sums) or max(sums) < size
+    assert values(rest).tolist() == sorted(values(rest).tolist())
+
+
+@given(strided())
+@settings(max_examples=300, deadline=None)
+def test_a_right_inverse_is_one_on_the_longest_run(layout: Strided) -> None:
+    inverse = right_inverse(layout)
+    size = product(inverse.shape)
+    assert extended(layout, values(inverse)).tolist() == list(range(size))
+
+
+@given(strided())
+@settings(max_examples=300, deadline=None)
+def test_a_left_inverse_is_one_on_the_image(layout: Strided) -> None:
+    try:
+        inverse = left_inverse(layout)
+    except CheckError:
+        return
+    assert is_injective(values(layout))
+    image = values(layout)
+    assert extended(inverse, image).tolist() == list(range(len(image)))
+
+
+@given(strided(), strided())
+@settings(max_examples=300, deadline=None)
+def test_a_product_holds_copies(layout: Strided, copies: Strided) -> None:
+    assume(is_injective(values(layout)) and is_injective(values(copies)))
+    try:
+        result = logical_product(layout, copies)
+    except CheckError:
+        return
+    table = values(result)
+    assert is_injective(table)
+    assert table[: product(layout.shape)].tolist() == values(layout).tolist()
+
+
+REFUSED = {
+    "composition": lambda: composition(read("(4,6):(1,8)"), read("5:1")),
+    "stride": lambda: composition(read("(6,2):(8,2)"), read("3:4")),
+    "complement": lambda: complement(read("(2,2):(1,3)"), 24),
+    "overlap": lambda: complement(read("(4,4):(1,2)"), 24),
+    "no room": lambda: complement(read("4:1"), 0),
+    "divide": lambda: logical_divide(read("(4,6):(1,8)"), read("5:1")),
+    "modes": lambda: zipped_divide(read("(8,8):(8,1)"), [read("4:1")]),
+    "two at one": lambda: left_inverse(read("(2,2):(1,1)")),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_answer_is_refused(name: str) -> None:
+    with pytest.raises(CheckError):
+        REFUSED[name]()

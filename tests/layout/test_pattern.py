@@ -1,0 +1,157 @@
+"""Patterns from TOML and by name: the same problems, and one located error for each mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from warploom.errors import WarploomError
+from warploom.layout.access import IDLE
+from warploom.layout.named import USUAL, pattern
+from warploom.layout.pattern import load_pattern, parse_pattern
+
+TILE = """\
+name = "tile"
+shape = [64, 48]
+element = "f16"
+
+[[access]]
+name = "store"
+kind = "st"
+steps = 12
+bytes = 16
+index = "(step * 32 + lane) * 8"
+
+[[access]]
+name = "load"
+kind = "ldmatrix"
+steps = 12
+width = 8
+index = ["step // 3 * 16 + lane % 16", "step % 3 * 16 + lane // 16 * 8 + element"]
+weight = 2
+"""
+
+
+def test_a_file_is_what_its_expressions_say(tmp_path: Path) -> None:
+    (tmp_path / "tile.toml").write_text(TILE)
+    problem = load_pattern(tmp_path / "tile.toml")
+    named = pattern("ldmatrix:64x48:f16")
+    assert (problem.shape, problem.element_bytes) == (named.shape, named.element_bytes)
+    for ours, theirs in zip(problem.accesses, named.accesses, strict=True):
+        assert np.array_equal(ours.elements, theirs.elements)
+        assert ours.kind == theirs.kind
+    assert [access.weight for access in problem.accesses] == [1, 2]
+
+
+def test_masks_warps_and_vectors_in_any_direction() -> None:
+    problem = parse_pattern(
+        'shape = [8, 32]\nbytes = 4\nmachine = "h200"\n[[access]]\nwarps = 2\nsteps = 2\n'
+        'width = 4\nindex = "(warp * 4 + element) * 32 + lane"\nmask = "lane < 24 and step == 0"\n'
+    )
+    elements = problem.accesses[0].elements
+    assert elements.shape == (4, 32, 4)
+    assert elements[2, 3].tolist() == [128 + 3, 160 + 3, 192 + 3, 224 + 3]
+    assert (elements[0, 24:] == IDLE).all()
+    assert (elements[1] == IDLE).all()
+
+
+def at(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+MISTAKES: dict[str, tuple[str, str, int]] = {
+    "no access": (TILE.split("[[")[0], "no access", 2),
+    "empty": (at(TILE, "[64, 48]", "[64, 0]"), "is empty", 2),
+    "negative": (at(TILE, "[64, 48]", "[-64, 48]"), "is empty", 2),
+    "no shape": (at(TILE, "shape = [64, 48]", ""), "needs its shape", 1),
+    "element of 3 bytes": (at(TILE, 'element = "f16"', "bytes = 3"), "no whole elements", 9),
+    "element type": (at(TILE, "f16", "f17"), "no element type 'f17'", 3),
+    "two sizes": (at(TILE, 'element = "f16"', 'element = "f16"\nbytes = 2'), "or its bytes", 4),
+    "out of range": (at(TILE, "lane) * 8", "lane) * 16"), "step 6 wants element", 10),
+    "coordinate": (at(TILE, "lane % 16", "lane"), "lane 16 of step 9 wants coordinate 64", 17),
+    "vector not a power": (at(TILE, "width = 8", "width = 6"), "coordinate|vector of 6", 17),
+    "vector over the end": (at(TILE, "lane) * 8", "lane) * 8 + 1"), "wants element 3072", 10),
+    "kind": (at(TILE, '"st"', '"sto"'), "no access is of kind 'sto'", 7),
+    "tma": (at(TILE, '"st"', '"tma"'), "of kind 'tma'", 7),
+    "machine": (at(TILE, "element =", 'machine = "gtx"\nelement ='), "'gtx'", 3),
+    "unknown key": (at(TILE, "bytes = 16", "bytes = 16\nspeed = 3"), "unknown key 'speed'", 10),
+    "unknown key above": (at(TILE, "element", "elements"), "unknown key 'elements'", 3),
+    "expression": (at(TILE, "(step * 32 + lane) * 8", "(step * 32 + lane * 8"), "no '\\)'", 10),
+    "variable": (at(TILE, "+ lane) * 8", "+ thread) * 8"), "unknown variable 'thread'", 10),
+    "division": (at(TILE, "step // 3", "step // 0"), "division by zero", 17),
+    "weight": (at(TILE, "weight = 2", "weight = nan"), "weight is nan", 17),
+    "weight text": (at(TILE, "weight = 2", 'weight = "2"'), "weight = '2'", 18),
+    "store twice": (at(TILE, "lane) * 8", "lane // 2) * 8"), "lanes 0 and 1 of step 0 store", 10),
+    "lanes": (at(TILE, "bytes = 16", "bytes = 16\nlanes = 33"), "lanes = 33", 10),
+    "lanes that do not divide": (at(TILE, "bytes = 16", "bytes = 16\nlanes = 24"), "24 lanes", 11),
+    "steps": (at(TILE, "steps = 12", "steps = 0"), "steps = 0", 8),
+    "too many": (at(TILE, "[64, 48]", "[1000000, 1000]"), "too large", 2),
+    "too many moved": (at(TILE, "steps = 12", "steps = 9999999"), "too many", 8),
+    "toml": (at(TILE, "shape = [64, 48]", "shape = [64, 48"), "(?i)unclosed array", 3),
+    "no index": (at(TILE, 'index = "(step * 32 + lane) * 8"', ""), "needs its index", 5),
+    "coordinates": (at(TILE, '["step // 3', '["0", "step // 3'), "3 coordinates", 17),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_one_located_error(name: str) -> None:
+    text, message, line = MISTAKES[name]
+    with pytest.raises(WarploomError, match=message) as caught:
+        parse_pattern(text, "mine.toml")
+    span = caught.value.span
+    assert span is not None
+    assert (span.source.name, span.line) == ("mine.toml", line), str(caught.value)
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "binary.toml").write_bytes(bytes(range(256)))
+    with pytest.raises(WarploomError, match="not a text"):
+        load_pattern(tmp_path / "binary.toml")
+    with pytest.raises(WarploomError, match="cannot read"):
+        load_pattern(tmp_path / "nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("transpos:32x32", "did you mean transpose"),
+        ("transpose", "does not say its sizes"),
+        ("transpose:24x32", "does not divide"),
+        ("transpose:32x0", "empty"),
+        ("transpose:32x32:f17", "no element type 'f17'"),
+        ("transpose:32x32:f32:stride=3", "no option of transpose"),
+        ("transpose:32x32:f32:store=6", "no vector"),
+        ("transpose:32x32@gtx", "'gtx'"),
+        ("transpose:99999x99999", "too large"),
+        ("ldmatrix:64x64:f16@gfx942", "ldmatrix"),
+        ("rcd:64x64", "as many rows"),
+        ("fft:24x24", "power of two"),
+        ("stencil:34x34:f32:points=7", "5 or 9"),
+        ("halo:32x32", "34 columns"),
+        ("aos:64x3", "each lane"),
+        ("but-two:8x32", "128 elements"),
+    ],
+)
+def test_names_that_are_none(text: str, message: str) -> None:
+    with pytest.raises(WarploomError, match=message):
+        pattern(text)
+
+
+SIZES = {
+    "ldmatrix-trans": "32x128:f16", "ldmatrix-copied": "128x32:f16", "ldmatrix": "64x96:f16",
+    "stmatrix": "16x64:f16", "mma-a": "16x64:f16", "mma-b": "64x64:f16", "mma-c": "16x64:f32",
+    "mfma": "64x64:f16@gfx942", "fft": "1x256", "bitonic": "1x256", "aos": "32x6", "halo": "34x34",
+    "stencil": "34x34", "histogram": "256x32", "but-two": "4x32", "every-bits": "2x64",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_every_name_makes_a_problem(name: str) -> None:
+    problem = pattern(f"{name}:{SIZES.get(name, '32x32')}")
+    assert problem.accesses
+    for access in problem.accesses:
+        moved = access.elements[access.elements != IDLE]
+        assert len(np.unique(moved)) <= problem.size

@@ -1,0 +1,238 @@
+"""Texts of others: CuTe's five spellings, Triton's bases and parameters, TMA's modes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from warploom.errors import CheckError, ParseError, WarploomError
+from warploom.layout.build import row_major, swizzled
+from warploom.layout.cute import SPELLINGS, read_cute, write_cute
+from warploom.layout.evaluate import evaluate, values
+from warploom.layout.given import given_layout
+from warploom.layout.ir import Compose, Layout, Matrix, Shift, Strided, Swizzle, compose
+from warploom.layout.parse import parse
+from warploom.layout.recast import to_bytes, to_elements
+from warploom.layout.show import show
+from warploom.layout.tma import MODES, mode_of
+from warploom.layout.triton import (
+    from_offset_bases,
+    nvmma_shared,
+    offset_bases,
+    padded_shared,
+    read_bases,
+    swizzled_shared,
+)
+
+# One layout of 16-bit elements in all spellings; units as each of them counts.
+SPELLED = {
+    "dsl": "S<3,3,3> o 0 o (8,64):(64,1)",
+    "c++": "Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)",
+    "pycute": "SW_3_3_3 o 0 o (8, 64):(64, 1)",
+    "tensor-layouts": "(Swizzle(3, 3, 3)) o ((8, 64) : (64, 1))",
+    "tilelang": "Sw<3,4,3> o 0 o (8,128):(128,1)",
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_one_layout_in_five_spellings(spelling: str) -> None:
+    layout = swizzled(8, 64, bits=3, base=3, shift=3)
+    assert write_cute(layout, spelling, 2) == SPELLED[spelling]
+    assert read_cute(SPELLED[spelling], 2) is layout
+    assert given_layout(SPELLED[spelling], element_bytes=2) is layout
+
+
+def test_without_a_swizzle() -> None:
+    layout = Strided((4, (2, 8)), (16, (1, 2)))
+    assert write_cute(layout, "c++") == "(_4,(_2,_8)):(_16,(_1,_2))"
+    for spelling in SPELLINGS:
+        assert np.array_equal(
+            values(read_cute(write_cute(layout, spelling, 4), 4)), values(layout)
+        ), spelling
+
+
+def random_layout(random: np.random.Generator) -> Layout:
+    """A swizzle, perhaps an offset, and strides of which exactly one is 1."""
+    modes = [
+        (int(random.choice([2, 3, 4, 8])), int(random.choice([2, 4, 6, 16, 64]))) for _ in "ab"
+    ]
+    modes.insert(int(random.integers(3)), (int(random.choice([4, 8, 16])), 1))
+    shape, stride = tuple(s for s, _ in modes), tuple(d for _, d in modes)
+    nested = random.random() < 0.5
+    layout: Layout = Strided(
+        (shape[0], shape[1:]) if nested else shape, (stride[0], stride[1:]) if nested else stride
+    )
+    if random.random() < 0.2:
+        layout = compose(Shift(int(random.integers(1, 64))), layout)
+    if random.random() < 0.8:
+        bits = int(random.integers(1, 4))
+        shift = int(random.integers(bits, bits + 3)) * int(random.choice([1, -1]))
+        layout = compose(Swizzle(bits, int(random.integers(0, 5)), shift), layout)
+    return layout
+
+
+def round_trips(count: int) -> None:
+    random = np.random.default_rng(1)
+    for _ in range(count):
+        layout, size = random_layout(random), int(random.choice([1, 2, 4, 8]))
+        for spelling in SPELLINGS:
+            try:
+                text = write_cute(layout, spelling, size)
+            except WarploomError:
+                assert spelling == "tensor-layouts"  # it has no offset inside
+                assert "shift" in show(layout)
+                continue
+            assert read_cute(text, size) is layout, text
+        assert parse(show(layout)) is layout
+
+
+def test_texts_round_trip() -> None:
+    round_trips(100)
+
+
+@pytest.mark.slow
+def test_ten_thousand_texts_round_trip() -> None:
+    round_trips(10_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "ends where a layout"),
+        ("S<3,3,3>", "map of every number|no domain|layout"),
+        ("S<3,3> o 0 o (8,64):(64,1)", "3 numbers, not 2"),
+        ("Sx<3,3,3> o 0 o (8,64):(64,1)", "no part of a layout"),
+        ("Sw<3,4,3> o smem_ptr[4b](unset) o (_8,_64):(_64,_1)", "whole bytes"),
+        ("Sw<3,0,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)", "parts of elements"),
+        ("(8,64):(64,1) o", "ends where a layout"),
+        ("(Swizzle(3, 3, 3)) o ((8, 64) : (64, 1)", "'\\)' should stand"),
+        ("Sw<3,4,3> o 0 o (8,128):(128,1)", "count bytes"),
+    ],
+)
+def test_bad_texts_are_one_error(text: str, message: str) -> None:
+    with pytest.raises(WarploomError, match=message):
+        values(read_cute(text))
+
+
+def test_what_cute_has_no_word_for() -> None:
+    with pytest.raises(CheckError, match="no word for"):
+        write_cute(Compose(Matrix((1, 2, 7, 8), 0), row_major(4, 4)))
+    with pytest.raises(WarploomError, match="no spelling"):
+        write_cute(row_major(2, 2), "cutlass")
+
+
+def test_units() -> None:
+    layout = swizzled(8, 64, bits=3, base=3, shift=3)
+    in_bytes = to_bytes(layout, 2)
+    assert to_elements(in_bytes, 2) is layout
+    table = values(in_bytes).reshape(128, 8).T  # [row, byte of the row]
+    assert np.array_equal(table[:, ::2] // 2, values(layout).reshape(64, 8).T)
+    assert np.array_equal(table[:, 1::2], table[:, ::2] + 1)
+    with pytest.raises(CheckError, match="no mode of stride 1"):
+        to_bytes(Strided(8, 2), 2)
+    with pytest.raises(CheckError, match="whole elements"):
+        to_elements(Strided((3, 8), (9, 1)), 2)
+
+
+# -- Triton ----------------------------------------------------------------------------------------
+
+
+def test_swizzled_shared_layouts_are_their_formula() -> None:
+    for vec, per_phase, max_phase in [(8, 1, 8), (4, 2, 4), (8, 4, 2), (1, 1, 32), (8, 1, 1)]:
+        layout = swizzled_shared((16, 64), vec, per_phase, max_phase)
+        row, column = np.arange(16)[:, None], np.arange(64)[None]
+        wanted = row * 64 + (column ^ vec * (row // per_phase % max_phase))
+        assert np.array_equal(values(layout).reshape(64, 16).T, wanted)
+
+
+def test_the_matrix_units_layouts() -> None:
+    assert show(nvmma_shared((8, 64), 128, 2)) == "S<3,3,3> o (8,64):(64,1)"
+    assert show(nvmma_shared((8, 32), 64, 2)) == "S<2,3,3> o (8,32):(32,1)"
+    assert show(nvmma_shared((8, 16), 32, 2)) == "S<1,3,3> o (8,16):(16,1)"
+    assert show(padded_shared((8, 16), 16, 4)) == "pad<16,4> o (8,16):(16,1)"
+
+
+def test_offset_bases() -> None:
+    bases = offset_bases(nvmma_shared((8, 64), 128, 2))
+    assert bases["offset"] == [
+        [0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32],
+    ]  # fmt: skip
+    layout = from_offset_bases(bases["offset"], (8, 64))
+    assert show(layout) == "S<3,3,3> o (8,64):(64,1)"
+    rows = [int(evaluate(Swizzle(3, 3, 3), np.array([64 << bit]))[0]) for bit in range(3)]
+    assert rows == [72, 144, 288]
+    random = np.random.default_rng(2)
+    for _ in range(20):
+        while True:
+            columns = tuple(int(c) for c in random.integers(1, 64, 6))
+            layout = Compose(Matrix(columns, 0), row_major(4, 16))
+            if len(np.unique(values(layout))) == 64:
+                break
+        again = from_offset_bases(offset_bases(layout)["offset"], (4, 16))
+        assert np.array_equal(values(again), values(layout))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SwizzledSharedLayout(vec=8, per_phase=1)", "needs maxphase"),
+        ("SwizzledSharedLayout(8, 1, 8, order=[0, 1])", "not understood"),
+        ("SwizzledSharedLayout(vec=8, per_phase=1, max_phase=8, ctas=2)", "not understood"),
+        ("SwizzledSharedLayout(vec=3, per_phase=1, max_phase=8)", "power of two"),
+        ("SwizzledSharedLayout(vec=8, per_phase=1, max_phase=16)", "a row has 64"),
+        ("NVMMASharedLayout(swizzle_byte_width=64)", "a row has 128 bytes"),
+        ('{"lane": [[0, 1]]}', "those of 'offset'"),
+        ('{"offset": [[0, 1]]}', "9 bases are needed"),
+        ('{"offset": 3}', "lists of coordinates"),
+        ('{"offset": [[0, 1]', "JSON"),
+    ],
+)
+def test_bad_parameters_are_one_error(text: str, message: str) -> None:
+    with pytest.raises(WarploomError, match=message):
+        given_layout(text, (8, 64), 2)
+
+
+def test_parameters_are_read() -> None:
+    for text in (
+        "SwizzledSharedLayout(vec=8, per_phase=1, max_phase=8, order=[1, 0])",
+        "SwizzledSharedLayout(8, 1, 8)",
+        "swizzled(8,1,8)",
+        "NVMMASharedLayout(swizzle_byte_width=128)",
+    ):
+        assert show(given_layout(text, (8, 64), 2)) == "S<3,3,3> o (8,64):(64,1)"
+    with pytest.raises(ParseError, match="does not say the shape"):
+        given_layout("swizzled(8,1,8)")
+    assert read_bases("{'lane': [[0, 1]]}") == {"lane": [[0, 1]]}
+
+
+# -- TMA -------------------------------------------------------------------------------------------
+
+
+def test_modes_are_their_masks() -> None:
+    byte = np.arange(4096)
+    wanted = {
+        "none": byte,
+        "32B": byte ^ (byte >> 3 & 0x10),
+        "64B": byte ^ (byte >> 3 & 0x30),
+        "128B": byte ^ (byte >> 3 & 0x70),
+        "128B, 32-byte atoms": byte ^ (byte >> 2 & 0x60),
+    }
+    for mode in MODES:
+        assert np.array_equal(evaluate(mode.swizzle, byte), wanted[mode.name])
+
+
+@pytest.mark.parametrize(
+    ("columns", "swizzle", "name"),
+    [
+        (64, Swizzle(3, 3, 3), "128B"),
+        (32, Swizzle(2, 3, 3), "64B"),
+        (16, Swizzle(1, 3, 3), "32B"),
+        (64, Swizzle(2, 4, 2), "128B, 32-byte atoms"),
+        (48, Swizzle(0, 0, 0), "none"),
+        (128, Swizzle(3, 3, 3), None),  # a row is longer than the mode allows
+        (64, Swizzle(3, 3, 4), None),
+    ],
+)
+def test_is_a_layout_one_of_the_modes(columns: int, swizzle: Swizzle, name: str | None) -> None:
+    found = mode_of(evaluate(swizzle, np.arange(16 * columns)), columns, 2)
+    assert (found.name if found else None) == name

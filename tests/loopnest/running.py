@@ -1,0 +1,85 @@
+"""Random implementations of a program, run on the simulator beside what the program means."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from warploom.kernel.evaluate import run
+from warploom.kernel.ir import Barrier, Kernel, Store, walk
+from warploom.loopnest.decided import Implementation
+from warploom.loopnest.evaluate import evaluate
+from warploom.loopnest.ir import Program
+from warploom.loopnest.lower import lower
+from warploom.loopnest.space import NestSpace
+from warploom.loopnest.target import DEFAULT, Target
+from warploom.search.descent import descents
+from warploom.search.problem import SpaceProblem
+
+
+def implementations(space: NestSpace, count: int, seed: int = 0) -> Iterator[Implementation]:
+    problem = SpaceProblem(space.propagator, branch=space.branch)
+    for start in range(0, count, 64):
+        random = np.random.default_rng([seed, start])
+        found = descents(problem, min(64, count - start), random)
+        for row in np.flatnonzero(found.arrived):
+            yield Implementation(space, found.leaves, int(row))
+
+
+@dataclass
+class Seen:
+    """What the implementations that were run were like."""
+
+    runs: int = 0
+    traits: Counter = field(default_factory=Counter)
+
+    def note(self, made: Implementation, kernel: Kernel) -> None:
+        self.runs += 1
+        kinds = {made.kind[dim] for dim in made.dims}
+        self.traits.update(kinds)
+        self.traits[f"{len(made.levels)} levels"] += 1
+        self.traits["lowered" if made.lowered else "in registers"] += 1
+        self.traits["padded"] += any(made.padding[t] for t in made.lowered)
+        stmts = list(walk(kernel.body))
+        self.traits["barriers"] += any(isinstance(each, Barrier) for each in stmts)
+        stores = [each for each in stmts if isinstance(each, Store)]
+        self.traits["conditions"] += any(each.predicate is not None for each in stores)
+
+
+def inputs(program: Program, seed: int = 0) -> tuple[dict, dict]:
+    random = np.random.default_rng(seed)
+    arrays = {
+        each.name: random.standard_normal(each.elements).astype(each.dtype.numpy)
+        for each in program.arrays
+    }
+    return arrays, {each.name: float(random.normal()) for each in program.parameters}
+
+
+def run_all(
+    program: Program,
+    count: int,
+    seed: int = 0,
+    target: Target = DEFAULT,
+    space: NestSpace | None = None,
+) -> Seen:
+    """Every implementation passes the kernel check, races with nobody, and is right."""
+    space = space or NestSpace(program, target)
+    arrays, numbers = inputs(program, seed)
+    wanted = evaluate(program, arrays, numbers)
+    seen = Seen()
+    for made in implementations(space, count, seed):
+        kernel = lower(made)
+        given = [
+            np.full_like(wanted[each.name], 77) if each.name in wanted else arrays[each.name]
+            for each in program.arrays
+        ]
+        report = run(kernel, [*given, *numbers.values()])
+        assert not report.races
+        for each, got in zip(program.arrays, given, strict=True):
+            if each.name in wanted:
+                assert np.allclose(got, wanted[each.name], rtol=1e-4, atol=1e-4), kernel
+        seen.note(made, kernel)
+    return seen

@@ -1,0 +1,122 @@
+"""The lower bound: published figures, growing along decisions, and never more than was counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.loopnest.programs import random_program
+from tests.loopnest.running import inputs
+
+from warploom.kernel.evaluate import run
+from warploom.loopnest.bound import Bound
+from warploom.loopnest.decided import Implementation
+from warploom.loopnest.evaluate import evaluate
+from warploom.loopnest.ir import Program
+from warploom.loopnest.kernels import Cut, axpy, matmul
+from warploom.loopnest.lower import lower
+from warploom.loopnest.space import NestSpace
+from warploom.loopnest.target import Target
+from warploom.machine.rates import H200, K4000, RATES, rates_of
+from warploom.machine.record import MACHINES
+from warploom.search.descent import descents
+from warploom.search.engine import Watch
+from warploom.search.problem import SpaceProblem, children
+
+PAPER = Target(MACHINES["k4000"], caches=("NO_CACHE", "CACHE_GLOBAL"), paddings=(0,))
+PROPER = Cut(proper=True)
+
+
+def terms(program: Program) -> dict[str, float]:
+    """In milliseconds, of the whole space."""
+    space = NestSpace(program, PAPER)
+    found = Bound(space, K4000).explain(space.propagator.root())
+    return {each.resource: each.nanoseconds / 1e6 for each in found}
+
+
+def test_axpy_is_bounded_by_memory() -> None:
+    """Published: 5.157 ms of L2 reads, 2.59 of stores, 3.20 of lines, 5.97 of memory."""
+    found = terms(axpy(1 << 26, cut=PROPER))
+    assert found["l2_read"] == pytest.approx(5.157, abs=5e-4)
+    assert found["l2_store"] == pytest.approx(2.59, abs=5e-3)
+    assert found["lines"] == pytest.approx(3.20, abs=1e-2)
+    assert found["dram"] == pytest.approx(5.97, abs=5e-3)
+    assert max(found.values()) == found["dram"]
+
+
+def test_a_matmul_is_bounded_by_arithmetic() -> None:
+    """Published: 1.725 ms."""
+    found = terms(matmul(1024, 1024, 1024, cut=PROPER))
+    assert found["alu"] == pytest.approx(1.725, abs=5e-4)
+    assert max(found.values()) == found["alu"]
+
+
+def test_every_bound_says_why() -> None:
+    space = NestSpace(matmul(1024, 1024, 1024), PAPER)
+    bound = Bound(space, K4000)
+    root = space.propagator.root()
+    first = bound.explain(root)[0]
+    assert first.nanoseconds == pytest.approx(bound(root)[0])
+    assert str(first) == "1.725 ms by alu: 1.074e+09 by sum_1"
+    assert set(RATES) == {"k4000", "h200"}
+    assert rates_of("h200") is H200
+
+
+@pytest.mark.parametrize("rates", [K4000, H200], ids=lambda rates: rates.name)
+def test_bounds_grow_along_decisions(rates) -> None:
+    space = NestSpace(matmul(64, 96, 32))
+    bound = Bound(space, rates)
+    problem = SpaceProblem(space.propagator, branch=space.branch)
+    random = np.random.default_rng(4)
+    here = space.propagator.root().take(np.zeros(6, np.int64))
+    steps = 0
+    while len(here):
+        position = space.branch(here)
+        here, position = here.take(position >= 0), position[position >= 0]
+        if not len(here):
+            break
+        made = children(problem, here, position, Watch())
+        before, after = bound(here)[made.parent], bound(made.candidates)
+        assert (after >= before * (1 - 1e-8)).all()
+        steps += len(after)
+        chosen = [random.choice(np.flatnonzero(made.parent == p)) for p in set(made.parent)]
+        here = made.candidates.take(np.array(chosen))
+    assert steps > 300
+
+
+def below_what_is_counted(program: Program, count: int, seed: int) -> int:
+    """The traffic that the bound of an implementation reckons with is traffic that takes place."""
+    space = NestSpace(program)
+    bound, unlined = Bound(space, K4000), Bound(space, replace(K4000, line_bytes=None))
+    arrays, numbers = inputs(program, seed)
+    wanted = evaluate(program, arrays, numbers)
+    problem = SpaceProblem(space.propagator, branch=space.branch)
+    found = descents(problem, count, np.random.default_rng(seed))
+    for row in np.flatnonzero(found.arrived):
+        made = Implementation(space, found.leaves, int(row))
+        given = [wanted.get(each.name, arrays[each.name]) for each in program.arrays]
+        report = run(lower(made), [*given, *numbers.values()])
+        work = bound.terms(found.leaves.take(slice(row, row + 1))).work
+        total = {name: float(each.sum()) * (1 - 1e-9) for name, each in work.items()}
+        assert total["l2_read"] <= report.global_loads.sectors
+        assert total["l2_store"] <= report.global_stores.sectors
+        assert total["shared"] / 32 / 4 <= report.shared.wavefronts
+        assert total["lines"] <= report.global_loads.sectors
+        both = report.global_loads + report.global_stores
+        plain = unlined.terms(found.leaves.take(slice(row, row + 1))).work["access"]
+        assert float(plain.sum()) * (1 - 1e-9) / 32 <= both.requests + report.shared.requests
+        assert float(work["alu"].sum()) * (1 - 1e-9) / 32 <= report.operations + report.selects
+    return int(found.arrived.sum())
+
+
+def test_traffic_is_not_overestimated() -> None:
+    assert sum(below_what_is_counted(random_program(seed), 2, seed) for seed in range(6)) >= 10
+    assert below_what_is_counted(matmul(8, 8, 8, ((4, 2), (4,), (4,))), 4, 1) >= 3
+
+
+@pytest.mark.slow
+def test_traffic_of_many_implementations_is_not_overestimated() -> None:
+    total = sum(below_what_is_counted(random_program(s), 10, s) for s in range(500, 600))
+    assert total > 800
+    assert below_what_is_counted(matmul(8, 8, 8, ((4, 2), (4,), (4,))), 200, 1) > 150

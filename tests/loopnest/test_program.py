@@ -1,0 +1,237 @@
+"""Programs: what the builder makes of a computation, what is refused, and what it means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from warploom.errors import CheckError
+from warploom.kernel.dtype import i32
+from warploom.loopnest.build import LoopNest, cast, exp, maximum, minimum
+from warploom.loopnest.evaluate import evaluate
+from warploom.loopnest.ir import Program, Scope
+from warploom.loopnest.kernels import (
+    Cut,
+    axpy,
+    batched_matmul,
+    doitgen,
+    gesummv,
+    matmul,
+    matvec,
+    two_matmuls,
+)
+from warploom.loopnest.show import show
+from warploom.loopnest.tiling import cut, tilings
+
+
+def signed(*shape: int, seed: int = 0) -> np.ndarray:
+    random = np.random.default_rng([seed, *shape])
+    return random.standard_normal(shape).astype(np.float32)
+
+
+def close(made: np.ndarray, wanted: np.ndarray) -> bool:
+    return np.allclose(made.reshape(wanted.shape), wanted, rtol=1e-4, atol=1e-4)
+
+
+def sigmoid(value: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-value))
+
+
+# -- what programs mean ----------------------------------------------------------------------------
+
+
+def test_axpy_means_axpy() -> None:
+    x, y = signed(12), signed(12, seed=1)
+    made = evaluate(axpy(12), {"x": x, "y": y}, {"alpha": -1.5})
+    assert close(made["z"], -1.5 * x + y)
+
+
+def test_matvec_and_gesummv() -> None:
+    A, B, x = signed(6, 10), signed(6, 10, seed=1), signed(10)
+    assert close(evaluate(matvec(6, 10), {"A": A, "x": x})["y"], A @ x)
+    made = evaluate(gesummv(6, 10), {"A": A, "B": B, "x": x}, {"alpha": 2, "beta": -3})
+    assert close(made["y"], (2 * A - 3 * B) @ x)
+
+
+@pytest.mark.parametrize("transposed", ["", "A", "B", "AB"])
+@pytest.mark.parametrize("activation", ["none", "relu", "sigmoid"])
+def test_matmul_by_strides_and_activations(transposed: str, activation: str) -> None:
+    A, B = signed(5, 7), signed(7, 6)
+    spread = np.zeros((A.size, 3), np.float32)
+    stored = A.T if "A" in transposed else A
+    spread[:, 0] = np.ascontiguousarray(stored).reshape(-1)
+    program = matmul(5, 6, 7, stride=3, transposed=transposed, activation=activation)  # type: ignore[arg-type]
+    given = np.ascontiguousarray(B.T if "B" in transposed else B)
+    made = evaluate(program, {"A": spread.reshape(-1), "B": given})["C"]
+    wanted = {"none": lambda c: c, "relu": lambda c: np.maximum(c, 0), "sigmoid": sigmoid}
+    assert close(made, wanted[activation](A @ B))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_batched_matmul(shared: bool) -> None:
+    A, B = signed(3, 4, 5), signed(3, 5, 6)
+    given = B[0] if shared else B
+    made = evaluate(batched_matmul(3, 4, 6, 5, shared_b=shared), {"A": A, "B": given})["C"]
+    assert close(made, A @ (B[:1] if shared else B))
+
+
+def test_two_matmuls_and_doitgen() -> None:
+    A, B, C, D = signed(4, 3), signed(3, 5), signed(5, 6), signed(4, 6)
+    made = evaluate(
+        two_matmuls(4, 5, 3, 6, activation="relu"),
+        {"A": A, "B": B, "C": C, "D": D},
+        {"alpha": 0.5, "beta": 2},
+    )["E"]
+    assert close(made, np.maximum(0.5 * A @ B @ C + 2 * D, 0))
+    A3, C4 = signed(2, 3, 4), signed(4, 4)
+    made = evaluate(doitgen(2, 3, 4), {"A": A3, "C4": C4})["B"]
+    assert close(made, np.einsum("rqs,sp->rqp", A3, C4))
+
+
+def test_folds_indices_casts_and_subscripts() -> None:
+    nest = LoopNest("mixed")
+    i, j = nest.axis("i", 5), nest.axis("j", 3)
+    x, y = nest.array("x", 9), nest.array("y", i)
+    top, low = nest.array("top", i), nest.array("low", i, dtype=i32)
+    window = x[i + 2 * j - 0]
+    top[i] = nest.fold("max", window, over=j) - exp(minimum(y[i], 1))
+    low[i] = nest.fold("min", cast(window, i32) * 2 + nest.index(j), over=j, start=7)
+    given, own = signed(9) * 10, signed(5)
+    made = evaluate(nest.done(), {"x": given, "y": own})
+    windows = np.stack([given[[i, i + 2, i + 4]] for i in range(5)])
+    assert close(made["top"], windows.max(axis=1) - np.exp(np.minimum(own, 1)))
+    wanted = np.minimum((np.trunc(windows) * 2 + [0, 1, 2]).min(axis=1), 7)
+    assert (made["low"] == wanted).all()
+
+
+def test_a_sum_over_an_axis_that_nothing_varies_along() -> None:
+    nest = LoopNest("repeated")
+    i, j = nest.axis("i", 4), nest.axis("j", 3)
+    x, y = nest.array("x", i), nest.array("y", i)
+    value = x[i]
+    y[i] = nest.sum(value * value, over=j, start=value)
+    given = signed(4)
+    assert close(evaluate(nest.done(), {"x": given})["y"], 3 * given * given + given)
+
+
+# -- tiles -----------------------------------------------------------------------------------------
+
+
+def test_tiles_divide_their_axis() -> None:
+    assert cut("n", 24, (32, 4)).tiles == ((2, 3, 4, 6, 8, 12, 24), (2, 3, 4))
+    assert set(tilings(cut("n", 6, (32, 4)))) == {(2, 3), (3, 2)}
+    assert cut("n", 24, (32,), proper=True).tiles == ((2, 3, 4, 6, 8, 12),)
+    assert cut("n", 7, (32, 4)).tiles == ((7,),)
+    assert cut("n", 7, (32, 4), proper=True).tiles == ()
+    assert cut("n", 2, (32, 4)).tiles == ((2,),)
+    assert cut("n", 1, (32, 4)).tiles == ()
+    assert (4, 3) not in tilings(cut("n", 18, ((2, 4), (3,))))
+
+
+def test_tiles_with_a_tail_need_not() -> None:
+    axis = cut("n", 7, (32, 4), tail=True)
+    assert axis.tiles == ((2, 4, 7, 8), (2, 4))
+    assert (2, 4) in tilings(axis)
+    assert (8, 2) not in tilings(axis)  # nothing would be left in the second half
+
+
+def test_a_static_axis_is_all_tiles() -> None:
+    assert cut("n", 12, ((2, 3),), dynamic=False).tiles == ((4, 6), (2, 3))
+    assert tilings(cut("n", 12, ((2, 3),), dynamic=False)) == ((4, 3), (6, 2))
+    assert cut("n", 12, (), dynamic=False).tiles == ((12,),)
+    assert tilings(cut("n", 7, ((2, 3),), dynamic=False, tail=True)) == ((3, 3), (4, 2))
+    assert cut("n", 1, (), dynamic=False).tiles == ()
+
+
+# -- communications --------------------------------------------------------------------------------
+
+
+def test_what_a_lowering_may_add_is_there_from_the_start() -> None:
+    program = matmul(64, 64, 64)
+    assert [str(each) for each in program.temporaries] == ["A_1>sum_1.array", "B_1>sum_1.array"]
+    first = program.temporaries[0]
+    assert [str(dim) for dim in first.put.dims] == [
+        "m0", "k0", "A_1>sum_1.put.m1", "A_1>sum_1.put.m2", "A_1>sum_1.put.k1",
+    ]  # fmt: skip
+    assert len(first.pairs) == 3
+    assert {each.scope for each in program.communications} == {Scope.MEMORY, Scope.THREAD}
+    assert len(program.dims) + len(program.instructions) == 27
+
+
+def test_a_program_prints_as_its_instructions() -> None:
+    text = show(matmul(64, 32, 16, activation="relu", cut=Cut(tail=True)))
+    assert "axis m of 64: * × 2|4|8|16|32 × 2|4, the last partial" in text
+    assert "sum_1[m, n] = fma(A_1[m, k], B_1[n, k], running from sum_1.start[m, n]) over k" in text
+    assert "store C[m, n] = value_1[m, n]" in text
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def _nest() -> tuple[LoopNest, dict]:
+    nest = LoopNest("bad")
+    i, j = nest.axis("i", 8, 4), nest.axis("j", 4)
+    return nest, {"i": i, "j": j, "x": nest.array("x", i), "y": nest.array("y", i)}
+
+
+def _assign(body: Callable[[LoopNest, dict], None]) -> Program:
+    nest, names = _nest()
+    body(nest, names)
+    return nest.done()
+
+
+def _store_twice(nest: LoopNest, at: dict) -> None:
+    at["y"][at["i"]] = at["x"][at["i"]]
+    at["y"][at["i"]] = at["x"][at["i"]]
+
+
+def _unfolded(nest: LoopNest, at: dict) -> None:
+    at["y"][at["i"]] = at["x"][at["i"]] + nest.array("z", at["j"])[at["j"]]
+
+
+def _overlapping(nest: LoopNest, at: dict) -> None:
+    wide = nest.array("w", 16)
+    wide[at["i"] + at["j"]] = at["x"][at["i"]]
+
+
+def _after_the_end(nest: LoopNest, at: dict) -> None:
+    at["y"][at["i"]] = nest.sum(at["x"][at["i"]], over=at["i"])
+
+
+REFUSED = {
+    "needs a fold over all of it": _after_the_end,
+    "stores nothing": lambda nest, at: at["x"][at["i"]],
+    "is stored to twice": _store_twice,
+    "is loaded and stored to": lambda nest, at: at["y"].__setitem__(at["i"], at["y"][at["i"]] + 1),
+    "runs from 1 to 8": lambda nest, at: at["y"].__setitem__(at["i"], at["x"][at["i"] + 1]),
+    "fold over that axis first": _unfolded,
+    "element of 'w' twice": _overlapping,
+    "has 1 dimensions, not 2": lambda nest, at: at["x"][at["i"], 0],
+    "is no f32": lambda nest, at: at["x"][at["i"]] + 1e300,
+    "mixes f32 and i32": lambda nest, at: maximum(at["x"][at["i"]], nest.index(at["i"])),
+    "from 1 to 2": lambda nest, at: nest.axis("z", 0),
+    "size 2147483648": lambda nest, at: nest.axis("z", 1 << 31),
+    "sizes from 2": lambda nest, at: nest.axis("z", 8, (1, 2)),
+    "is used twice": lambda nest, at: _again(nest, at),
+    "is no subscript": lambda nest, at: at["x"]["i"],
+    "have 32 bits": lambda nest, at: _large(nest, at),
+}
+
+
+def _again(nest: LoopNest, at: dict) -> None:
+    nest.array("x", at["i"])
+    at["y"][at["i"]] = at["x"][at["i"]]
+
+
+def _large(nest: LoopNest, at: dict) -> None:
+    far = nest.array("far", at["i"], strides=(1 << 30,))
+    at["y"][at["i"]] = far[at["i"]]
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_makes_no_program_is_refused(message: str) -> None:
+    with pytest.raises(CheckError, match=re.escape(message)):
+        _assign(REFUSED[message])

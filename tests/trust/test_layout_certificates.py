@@ -1,0 +1,225 @@
+"""Certificates of layouts: they hold, a changed one does not, and the checker shares no code."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.layout.brute import random_vectors
+
+from warploom.errors import CheckError
+from warploom.layout.access import Access, Problem
+from warploom.layout.certificate import certificate, digest
+from warploom.layout.named import pattern
+from warploom.layout.solve import solve
+from warploom.layout.task import Task
+from warploom.machine.serving import SERVINGS, cosets
+from warploom.trust import layout as checker
+from warploom.trust.layout import check_layout
+
+
+def written(task: Task, klass: str) -> dict[str, Any]:
+    """As it comes back from a file."""
+    found: dict[str, Any] = json.loads(json.dumps(certificate(task, solve(task, klass))))
+    return found
+
+
+def signed(record: dict[str, Any]) -> dict[str, Any]:
+    """Changed on purpose: the digest is made to fit."""
+    return record | {"digest": digest(record)}
+
+
+@pytest.mark.parametrize(
+    ("name", "klass", "shown"),
+    [
+        ("blocks:32x32", "xor", "no layout whatever costs less than 6"),
+        ("blocks:32x32", "pad", "no layout of the class pad costs less than 10"),
+        ("rcd:32x32", "swizzle", "no layout of the class swizzle costs less than 4"),
+        ("but-two:4x32", "xor", "no layout of the class xor costs less than 7"),
+        ("but-two:4x32", "none", "no layout of the class none costs less than 24"),
+        ("ldmatrix:64x48:f16", "mixed", "no layout whatever costs less than 8"),
+        ("mfma:64x64:f16@gfx950", "swizzle", "no layout whatever costs less than 8"),
+        ("transpose:32x32:f16", "xor", "no layout whatever costs less than 2"),
+        ("fft:1x1024:c64:radix=32", "xor", "no layout whatever costs less than 4"),
+    ],
+)
+def test_they_hold(name: str, klass: str, shown: str) -> None:
+    found = check_layout(written(Task(pattern(name)), klass))
+    assert found.shown[-1] == shown
+    assert found.open == ""
+
+
+def test_counting_leaves_the_least_open() -> None:
+    found = check_layout(written(Task(pattern("but-two:4x32")), "any"))
+    assert found.shown[-1] == "no layout of the class any costs less than 25/4"
+    assert found.open == "whether 7 is the least"
+
+
+def test_random_impossible_problems_have_proofs_that_hold() -> None:
+    random = np.random.default_rng(5)
+    proved = 0
+    for _ in range(3):
+        accesses = []
+        for number in range(16):
+            lanes = np.zeros(32, np.int64)
+            for bit in range(5):
+                lanes ^= np.where(np.arange(32) >> bit & 1, random.integers(0, 128), 0)
+            accesses.append(Access(f"a{number}", lanes.reshape(1, 32, 1), "ld"))
+        task = Task(Problem("random", (128,), 4, tuple(accesses)))
+        record = written(task, "xor")
+        proved += record["proof"]["by"] == "cases"
+        assert check_layout(record).open == ""
+    assert proved > 1
+
+
+def test_proofs_about_elements_of_other_sizes_and_vectors() -> None:
+    """Few lanes of a large machine; columns of bytes are two or four to a word as one likes."""
+    random = np.random.default_rng(6)
+    proved = 0
+    for _ in range(12):
+        small = random_vectors(random)
+        accesses = tuple(Access(a.name, a.elements, "ld", a.weight) for a in small.accesses)
+        task = Task(Problem("vectors", small.shape, small.element_bytes, accesses))
+        solved = solve(task, "xor")
+        if solved.best is not None:
+            record = json.loads(json.dumps(certificate(task, solved)))
+            assert check_layout(record).open == ""
+            proved += 1
+    assert proved > 2
+
+
+@pytest.mark.slow
+def test_proofs_where_words_are_shared_as_one_likes() -> None:
+    """Half words, no vectors, and more patterns than can all be served at once."""
+    random = np.random.default_rng(8)
+    proved = 0
+    for _ in range(2):
+        accesses = []
+        for number in range(24):
+            lanes = np.zeros(32, np.int64)
+            for bit in range(5):
+                lanes ^= np.where(np.arange(32) >> bit & 1, random.integers(0, 128), 0)
+            accesses.append(Access(f"a{number}", lanes.reshape(1, 32, 1), "ld"))
+        task = Task(Problem("halves", (128,), 2, tuple(accesses)))
+        record = written(task, "xor")
+        proved += record["proof"]["by"] == "cases"
+        assert check_layout(record).open == ""
+    assert proved
+
+
+def changes(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The same certificate with one thing wrong, each with a digest that fits."""
+    found: dict[str, dict[str, Any]] = {}
+
+    def change(name: str) -> dict[str, Any]:
+        found[name] = copy.deepcopy(record)
+        return found[name]
+
+    for number in range(len(record["problem"]["accesses"])):
+        del change(f"without access {number}")["problem"]["accesses"][number]
+    change("another address")["addresses"][5] = record["addresses"][6]
+    swapped = change("two addresses swapped")["addresses"]
+    swapped[5], swapped[6] = swapped[6], swapped[5]
+    change("less wavefronts")["wavefronts"][0] -= 1
+    change("a lower cost")["cost"] = "6"
+    change("a higher least")["least"] = "8"
+    change("a higher bound")["bound"] = "7"
+    change("another machine")["problem"]["machine"] = "gfx950"
+    change("another class")["class"] = "swizzle"
+    change("no proof")["proof"] = {"by": "bound"}
+    change("a weight")["problem"]["accesses"][0]["weight"] = "3"
+    change("another basis")["proof"]["basis"][0] ^= 64
+    cases = change("a case left out")["proof"]["cases"]
+    while isinstance(cases, dict):
+        parent, cases = cases, next(iter(cases.values()))
+    parent.popitem()
+    leaf = change("a leaf without accesses")["proof"]["cases"]
+    while isinstance(next(iter(leaf.values())), dict):
+        leaf = next(iter(leaf.values()))
+    leaf[next(iter(leaf))] = []
+    return found
+
+
+def test_a_changed_certificate_is_refused() -> None:
+    record = written(Task(pattern("but-two:4x32")), "xor")
+    assert check_layout(record).open == ""
+    made = changes(record)
+    assert len(made) > 15
+    for name, changed in made.items():
+        with pytest.raises(CheckError, match="changed after it was written"):
+            check_layout(changed)
+        try:
+            found = check_layout(signed(changed))
+        except CheckError:
+            continue
+        # Cases may close in another basis, too; all else that still holds must show less.
+        assert found.open or name == "another basis", name
+
+
+def test_what_is_accepted_is_true() -> None:
+    """An element changed and the digest made to fit: refused, or true of the changed problem."""
+    record = written(Task(pattern("but-two:4x32")), "xor")
+    random = np.random.default_rng(7)
+    refused = 0
+    for _ in range(10):
+        changed = copy.deepcopy(record)
+        access = changed["problem"]["accesses"][int(random.integers(6))]
+        step, lane = int(random.integers(4)), int(random.integers(32))
+        access["elements"][step][lane][0] ^= 1 << int(random.integers(7))
+        with pytest.raises(CheckError, match="changed after it was written"):
+            check_layout(changed)
+        try:
+            check_layout(signed(changed))
+        except CheckError:
+            refused += 1
+            continue
+        accesses = tuple(
+            Access(a["name"], np.array(a["elements"]), a["kind"])
+            for a in changed["problem"]["accesses"]
+        )
+        again = solve(Task(Problem("changed", (4, 32), 4, accesses)), "xor")
+        assert again.least >= Fraction(changed["least"])
+    assert 0 < refused < 10
+
+
+def test_padding_and_swizzles_are_counted_again() -> None:
+    record = written(Task(pattern("rcd:32x32")), "pad")
+    record["proof"]["members"][3][1][1] += 1
+    with pytest.raises(CheckError, match="takes"):
+        check_layout(signed(record))
+    record = written(Task(pattern("rcd:32x32")), "pad")
+    record["proof"]["members"].pop()
+    with pytest.raises(CheckError, match="not all members"):
+        check_layout(signed(record))
+
+
+@pytest.mark.parametrize("junk", [{}, {"kind": "layout"}, {"problem": 3}])
+def test_junk_is_one_error(junk: dict[str, Any]) -> None:
+    with pytest.raises(CheckError):
+        check_layout(junk)
+
+
+def test_the_checker_shares_nothing_with_the_solver() -> None:
+    path = Path(checker.__file__)
+    tree = ast.parse(path.read_text())
+    imported = {
+        node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
+    }
+    ours = {name for name in imported if name.startswith("warploom")}
+    assert ours == {"warploom.errors"}
+
+
+@pytest.mark.parametrize("name", SERVINGS)
+def test_its_table_of_machines_is_ours(name: str) -> None:
+    serving = SERVINGS[name]
+    assert checker._MACHINES[name] == (serving.lanes, serving.banks)
+    for (kind, width), group in serving.groups.items():
+        basis, paired = checker._served(name, serving.banks, kind, width)
+        assert np.array_equal(cosets(basis, serving.lanes), cosets(group.basis, serving.lanes))
+        assert paired == group.paired
