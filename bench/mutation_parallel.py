@@ -17,14 +17,14 @@ from functools import partial
 from multiprocessing import Pool
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "src"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from warploom.catalogue import entries, find
 from warploom.catalogue.entry import Parameter
 from warploom.catalogue.verify import mutation
 from warploom.trust.mutation import Examination, Share, joined
 
+ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "bench" / "results" / "mutation.json"
 # Small enough to be run whole; a kernel that is not named here has its defaults.
 SMALLER: dict[str, dict[str, Parameter]] = {"convolution-2d": {"rows": 4, "block": 32}}
