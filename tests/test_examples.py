@@ -12,6 +12,7 @@ from warploom.search.outcome import Verdict
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
+OTHERS = [path for path in SCRIPTS if path.stem != "demo"]  # of which more is asked
 SKETCHES = sorted((EXAMPLES / "sketches").glob("*.swflow"))
 FILLS = {"convolution": 1, "impossible": 0, "own_gathers": 1, "sums": 1, "transposition": 2}
 
@@ -21,9 +22,7 @@ def test_there_are_examples() -> None:
     assert [path.stem for path in SKETCHES] == sorted(FILLS)
 
 
-@pytest.mark.parametrize(
-    "path", [each for each in SCRIPTS if each.stem != "demo"], ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)
 def test_the_script_runs(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(path), run_name="__main__")
     said = capsys.readouterr().out

@@ -1,8 +1,8 @@
 """Every command of README.md and docs/ runs; what the first screen shows is what one gets.
 
-A block marked ```sh is run line by line in a folder that has `examples/` in it. A line whose comment
-says that it needs a GPU must say so itself where there is none. `make` is asked whether it knows the
-target. Commands within a sentence must name options that exist.
+A block marked ```sh is run line by line in a folder that has `examples/` in it. A line whose
+comment says that it needs a GPU must say so itself where there is none. `make` is asked whether it
+knows the target. Commands within a sentence must name options that exist.
 """
 
 from __future__ import annotations
