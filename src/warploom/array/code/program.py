@@ -39,7 +39,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class GlobalArray:
     """An array in global memory: an input, the output, or something between kernels."""
 
     name: str
@@ -54,7 +54,7 @@ class Compiled:
 
     plan: Plan
     kernels: tuple[Kernel, ...]
-    memories: tuple[Memory, ...]
+    memories: tuple[GlobalArray, ...]
 
     @property
     def temporary_bytes(self) -> int:
@@ -124,7 +124,7 @@ def check_mapping(plan: Plan, candidate: Candidate) -> None:
             raise CheckError(f"the mapping breaks a rule: {wrong[0].kind}, {wrong[0].about}")
 
 
-def memories_of(plan: Plan) -> list[Memory]:
+def memories_of(plan: Plan) -> list[GlobalArray]:
     """The arrays in global memory."""
     names = names_of(plan)
     found = []
@@ -133,5 +133,5 @@ def memories_of(plan: Plan) -> list[Memory]:
             for path in leaf_paths(buffer.memory.type):
                 dims, dtype = dims_of(buffer.memory.type, parts_of(path))
                 name = names[buffer.memory, parts_of(path)]
-                found.append(Memory(name, dtype, dims, buffer.role))
+                found.append(GlobalArray(name, dtype, dims, buffer.role))
     return found
