@@ -13,7 +13,7 @@ import typer
 
 from warploom import __version__
 
-COMMANDS = ("synth", "kernel", "layout", "ptx", "verify", "bench", "machines")
+COMMANDS = ("synth", "kernel", "layout", "explore", "ptx", "verify", "bench", "machines")
 
 
 def application(*names: str) -> typer.Typer:
