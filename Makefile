@@ -34,7 +34,7 @@ test: $(STAMP)
 	$(BIN)/pytest -n 2 -m "not slow and not device"
 
 accept: $(STAMP)
-	$(BIN)/pytest -m "not device" --durations=15
+	$(BIN)/pytest -m "not device" --durations=15 --hypothesis-profile=new
 	$(BIN)/warploom bench synth --limits --ablation --json bench/results/synth.json
 	$(BIN)/warploom bench growth --seconds 120 --json bench/results/growth.json
 	$(BIN)/python bench/budgets.py
