@@ -149,11 +149,13 @@ def _global(tree: MapTree) -> Iterator[Constraint]:
 
 
 def _dimensions() -> Constraint:
-    """(4) Threads are those of groups. Rule (5), that groups have threads, is not needed."""
-    clauses: list[Clause] = [
-        (Used(local, False), Used(group, True)) for local, group in zip(LOCAL, GROUP, strict=True)
-    ]
-    return Constraint(DIMENSION_KIND, "threads are those of groups", tuple(clauses))
+    """(4) Threads are those of groups. (5) Groups have threads, if not in each of their dimensions:
+    a group of one thread is a thread."""
+    some = [Used(run, True) for run in (*LOCAL, LANE)]
+    clauses: list[Clause] = []
+    for local, group in zip(LOCAL, GROUP, strict=True):
+        clauses += [(Used(local, False), Used(group, True)), (Used(group, False), *some)]
+    return Constraint(DIMENSION_KIND, "groups and their threads", tuple(clauses))
 
 
 def _warps(tree: MapTree) -> Iterator[Constraint]:

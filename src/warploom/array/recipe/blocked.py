@@ -199,9 +199,7 @@ def _each(x: Term) -> Term:
 
 def _by_thread(sums: Term, row: Callable[[Term], Term]) -> Term:
     """[up][across][rm][rn], each thread its own rows."""
-    return map_local(
-        1, lambda line: map_local(0, lambda own: map_sequential(row, own), line), sums
-    )
+    return map_local(1, lambda line: map_local(0, lambda own: map_sequential(row, own), line), sums)
 
 
 def _dealt(x: Term, threads: int) -> Term:
