@@ -15,6 +15,7 @@ from warploom.index.ranges import Ranges, range_of
 from warploom.index.show import c_text
 from warploom.kernel.bounds import Bounds, counter_range, static_bounds
 from warploom.kernel.dtype import DType
+from warploom.kernel.function import Call
 from warploom.kernel.ir import (
     Assign,
     Barrier,
@@ -149,6 +150,8 @@ class SimtPrinter:
                 self.barrier(stmt)
             case Shuffle():
                 self.shuffle(stmt)
+            case Call(text):
+                self.lines.add(text)
             case Comment(text):
                 for line in comment_lines(text):
                     self.lines.add(line)

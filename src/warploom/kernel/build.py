@@ -25,6 +25,7 @@ from warploom.index.ir import Const, Expr, Var, lift
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
 from warploom.kernel.extent import check_extent
+from warploom.kernel.function import begins, ends
 from warploom.kernel.guard import predicate_accesses
 from warploom.kernel.ir import (
     BUILT_IN,
@@ -272,6 +273,13 @@ class Builder:
             yield
         assert isinstance(branch, If)
         self.add(replace(branch, otherwise=tuple(body)))
+
+    @contextmanager
+    def function(self, name: str) -> Iterator[None]:
+        """What is added inside can be taken out of the kernel, as a function (`function.py`)."""
+        self.add(begins(name))
+        yield
+        self.add(ends(name))
 
     @contextmanager
     def _body(self) -> Iterator[list[Stmt]]:
