@@ -243,11 +243,7 @@ def _specification(back: bool) -> Callable[..., Arrays]:
         assert isinstance(x, np.ndarray)
         shape = (registers, lanes) if back else (lanes, registers)
         items = x.reshape(-1, lanes * registers, width)
-        if back:
-            moved = items.reshape(-1, *shape, width).transpose(0, 2, 1, 3)
-        else:
-            in_order = items.reshape(-1, *shape, width).transpose(0, 2, 1, 3)
-            moved = in_order.reshape(-1, lanes * registers, width)
+        moved = items.reshape(-1, *shape, width).transpose(0, 2, 1, 3)
         return {"y": moved.reshape(-1).copy()}
 
     return specification
@@ -261,9 +257,12 @@ def _sizes(**given: Any) -> list[dict[str, int]]:
 _EXCHANGE: dict[str, Parameter] = {
     "registers": 4, "lanes": WARP, "bytes": 4, "order": "crc", "through": "registers",
 }  # fmt: skip
+_COUNTS: tuple[dict[str, Parameter], ...] = tuple(
+    {"registers": n} for n in (1, 2, 3, 5, 6, 7, 12, 16)
+)
 _VARIANTS: tuple[dict[str, Parameter], ...] = (
     {},
-    *({"registers": n} for n in (1, 2, 3, 5, 6, 7, 12, 16)),
+    *_COUNTS,
     {"registers": 8, "order": "rcr"},
     {"registers": 3, "lanes": 16},
     {"registers": 5, "lanes": 12},

@@ -23,6 +23,7 @@ from warploom.catalogue.functions import ANY_TYPE, Group, add_moves, group, some
 from warploom.catalogue.layout import WARP
 from warploom.index.ir import Expr
 from warploom.index.laws import simplify
+from warploom.kernel.bounds import INDEX_BITS
 from warploom.kernel.build import Array, Builder, ceil_div
 from warploom.kernel.function import WHOLE
 from warploom.kernel.ir import Kernel
@@ -122,7 +123,9 @@ def _doc(fields: int, fill: TileFill, back: bool) -> str:
         what = f"load_structures: structure first + i of the n in x, {fields} items, goes to the"
         rest = "registers of lane i. Beyond the n they are zero."
     who = "Fast if all 32 lanes of a warp call it together, right also if some are missing."
-    return f"{what} {rest}\n{ANY_TYPE} No shared memory.\n{who}\n{fill.doc}"
+    most = (1 << (INDEX_BITS - 1)) // fields - 2 * WARP
+    limit = f"Indices have {INDEX_BITS} bits: n is at most {most}; beyond, move the pointer."
+    return f"{what} {rest}\n{ANY_TYPE} No shared memory.\n{who}\n{limit}\n{fill.doc}"
 
 
 # -- what they must compute ------------------------------------------------------------------------
@@ -144,9 +147,12 @@ def _sizes(**_: Any) -> list[dict[str, int]]:
     return [*whole, {"n": 45, WHOLE: 0}]
 
 
+_COUNTS: tuple[dict[str, Parameter], ...] = tuple(
+    {"fields": fields} for fields in (1, 2, 3, 5, 6, 7, 12, 16)
+)
 _VARIANTS: tuple[dict[str, Parameter], ...] = (
     {},
-    *({"fields": fields} for fields in (1, 2, 3, 5, 6, 7, 12, 16)),
+    *_COUNTS,
     {"fields": 3, "bytes": 1},
     {"fields": 4, "bytes": 2},
     {"fields": 6, "bytes": 8},

@@ -25,7 +25,6 @@ from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Cell, Kernel
 from warploom.sketch.build import Sketch
 from warploom.sketch.code.accumulate import joined, neutral_number
-from warploom.sketch.code.exchange import count
 from warploom.sketch.code.form import condition_of
 from warploom.sketch.code.move import at_place
 from warploom.sketch.code.proved import Proved, find
@@ -94,7 +93,9 @@ def _scanning(inclusive: bool) -> Callable[..., Kernel]:
         sort = f"{OPERATORS[operator][0]}_{kind!r}"
         name = f"{word}_scan_{sort}_{shape.size}"
         last = "and its own" if inclusive else "without its own"
-        what = f"{word}_scan: item i·{registers} + j, in lane i's register j, becomes the {operator}"
+        what = (
+            f"{word}_scan: item i·{registers} + j, in lane i's register j, becomes the {operator}"
+        )
         what += f" of all items before it {last}. No shared memory."
         caller = Caller(name, shape, f"{what}\n{who(shape)}\n{fill}")
         k, held = caller.k, caller.registers()
@@ -119,9 +120,9 @@ class _Scan:
     def add(self, rounds: tuple[Round, ...], inclusive: bool) -> None:
         """Each lane's items, then the lanes' totals, then both together."""
         k, items = self.k, self.items
-        own = k.lane
+        own: Expr = k.lane
         if self.lanes < WARP:
-            own = k.let("own", simplify(k.lane % self.lanes, {"lane": (0, WARP - 1)}))  # type: ignore[assignment]
+            own = k.let("own", simplify(k.lane % self.lanes, {"lane": (0, WARP - 1)}))
         for before, item in zip(items, items[1:], strict=False):
             k.set(item, joined(self.operator, before, item))
         if inclusive and len(items) == 1:
@@ -170,8 +171,11 @@ def _inputs(size: dict[str, int], random: np.random.Generator, **given: Any) -> 
     words = size["count"] * given["lanes"] * given["registers"]
     kind = element_type(given["dtype"])
     if kind.is_float:  # products neither vanish nor overflow
-        x = np.exp2(random.uniform(-1, 1, words)) if given["operator"] == "*" else (
-            random.integers(-50, 50, words))
+        x = (
+            np.exp2(random.uniform(-1, 1, words))
+            if given["operator"] == "*"
+            else (random.integers(-50, 50, words))
+        )
     else:
         limits = np.iinfo(kind.numpy)
         x = random.integers(limits.min, limits.max, words, kind.numpy, endpoint=True)

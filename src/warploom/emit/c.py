@@ -32,7 +32,6 @@ from warploom.index.ir import Const, Expr, Var, substitute, variables
 from warploom.index.laws import simplify
 from warploom.index.ranges import range_of
 from warploom.kernel.check import check
-from warploom.kernel.dtype import DType
 from warploom.kernel.function import Call
 from warploom.kernel.ir import (
     ArrayParam,
@@ -277,7 +276,9 @@ class CPrinter(SimtPrinter):
             for each in walk(self.kernel.body)
             if isinstance(each, Shuffle)
         }
-        arrays += [(each, exchange_buffer(each), f"[{count}]", each.bytes * count) for each in exchanged]
+        arrays += [
+            (each, exchange_buffer(each), f"[{count}]", each.bytes * count) for each in exchanged
+        ]
         # What is too large for a stack is kept for each thread of the process.
         needed = sum(total for *_, total in arrays)
         if needed > MOST_KEPT_BYTES:

@@ -22,6 +22,8 @@ from warploom.errors import EmitError
 from warploom.index.ir import Expr, substitute, variables
 from warploom.index.laws import simplify
 from warploom.index.show import c_text as index_text
+from warploom.index.show import show
+from warploom.kernel.bounds import Bounds, static_bounds
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
 from warploom.kernel.function import WHOLE, Call, DeviceFunction, function_of
@@ -49,9 +51,12 @@ def calling_text(kernel: Kernel, language: Language) -> str:
     """The header, and the kernel that calls the function in it."""
     function = _prepared(kernel, language)
     given = _names(function, language)
+    if language == "cuda":
+        inside = {each.name for each in function.arrays if each.space == "constant"}
+        given = [f"{name}.at" if name in inside else name for name in given]
     if language == "c":  # where threads are a loop, a caller's names are known in it alone
         lets = {each.name: each.expr for each in function.before if isinstance(each, Let)}
-        given = [_inlined(name, lets) for name in given]
+        given = [_inlined(name, lets, static_bounds(kernel)) for name in given]
     call = Call(f"{function.name}({', '.join(given)});", function.registers)
     room = tuple(Shared(exchange_buffer(d), d, kernel.threads) for d in _exchanged(function))
     room = room if language == "opencl" else ()
@@ -63,13 +68,13 @@ def calling_text(kernel: Kernel, language: Language) -> str:
     return f"{_header(function, language)}\n{texts[language](caller)}"
 
 
-def _inlined(name: str, lets: Mapping[str, Expr]) -> str:
+def _inlined(name: str, lets: Mapping[str, Expr], bounds: Bounds) -> str:
     if name not in lets:
         return name
     expr = lets[name]
     for other in reversed(list(lets)):
         expr = substitute(expr, {other: lets[other]})
-    return index_text(simplify(expr), {})
+    return index_text(simplify(expr, bounds), bounds)
 
 
 def _prepared(kernel: Kernel, language: Language) -> DeviceFunction:
@@ -98,7 +103,10 @@ def _with_all_lanes(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
 
 def _header(function: DeviceFunction, language: Language) -> str:
     write = {"cuda": _cuda, "opencl": _opencl, "c": _c}[language]
-    comment = "\n".join(comment_lines(function.kernel.doc)) + "\n"
+    lines = comment_lines(function.kernel.doc)
+    for condition in function.kernel.requires if function.arrays else ():
+        lines += comment_lines(f"Requires: {show(condition)}.")
+    comment = "\n".join(lines) + "\n"
     guard = f"WARPLOOM_{function.name.upper()}"
     return f"{comment}#ifndef {guard}\n#define {guard}\n\n{write(function)}\n#endif\n"
 
@@ -130,10 +138,11 @@ def _exchanged(function: DeviceFunction) -> list[DType]:
 
 
 def _cuda(function: DeviceFunction) -> str:
-    if function.moves:
+    if function.is_template:
         return item_function(function, guarded_helpers)
     kernel = replace(function.kernel, body=function.body)
     printer = CudaPrinter(kernel)
+    printer.constants = set()  # what the kernel has as a structure is given as a pointer
     if kernel.warp_size < HARDWARE_WARP:
         printer.lines.add("const int thread = warploom_lane();")
         printer.lines.add(f"const int lane = thread % {kernel.warp_size};")
@@ -161,6 +170,9 @@ def _reference(registers: Registers, function: DeviceFunction) -> str:
 
 
 def _array(array: ArrayParam, dialect: Dialect, space: str) -> str:
+    if array.space == "constant":
+        where = "__constant " if space else "const "
+        return f"{where}{dialect.types[array.dtype]}* {array.name}"
     const = "const " if array.const else ""
     return f"{space}{const}{dialect.types[array.dtype]}*{dialect.restrict} {array.name}"
 

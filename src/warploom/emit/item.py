@@ -19,7 +19,6 @@ from warploom.kernel.function import LANE, WHOLE, DeviceFunction
 from warploom.kernel.ir import (
     Choose,
     If,
-    Kernel,
     Let,
     Load,
     Registers,
@@ -96,19 +95,16 @@ __device__ __forceinline__ void warploom_together(
 
 def item_function(function: DeviceFunction, helpers: Helpers) -> str:
     """The template, and the function on words that it calls, if it needs one."""
-    if function.dtype is not WORD or len(function.registers) != 1:
-        raise EmitError(f"'{function.name}' is no template", advice="build it for words of 32 bits")
     printer = _ItemPrinter(function)
     printer.statements_of_items(function.body)
     body = printer.lines.text()
-    (held,) = function.registers
     space = {each.name: "const " if each.const else "" for each in function.arrays}
-    texts = {
-        name: f"{const}{ITEM}*{CUDA.restrict} {name}" for name, const in space.items()
-    }
+    texts = {name: f"{const}{ITEM}*{CUDA.restrict} {name}" for name, const in space.items()}
     texts |= {name: f"const int {name}" for name in function.numbers if name != WHOLE}
     texts |= {each.name: f"{ITEM}* {each.name}" for each in function.shared}
-    texts[held.name] = f"{ITEM} (&{held.name})[{held.size}]"
+    for each in function.registers:
+        const = "" if each.name in function.written else "const "
+        texts[each.name] = f"{const}{ITEM} (&{each.name})[{each.size}]"
     head = f"template <typename {ITEM}>\n"
     head += f"__device__ __forceinline__ void {function.name}({parameters(texts)}) {{\n"
     text = f"{printer.words}{head}{body}}}\n"
@@ -159,24 +155,38 @@ class _ItemPrinter(CudaPrinter):
         self.statements(last)
 
     def _exchange(self, words: tuple[Stmt, ...], lets: tuple[Let, ...]) -> None:
-        (held,) = self.function.registers
-        name = f"{self.function.name}_words"
-        self.words = _word_function(name, held, self.kernel, (*lets, *words))
-        self.lines.add(f"unsigned int words[warploom_words<{ITEM}>::count][{held.size}];")
-        self.lines.add(f"warploom_apart({held.name}, words);")
+        name, given = f"{self.function.name}_words", self.function.registers
+        self.words = _word_function(name, self.function, (*lets, *words))
+        count = f"warploom_words<{ITEM}>::count"
+        for each in given:
+            self.lines.add(f"unsigned int {_words(each)}[{count}][{each.size}];")
+        for each in given:
+            if each.name in self.function.read:
+                self.lines.add(f"warploom_apart({each.name}, {_words(each)});")
         self.lines.add("#pragma unroll")
-        self.lines.open(f"for (int w = 0; w < warploom_words<{ITEM}>::count; ++w)")
-        self.lines.add(f"{name}(words[w]);")
+        self.lines.open(f"for (int w = 0; w < {count}; ++w)")
+        self.lines.add(f"{name}({', '.join(f'{_words(each)}[w]' for each in given)});")
         self.lines.close()
-        self.lines.add(f"warploom_together(words, {held.name});")
+        for each in given:
+            if each.name in self.function.written:
+                self.lines.add(f"warploom_together({_words(each)}, {each.name});")
 
 
-def _word_function(name: str, held: Registers, kernel: Kernel, body: tuple[Stmt, ...]) -> str:
+def _words(registers: Registers) -> str:
+    return f"{registers.name}_words"
+
+
+def _word_function(name: str, function: DeviceFunction, body: tuple[Stmt, ...]) -> str:
     body = _needed(body)
-    printer = CudaPrinter(replace(kernel, body=body))
+    printer = CudaPrinter(replace(function.kernel, body=body))
     printer.lines.add(LANE_TEXT)
     printer.statements(body)
-    head = f"__device__ __forceinline__ void {name}(unsigned int (&{held.name})[{held.size}]) {{\n"
+    texts = {
+        each.name: f"{'' if each.name in function.written else 'const '}unsigned int"
+        f" (&{each.name})[{each.size}]"
+        for each in function.registers
+    }
+    head = f"__device__ __forceinline__ void {name}({parameters(texts)}) {{\n"
     return f"{head}{printer.lines.text()}}}\n\n"
 
 

@@ -1,4 +1,4 @@
-"""A shuffle from a lane before and the sum that takes it in, as one piece of PTX: a round of a scan.
+"""A shuffle from a lane before and the sum that takes it in, as one piece of PTX: a scan's round.
 
     got = shuffle up(t, d);  if (lane >= d) t = t + got;
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 from warploom.index.ir import Const, Var
 from warploom.kernel.dtype import DType
@@ -47,7 +48,7 @@ def joins(kernel: Kernel) -> frozenset[str]:
         return frozenset()
     found: Counter[str] = Counter()
     for body in _lists(kernel.body):
-        for shuffle, taken in zip(body, body[1:], strict=False):
+        for shuffle, taken in pairwise(body):
             if join_text(shuffle, taken) is not None:
                 assert isinstance(shuffle, Shuffle)
                 found[shuffle.target.name] += 1

@@ -115,7 +115,9 @@ class LocalPrinter(SimtPrinter):
 
     def prologue(self) -> None:
         for dtype in self.exchanged:
-            self.lines.add(f"__local {self.type(dtype)} {exchange_buffer(dtype)}[{self.kernel.threads}];")
+            self.lines.add(
+                f"__local {self.type(dtype)} {exchange_buffer(dtype)}[{self.kernel.threads}];"
+            )
         super().prologue()
 
     def shuffle(self, stmt: Shuffle) -> None:

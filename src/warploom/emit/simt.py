@@ -150,10 +150,8 @@ class SimtPrinter:
                 self.barrier(stmt)
             case Shuffle():
                 self.shuffle(stmt)
-            case Call(text):
-                self.lines.add(text)
             case Comment(text):
-                for line in comment_lines(text):
+                for line in [text] if isinstance(stmt, Call) else comment_lines(text):
                     self.lines.add(line)
             case _:
                 assert_never(stmt)

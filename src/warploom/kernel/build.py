@@ -154,6 +154,10 @@ class Builder:
         self._requires: list[Expr] = []
         self._open: list[list[Stmt]] = [[]]
 
+    @property
+    def name(self) -> str:
+        return self._head.name
+
     def __getattr__(self, name: str) -> Var:
         """The built-in index variables: `k.thread`, `k.lane`, `k.block_x` …"""
         if name in BUILT_IN:
@@ -273,6 +277,12 @@ class Builder:
             yield
         assert isinstance(branch, If)
         self.add(replace(branch, otherwise=tuple(body)))
+
+    @contextmanager
+    def collected(self) -> Iterator[list[Stmt]]:
+        """What is added inside goes to a list, for the caller to add where it belongs."""
+        with self._body() as body:
+            yield body
 
     @contextmanager
     def function(self, name: str) -> Iterator[None]:

@@ -81,6 +81,12 @@ class DeviceFunction:
     written: frozenset[str]
 
     @property
+    def read(self) -> frozenset[str]:
+        """Those of the registers that it reads."""
+        parts = (p for s in walk(self.body) for v in values_of(s) for p in walk_value(v))
+        return frozenset(part.name for part in parts if isinstance(part, Cell))
+
+    @property
     def moves(self) -> bool:
         """Whether values are moved and never computed, so that they may be of any type."""
         return not any(
@@ -91,9 +97,14 @@ class DeviceFunction:
         )
 
     @property
+    def is_template(self) -> bool:
+        """Whether it can be a template over the type of what it moves: words stand for any."""
+        return self.moves and bool(self.registers) and self.dtype is DType.U32
+
+    @property
     def dtype(self) -> DType:
         """The type of what it is given; all elements have one."""
-        return (*self.registers, *self.arrays)[0].dtype
+        return next(iter(_types(self)))
 
 
 def function_of(kernel: Kernel) -> DeviceFunction:
@@ -124,9 +135,14 @@ def function_of(kernel: Kernel) -> DeviceFunction:
         tuple(each for each in (*(p.name for p in kernel.scalars), *lets) if each in free),
         frozenset(t.name for s in walk(body) if (t := target_of(s)) is not None),
     )
-    if len({each.dtype for each in (*made.registers, *made.arrays, *made.shared)}) != 1:
+    if len(_types(made)) != 1:
         raise CheckError(f"the function '{name}' is given elements of several types")
     return made
+
+
+def _types(made: DeviceFunction) -> set[DType]:
+    found = {each.dtype for each in made.registers}
+    return found | {each.dtype for each in made.arrays} | {each.dtype for each in made.shared}
 
 
 def _parts(
