@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,7 @@ class _Scan:
         own: Expr = k.lane
         if self.lanes < WARP:
             own = k.let("own", simplify(k.lane % self.lanes, {"lane": (0, WARP - 1)}))
-        for before, item in zip(items, items[1:], strict=False):
+        for before, item in pairwise(items):
             k.set(item, joined(self.operator, before, item))
         if inclusive and len(items) == 1:
             self._lanes(items[0], own, rounds)
@@ -141,7 +142,7 @@ class _Scan:
                 k.set(item, joined(self.operator, lead, item))
             k.set(items[-1], total)
             return
-        for before, item in reversed(list(zip(items, items[1:], strict=False))):
+        for before, item in reversed(list(pairwise(items))):
             k.set(item, joined(self.operator, lead, before))
         k.set(items[0], lead)
 

@@ -103,17 +103,10 @@ def kernel(
         for name in names:
             own = Own(lanes, step, dtype, seconds)
             if form is Form.function or (form is None and name in function_entries()):
-                if time:
-                    raise ParseError("a function is not measured", advice="time your own kernel")
-                with kept_free(json_file, target):
-                    header = _header(name, setting, own)
-                if target is not None:
-                    write(target, header.text((text or Text.cuda).value))
-                record = {"name": name, "settings": dict(header.called.settings)}
-                record["doc"] = header.called.kernel.doc
-                with kept_free(json_file, target):
-                    statuses += _examined(header, record, check, mutate, most)
+                asked = Examination(check, mutate, time, most)
+                record, found = _function(name, setting, own, asked, text, target, json_file)
                 records.append(record)
+                statuses += found
                 continue
             with kept_free(json_file, target):
                 entry, given = _entry(name, setting, own)
@@ -205,15 +198,41 @@ def _header(name: str, setting: list[str], own: Own) -> Header:
     return named_header(entry, parse_settings(entry, setting))
 
 
-def _examined(
-    header: Header, record: dict[str, Any], check: bool, mutate: bool, most: int | None
-) -> list[Status]:
-    found, called = [], header.called
-    if check:
-        found.append(_check(header.verify, header.template.kernel, record, calls=True))
-    if mutate:
-        found.append(_mutate(called.entry, dict(called.settings), most, record))
-    return found
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What is to be done besides writing."""
+
+    check: bool
+    mutate: bool
+    time: bool
+    most: int | None
+
+
+def _function(
+    name: str,
+    setting: list[str],
+    own: Own,
+    asked: Examination,
+    text: Text | None,
+    target: Path | None,
+    json_file: Path | None,
+) -> tuple[dict[str, Any], list[Status]]:
+    """A device function, written and examined."""
+    if asked.time:
+        raise ParseError("a function is not measured", advice="time your own kernel")
+    with kept_free(json_file, target):
+        header = _header(name, setting, own)
+    if target is not None:
+        write(target, header.text((text or Text.cuda).value))
+    called, found = header.called, []
+    record: dict[str, Any] = {"name": name, "settings": dict(called.settings)}
+    record["doc"] = called.kernel.doc
+    with kept_free(json_file, target):
+        if asked.check:
+            found.append(_check(header.verify, header.template.kernel, record, calls=True))
+        if asked.mutate:
+            found.append(_mutate(called.entry, dict(called.settings), asked.most, record))
+    return record, found
 
 
 def _check(
