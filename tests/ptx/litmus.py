@@ -138,7 +138,9 @@ _DIRECT: list[tuple[int, str, str, str, str, str]] = [
 def _direct() -> list[Litmus]:
     copied = "ld.param.u64 %x0, [a]; add.u64 %x0, %x0, 128;\n"
     return [
-        Litmus(number, where, space, (copied if "%x0" in body else "") + body, frozenset(races), why)
+        Litmus(
+            number, where, space, (copied if "%x0" in body else "") + body, frozenset(races), why
+        )
         for number, where, space, body, races, why in _DIRECT
     ]
 

@@ -2,10 +2,10 @@
 
 A release pattern is a release on a place, or a fence and then a strong write there; an acquire
 pattern is an acquire, or a strong read and then a fence. They synchronise if the read sees the
-write, at once or through a chain of atomics, and the threads are within each other's scopes, of the
-accesses and of the fences alike. A place remembers, for each scope that a reader may have, what is
-known to those that read it now: a strong write puts its own there, an atomic adds to what it saw, a
-weak write leaves nothing.
+write, at once or through a chain of atomics, each of which is within the scope of the next, and the
+first operation of the one pattern and the last of the other are within each other's scopes. A place
+remembers its last writer and, for each scope that an acquire may have, what is known to it: a
+strong write puts its own there, an atomic adds to what it saw, a weak write leaves nothing.
 
 Fences that are `sc` are taken as `acq_rel`: the order among them is one that no thread can know.
 """
@@ -23,7 +23,7 @@ from warploom.machine.manner import Manner, Scope
 
 Group = tuple[Scope, int]  # a scope, and which block, cluster or grid of it
 Known = dict[Group, Knowledge | None]
-NO_THREADS = np.zeros(0, np.int64)
+Place = tuple[Hashable, int, int]  # a region, a byte of it, and a thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,26 @@ class Order:
 
 
 @dataclass(slots=True)
+class _Flag:
+    """What the last write to a place was, and what is known through it."""
+
+    size: int
+    scope: Scope
+    block: int
+    known: Known
+
+    def seen_by(self, scope: Scope, block: int, cluster: int) -> bool:
+        """Whether the writer and a reader are within each other's scopes."""
+        match min(scope, self.scope):
+            case Scope.BLOCK:
+                return block == self.block
+            case Scope.CLUSTER:
+                return block // cluster == self.block // cluster
+            case _:
+                return True
+
+
+@dataclass(slots=True)
 class _Fence:
     """What threads knew at their last fence of one scope; rows go over threads of the batch."""
 
@@ -51,14 +71,15 @@ class _Fence:
 class Flags:
     """The places of one launch that strong accesses touched, and the fences of its threads."""
 
-    places: dict[Hashable, dict[int, Known]] = field(default_factory=dict)  # by region and byte
-    own: dict[tuple[Hashable, int, int], tuple[Scope, Knowledge]] = field(default_factory=dict)
+    places: dict[Hashable, dict[int, _Flag]] = field(default_factory=dict)  # by region and byte
+    own: dict[Place, dict[Scope, Knowledge]] = field(default_factory=dict)  # released before
     fences: dict[Scope, _Fence] = field(default_factory=dict)
     collected: dict[Scope, Array] = field(default_factory=dict)  # by strong reads, of each thread
+    looked: dict[Place, dict[Scope, Knowledge]] = field(default_factory=dict)  # … at one place
 
     def start(self) -> None:
         """Other threads run now."""
-        self.fences, self.collected, self.own = {}, {}, {}
+        self.fences, self.collected, self.own, self.looked = {}, {}, {}, {}
 
     def forget(self, region: Hashable) -> None:
         self.places.pop(region, None)
@@ -88,8 +109,9 @@ class Flags:
         """Whoever reads these places now sees a write that orders nothing."""
         places = self.places.get(region)
         if places:
-            for place in [p for p in places if ((start < p + 8) & (start + width > p)).any()]:
-                del places[place]
+            for place, flag in list(places.items()):
+                if ((start < place + flag.size) & (start + width > place)).any():
+                    del places[place]
 
     def strong(
         self, clocks: Vector, region: Hashable, threads: Array, start: Array, manner: Manner,
@@ -100,19 +122,19 @@ class Flags:
         if order.releases:
             clocks.advance(threads)
         for thread, place in zip(threads.tolist(), start.tolist(), strict=True):
-            known = places.get(place, {})
-            groups = self._groups(clocks, thread)
-            if manner.kind.reads and order.sees and known:
-                self._read(clocks, thread, known, groups, manner, order)
+            block = clocks.block_number(thread)
+            flag = places.get(place)
+            known: Known = {}
+            reads = manner.kind.reads
+            if reads and flag and flag.seen_by(manner.scope, block, clocks.layout.cluster):
+                known = flag.known
+            if reads and order.sees:
+                self._read(clocks, (region, place, thread), known, manner, order)
             if manner.kind.writes:
-                given = self._given(clocks, thread, (region, place, thread), manner, order)
-                if manner.kind.reads:  # a chain of atomics goes on, in the scope of this one
-                    for group in groups[: manner.scope]:
-                        given[group] = joined(given.get(group), known.get(group))
-                if given:
-                    places[place] = given
-                else:
-                    places.pop(place, None)
+                given = self._given(clocks, (region, place, thread), manner, order)
+                for group, before in known.items():  # a chain of atomics goes on
+                    given[group] = joined(given.get(group), before)
+                places[place] = _Flag(manner.size, manner.scope, block, given)
 
     @staticmethod
     def _groups(clocks: Vector, thread: int) -> list[Group]:
@@ -121,40 +143,41 @@ class Flags:
         return [(Scope.BLOCK, block), (Scope.CLUSTER, cluster), (Scope.GRID, 0)]
 
     def _read(
-        self, clocks: Vector, thread: int, known: Known, groups: list[Group], manner: Manner,
-        order: Order,
-    ) -> None:  # fmt: skip
+        self, clocks: Vector, place: Place, known: Known, manner: Manner, order: Order
+    ) -> None:
+        """A strong read: what a fence, or an acquire here, of each scope will make of it."""
+        thread = place[2]
+        groups = self._groups(clocks, thread)
         seen: Knowledge | None = None
-        for scope in Scope:  # what a fence of that scope, or an acquire, will make of it
-            if scope <= manner.scope:
-                seen = joined(seen, known.get(groups[scope - 1]))
+        for scope in Scope if known else ():
+            seen = joined(seen, known.get(groups[scope - 1]))
             if seen is None:
                 continue
             if scope not in self.collected:
                 self.collected[scope] = np.full(clocks.entries.size, None, object)
             kept = self.collected[scope]
             kept[thread] = joined(kept[thread], seen)
-        if order.acquires:
-            clocks.learn(np.array([thread]), seen)
+            here = self.looked.setdefault(place, {})
+            here[scope] = joined(here.get(scope), seen) or seen
+        if order.acquires and place in self.looked:
+            clocks.learn(np.array([thread]), self.looked[place].get(manner.scope))
 
-    def _given(
-        self, clocks: Vector, thread: int, key: tuple[Hashable, int, int], manner: Manner,
-        order: Order,
-    ) -> Known:  # fmt: skip
-        """What a strong write publishes, for each scope that a reader may have."""
+    def _given(self, clocks: Vector, key: Place, manner: Manner, order: Order) -> Known:
+        """What a strong write publishes, for each scope that an acquire may have."""
+        thread = key[2]
         if order.releases:
-            self.own[key] = (manner.scope, clocks.knowledge(thread))
+            known = clocks.knowledge(thread)
+            before = self.own.setdefault(key, {})
+            before.update(dict.fromkeys(list(Scope)[: manner.scope], known))
+        mine = self.own.get(key, {})
         out: Known = {}
-        for group in self._groups(clocks, thread)[: manner.scope]:
+        for group in self._groups(clocks, thread):
             parts = [
                 clocks.as_knowledge(thread, kept.views[thread].copy(), kept.beyond[thread])
                 for scope, kept in self.fences.items()
                 if scope >= group[0] and kept.passed[thread]
             ]
-            scope, before = self.own.get(key, (Scope.BLOCK, None))
-            if scope >= group[0]:
-                parts += [before] if before is not None else []
-            given = joined(*parts)
+            given = joined(*parts, mine.get(group[0]))
             if given is not None:
                 out[group] = given
         return out

@@ -26,6 +26,10 @@ class Knowledge:
         self._parents = parents
         self._flat: dict[int, Ticks] | None = None
 
+    def holds(self, other: Knowledge) -> bool:
+        """Whether it was made of the other; it may know as much all the same."""
+        return any(parent is other for parent in self._parents)
+
     def flat(self) -> dict[int, Ticks]:
         """By block, how far each thread was seen."""
         if self._flat is None:
@@ -65,4 +69,6 @@ class Knowledge:
 def joined(*parts: Knowledge | None) -> Knowledge | None:
     """All that any of these knows."""
     real = tuple(dict.fromkeys(part for part in parts if part is not None))
+    if len(real) == 2 and real[0].holds(real[1]):
+        return real[0]  # as when a thread looks at one flag again and again
     return real[0] if len(real) == 1 else Knowledge(None, real) if real else None

@@ -1,8 +1,8 @@
 """How memory is touched: read or written, weak or strong and in which scope, by which way.
 
 Two accesses that overlap, of which one writes, conflict; strong ones of equal size, each in a scope
-that contains the other's thread, do not: they may meet without an order. What is read by the way for
-data that nobody writes conflicts with every write of the launch, ordered or not.
+that contains the other's thread, do not: they may meet without an order. What is read by the way
+for data that nobody writes conflicts with every write of the launch, ordered or not.
 """
 
 from __future__ import annotations

@@ -156,15 +156,15 @@ class RaceDetector:
             manner = Manner(manner, size=width if manner.strong else 0)
         shadow = self._shadow(region, size, start, width)
         mine = self.clocks.now(threads) | np.int64(self._number(label) << self.layout.code_bits)
-        first = start >> (shadow.unit.bit_length() - 1)
-        found: list[Race] = []
-        for part in range(width // shadow.unit):
-            found += self._cells(region, shadow, threads, first + part, manner, mine, writing)
-        if self.flags is not None:
+        if self.flags is not None:  # what an acquire orders is before the acquire itself
             if manner.kind.strong:
                 self.flags.strong(self.vector, region, threads, start, manner, order)
             elif manner.kind.writes:
                 self.flags.weak_write(region, start, width)
+        first = start >> (shadow.unit.bit_length() - 1)
+        found: list[Race] = []
+        for part in range(width // shadow.unit):
+            found += self._cells(region, shadow, threads, first + part, manner, mine, writing)
         self.races += found
         return found
 
@@ -242,7 +242,9 @@ class RaceDetector:
             if apart is Apart.NEVER:
                 continue
             judge = self._judge(apart)
-            for same, at in self._parts(cells, manner, other, None if writing is None else writing.before):
+            for same, at in self._parts(
+                cells, manner, other, None if writing is None else writing.before
+            ):
                 found += [
                     (other, one.entry, int(at[one.position]), same)
                     for one in store.earlier(cells[at], threads[at], judge)
@@ -253,7 +255,9 @@ class RaceDetector:
         if at.size and own is not Apart.NEVER:
             wrong = self._judge(own)(others, threads[at])
             at, others = at[wrong], others[wrong]
-            for same, some in self._parts(at, manner, manner, None if writing is None else writing.after[at]):
+            for same, some in self._parts(
+                at, manner, manner, None if writing is None else writing.after[at]
+            ):
                 found += [(manner, int(others[i]), int(at[i]), same) for i in some[:1]]
         races = [
             Race(

@@ -52,6 +52,11 @@ def uses_flags(ins: Instruction) -> bool:
     return ins.opcode == "membar" or bool(_FLAGGED & set(ins.modifiers))
 
 
+def looks_at_flags(ins: Instruction) -> bool:
+    """Whether an instruction reads what others may write at the same time."""
+    return ins.opcode == "atom" or (ins.opcode == "ld" and bool(STRONG & set(ins.modifiers)))
+
+
 def fence(_: Context, ins: Instruction) -> Step:
     """fence and membar; without a word for it a fence is acq_rel."""
     if "proxy" in ins.modifiers or "mbarrier_init" in ins.modifiers:
