@@ -1,4 +1,4 @@
-"""Traces with flags: strong accesses, atomics and fences in scopes; a plain detector that judges them.
+"""Traces with flags: strong accesses and fences in scopes; a plain detector that judges them.
 
 The plain one writes the definitions down: what a read reads, chains of atomics, every release and
 every acquire pattern, who is within whose scope. It shares nothing with `warploom.machine`.
@@ -153,15 +153,14 @@ def flag_races(trace: FlagTrace) -> set[frozenset[int]]:
                     if included(acts[x], acts[y]) and acts[x].thread != acts[y].thread
                 ]
     before = closure(2 * len(acts), edges)
-    return {
-        frozenset({i, j})
-        for j, b in enumerate(acts)
-        for i, a in enumerate(acts[:j])
-        if a.touches and b.touches and a.word == b.word and a.thread != b.thread
-        and (a.writes or b.writes)
-        and not (a.strong and b.strong and included(a, b))
-        and not before[2 * j] >> 2 * i & 1
-    }  # fmt: skip
+
+    def race(i: int, j: int) -> bool:
+        a, b = acts[i], acts[j]
+        meet = a.touches and b.touches and a.word == b.word and a.thread != b.thread
+        allowed = a.strong and b.strong and included(a, b)
+        return meet and (a.writes or b.writes) and not allowed and not before[2 * j] >> 2 * i & 1
+
+    return {frozenset({i, j}) for j in range(len(acts)) for i in range(j) if race(i, j)}
 
 
 def _program_order(trace: FlagTrace) -> list[tuple[int, int]]:

@@ -1,11 +1,12 @@
 """From PTX back to what was compiled: the `.loc` that an instruction stands under, and its file.
 
-A place in inlined code knows where it was inlined, outwards to the function of the kernel. Texts are
-read only when something is to be shown.
+A place in inlined code knows where it was inlined, outwards to the function of the kernel. Texts
+are read only when something is to be shown.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
@@ -45,11 +46,9 @@ class SourcePlace:
         for place in self.frames:
             source = _read(place.file)
             if source is not None:
-                rest = source.line(place.line)[place.column - 1 :]
-                word = len(rest) - len(
-                    rest.lstrip("_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-                )
-                return Span(source, place.line, max(1, place.column), max(1, word))
+                word = re.match(r"\w*", source.line(place.line)[place.column - 1 :])
+                length = len(word[0]) if word else 1
+                return Span(source, place.line, max(1, place.column), max(1, length))
         return None
 
 
