@@ -100,67 +100,75 @@ def _any(rng: random.Random, thread: int) -> Act:
     return Act(kind, thread, word, rng.choice((BLOCK, GRID, GRID)), acquires, releases)
 
 
-def flag_races(trace: FlagTrace) -> set[frozenset[int]]:
-    """Every two acts, by number, that race."""
-    acts = trace.acts
+@dataclass(frozen=True)
+class _Definitions:
+    trace: FlagTrace
 
-    def included(a: Act, b: Act) -> bool:
-        return trace.block(a) == trace.block(b) or a.scope == b.scope == GRID
+    def included(self, a: Act, b: Act) -> bool:
+        """Each within the other's scope."""
+        return self.trace.block(a) == self.trace.block(b) or a.scope == b.scope == GRID
 
-    def source(number: int) -> int | None:
+    def source(self, number: int) -> int | None:
         """The write that a strong read sees, if the two are morally strong."""
-        act = acts[number]
+        acts = self.trace.acts
         for before in range(number - 1, -1, -1):
-            if acts[before].writes and acts[before].word == act.word:
-                good = acts[before].strong and included(acts[before], act)
+            if acts[before].writes and acts[before].word == acts[number].word:
+                good = acts[before].strong and self.included(acts[before], acts[number])
                 return before if good else None
         return None
 
-    def observed(number: int) -> list[int]:
+    def observed(self, number: int) -> list[int]:
         """The writes that precede a read in observation order."""
         out = []
-        found = source(number)
+        found = self.source(number)
         while found is not None:
             out.append(found)
-            found = source(found) if acts[found].kind in ("atomic", "reduction") else None
+            atomic = self.trace.acts[found].kind in ("atomic", "reduction")
+            found = self.source(found) if atomic else None
         return out
 
-    def own(number: int, later: bool) -> list[int]:
-        rest = range(number + 1, len(acts)) if later else range(number)
-        return [i for i in rest if acts[i].thread == acts[number].thread]
+    def pattern(self, number: int, other: range, word: str) -> list[int]:
+        """The fences, and the accesses of the same place, that make a pattern of an access."""
+        acts = self.trace.acts
+        mine = acts[number]
+        return [
+            i
+            for i in (*other, number)
+            if acts[i].thread == mine.thread and getattr(acts[i], word)
+            if acts[i].kind == "fence" or acts[i].word == mine.word
+        ]
 
-    def releases(write: int) -> list[int]:
-        """The first operations of the release patterns that end in a write."""
-        place = acts[write].word
-        before = [i for i in own(write, later=False) if acts[i].releases]
-        found = [i for i in before if acts[i].kind == "fence" or acts[i].word == place]
-        return found + ([write] if acts[write].releases else [])
+    def synchronised(self, read: int) -> list[tuple[int, int]]:
+        """First operations of release patterns, last ones of acquire patterns."""
+        acts = self.trace.acts
+        return [
+            (x, y)
+            for write in self.observed(read)
+            for x in self.pattern(write, range(write), "releases")
+            for y in self.pattern(read, range(read + 1, len(acts)), "acquires")
+            if self.included(acts[x], acts[y]) and acts[x].thread != acts[y].thread
+        ]
 
-    def acquires(read: int) -> list[int]:
-        place = acts[read].word
-        after = [i for i in own(read, later=True) if acts[i].acquires]
-        found = [i for i in after if acts[i].kind == "fence" or acts[i].word == place]
-        return found + ([read] if acts[read].acquires else [])
+    def conflict(self, a: Act, b: Act) -> bool:
+        meet = a.touches and b.touches and a.word == b.word and a.thread != b.thread
+        allowed = a.strong and b.strong and self.included(a, b)
+        return meet and (a.writes or b.writes) and not allowed
 
+
+def flag_races(trace: FlagTrace) -> set[frozenset[int]]:
+    """Every two acts, by number, that race."""
+    rules, acts = _Definitions(trace), trace.acts
     edges = _program_order(trace)
     for read, act in enumerate(acts):
         if act.kind in ("strong read", "atomic"):
-            for write in observed(read):
-                edges += [
-                    (2 * x + 1, 2 * y)
-                    for x in releases(write)
-                    for y in acquires(read)
-                    if included(acts[x], acts[y]) and acts[x].thread != acts[y].thread
-                ]
+            edges += [(2 * x + 1, 2 * y) for x, y in rules.synchronised(read)]
     before = closure(2 * len(acts), edges)
-
-    def race(i: int, j: int) -> bool:
-        a, b = acts[i], acts[j]
-        meet = a.touches and b.touches and a.word == b.word and a.thread != b.thread
-        allowed = a.strong and b.strong and included(a, b)
-        return meet and (a.writes or b.writes) and not allowed and not before[2 * j] >> 2 * i & 1
-
-    return {frozenset({i, j}) for j in range(len(acts)) for i in range(j) if race(i, j)}
+    return {
+        frozenset({i, j})
+        for j in range(len(acts))
+        for i in range(j)
+        if rules.conflict(acts[i], acts[j]) and not before[2 * j] >> 2 * i & 1
+    }
 
 
 def _program_order(trace: FlagTrace) -> list[tuple[int, int]]:
