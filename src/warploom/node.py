@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar, dataclass_transform
 from weakref import WeakValueDictionary
 
@@ -33,4 +33,11 @@ class Interned(type):
 @dataclass_transform(frozen_default=True, eq_default=False)
 def node(cls: type[T]) -> type[T]:
     """A frozen, slotted dataclass compared by identity; its metaclass should be `Interned`."""
-    return dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)(cls)
+    made = dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)(cls)
+    made.__reduce__ = _rebuilt  # type: ignore[method-assign]  # a copy is looked up, too
+    return made
+
+
+def _rebuilt(self: Any) -> tuple[Any, ...]:
+    names = [field.name for field in fields(self) if field.init]
+    return type(self), tuple(getattr(self, name) for name in names)
