@@ -59,11 +59,13 @@ class Planner(ABC):
             for each in arguments:
                 reader = READERS.get(each.__class__) or reader_of(each)
                 if reader is None:
-                    return self._unread(arguments, stream, named)
+                    break
                 key, pointer = reader(each)
                 keys.append(key)
                 pointers.append(pointer)
         except RuntimeError:  # a tensor without memory, or without strides
+            keys.clear()
+        if len(keys) != len(arguments):
             return self._unread(arguments, stream, named)
         if named:
             keys.append(_key_of(named))

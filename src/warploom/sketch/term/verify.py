@@ -41,6 +41,7 @@ from warploom.sketch.term.show import show_term
 T = TypeVar("T")
 
 _EVERY_TYPE_HOLDS = 127  # the integers up to here
+_WIDE = 8  # bytes of integers that hold what symbols are drawn for
 _SHOWN = 200  # characters of a term in a message
 _MORE_TRIALS = 13  # of a goal's function against its terms
 _MORE_NUMBERS = 1 << 14  # cells computed for that at most
@@ -263,6 +264,10 @@ def _by_function(goal: Goal, assignment: Assignment) -> Numbers:
     cells = [spec.run(goal.specification, numbers) for numbers in drawn]
     if any(len(row) != len(goal.values) for row in cells):
         raise CheckError("it returns another shape")
+    for cell in (cell for row in cells for cell in row):
+        # It is the numbers tried that do not fit: nothing is wrong with the program for that.
+        if isinstance(cell, np.integer) and cell.dtype.itemsize < _WIDE:
+            raise CheckError(f"it computes in {cell.dtype}, which these numbers overflow")
     return given_numbers(cells, assignment)
 
 
