@@ -215,3 +215,21 @@ def test_numbers_are_told_apart_by_their_bits() -> None:
     for wrong in ([3.0], "3", None):
         with pytest.raises(DeviceError, match="'a' is a number, not"):
             kernel(floats(1), a=wrong)
+
+
+def test_a_call_that_fails_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays of a class of their own are looked at each time; what fails may have run by then."""
+
+    class Own(np.ndarray):
+        pass
+
+    kernel, calls = runtime.load(kernels.stencil()), []
+
+    def fail(*_: Any) -> None:
+        calls.append(1)
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(kernel, "launch", fail)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        kernel(floats(102).view(Own), floats(100))
+    assert len(calls) == 1

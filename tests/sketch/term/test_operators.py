@@ -538,3 +538,18 @@ def test_a_goal_that_depends_on_what_it_is_given_is_refuted(load: Load) -> None:
     goal = replace(program.goals[0], values=terms[0][1], specification=given)
     for seed in range(8):
         assert verify(program, goal, seed=seed).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("zero", [np.int32(0), np.int64(0), np.float32(0)])
+def test_a_goal_that_overflows_on_the_numbers_tried_refutes_nothing(load: Load, zero: Any) -> None:
+    """They are long: its terms say what it means, and the verdict that it was not run."""
+    text = X + "y: [1] = + x{fold_len=4} goal: [1] = [0]"
+
+    def goal(x: Any) -> Any:
+        return [zero + x[0] + x[1] + x[2] + x[3]]
+
+    ((shape, values),), kept = spec.specify(goal, [np.arange(4)])
+    verdict = verify(load(text), Goal(shape, values, specification=kept))
+    assert verdict.verdict is Verdict.PROVED
+    run = "the goal's function on numbers" not in verdict.not_covered
+    assert run == (zero.dtype == np.int64)
