@@ -47,6 +47,7 @@ from warploom.array.loops import (
     Write,
     reads_of,
     sites,
+    without_unread,
 )
 from warploom.array.op import (
     ANY,
@@ -175,6 +176,7 @@ class _Planner:
         self._declare(output, "global", "output")
         self.write(result, _place(output, result.type))
         self._end_stage()
+        self.stages = without_unread(self.stages, output)
         return Plan(self.program, tuple(self._staged()), tuple(self.stages), output)
 
     def _staged(self) -> Iterator[Buffer]:

@@ -13,6 +13,8 @@ from warploom.array.mapping.constraint import (
     FUSED,
     GLOBAL,
     GROUP,
+    LANE,
+    LEVELS,
     LOCAL,
     PARALLEL,
     SEQUENTIAL,
@@ -91,7 +93,7 @@ def duplicates(tree: MapTree) -> Iterator[Constraint]:
     for outer, nested in tree.nested.items():
         if nested:
             clauses = [
-                (is_not(outer, run), is_not(inner, run)) for inner in nested for run in PARALLEL
+                (is_not(outer, run), is_not(inner, run)) for inner in nested for run in LEVELS
             ]
             yield Constraint(DUPLICATE_KIND, f"map {outer}", tuple(clauses))
 
@@ -101,7 +103,8 @@ def dimensions() -> Constraint:
     clauses: list[Clause] = []
     for local, group in zip(LOCAL, GROUP, strict=True):
         clauses += [implies_one(Used(local, True), [Used(group, True)])]
-        clauses += [implies_one(Used(group, True), [Used(local, True)])]
+        lanes = (Used(LANE, True),) if local == LOCAL[0] else ()
+        clauses += [implies_one(Used(group, True), [Used(local, True), *lanes])]
     return Constraint(DIMENSION_KIND, "groups and their threads", tuple(clauses))
 
 
