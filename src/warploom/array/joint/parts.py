@@ -35,7 +35,7 @@ from warploom.search.propagate.propagator import Propagator
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LinkedMaps:
     """Maps, and one row of runs (places in RUNS) for each way in which they can run."""
 
     maps: tuple[int, ...]
@@ -47,7 +47,7 @@ class Parts:
     """`decided` are maps that can run in one way only."""
 
     decided: dict[int, str]
-    listed: tuple[Part, ...]
+    listed: tuple[LinkedMaps, ...]
 
     @property
     def count(self) -> int:
@@ -67,7 +67,7 @@ class Parts:
             found |= {each: part.rows[at, k] for k, each in enumerate(part.maps)}
         return found
 
-    def _dimensions(self, part: Part) -> npt.NDArray[np.float64]:
+    def _dimensions(self, part: LinkedMaps) -> npt.NDArray[np.float64]:
         """In how many dimensions threads are, for each row."""
         known = set(self.decided.values())
         total = np.zeros(len(part.rows))
@@ -86,7 +86,7 @@ def parts_of(constraints: Constraints, budget: Budget | None = None) -> Outcome[
     decided = {
         each: min(allowed) for each, allowed in state.choices.items() if len(allowed) == 1
     }  # fmt: skip
-    listed: list[Part] = []
+    listed: list[LinkedMaps] = []
     for maps in _groups(state):
         outcome = all_mappings(_only(constraints, state, maps), budget).outcome
         if not isinstance(outcome, Found):
@@ -94,7 +94,7 @@ def parts_of(constraints: Constraints, budget: Budget | None = None) -> Outcome[
         if not outcome.complete:
             assert outcome.stopped is not None
             return Undecided(outcome.stopped)
-        listed.append(Part(maps, outcome.answer))
+        listed.append(LinkedMaps(maps, outcome.answer))
     return Found(Parts(decided, tuple(listed)), complete=True)
 
 
@@ -157,5 +157,5 @@ def some_mappings(
     if not isinstance(outcome, Found):
         return outcome
     rows = space.table(outcome.answer, propagator)
-    part = Part(tuple(constraints.choices), np.unique(rows, axis=0))
+    part = LinkedMaps(tuple(constraints.choices), np.unique(rows, axis=0))
     return Found(Parts({}, (part,)), complete=False)
