@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warploom.runtime.compile import can_compile
 from warploom.native import c_compiler
+from warploom.runtime.compile import can_compile
 
 
 def is_here(device: str) -> bool:

@@ -39,7 +39,7 @@ def compile_c(text: str, options: Sequence[str]) -> bytes:
 
 
 def kept_library(text: str, options: Sequence[str], folder: Path | None) -> bytes:
-    """The same, from a folder of earlier ones if it is there; a new one is put there if possible."""
+    """The same, from a folder of earlier ones; a new one is put there if possible."""
     if folder is None:
         return compile_c(text, options)
     parts = (text, *options, _compiler_version(), platform.machine(), _processor())

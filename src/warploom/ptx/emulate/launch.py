@@ -27,14 +27,13 @@ from warploom.machine.record import CUDA
 from warploom.machine.report import Report
 from warploom.ptx.emulate import undefined
 from warploom.ptx.emulate.access import SHARED
-from warploom.ptx.emulate.arguments import bind, initial_bytes, parameter_offsets
+from warploom.ptx.emulate.arguments import bind, initial_bytes
 from warploom.ptx.emulate.call import CallCompiler
 from warploom.ptx.emulate.compile import alignment, byte_size, compile_function, meets_in_part
 from warploom.ptx.emulate.frame import Batch, Frame
+from warploom.ptx.emulate.ordering import uses_flags
 from warploom.ptx.emulate.schedule import Code, Runner
-from warploom.ptx.fast.engine import Engine, Job
-from warploom.ptx.fast.operand import NotTaken
-from warploom.ptx.fast.text import spell
+from warploom.ptx.fast.engine import EngineName, FastKernel, Job
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.parse import parse
 from warploom.ptx.types import DTYPES
@@ -45,8 +44,6 @@ Triple = tuple[int, int, int]
 BATCH_THREADS = 1 << 15  # what fits the caches of a core, a few registers at a time
 BATCH_BYTES = 1 << 28  # shared and local memory of one batch
 FIRST_FUNCTION = 0x10
-WORTH_COMPILING = 1 << 16  # threads of a launch for which a second of compiling is repaid
-EngineName = Literal["auto", "numpy", "c"]
 
 
 class LoadedModule:
@@ -127,7 +124,7 @@ class Kernel:
         self._codes: dict[str, tuple[Function, Code]] = {}
         names = {address: name for name, address in owner.functions.items()}
         self._call = CallCompiler(self._lookup, names)
-        self.compiled: Engine | str | None = None  # or why it is not
+        self.fast = FastKernel(owner.module, function, self._shared)
 
     def _lay_out_shared(self) -> int:
         """Offsets of all shared variables the kernel can see; extern ones start at the end."""
@@ -179,6 +176,7 @@ class Kernel:
         shared_bytes: int = 0,
         check: bool = True,
         races: bool | Literal["all"] = False,
+        benign: bool = False,
         counters: bool = False,
         seconds: float | None = None,
         batch_threads: int = BATCH_THREADS,
@@ -189,11 +187,12 @@ class Kernel:
 
         Bounds and alignment are always checked; `check` adds reads of shared memory that was
         never written, `races` adds data races: the first ends the launch, or with "all" each pair
-        of instructions that race is in the report. Batches hold `batch_threads` threads at most
-        (one block at least). `schedule` is a seed: lanes part, wait and meet at random, as a
-        machine may let them; without one they meet as early as they can. `engine`: "numpy" is
-        the evaluator that defines the meaning; "c" compiles the kernel, where it can, and gives
-        the same answers sooner; "auto" does that for launches large enough to be worth it.
+        of instructions that race is in the report; `benign` leaves out writes of the value that is
+        there already. Batches hold `batch_threads` threads at most (one block at least).
+        `schedule` is a seed: lanes part, wait and meet at random, as a machine may let them;
+        without one they meet as early as they can. `engine`: "numpy" is the evaluator that defines
+        the meaning; "c" compiles the kernel, where it can, and gives the same answers sooner;
+        "auto" does that for launches large enough to be worth it.
         """
         started = time.monotonic()
         grid_size, block_size = _triple(grid, "grid"), _triple(block, "block")
@@ -205,17 +204,17 @@ class Kernel:
         report = Report(grid=grid_size, threads=prod(block_size))
         deadline = None if seconds is None else started + seconds
         plain = not races and not counters and schedule is None
-        if plain and self._is_worth_compiling(grid_size, block_size, engine):
+        if plain and self.fast.is_worth_it(grid_size, block_size, engine):
             job = Job(
                 grid_size, block_size, memory, symbols, self._static_shared + shared_bytes,
                 shared_bytes, found[1].local_size, check, deadline,
             )  # fmt: skip
-            if self._run_compiled(job, report):
+            if self.fast.run(job, report, found[1].locals):
                 report.seconds = time.monotonic() - started
                 return report
         launch = _Launch(
             self, found[1], grid_size, block_size, memory, symbols, shared_bytes, check,
-            self._detector(grid_size, block_size, races) if races else None,
+            self._detector(grid_size, block_size, races, benign) if races else None,
             report if counters else None, deadline,
             None if schedule is None else np.random.default_rng(schedule),
         )  # fmt: skip
@@ -228,49 +227,15 @@ class Kernel:
         report.seconds = time.monotonic() - started
         return report
 
-    # -- the fast engine --------------------------------------------------------------------------
-
-    def _is_worth_compiling(self, grid: Triple, block: Triple, engine: EngineName) -> bool:
-        if engine != "auto" or self.compiled is not None:
-            return engine != "numpy"
-        return prod(grid) * prod(block) >= WORTH_COMPILING
-
-    def _run_compiled(self, job: Job, report: Report) -> bool:
-        """Whether the launch was done; else nothing has changed."""
-        if self.compiled is None:
-            self.compiled = self._compile()
-        if isinstance(self.compiled, str):
-            return False
-        executed = self.compiled.run(job)
-        if executed is None:
-            return False
-        mix: Counter[str] = Counter()
-        for names, times in zip(self.compiled.text.blocks, executed, strict=True):
-            for name in names if times else ():
-                mix[name] += times
-        report.mix, report.engine = dict(mix), "c"
-        return True
-
-    def _compile(self) -> Engine | str:
-        """The kernel in C, or why it is left to the evaluator."""
-        offsets, _ = parameter_offsets(self.function.parameters)
-        names = [parameter.name for parameter in self.function.parameters]
-        found = self._codes[self.name][1]
-        try:
-            text = spell(
-                self.owner.module, self.function, self._shared,
-                dict(zip(names, offsets, strict=True)), found.locals,
-            )  # fmt: skip
-            return Engine(text)
-        except (NotTaken, DeviceError) as error:
-            return error.message
-
-    def _detector(self, grid: Triple, block: Triple, races: bool | str) -> RaceDetector:
+    def _detector(
+        self, grid: Triple, block: Triple, races: bool | str, benign: bool
+    ) -> RaceDetector:
         functions = [f for f in self.owner.module.functions if f.kind == "func"]
         steps = [step for f in (self.function, *functions) for step in f.instructions()]
         return RaceDetector(
             prod(grid), prod(block), CUDA.lanes, len(steps) + 1,
-            partial=any(meets_in_part(step) for step in steps), every=races == "all",
+            partial=any(meets_in_part(step) for step in steps),
+            flags=any(uses_flags(step) for step in steps), every=races == "all", benign=benign,
         )  # fmt: skip
 
     def _check_shape(self, grid: Triple, block: Triple, shared_bytes: int) -> None:
@@ -388,6 +353,8 @@ class _Launch:
         frame = Frame(batch, self.code.new_registers(), 0, 0)
         undefined.begin(frame, self.code.slots, self.code.live[self.code.entry])
         Runner(self.code, frame).run(None)
+        if self.races is not None:
+            self.races.end()
         own = ("%ctaid", "%clusterid")  # the only ones that differ from batch to batch
         self.same_shape = {k: v for k, v in batch.special.items() if not k.startswith(own)}
         self.same_shape["threads"] = batch.alive

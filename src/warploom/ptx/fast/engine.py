@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,17 +21,23 @@ import numpy.typing as npt
 from warploom.errors import DeviceError
 from warploom.machine.memory import Memory, Region
 from warploom.machine.record import CUDA
+from warploom.machine.report import Report
 from warploom.native import kept_library, load_library
 from warploom.options import cache_folder
-from warploom.ptx.fast.text import Text
+from warploom.ptx.emulate.arguments import parameter_offsets
+from warploom.ptx.fast.operand import NotTaken
+from warploom.ptx.fast.text import Text, spell
+from warploom.ptx.ir import Function, Module
 
 Triple = tuple[int, int, int]
+EngineName: TypeAlias = Literal["auto", "numpy", "c"]
+WORTH_IT = 1 << 16  # threads of a launch for which a second of compiling is repaid
 
 # No reordering and no contraction of floats: the evaluator's meaning, bit for bit.
 FLAGS = (
-    "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native", "-std=gnu11", "-fwrapv", "-ffp-contract=off",
-    "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fPIC", "-shared", "-w",
-    "-Wno-psabi",
+    "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native", "-std=gnu11",
+    "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
+    "-fno-strict-aliasing", "-fPIC", "-shared", "-w",
 )  # fmt: skip
 SLICE = 50_000_000  # instructions of warps between two looks at the clock and at Ctrl-C
 ALIGNMENT = 256
@@ -73,6 +80,44 @@ class Job:
     local: int  # bytes of a thread
     check: bool
     deadline: float | None
+
+
+class FastKernel:
+    """A kernel that is compiled once it is worth it; `why_not` says what keeps it from that."""
+
+    def __init__(self, module: Module, function: Function, shared: dict[str, int]) -> None:
+        self._module, self._function, self._shared = module, function, shared
+        self._engine: Engine | None = None
+        self.why_not = ""
+
+    def is_worth_it(self, grid: Triple, block: Triple, engine: EngineName) -> bool:
+        if self.why_not or engine == "numpy":
+            return False
+        return engine == "c" or self._engine is not None or prod(grid) * prod(block) >= WORTH_IT
+
+    def run(self, job: Job, report: Report, locals_: dict[str, int]) -> bool:
+        """Whether the launch was done; else nothing has changed."""
+        if self._engine is None:
+            try:
+                self._engine = Engine(self._spell(locals_))
+            except (NotTaken, DeviceError) as error:
+                self.why_not = error.message
+                return False
+        executed = self._engine.run(job)
+        if executed is None:
+            return False
+        mix: Counter[str] = Counter()
+        for names, times in zip(self._engine.text.blocks, executed, strict=True):
+            for name in names if times else ():
+                mix[name] += times
+        report.mix, report.engine = dict(mix), "c"
+        return True
+
+    def _spell(self, locals_: dict[str, int]) -> Text:
+        parameters = self._function.parameters
+        offsets, _ = parameter_offsets(parameters)
+        places = {p.name: offset for p, offset in zip(parameters, offsets, strict=True)}
+        return spell(self._module, self._function, self._shared, places, locals_)
 
 
 class Engine:
@@ -124,7 +169,7 @@ class Engine:
             if status != _AGAIN:
                 return executed.tolist() if status == _DONE else None
             if job.deadline is not None and time.monotonic() > job.deadline:
-                raise DeviceError("the kernel did not end in the time it was given")
+                raise DeviceError(f"kernel '{self.text.name}' did not end in the time it was given")
 
 
 def _passed(region: Region) -> _Region:

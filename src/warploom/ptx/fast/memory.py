@@ -155,16 +155,15 @@ def shfl(w: Writer, ins: Instruction) -> None:
     if "sync" not in ins.modifiers:
         raise NotTaken(ins.name)
     members(w, ins, ins.operands[4])
-    target, flag = ins.operands[0], None
-    if isinstance(target, Pair):
-        target, flag = target.first, target.second
+    target = ins.operands[0]
+    pair = (target.first, target.second) if isinstance(target, Pair) else (target, None)
     mode = next(n for n, word in enumerate(_MODES) if word in ins.modifiers)
     given = ", ".join(w.filled(32, w.read(each, "b32")) for each in ins.operands[1:4])
     out, inside = w.array(32), w.array(32)
     w.must(f"shuffle({mode}, {given}, @, {out}, {inside})")
-    w.write(target, "b32", f"{out}[l]")
-    if flag is not None:
-        w.write(flag, "pred", f"{inside}[l]")
+    w.write(pair[0], "b32", f"{out}[l]")
+    if pair[1] is not None:
+        w.write(pair[1], "pred", f"{inside}[l]")
 
 
 def vote(w: Writer, ins: Instruction) -> None:

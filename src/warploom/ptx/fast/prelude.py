@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - macros end where their lines end
 """The part of the C text that every kernel has: lanes, memory with its checks, blocks.
 
 A register is an array of 32 lanes, a predicate one of zeros and ones. A warp keeps what must outlive

@@ -25,6 +25,7 @@ MOST_INSTRUCTIONS = 4000  # beyond that a C compiler takes longer than most laun
 class Text:
     """What is compiled, and what a launch must bring: addresses of variables, in this order."""
 
+    name: str
     source: str
     symbols: tuple[str, ...]
     blocks: tuple[tuple[str, ...], ...]  # opcodes of each block, in running order
@@ -52,6 +53,7 @@ def spell(
         texts[rank[number]] = (lines, opcodes)
     ordered = [texts[place] for place in range(len(texts))]
     return Text(
+        function.name,
         _whole(writer, [lines for lines, _ in ordered], rank[0]),
         tuple(writer.symbols),
         tuple(opcodes for _, opcodes in ordered),
@@ -126,8 +128,8 @@ def _jump(w: Writer, ins: Instruction, targets: list[int]) -> None:
 _MACROS = r"""
 #define ENTER(rank_, count) \
   L->executed[rank_] += __builtin_popcount(m); \
-  if ((L->fuel -= count) <= 0) { if (S->spent) { S->spent = 0; } else { \
-    S->spent = 1; push(S, rank_, m); L->executed[rank_] -= __builtin_popcount(m); return AGAIN; } } \
+  if ((L->fuel -= count) <= 0) { \
+    L->executed[rank_] -= __builtin_popcount(m); push(S, rank_, m); return AGAIN; } \
   uint32_t on[LANES]; EACH on[l] = (m >> l) & 1u;
 #define NEXT(rank_, lanes) \
   do { uint32_t x_ = (lanes); if (!S->pending) { m = x_; goto B##rank_; } \
@@ -149,8 +151,9 @@ def _whole(w: Writer, blocks: list[list[str]], entry: int) -> str:
     lasting = sorted({w.names[key] for key in w.lasting if key in w.names})
     fields = [f"  {plain(w.sizes[name])} {name}[LANES];" for name in lasting]
     warp = [
-        "typedef struct Warp {", "  uint32_t tid[3][LANES];", *fields, "  uint32_t rank[LANES], mask[LANES];",
-        "  uint32_t alive, block[3];", "  int pending, state, spent;", "  int64_t at;",
+        "typedef struct Warp {", "  uint32_t tid[3][LANES];", *fields,
+        "  uint32_t rank[LANES], mask[LANES];",
+        "  uint32_t alive, block[3];", "  int pending, state;", "  int64_t at;",
         "  uint64_t last, number;", "  uint8_t *local;", "} Warp;",
     ]  # fmt: skip
     cases = [f"    case {place}: goto B{place};" for place in range(len(blocks))]
