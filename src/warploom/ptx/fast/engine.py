@@ -26,7 +26,7 @@ from warploom.native import kept_library, load_library
 from warploom.options import cache_folder
 from warploom.ptx.emulate.arguments import parameter_offsets
 from warploom.ptx.fast.operand import NotTaken
-from warploom.ptx.fast.text import Text, spell
+from warploom.ptx.fast.text import CText, spell
 from warploom.ptx.ir import Function, Module
 
 Triple = tuple[int, int, int]
@@ -46,14 +46,14 @@ _KINDS = {"global": 1, "const": 2, "param": 4}
 _READ_ONLY = 8
 
 
-class _Region(ctypes.Structure):
+class _PassedRegion(ctypes.Structure):
     _fields_ = [
         ("base", ctypes.c_uint64), ("size", ctypes.c_uint64), ("data", ctypes.c_void_p),
         ("kind", ctypes.c_uint64),
     ]  # fmt: skip
 
 
-class _Launch(ctypes.Structure):
+class _Passed(ctypes.Structure):
     _fields_ = [
         ("regions", ctypes.c_uint64), ("region", ctypes.c_void_p),
         *((name, ctypes.c_uint64) for name in
@@ -113,7 +113,7 @@ class FastKernel:
         report.mix, report.engine = dict(mix), "c"
         return True
 
-    def _spell(self, locals_: dict[str, int]) -> Text:
+    def _spell(self, locals_: dict[str, int]) -> CText:
         parameters = self._function.parameters
         offsets, _ = parameter_offsets(parameters)
         places = {p.name: offset for p, offset in zip(parameters, offsets, strict=True)}
@@ -123,7 +123,7 @@ class FastKernel:
 class Engine:
     """A compiled kernel."""
 
-    def __init__(self, text: Text) -> None:
+    def __init__(self, text: CText) -> None:
         self.text = text
         library = load_library(kept_library(text.source, FLAGS, cache_folder()))
         self._launch = library.launch
@@ -147,7 +147,7 @@ class Engine:
     def _run(self, job: Job) -> list[int] | None:
         threads = prod(job.block)
         warps = -(-threads // CUDA.lanes)
-        regions = (_Region * len(job.memory.regions))(*map(_passed, job.memory.regions))
+        regions = (_PassedRegion * len(job.memory.regions))(*map(_passed, job.memory.regions))
         symbols = np.array([job.symbols[name] for name in self.text.symbols] or [0], np.uint64)
         executed = np.zeros(len(self.text.blocks), np.uint64)
         stride = -(-job.local // 16) * 16
@@ -157,7 +157,7 @@ class Engine:
         ]  # fmt: skip
         shared, marks, local, state = (room.ctypes.data for room in rooms)
         parameters = next(r for r in job.memory.regions if r.space == "param")
-        launch = _Launch(
+        launch = _Passed(
             len(regions), ctypes.addressof(regions), job.shared, job.local, stride, job.check,
             shared, marks, local, parameters.data.ctypes.data, symbols.ctypes.data,
             executed.ctypes.data, job.grid, job.block, threads, warps, job.dynamic_shared,
@@ -172,9 +172,9 @@ class Engine:
                 raise DeviceError(f"kernel '{self.text.name}' did not end in the time it was given")
 
 
-def _passed(region: Region) -> _Region:
+def _passed(region: Region) -> _PassedRegion:
     kind = _KINDS[region.space] | (_READ_ONLY if region.read_only else 0)
-    return _Region(region.base, region.size, region.data.ctypes.data, kind)
+    return _PassedRegion(region.base, region.size, region.data.ctypes.data, kind)
 
 
 def _room(size: int) -> npt.NDArray[Any]:

@@ -22,7 +22,7 @@ MOST_INSTRUCTIONS = 4000  # beyond that a C compiler takes longer than most laun
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class CText:
     """What is compiled, and what a launch must bring: addresses of variables, in this order."""
 
     name: str
@@ -34,7 +34,7 @@ class Text:
 def spell(
     module: Module, function: Function, shared: dict[str, int], parameters: dict[str, int],
     locals_: dict[str, int],
-) -> Text:  # fmt: skip
+) -> CText:  # fmt: skip
     """The C text of a kernel; `NotTaken` says what keeps it from being written."""
     graph = flow.build(module, function, after=frozenset({Control.BARRIER}), before=WAITS)
     if len(graph.code) > MOST_INSTRUCTIONS:
@@ -52,7 +52,7 @@ def spell(
         opcodes = tuple(step.opcode for step in graph.instructions(block))
         texts[rank[number]] = (lines, opcodes)
     ordered = [texts[place] for place in range(len(texts))]
-    return Text(
+    return CText(
         function.name,
         _whole(writer, [lines for lines, _ in ordered], rank[0]),
         tuple(writer.symbols),
