@@ -1,4 +1,4 @@
-"""Two sketches, filled and proved: a 32 x 5 transposition in registers and a 1-D convolution.
+"""A sketch becomes a kernel: its text, its fill, the proof, the kernel, and a run on this machine.
 
 Run it with `make demo`; no GPU is needed.
 """
@@ -6,49 +6,62 @@ Run it with `make demo`; no GPU is needed.
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
-from warploom import Sketch, show_fill, synthesize
+import numpy as np
 
+from warploom import WarploomError, load_text, show_fill, synthesize
+from warploom import compile as compile_sketch
+from warploom.sketch.term.ir import Program
 
-def transposition(rows: int = 32, columns: int = 5) -> Sketch:
-    """Loaded coalesced, so lane i holds x[i], x[i + 32], …; wanted: lane i holds 5 neighbours."""
-    s = Sketch(f"{rows} x {columns} transposition")
-    x = s.input("x", rows * columns)
-    here = s.apply("load_rep", x, shape=(rows, columns), name="loaded")
-    for axis in ("row", "col", "row"):  # within each lane, between lanes, within each lane
-        here = s.hole(f"{axis}_xforms", here)
-        here = s.hole(f"{axis}_rots", here)
-    s.goal(lambda x: x.reshape(rows, columns))
-    return s
+SKETCHES = Path(__file__).resolve().parent / "sketches"
+NEXT = "warploom synth examples/sketches/sums.swflow --emit cuda -o sums.cu"
 
 
-def convolution(lanes: int = 32, taps: int = 3) -> Sketch:
-    """Each lane loads two elements; the rest of its window comes from other lanes by shuffles."""
-    s = Sketch(f"{taps}-tap convolution")
-    x, w = s.input("x", lanes + taps - 1), s.input("w", taps)
-    loaded = s.apply("load_trunc", x, shape=(lanes, 2), name="loaded")
-    sent = s.hole("reg_select", loaded, shape=(lanes, taps), name="sent")
-    received = s.hole("col_rots", s.hole("col_xforms", sent), name="received")
-    weights = s.apply("broadcast", w, shape=(lanes, taps), name="weights")
-    products = s.product("stack", received, weights, name="products")
-    s.sum("cond_keep", products, name="out")
-    s.goal(lambda x, w: [sum(x[i + j] * w[j] for j in range(taps)) for i in range(lanes)])
-    return s
+def read(name: str) -> Program:
+    return load_text((SKETCHES / name).read_text(), name)
+
+
+def title(text: str) -> None:
+    print(f"\n--- {text} {'-' * (90 - len(text))}\n")
 
 
 def main() -> None:
-    for make in (transposition, convolution):
+    title("The sketch: lines with ? are holes (examples/sketches/sums.swflow)")
+    print((SKETCHES / "sums.swflow").read_text().rstrip())
+
+    result = synthesize(read("sums.swflow"))
+    title("Its fill, found by search, and the proof")
+    print(show_fill(result))
+    print(
+        f"\n{result.fills.count} of {result.stats.raw_space} fills is right: {result.verdicts[0]}"
+    )
+
+    kernel = compile_sketch(result, device="c")
+    title("The kernel, tried on the simulator before it is shown")
+    print(kernel.text("cuda").rstrip())
+
+    title("Its run on this machine, as C, on 3,000,001 sums")
+    x = np.random.default_rng(0).integers(0, 100, 3 * 3_000_001).astype(np.float32)
+    try:
+        kernel(x[:12])  # compiles
         started = time.perf_counter()
-        result = synthesize(make().program())
-        seconds = time.perf_counter() - started
-        count, stats = result.fills.count, result.stats
-        print(f"{result.program.name}: {count} of {stats.raw_space:.1e} fills are right")
-        for number in range(count):
-            print(f"  fill {number + 1}, {result.verdicts[number]}")
-            print(show_fill(result, number, indent="    "))
-        print(
-            f"  {stats.states} states visited in {seconds:.2f} s; verdict: {result.verdict.value}"
-        )
+        sums = kernel(x)
+        spent = time.perf_counter() - started
+    except WarploomError as error:
+        print(f"left out: {error}")
+    else:
+        assert np.array_equal(sums, x.reshape(-1, 3).sum(axis=1))
+        print(f"equal to NumPy's x.reshape(-1, 3).sum(axis=1); {spent * 1e3:.0f} ms")
+
+    title("Larger ones")
+    for name in ("transposition", "convolution"):
+        larger = synthesize(read(f"{name}.swflow"))
+        found = f"{larger.fills.count} of {larger.stats.raw_space:.1e} fills are right"
+        print(f"{name}.swflow: {found}, verdict: {larger.verdict.value}")
+
+    title("Next: change the sketch, and write its kernel to a file")
+    print(f".venv/bin/{NEXT}")
 
 
 if __name__ == "__main__":

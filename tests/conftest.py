@@ -6,6 +6,13 @@ import signal
 from collections.abc import Callable
 
 import pytest
+from hypothesis import settings
+
+# `make test` tries the same examples every time, so that a change is judged and not the day's luck;
+# `make accept` draws new ones.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("new", deadline=None)
+settings.load_profile("same")
 
 # Started in the background a process ignores Ctrl-C, and so would all that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from warploom.cli.app import COMMANDS, application
+from warploom.cli.app import application
+from warploom.cli.start import COMMANDS
 
 app = application(*COMMANDS)
 

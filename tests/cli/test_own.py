@@ -118,23 +118,3 @@ def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
     assert coloured("found") != "found"
     monkeypatch.setenv("NO_COLOR", "1")
     assert coloured("found") == "found"
-
-
-ROOT = Path(__file__).parents[2]
-COMMANDS = re.findall(
-    r"^warploom ((?:synth|kernel) examples/[^#\n]*)",
-    (ROOT / "docs" / "kernels.md").read_text() + (ROOT / "README.md").read_text(),
-    re.MULTILINE,
-)
-
-
-@pytest.mark.parametrize("command", dict.fromkeys(map(str.strip, COMMANDS)))
-def test_commands_of_the_docs_run(
-    command: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = [str(ROOT / w) if w.startswith("examples/") else w for w in command.split()]
-    if "--mutate" in words:
-        words += ["--most", "4"]
-    monkeypatch.chdir(tmp_path)
-    ran = cli(*words)
-    assert ran.status == 0, ran.err

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from warploom.cli.app import COMMANDS, application
+from warploom.cli.app import application
+from warploom.cli.start import COMMANDS
 
 app = application(*COMMANDS)
 

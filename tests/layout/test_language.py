@@ -48,7 +48,7 @@ def test_the_examples_in_the_text_are_true() -> None:
 
 
 @given(layouts())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_text_and_back(layout: Layout) -> None:
     assert parse(show(layout)) is compose(*chain(layout))
 
@@ -111,7 +111,7 @@ def by_hand(layout: Layout, x: int) -> int:
 
 
 @given(layouts())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_the_meaning_number_by_number(layout: Layout) -> None:
     assert values(layout).tolist() == [by_hand(layout, x) for x in range(len(values(layout)))]
 
@@ -218,7 +218,7 @@ def test_one_located_error(text: str) -> None:
 
 
 @given(st.text(alphabet="S<>(),:o 0123456789F2[]^pad", max_size=30))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_text_is_a_layout_or_one_error(text: str) -> None:
     try:
         layout = parse(text)

@@ -1,5 +1,5 @@
 """`python -m warploom.cli` is the `warploom` executable."""
 
-from warploom.cli.app import main
+from warploom.cli.start import main
 
 main()

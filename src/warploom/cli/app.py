@@ -1,31 +1,34 @@
-"""The application: a command is a module with `add(app)`; a new one is named in COMMANDS.
-
-Only the module of the command that is asked for is imported, so that one command does not wait for
-what the others need.
-"""
+"""The application: a command is a module with `add(app)`, named in the table of `start.py`."""
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 
 import typer
+from typer.core import TyperGroup
 
 from warploom import __version__
+from warploom.cli.start import overview
 
-COMMANDS = ("synth", "kernel", "layout", "ptx", "verify", "bench", "machines")
+
+class _Overview(TyperGroup):
+    """The help of the whole is the same whether or not the commands were imported."""
+
+    def get_help(self, ctx: typer.Context) -> str:  # type: ignore[override]
+        del ctx
+        return overview()
 
 
 def application(*names: str) -> typer.Typer:
     """The application with these commands."""
     app = typer.Typer(
         name="warploom",
+        cls=_Overview,
         invoke_without_command=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # the help is laid out by hand
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-        help="Finds the index arithmetic of GPU and SIMD kernels by search, and proves it.",
     )
     app.callback()(_root)
     for name in names:
@@ -48,8 +51,3 @@ def _root(
     del version  # its callback has done the work
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-def main() -> None:
-    asked = sys.argv[1] if len(sys.argv) > 1 else ""
-    application(*([asked] if asked in COMMANDS else COMMANDS))()

@@ -51,12 +51,12 @@ def find_input(text: str) -> Input:
     return Input(text, build)
 
 
-def parse_parameters(texts: list[str]) -> dict[str, Parameter]:
+def parse_parameters(texts: list[str], digits: int = 9) -> dict[str, Parameter]:
     """`k=v` or `k=v,k=v`, several times; a value is a whole number or a word."""
     found: dict[str, Parameter] = {}
     for part in (part for text in texts for part in text.split(",")):
         key, equals, value = (word.strip() for word in part.partition("="))
-        whole = value.isdecimal() and len(value) <= 9
+        whole = value.isdecimal() and len(value) <= digits
         if not key.isidentifier() or not equals or not (whole or value.isidentifier()):
             raise ParseError(
                 f"'{part[:80]}' is not a size", advice="write lanes=32 or rows=32,columns=5"
@@ -120,17 +120,23 @@ def _unnamed(path: Path) -> ParseError:
     )
 
 
-def _from_python(text: str, sizes: Sizes) -> Program | Traced:
+def python_value(text: str, sizes: Sizes) -> object:
+    """What FILE.py::NAME is; a function is called with the sizes."""
     file, _, name = text.partition("::")
     path = Path(file)
     found = _look_up(_load_module(path), path, name)
     if isinstance(found, SketchFunction):
         function = found
-        found = _shielded(lambda: function.at(**_whole(sizes)), path)
-    elif callable(found):
-        found = _call(found, text, path, _whole(sizes))
-    elif sizes:
+        return _shielded(lambda: function.at(**_whole(sizes)), path)
+    if callable(found):
+        return _call(found, text, path, _whole(sizes))
+    if sizes:
         raise CheckError(f"{text} is not a function, so it has no sizes to set")
+    return found
+
+
+def _from_python(text: str, sizes: Sizes) -> Program | Traced:
+    found = python_value(text, sizes)
     match found:
         case Program() | Traced():
             return found

@@ -99,7 +99,10 @@ class Bound:
         waves = np.ceil(low * ROUNDING / room)
         one = self._blocks_times(known, ("LOOP",))
         every = self._blocks_times(known, ("LOOP", "BLOCK"))
-        blocks = {name: np.maximum(one[name] * waves, every[name] / room) for name in one}
+        blocks = {
+            name: _larger(name, one[name] * waves[:, None], every[name] / room[:, None])
+            for name in one
+        }
         return Terms(work, device, blocks)
 
     def _repeated(self, known: Certain) -> Flags:
@@ -175,8 +178,9 @@ class Bound:
         return found
 
     def _blocks_times(self, known: Certain, kinds: tuple[str, ...]) -> dict[str, Numbers]:
-        """How long a block takes by what each thread does one after the other: what it issues, the
-        turns of loops in which it waits for a load, folds that wait for themselves.
+        """[rows, instructions]: how long a block takes by what each thread does one after the
+        other: what it issues, the turns of loops in which it waits for a load, folds that wait for
+        themselves.
 
         With BLOCK among the kinds it is the time of all blocks together: whether a dimension makes
         blocks or is looped over, it multiplies.
@@ -184,8 +188,8 @@ class Bound:
         rates, around, own = self.rates, self._repeated(known), self.facts.own
         turns = known.least(around & known.surely(*kinds, "UNROLL")[:, None])
         turns = np.where(known.active, turns, 0.0)
-        issued = (turns * self.issue).sum(axis=1)
-        accessed = np.where(self.moves | self.is_shared, turns, 0.0).sum(axis=1)
+        issued = turns * self.issue
+        accessed = np.where(self.moves | self.is_shared, turns, 0.0)
         loops = around & known.surely(*kinds)[:, None] & (own | known.outside)
         waits = np.maximum(rates.nanoseconds(rates.turn.latency), self.latency) / rates.overlap
         looped = known.least(loops)
@@ -195,10 +199,10 @@ class Bound:
         chained = np.where(self.folds, chain * np.maximum(1, others / rates.overlap), 0.0)
         return {
             "issue of a thread": issued / rates.thread.issue,
-            "issue of a block": issued * self._filled(known) / rates.processor.issue,
+            "issue of a block": issued * self._filled(known)[:, None] / rates.processor.issue,
             "accesses of a thread": accessed / rates.thread.access,
-            "turns of a loop": looped.max(axis=1),
-            "a fold": (chained * self.latency).max(axis=1),
+            "turns of a loop": looped,
+            "a fold": chained * self.latency,
         }
 
     def _filled(self, known: Certain) -> Numbers:
@@ -224,14 +228,14 @@ class Bound:
     def explain(self, candidates: Candidates, row: int = 0) -> list[Reason]:
         """The terms of one candidate, the largest first: the first is its bound."""
         one = candidates.take(slice(row, row + 1))
-        terms = self.terms(one)
+        terms, known = self.terms(one), Certain(self.facts, one)
         found = [
             Reason(float(time[0]), name, self._shares(terms.work[name][0], name))
             for name, time in terms.device.items()
         ]
         found += [
-            Reason(float(time[0]), name, "blocks one after another, as many as there is room for")
-            for name, time in terms.blocks.items()
+            Reason(float(terms.block(name)[0]), name, self._loops(known, name, terms.blocks[name]))
+            for name in terms.blocks
         ]
         return sorted(found, key=lambda reason: -reason.nanoseconds)
 
@@ -242,18 +246,45 @@ class Bound:
         parts = [f"{amounts[at]:.4g} by {self.space.insts[at]}" for at in order if amounts[at] > 0]
         return ", ".join(parts) or "nothing"
 
+    def _loops(self, known: Certain, name: str, times: Numbers) -> str:
+        """Which instruction it is, and the loops that are surely around it."""
+        at = int(np.argmax(times[0]))
+        if times[0, at] <= 0:
+            return "nothing"
+        kinds = ("LOOP",) if name in ("turns of a loop", "a fold") else ("LOOP", "UNROLL")
+        around = (self._repeated(known) & known.surely(*kinds)[:, None])[0, at]
+        loops = [str(dim) for dim, inside in zip(self.facts.dims, around, strict=True) if inside]
+        where = f" in {', '.join(loops)}" if loops else ""
+        return f"{self.space.insts[at]}{where}; blocks one after another where there is no room"
+
+
+# Of what threads do one after another, the terms that add up over instructions.
+SUMMED = ("issue of a thread", "issue of a block", "accesses of a thread")
+
+
+def _larger(name: str, first: Numbers, second: Numbers) -> Numbers:
+    """Both hold, [rows, instructions]: of sums the larger sum, not the sum of what is larger."""
+    if name not in SUMMED:
+        return np.maximum(first, second)
+    return np.where((first.sum(axis=1) >= second.sum(axis=1))[:, None], first, second)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms:
     """`work` is by resource and instruction; `device` are the times that the whole machine takes
-    for it, `blocks` those that blocks take one after another."""
+    for it; `blocks`, by instruction, those that blocks take one after another."""
 
     work: dict[str, Numbers]
     device: dict[str, Numbers]
     blocks: dict[str, Numbers]
 
+    def block(self, name: str) -> Numbers:
+        times = self.blocks[name]
+        found: Numbers = times.sum(axis=1) if name in SUMMED else times.max(axis=1)
+        return found
+
     @property
     def whole(self) -> Numbers:
-        times = [*self.device.values(), *self.blocks.values()]
+        times = [*self.device.values(), *map(self.block, self.blocks)]
         found: Numbers = np.maximum.reduce(times)
         return found * ROUNDING

@@ -7,7 +7,7 @@ lowering to a kernel reads.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, cmp_to_key
 from typing import Any, TypeAlias
@@ -34,10 +34,18 @@ Node: TypeAlias = Loop | Instruction
 
 class Implementation:
     """`nests` is the whole control flow; `levels` are the sizes of the levels of threads, the
-    innermost first, and `level[d]` is the one that a thread dimension is on."""
+    innermost first, and `level[d]` is the one that a thread dimension is on. With `sizes` it is the
+    same implementation of a computation whose axes are shorter."""
 
-    def __init__(self, space: NestSpace, candidates: Candidates, row: int) -> None:
+    def __init__(
+        self,
+        space: NestSpace,
+        candidates: Candidates,
+        row: int,
+        sizes: Mapping[Axis, int] | None = None,
+    ) -> None:
         self._space, self._candidates, self._row = space, candidates, row
+        self.sizes: Mapping[Axis, int] = sizes or {}
         self.program: Program = space.program
         self.target = space.target
         self.size: dict[Tile, int] = {t: int(v) for t, v in self._unary(space.size)}
@@ -85,7 +93,20 @@ class Implementation:
         """How many turns it has."""
         if dim.tile is not None:
             return self.size[dim.tile]
-        return -(-dim.axis.size // self.tile_elements(dim.axis))
+        return -(-self.length(dim.axis) // self.tile_elements(dim.axis))
+
+    def length(self, axis: Axis) -> int:
+        return self.sizes.get(axis, axis.size)
+
+    def shortened(self, turns: int) -> Implementation:
+        """With at most so many tiles along each axis, the last as partial as it was: small enough
+        to be run, with every loop, condition and barrier that the whole has."""
+        sizes = {}
+        for axis in self.program.axes:
+            tile = self.tile_elements(axis)
+            less = max(0, -(-axis.size // tile) - turns) if axis.dynamic else 0
+            sizes[axis] = axis.size - less * tile
+        return Implementation(self._space, self._candidates, self._row, sizes)
 
     def tile_elements(self, axis: Axis) -> int:
         """Of one tile of an axis, all its levels together."""

@@ -17,6 +17,7 @@ from warploom.errors import CheckError
 from warploom.kernel.dtype import DType
 from warploom.loopnest.ir import (
     Access,
+    Array,
     Axis,
     Compute,
     Constant,
@@ -50,17 +51,27 @@ REDUCTIONS: dict[str, Callable[..., Numbers]] = {
 
 
 def evaluate(
-    program: Program, arrays: Mapping[str, Numbers], numbers: Mapping[str, float] | None = None
+    program: Program,
+    arrays: Mapping[str, Numbers],
+    numbers: Mapping[str, float] | None = None,
+    sizes: Mapping[Axis, int] | None = None,
 ) -> dict[str, Numbers]:
-    """The arrays that the program stores, from those that it loads and its parameters."""
-    return _Evaluation(program, arrays, numbers or {}).outputs()
+    """The arrays that the program stores, from those that it loads and its parameters; with `sizes`
+    along shorter axes."""
+    return _Evaluation(program, arrays, numbers or {}, sizes or {}).outputs()
 
 
 class _Evaluation:
     def __init__(
-        self, program: Program, arrays: Mapping[str, Numbers], numbers: Mapping[str, float]
+        self,
+        program: Program,
+        arrays: Mapping[str, Numbers],
+        numbers: Mapping[str, float],
+        sizes: Mapping[Axis, int],
     ) -> None:
         self.program = program
+        self.sizes = {axis: sizes.get(axis, axis.size) for axis in program.axes}
+        self.elements = elements(program, sizes)
         self.arrays = arrays
         self.numbers = numbers
         self.values: dict[Instruction, Numbers] = {}
@@ -84,8 +95,8 @@ class _Evaluation:
     # Values have one axis for each axis of the program; of size 1 where they do not vary.
 
     def index(self, axis: Axis) -> Numbers:
-        shape = [axis.size if each is axis else 1 for each in self.program.axes]
-        return np.arange(axis.size).reshape(shape)
+        shape = [self.sizes[axis] if each is axis else 1 for each in self.program.axes]
+        return np.arange(self.sizes[axis]).reshape(shape)
 
     def place(self, access: Access) -> Numbers:
         place = access.place
@@ -96,10 +107,10 @@ class _Evaluation:
 
     def shape(self, instruction: Instruction) -> tuple[int, ...]:
         axes = {dim.axis for dim in instruction.dims}
-        return tuple(axis.size if axis in axes else 1 for axis in self.program.axes)
+        return tuple(self.sizes[axis] if axis in axes else 1 for axis in self.program.axes)
 
     def loaded(self, instruction: Instruction, access: Access) -> Numbers:
-        given = self.given(access.array.name, access.array.elements)
+        given = self.given(access.array.name, self.elements[access.array])
         place = np.broadcast_to(self.place(access), self.shape(instruction))
         return wide(given[place], instruction.dtype)
 
@@ -109,7 +120,7 @@ class _Evaluation:
         return self.arrays[name].reshape(-1)
 
     def stored(self, instruction: Instruction, access: Access, value: Operand) -> Numbers:
-        made = np.zeros(access.array.elements, access.array.dtype.numpy)
+        made = np.zeros(self.elements[access.array], access.array.dtype.numpy)
         place = np.broadcast_to(self.place(access), self.shape(instruction))
         made[place] = np.broadcast_to(self.operand(value, instruction.dtype), place.shape)
         return made
@@ -158,6 +169,33 @@ class _Evaluation:
         axes = tuple(at for at, axis in enumerate(self.program.axes) if axis in gone)
         folded = REDUCTIONS[op](np.broadcast_to(values[0], shape), axis=axes, keepdims=True)
         return FUNCTIONS[op](start, folded)
+
+
+def written(program: Program, sizes: Mapping[Axis, int]) -> dict[str, Numbers]:
+    """Which elements of its arrays a program stores along shorter axes."""
+    whole = _Evaluation(program, {}, {}, sizes)
+    found: dict[str, Numbers] = {}
+    for each in program.instructions:
+        if isinstance(each.action, Store):
+            access = each.action.access
+            made = np.zeros(whole.elements[access.array], np.bool_)
+            made[whole.place(access)] = True
+            found[access.array.name] = made
+    return found
+
+
+def elements(program: Program, sizes: Mapping[Axis, int]) -> dict[Array, int]:
+    """Of each array: all of them, or those up to the last that is used along shorter axes."""
+    if not sizes:
+        return {array: array.elements for array in program.arrays}
+    found = dict.fromkeys(program.arrays, 1)
+    for each in program.instructions:
+        if isinstance(each.action, Load | Store):
+            place = each.action.access.place
+            ends = [f * (sizes.get(a, a.size) - 1) for a, f in place.factors.items() if f > 0]
+            array = each.action.access.array
+            found[array] = max(found[array], 1 + place.offset + sum(ends))
+    return found
 
 
 def _contracted(factors: list[Numbers], shape: tuple[int, ...], kept: tuple[int, ...]) -> Numbers:

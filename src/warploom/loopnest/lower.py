@@ -45,6 +45,7 @@ from warploom.kernel.ir import (
 from warploom.kernel.synchronise import synchronise
 from warploom.loopnest import ir
 from warploom.loopnest.decided import Implementation, Loop, Node
+from warploom.loopnest.evaluate import elements
 from warploom.loopnest.neutral import unchanged_outside
 
 BLOCKS = ("block_x", "block_y", "block_z")
@@ -119,9 +120,10 @@ class _Lowering:
     def _params(self) -> Iterator[Param]:
         stored = {i.action.access.array for i in self.program.instructions
                   if isinstance(i.action, ir.Store)}  # fmt: skip
+        sizes = elements(self.program, self.made.sizes)
         for array in self.program.arrays:
             const = array not in stored
-            yield ArrayParam(array.name, array.dtype, Const(array.elements), const)
+            yield ArrayParam(array.name, array.dtype, Const(sizes[array]), const)
         for number in self.program.parameters:
             yield ScalarParam(number.name, number.dtype)
 
@@ -337,9 +339,10 @@ class _Lowering:
         wide = self._vector(inst)
         for axis in inst.axes if axes is None else axes:
             outer = [self.made.size_of(dim) for dim in inst.dims if dim.axis is axis]
-            if math.prod(outer) > axis.size:
+            size = self.made.length(axis)
+            if math.prod(outer) > size:
                 lanes = self._width(inst) if wide is not None and wide.axis is axis else 1
-                yield self._axis_index(inst, axis).le(axis.size - lanes)
+                yield self._axis_index(inst, axis).le(size - lanes)
 
     def _first_threads(self, inst: ir.Instruction) -> Iterator[Expr]:
         """On levels of threads along which nothing differs, one thread stores for all."""

@@ -71,3 +71,8 @@ class Target:
 
 
 DEFAULT = Target()
+
+
+def paper(machine: Machine) -> Target:
+    """What the published system had: two caches, and nothing after rows."""
+    return Target(machine, caches=("NO_CACHE", "CACHE_GLOBAL"), paddings=(0,))

@@ -66,7 +66,10 @@ class _Best:
 
     def weights(self, candidates: Candidates) -> Numbers:
         """In proportion to what could be won."""
-        return _weights(self.bounds(candidates), self.cost)
+        bounds = self.bounds(candidates)
+        pruned = int(np.count_nonzero(bounds >= self.cost))
+        self.watch.tally("candidates").prune("bound", pruned)
+        return _weights(bounds, self.cost)
 
     def measured(self, leaves: Candidates) -> tuple[Numbers, list[Best]]:
         """The cost of each, and improvements among them. Beyond the evaluations that are left:

@@ -1,0 +1,316 @@
+"""`warploom explore`: all implementations of a loop nest, bounded, counted, searched, written."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from warploom import emit
+from warploom.cli.guard import Status, run
+from warploom.cli.inputs import parse_parameters, python_value
+from warploom.cli.output import STDOUT, kept_free, write, write_records
+from warploom.cli.own import Text
+from warploom.cli.progress import progress
+from warploom.errors import CheckError, ParseError
+from warploom.loopnest.build import LoopNest
+from warploom.loopnest.ir import Program
+from warploom.loopnest.kernels import KERNELS, Cut
+from warploom.loopnest.lower import lower
+from warploom.loopnest.show import show
+from warploom.loopnest.target import Target, paper
+from warploom.machine.rates import rates_of
+from warploom.machine.record import machine_named
+from warploom.pipeline.nest import Explored, Kept, Nest
+from warploom.search.budget import Budget
+from warploom.search.engine import Progress
+from warploom.search.estimate import Estimate
+from warploom.search.outcome import Found, Impossible
+
+HELP = """Explore the implementations of a loop nest: all orders, fusions, tiles, mappings to
+threads, memories and caches as one space of decisions, with a lower bound on the time of everything
+that is still possible.
+
+KERNEL is axpy, matvec, gesummv, matmul, batched-matmul, two-matmuls, doitgen, or FILE.py::NAME (a
+LoopNest, its program, or a function of sizes that returns one; see docs/loopnests.md). What is
+minimised is the bound: without a GPU nothing is measured. What is found is lowered to a kernel,
+checked, and run on the simulator on a few tiles of each axis.
+
+\b
+--estimate   how many implementations there are, and how often a random descent is a dead end
+--explain    the bound of what is still possible: by which resource, in which loop
+--fix        a decision of yours, several times: 'size(m1)=16', 'dim_kind(sum_1.k1)=LOOP|UNROLL'
+
+\b
+Examples:
+  $ warploom explore matmul --size m=1024,n=1024,k=1024 --explain
+  $ warploom explore axpy --size n=1048576 --seconds 10 --emit cuda -o axpy.cu
+  $ warploom explore matvec --size m=512,n=512 --fix 'dim_kind(n0)=LOOP' --keep found.json
+
+Exit status: 0 found, 1 impossible, 2 bad input (contradictory decisions, sizes that are none),
+3 undecided (nothing was found within the budget)."""
+
+
+class Engine(StrEnum):
+    tree = "tree"
+    random = "random"
+    exact = "exact"
+
+
+class Space(StrEnum):
+    default = "default"
+    paper = "paper"
+
+
+def add(app: typer.Typer) -> None:
+    app.command("explore", help=HELP)(explore)
+
+
+def explore(
+    kernel: str = typer.Argument(..., metavar="KERNEL"),
+    size: list[str] = typer.Option([], metavar="K=V", help="Sizes and other parameters."),
+    machine: str = typer.Option("h200", metavar="NAME", help="Whose rates bound the time."),
+    space: Space = typer.Option(Space.default, help="paper: as published, tiles divide."),
+    fix: list[str] = typer.Option([], metavar="CHOICE=VALUE", help="Decide something yourself."),
+    estimate: bool = typer.Option(False, "--estimate", help="Estimate the size of the space."),
+    walks: int = typer.Option(1000, min=2, help="Random walks of --estimate."),
+    cut: float = typer.Option(None, min=0, help="Milliseconds: --estimate without what is slower."),
+    depth: int = typer.Option(10, min=0, help="Down to this depth the cut applies."),
+    explain: bool = typer.Option(False, "--explain", help="Show what bounds the time, and stop."),
+    engine: Engine = typer.Option(Engine.tree, help="How to search; exact: branch and bound."),
+    evaluations: int = typer.Option(500, min=1, help="Implementations to look at."),
+    seconds: float = typer.Option(None, min=0, help="Wall time of the search."),
+    seed: int = typer.Option(0, help="Another seed is another search."),
+    keep: Path = typer.Option(None, metavar="FILE", help="Go on from there, and keep it there."),
+    text: Text = typer.Option(None, "--emit", help="Print the kernel in this language."),
+    out: Path = typer.Option(STDOUT, "-o", metavar="FILE", help="Write the text there instead."),
+    json_file: Path = typer.Option(
+        None, "--json", metavar="FILE", help="Write a list of records; - is standard output."
+    ),
+) -> None:
+    def action() -> Status:
+        with kept_free(json_file, out if text is not None else None):
+            program = find_program(kernel, size, space)
+            typer.echo(show(program))
+            nest = Nest(program, rates_of(machine), target_for(machine, space), fix)
+            record: dict[str, Any] = {"name": kernel, "machine": machine, **_bounded(nest)}
+            status, best = Status.FOUND, None
+            if not nest.is_possible:
+                status = Status.IMPOSSIBLE
+            elif explain or estimate:
+                record |= {"reasons": _explain(nest)} if explain else {}
+                limit = math.inf if cut is None else cut * 1e6
+                record |= _estimate(nest, walks, seed, limit, depth) if estimate else {}
+            else:
+                wanted = Search(engine, evaluations, seconds, seed, keep)
+                explored, made = _searched(nest, wanted)
+                status, best = _status(explored), explored.candidate
+                record |= made
+        if text is not None and best is not None:
+            write(out, emit.emit(lower(nest.implementation(best)), text.value))
+        write_records(json_file, [record])
+        return status
+
+    run(action)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How to search, for how long, and where to go on from."""
+
+    engine: Engine
+    evaluations: int
+    seconds: float | None
+    seed: int
+    keep: Path | None
+
+
+def _bounded(nest: Nest) -> dict[str, Any]:
+    if not nest.is_possible:
+        typer.echo("impossible: no implementation fulfils all constraints")
+        return {"outcome": "impossible"}
+    typer.echo(f"no implementation takes less than {_time(nest.least())}")
+    return {"bound": nest.least()}
+
+
+def _searched(nest: Nest, wanted: Search) -> tuple[Explored, dict[str, Any]]:
+    kept, budget = _kept(nest, wanted.keep), Budget(wanted.seconds)
+    with progress(nest.program.name) as report, budget.interruptible():
+        explored = nest.search(
+            wanted.engine.value,
+            wanted.evaluations,
+            budget=budget,
+            seed=wanted.seed,
+            kept=kept,
+            on_progress=_on_progress(report, nest.least()),
+        )
+    record = nest.record(explored, kept)
+    if wanted.keep is not None:
+        write(wanted.keep, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    _show(explored)
+    return explored, record
+
+
+# -- what is asked ---------------------------------------------------------------------------------
+
+
+def find_program(text: str, sizes: list[str], space: Space) -> Program:
+    """One of the known kernels, or a program of the user's own."""
+    for part in (part for each in sizes for part in each.split(",")):
+        if re.fullmatch(r"\s*\w+\s*=\s*-?\d+\s*", part):
+            number = int(part.partition("=")[2])
+            if not 1 <= number < 1 << 31:
+                raise CheckError(f"a size of {number}", advice="sizes are from 1 to 2**31 - 1")
+    given = parse_parameters(sizes, digits=10)
+    if "::" in text:
+        return _own_program(text, python_value(text, given))
+    if text not in KERNELS:
+        raise ParseError(
+            f"no kernel is called '{text[:80]}'", advice=f"known are {', '.join(KERNELS)}"
+        )
+    function = KERNELS[text]
+    names = [name for name in inspect.signature(function).parameters if name not in INTERNAL]
+    for name in given:
+        if name not in names:
+            raise CheckError(f"{text} has no '{name}'", advice=f"it has {', '.join(names)}")
+    _check_complete(text, function, given, names)
+    cut = Cut(proper=True) if space is Space.paper else Cut(tail=True)
+    return function(**given, cut=cut)
+
+
+# What a function takes beside sizes.
+INTERNAL = ("tiles", "inner", "batch_tiles", "cut")
+
+
+def _check_complete(
+    text: str, function: Callable[..., Program], given: dict[str, Any], names: list[str]
+) -> None:
+    known = inspect.signature(function).parameters
+    missing = [n for n in names if n not in given and known[n].default is inspect.Parameter.empty]
+    if missing:
+        example = ",".join(f"{name}=1024" for name in missing)
+        raise CheckError(f"{text} needs {', '.join(missing)}", advice=f"write --size {example}")
+    for name, value in given.items():
+        default = known[name].default
+        wanted = int if default is inspect.Parameter.empty else type(default)
+        if wanted is not type(value) and not (wanted is bool and value in (0, 1)):
+            raise CheckError(
+                f"{name}={value} is not {'a whole number' if wanted is int else 'a word'}"
+            )
+
+
+def _own_program(text: str, found: object) -> Program:
+    match found:
+        case LoopNest():
+            return found.done()
+        case Program():
+            return found
+    raise CheckError(
+        f"{text} is a {type(found).__name__}",
+        advice="it should be a LoopNest, its program, or a function that returns one",
+    )
+
+
+def target_for(machine: str, space: Space) -> Target:
+    own = machine_named(machine)
+    return paper(own) if space is Space.paper else Target(own)
+
+
+def _kept(nest: Nest, file: Path | None) -> Kept:
+    if file is None or not file.exists():
+        return Kept()
+    try:
+        record = json.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise ParseError(f"cannot read '{file}': {error}") from None
+    if not isinstance(record, dict):
+        raise ParseError(f"'{file}' is no record of an exploration")
+    return nest.kept_from(record)
+
+
+# -- what is shown ---------------------------------------------------------------------------------
+
+
+def _time(nanoseconds: float) -> str:
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.4g} {unit}"
+    return f"{nanoseconds:.4g} ns"
+
+
+def _explain(nest: Nest) -> list[dict[str, Any]]:
+    reasons = [each for each in nest.reasons() if each.nanoseconds > 0]
+    for each in reasons:
+        typer.echo(f"  {_time(each.nanoseconds):>10}  {each.resource}: {each.why}")
+    return [
+        {"nanoseconds": each.nanoseconds, "resource": each.resource, "why": each.why}
+        for each in reasons
+    ]
+
+
+def _estimate(nest: Nest, walks: int, seed: int, cut: float, depth: int) -> dict[str, Any]:
+    first, second = nest.estimates(walks, seed, cut, depth)
+    for name, each in (("Knuth", first), ("Chen", second)):
+        typer.echo(f"{name}: {each.leaves} implementations, {each.walks} walks")
+    dead = first.dead_ends
+    typer.echo(f"dead ends: {100 * dead.value:.2f} % ± {100 * dead.error:.2f} of random descents")
+    at = min(depth, len(first.nodes) - 1)
+    if at >= 0:
+        typer.echo(f"nodes at depth {at}: {first.nodes[at]}")
+    best = min((first, second), key=_relative_error)
+    return {
+        "space": best.leaves.value,
+        "space_error": best.leaves.error,
+        "dead_ends": dead.value,
+        "nodes": [[each.value, each.error] for each in first.nodes],
+        "cut": cut if math.isfinite(cut) else None,
+    }
+
+
+def _relative_error(estimate: Estimate) -> float:
+    return estimate.leaves.error / max(estimate.leaves.value, 1e-300)
+
+
+def _on_progress(report: Any, bound: float) -> Callable[[Progress], None] | None:
+    if report is None:
+        return None
+
+    def shown(at: Progress) -> None:
+        best = "nothing yet" if at.best is None else _time(at.best)
+        report(f"{at.phase}, best {best} (bound {_time(bound)}), {at.found} reached", at.states)
+
+    return shown
+
+
+def _show(explored: Explored) -> None:
+    pruned = explored.statistics.pruned
+    typer.echo(
+        f"{explored.evaluated} implementations looked at; pruned: "
+        f"{pruned.get('bound', 0)} by the bound, {pruned.get('propagation', 0)} by constraints"
+    )
+    if explored.candidate is None:
+        word = "impossible" if isinstance(explored.outcome, Impossible) else "undecided"
+        typer.echo(f"{word}: nothing was found")
+        return
+    typer.echo(f"best: {_time(explored.nanoseconds)} by the bound, which is a model: not measured")
+    typer.echo(f"it {explored.trial}")
+
+
+def _status(explored: Explored) -> Status:
+    if explored.candidate is not None:
+        return Status.FOUND
+    match explored.outcome:
+        case Found():
+            return Status.FOUND
+        case Impossible():
+            return Status.IMPOSSIBLE
+        case _:
+            return Status.UNDECIDED

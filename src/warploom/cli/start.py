@@ -1,0 +1,61 @@
+"""Where the executable begins: the table of commands, and the overview that is printed from it.
+
+Only the module of the command that is asked for is imported: nobody waits for what others need.
+"""
+
+from __future__ import annotations
+
+import sys
+from difflib import get_close_matches
+
+from warploom import __version__
+
+# Each command is a module of this folder with `add(app)`.
+COMMANDS = {
+    "synth": "Fill the holes of sketches so that each computes its goal, and prove the fills.",
+    "kernel": "Write, check, time and mutate kernels: those of the catalogue, and of your own.",
+    "layout": "Layouts of shared memory and registers: the best one, or a proof.",
+    "explore": "All implementations of a loop nest: bounded, counted, searched, written.",
+    "ptx": "Shuffles into finished PTX; PTX run without a GPU.",
+    "verify": "Check certificates: proofs that were written beside an answer.",
+    "bench": "Measure the tables of the papers on this machine, beside the published figures.",
+    "machines": "List the machines whose limits and latencies are known.",
+}
+
+_ABOUT = """Usage: warploom [--version] COMMAND …
+
+  Finds the index arithmetic of GPU and SIMD kernels by search, and proves it.
+
+Commands:
+{commands}
+
+  $ warploom synth examples/sketches/sums.swflow --emit cuda    # a sketch becomes a kernel
+  $ warploom COMMAND --help                                     # all it can do, with examples
+
+Exit status: 0 found, proved or clean, 1 impossible, refuted or something found, 2 bad input,
+3 undecided (budget spent)."""
+
+
+def overview() -> str:
+    width = max(map(len, COMMANDS))
+    return _ABOUT.format(
+        commands="\n".join(f"  {name:<{width}}  {line}" for name, line in COMMANDS.items())
+    )
+
+
+def main() -> None:
+    asked = sys.argv[1] if len(sys.argv) > 1 else ""
+    if asked in ("", "-h", "--help"):
+        sys.stdout.write(overview() + "\n")
+    elif asked == "--version":
+        sys.stdout.write(f"warploom {__version__}\n")
+    elif asked in COMMANDS:
+        # Here, not at the top: the overview needs none of it.
+        from warploom.cli.app import application
+
+        application(asked)()
+    else:
+        near = get_close_matches(asked[:80], COMMANDS, n=1)
+        meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
+        sys.stderr.write(f"warploom has no command '{asked[:80]}'\n  {meant}\n")
+        sys.exit(2)

@@ -1,0 +1,227 @@
+"""A loop nest explored: its space, a bound, the best implementation that is found, tried.
+
+In come a program, a target and the rates of a machine, with decisions that a user has taken; out go
+estimates of the space, reasons of the bound, or an `Explored` record. What is minimised is
+`measure`: times on a device, or, where there is none, the bound itself, which is a model only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warploom.errors import CheckError, InternalError
+from warploom.loopnest.bound import Bound, Reason
+from warploom.loopnest.decided import Implementation
+from warploom.loopnest.ir import Program
+from warploom.loopnest.show import show
+from warploom.loopnest.space import DECIDED, NestSpace
+from warploom.loopnest.target import DEFAULT, Target
+from warploom.loopnest.trial import Trial, tried
+from warploom.machine.rates import Rates
+from warploom.search.bound import Best, minimise
+from warploom.search.budget import Budget
+from warploom.search.candidate import Candidates, Flags, Numbers
+from warploom.search.decided import decision_from, decision_record, decisions_of
+from warploom.search.engine import OnProgress, Result
+from warploom.search.estimate import Estimate, chen, knuth
+from warploom.search.explore import Exploration, explore, random_improvements, tree_improvements
+from warploom.search.fix import fixed
+from warploom.search.outcome import Found, Impossible, Outcome
+from warploom.search.problem import SpaceProblem
+from warploom.search.record import Record, outcome_record, statistics_record
+from warploom.search.statistics import Statistics
+
+ENGINES = {"tree": tree_improvements, "random": random_improvements}
+Measured = Callable[[Candidates], Numbers]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What earlier runs left behind: how many there were, and the best that they found."""
+
+    runs: int = 0
+    evaluated: int = 0
+    best: Record | None = None
+
+    @property
+    def nanoseconds(self) -> float:
+        return math.inf if self.best is None else float(self.best["nanoseconds"])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explored:
+    """`candidate` is the best implementation, in its space; `bound` holds for all of them."""
+
+    outcome: Outcome[Best]
+    candidate: Candidates | None
+    nanoseconds: float
+    bound: float
+    evaluated: int
+    trial: Trial | None
+    statistics: Statistics
+
+
+class Nest:
+    """A space with a bound, after the decisions that a user has taken."""
+
+    def __init__(
+        self,
+        program: Program,
+        rates: Rates,
+        target: Target = DEFAULT,
+        fixes: Sequence[str] = (),
+        decided: Sequence[str] = DECIDED,
+    ) -> None:
+        self.program, self.rates, self.target = program, rates, target
+        self.space = NestSpace(program, target, decided)
+        self.bound = Bound(self.space, rates)
+        self.decisions = fixed(self.space.propagator, fixes)
+        self.root = self.space.propagator.root(self.decisions)
+        self.problem = SpaceProblem(
+            self.space.propagator, self.decisions, self.space.branch, self.bound, self.bound
+        )
+
+    @property
+    def is_possible(self) -> bool:
+        return len(self.root) > 0
+
+    def reasons(self) -> list[Reason]:
+        """Why no implementation that is left can be faster than the bound."""
+        return self.bound.explain(self.root)
+
+    def least(self) -> float:
+        return float(self.bound(self.root)[0])
+
+    def implementation(self, candidate: Candidates) -> Implementation:
+        return Implementation(self.space, candidate, 0)
+
+    # -- estimates ---------------------------------------------------------------------------------
+
+    def estimates(
+        self, walks: int, seed: int = 0, cut: float = math.inf, depth: int = 10**9
+    ) -> tuple[Estimate, Estimate]:
+        """By Knuth and by Chen; with a cut, without what its bound excludes down to a depth."""
+
+        def keep(candidates: Candidates, at: int) -> Flags:
+            if at > depth:
+                return np.ones(len(candidates), np.bool_)
+            found: Flags = self.bound(candidates) < cut
+            return found
+
+        kept = None if math.isinf(cut) else keep
+        problem = SpaceProblem(self.space.propagator, self.decisions, self.space.decisions)
+        random = np.random.default_rng(seed)
+        return (
+            knuth(problem, walks, random, keep=kept),
+            chen(problem, max(2, walks // 100), random, keep=kept),
+        )
+
+    # -- search ------------------------------------------------------------------------------------
+
+    def search(
+        self,
+        engine: str = "tree",
+        evaluations: int = 1000,
+        *,
+        measure: Measured | None = None,
+        budget: Budget | None = None,
+        seed: int = 0,
+        kept: Kept = Kept(),  # noqa: B008 - frozen
+        on_progress: OnProgress | None = None,
+    ) -> Explored:
+        """The best implementation: of this run, or of those before it if none is better."""
+        count = 0
+
+        def counted(candidates: Candidates) -> Numbers:
+            nonlocal count
+            count += len(candidates)
+            return (measure or self.bound)(candidates)
+
+        if engine == "exact":
+            problem = SpaceProblem(
+                self.space.propagator, self.decisions, self.space.branch, self.bound, counted
+            )
+            result = minimise(problem, budget, on_progress)
+        else:
+            wanted = Exploration(
+                self.problem, counted, evaluations, seed=seed + kept.runs, cut=kept.nanoseconds
+            )
+            result = explore(ENGINES[engine], wanted, budget, on_progress)
+        return self._explored(result, kept, count)
+
+    def _explored(self, result: Result[Best], kept: Kept, count: int) -> Explored:
+        found, nanoseconds = None, math.inf
+        if isinstance(result.outcome, Found):
+            found, nanoseconds = result.outcome.answer.candidate, result.outcome.answer.cost
+        elif kept.best is not None and not isinstance(result.outcome, Impossible):
+            found, nanoseconds = self.again(kept.best), kept.nanoseconds
+        trial = None if found is None else self.tried(found)
+        evaluated = kept.evaluated + count
+        statistics = result.statistics
+        least = self.least() if self.is_possible else math.inf
+        return Explored(result.outcome, found, nanoseconds, least, evaluated, trial, statistics)
+
+    def tried(self, candidate: Candidates) -> Trial:
+        trial = tried(self.implementation(candidate))
+        if trial.wrong:
+            raise InternalError(
+                f"an implementation of {self.program.name} is wrong: {trial.wrong}",
+                advice="this is a bug of ours: please report it together with the decisions",
+            )
+        return trial
+
+    # -- records -----------------------------------------------------------------------------------
+
+    def again(self, best: Mapping[str, Any]) -> Candidates:
+        """The candidate that a record describes."""
+        decisions = [decision_from(each) for each in best["decisions"]]
+        found = self.space.propagator.root(decisions)
+        if not len(found) or self.space.branch(found)[0] >= 0:
+            raise CheckError("the kept implementation is none of this space")
+        return found
+
+    def best_record(self, explored: Explored) -> Record | None:
+        if explored.candidate is None:
+            return None
+        follows = {choice.name for choice in self.space.space.choices if choice.derived}
+        every = decisions_of(self.space.propagator, explored.candidate, 0)
+        taken = [each for each in every if each.choice not in follows]
+        return {
+            "nanoseconds": explored.nanoseconds,
+            "checked": str(explored.trial),
+            "decisions": [decision_record(each) for each in taken],
+        }
+
+    def record(self, explored: Explored, kept: Kept) -> Record:
+        """All that is needed to go on: see `kept_from`."""
+        return {
+            "program": show(self.program),
+            "machine": self.rates.name,
+            "fixed": [decision_record(each) for each in self.decisions],
+            "best": self.best_record(explored),
+            "bound": explored.bound if math.isfinite(explored.bound) else None,
+            "evaluated": explored.evaluated,
+            "runs": kept.runs + 1,
+            **outcome_record(explored.outcome),
+            **statistics_record(explored.statistics),
+        }
+
+    def kept_from(self, record: Mapping[str, Any]) -> Kept:
+        """What a record of this very question says; an error if it is of another."""
+        own = {
+            "program": show(self.program),
+            "machine": self.rates.name,
+            "fixed": [decision_record(each) for each in self.decisions],
+        }
+        for key, value in own.items():
+            if record.get(key) != value:
+                raise CheckError(f"what was kept has another {key}", advice="name another file")
+        match record:
+            case {"runs": int(runs), "evaluated": int(evaluated), "best": (dict() | None) as best}:
+                return Kept(runs, evaluated, best)
+        raise CheckError("what was kept is no record of an exploration")

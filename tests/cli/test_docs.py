@@ -1,0 +1,147 @@
+"""Every command of README.md and docs/ runs; what the first screen shows is what one gets.
+
+A block marked ```sh is run line by line in a folder that has `examples/` in it. A line whose
+comment says that it needs a GPU must say so itself where there is none. `make` is asked whether it
+knows the target. Commands within a sentence must name options that exist.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.cli.conftest import Cli
+
+from warploom.cli.start import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NEEDS_GPU = "needs a GPU"
+NO_GPU = ("there is no GPU", "PyTorch or CuPy")  # what commands say where there is none
+# Tables take minutes, and a mutation check draws a few mutants of the many.
+SLOW = ("warploom bench",)
+SHORTENED = {"--mutate": ["--most", "4"]}
+
+
+class Command(NamedTuple):
+    text: str
+    comment: str
+
+    @property
+    def slow(self) -> bool:
+        return self.text.startswith(SLOW)
+
+
+def blocks(page: Path) -> Iterator[tuple[int, str]]:
+    """Each ```sh block with the number of its line."""
+    text = page.read_text()
+    for found in re.finditer(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        yield text.count("\n", 0, found.start()) + 1, found[1]
+
+
+def commands(block: str) -> list[Command]:
+    lines = block.replace("\\\n", " ").splitlines()
+    split = [re.split(r"(?:^|\s)#\s", line, maxsplit=1) for line in lines]
+    return [Command(first.strip(), "".join(rest)) for first, *rest in split if first.strip()]
+
+
+def parts() -> Iterator[object]:
+    for page in PAGES:
+        for line, block in blocks(page):
+            all_of_it = commands(block)
+            for slow in (False, True):
+                some = [each for each in all_of_it if each.slow is slow]
+                marks = [pytest.mark.slow] if slow else []
+                if some:
+                    yield pytest.param(some, marks=marks, id=f"{page.stem}:{line}{'s' * slow}")
+
+
+@pytest.mark.parametrize("some", list(parts()))
+def test_the_commands_of_a_block_run(
+    some: list[Command],
+    cli: Cli,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("examples", "Makefile", "pyproject.toml"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    for command in some:
+        words = shlex.split(command.text)
+        match words[0]:
+            case "warploom":
+                more = [extra for word in words for extra in SHORTENED.get(word, ())]
+                ran = cli(*words[1:], *more)
+                without = any(each in ran.err for each in NO_GPU)
+                expected = 2 if NEEDS_GPU in command.comment and without else 0
+                assert ran.status == expected, f"{command.text}\n{ran.err}"
+            case "make":
+                subprocess.run(["make", "-n", *words[1:]], check=True, capture_output=True)
+            case _:
+                pytest.fail(f"how is this run? {command.text}")
+
+
+def test_there_are_commands_and_blocks_of_commands_are_marked() -> None:
+    assert sum(len(commands(block)) for page in PAGES for _, block in blocks(page)) >= 15
+    for page in PAGES:
+        marked = {line for _, block in blocks(page) for line in block.splitlines()}
+        for line in page.read_text().splitlines():
+            if line.startswith(("warploom ", "make ", "$ ", "pip ")):
+                words = line.split()
+                is_command = words[0] != "warploom" or words[1] in COMMANDS
+                assert line in marked or not is_command, f"{page.name}: {line}"
+
+
+def mentioned() -> list[str]:
+    """`warploom synth … --emit` within a sentence."""
+    return sorted(
+        {found for page in PAGES for found in re.findall(r"`(warploom [^`\n]+)`", page.read_text())}
+    )
+
+
+@pytest.mark.parametrize("text", mentioned())
+def test_a_command_within_a_sentence_has_these_options(
+    text: str,
+    cli: Cli,
+) -> None:
+    words = shlex.split(text)[1:]
+    assert words[0] in COMMANDS
+    sub = [word for word in words[1:2] if re.fullmatch("[a-z]+", word) and words[0] in GROUPS]
+    said = cli(words[0], *sub, "--help").out
+    for word in words:
+        if word.startswith("-"):
+            assert re.search(rf"(?:^|[\s,]){re.escape(word)}\b", said), f"{text}: {word}"
+
+
+GROUPS = ("layout", "ptx")
+
+
+def test_the_first_screen_shows_what_one_gets(
+    cli: Cli,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    screen = (ROOT / "README.md").read_text().split("## Set-up")[0]
+    sketch, command, shown, text = (block.split("\n", 1)[1] for block in screen.split("```")[1::2])
+
+    def bare(lines: str) -> list[str]:
+        stripped = (re.split(r"\s*(?:#|//)", line)[0].strip() for line in lines.splitlines())
+        return [line for line in stripped if line]
+
+    assert bare(sketch) == bare((ROOT / "examples/sketches/sums.swflow").read_text())
+    ran = cli(*shlex.split(command)[1:])
+    assert ran.status == 0
+
+    def timeless(said: str) -> str:
+        return re.sub(r"\d+\.\d+ s\)", "s)", said)
+
+    assert timeless(ran.out) == timeless(shown)
+    written = bare((tmp_path / "sums.cu").read_text())
+    assert all(line in written for line in bare(text))

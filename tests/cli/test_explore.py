@@ -1,0 +1,99 @@
+"""`warploom explore`: what it prints, writes and returns; the page that explains it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Cli
+
+PAGE = (Path(__file__).parents[2] / "docs" / "loopnests.md").read_text()
+BLOCKS = [text.split("\n", 1) for text in PAGE.split("```")[1::2]]
+SMALL = ("explore", "axpy", "--size", "n=6", "--evaluations", "8")
+
+
+@pytest.mark.slow
+def test_all_commands_of_the_page_run(cli: Cli) -> None:
+    for line in next(t for k, t in BLOCKS if not k).strip().splitlines():
+        assert cli(*shlex.split(line)[1:]).status == 0
+
+
+def test_a_program_of_ones_own(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(next(text for kind, text in BLOCKS if kind == "python"))
+    ran = cli("explore", f"{file}::scaled_sums", "--size", "m=2,n=3", "--evaluations", "2")
+    assert ran.status == 0, ran.err
+    assert "it equals its meaning on the simulator" in ran.out
+    wrong = cli("explore", f"{file}::scaled_sums", "--size", "q=5")
+    assert (wrong.status, "its sizes: m, n" in wrong.err) == (2, True)
+    other = cli("explore", f"{file}::LoopNest", "--size", "name=5")
+    assert other.status == 2
+
+
+def test_what_is_written(cli: Cli) -> None:
+    ran = cli(*SMALL, "--emit", "cuda")
+    assert ran.status == 0
+    assert ran.out.lstrip().startswith("//")
+    assert "__global__" in ran.out
+    assert "which is a model: not measured" in ran.err
+    listed = cli(*SMALL, "--json", "-")
+    (record,) = json.loads(listed.out)
+    assert record["outcome"] == "found"
+    assert record["best"]["nanoseconds"] >= record["bound"] > 0
+    assert {"seconds", "evaluated", "pruned"} <= record.keys()
+
+
+def test_estimates_are_records_too(cli: Cli) -> None:
+    ran = cli("explore", "axpy", "--size", "n=2", "--estimate", "--walks", "4", "--json", "-")
+    (record,) = json.loads(ran.out)
+    assert record["space"] > 10
+    assert 0 <= record["dead_ends"] < 1
+    assert record["nodes"][0][0] == 1
+
+
+def test_it_goes_on_from_what_was_kept(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "kept.json"
+    assert cli(*SMALL, "--keep", str(file)).status == 0
+    first = json.loads(file.read_text())
+    assert cli(*SMALL, "--keep", str(file)).status == 0
+    second = json.loads(file.read_text())
+    assert second["runs"] == 2
+    assert second["evaluated"] >= first["evaluated"]
+    assert second["best"]["nanoseconds"] <= first["best"]["nanoseconds"]
+    other = cli("explore", "axpy", "--size", "n=5", "--keep", str(file))
+    assert (other.status, "another program" in other.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--size", "n=0"), "a size of 0"),
+        (("--size", "n=2147483648"), "sizes are from 1 to 2**31 - 1"),
+        (("--size", "q=4"), "axpy has no 'q'"),
+        ((), "axpy needs n"),
+        (("--size", "n=fast"), "not a whole number"),
+        (("--size", "n=6", "--fix", "size(n1)"), "is not a decision"),
+        (("--size", "n=6", "--fix", "sise(n1)=4"), "did you mean size?"),
+        (("--size", "n=6", "--fix", "size(n7)=4"), "did you mean"),
+        (("--size", "n=6", "--fix", "size(n1)=5"), "is not a value"),
+        (("--size", "n=6", "--machine", "abacus"), "abacus"),
+        (
+            ("--size", "n=6", "--fix", "dim_kind(n0)=BLOCK", "--fix", "dim_kind(n0)=LOOP"),
+            "dim_kind(n0)=BLOCK and dim_kind(n0)=LOOP contradict each other",
+        ),
+        (("--size", "n=6", "--fix", "dim_kind(n0)=THREAD"), "no implementation has"),
+    ],
+)
+def test_mistakes_are_named(cli: Cli, arguments: tuple[str, ...], said: str) -> None:
+    ran = cli("explore", "axpy", *arguments)
+    assert ran.status == 2
+    assert said in ran.err
+
+
+@pytest.mark.parametrize("size", ["1", "7", "2147483647"])
+def test_any_size_has_a_kernel(cli: Cli, size: str) -> None:
+    ran = cli("explore", "axpy", "--size", f"n={size}", "--evaluations", "2")
+    assert ran.status == 0, ran.err
+    assert "it equals its meaning" in ran.out
