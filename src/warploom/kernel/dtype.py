@@ -95,14 +95,16 @@ def decoded(bits: Codes, dtype: DType) -> Codes:
     """Codes as the numbers that they stand for, as `float32`."""
     codes = np.asarray(bits).view(np.uint16)
     if dtype is DType.F16:
-        return codes.view(np.float16).astype(np.float32)
+        with np.errstate(all="ignore"):
+            return codes.view(np.float16).astype(np.float32)
     return (codes.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def coded(numbers: Codes, dtype: DType) -> Codes:
     """Numbers as the nearest codes, ties to even; every NaN as one."""
-    wide = np.asarray(numbers, np.float32).astype(np.float64)
-    return encode(wide, FORMATS[repr(dtype)], "rn", False, None).astype(np.uint16)
+    with np.errstate(all="ignore"):  # what is beyond all codes, and signalling NaNs
+        wide = np.asarray(numbers, np.float32).astype(np.float64)
+        return encode(wide, FORMATS[repr(dtype)], "rn", False, None).astype(np.uint16)
 
 
 def from_numpy(dtype: object) -> DType:

@@ -85,8 +85,9 @@ def retyped(kernel: Kernel, old: DType, new: DType) -> Kernel:
         raise CheckError(f"'{kernel.name}' cannot have {new!r} for {old!r}")
 
     def on_value(value: Value) -> Value:
-        same = isinstance(value, Cell | Number) and value.dtype is old
-        return replace(value, dtype=new) if same else value
+        if isinstance(value, Cell | Number) and value.dtype is old:
+            return replace(value, dtype=new)
+        return value
 
     def on_stmt(stmt: Stmt) -> Stmt:
         made = map_stmt(stmt, lambda expr: expr, on_value)
