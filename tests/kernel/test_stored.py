@@ -156,6 +156,14 @@ def test_nothing_is_computed_in_codes() -> None:
             kernel(wrong)
 
 
+def test_a_number_is_no_code() -> None:
+    k = Builder("scalar", block=32)
+    number, y = k.number("number", f16), k.array("y", f16, 32)
+    y[k.thread] = number
+    with pytest.raises(CheckError, match="the number 'number' of f16"):
+        k.done()
+
+
 def test_arrays_of_another_type_are_refused() -> None:
     kernel = stored_as(squares(), bf16)
     y = np.zeros(2, np.uint16)

@@ -93,6 +93,8 @@ def _check_shape(kernel: Kernel) -> None:
 
 
 def _check_params(kernel: Kernel) -> None:
+    for scalar in kernel.scalars:
+        _check_computes(scalar.dtype, f"the number '{scalar.name}'")
     integers = {each.name for each in kernel.scalars if each.dtype is DType.I32}
     for array in kernel.arrays:
         _check_scalars_only(array.size, integers, f"the size of '{array.name}'")

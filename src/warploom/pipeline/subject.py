@@ -6,13 +6,11 @@ verified once more, and the kernel is run on the simulator before it goes out.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from warploom.errors import CheckError, SearchError, calling_line
-from warploom.kernel.dtype import DType, f32, u16
-from warploom.kernel.stored import computes, retyped, stored_as
+from warploom.kernel.dtype import DType
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.sketch.build import Sketch
@@ -48,8 +46,6 @@ def tiled(
 ) -> Tiled:
     """The kernel of a subject, with what it does to large arrays."""
     layout = layout or Layout()
-    if layout.dtype.is_code and not isinstance(subject, Tiled):
-        return _of_codes(subject, layout, goal, budget)
     match subject:
         case Tiled():
             return subject
@@ -74,31 +70,6 @@ def tiled(
         calling_line(*map(str, Path(__file__).parent.glob("*.py"))),
         "give a Sketch, a program, a warp sketch, or what its search gave",
     )
-
-
-def _of_codes(subject: Subject, layout: Layout, goal: int, budget: Budget | None) -> Tiled:
-    """Numbers of sixteen bits: computed in `f32` and rounded when stored, or moved as bits."""
-    found = _found(subject, goal, budget, layout)
-    wide = tiled(found, replace(layout, dtype=f32), goal=goal, budget=budget)
-    if computes(wide.kernel):
-        return replace(wide, kernel=stored_as(wide.kernel, layout.dtype), dtype=layout.dtype)
-    bits = tiled(found, replace(layout, dtype=u16), goal=goal, budget=budget)
-    return replace(bits, kernel=retyped(bits.kernel, u16, layout.dtype), dtype=layout.dtype)
-
-
-def _found(subject: Subject, goal: int, budget: Budget | None, layout: Layout) -> Subject:
-    """What the search gave, so that it is done once."""
-    match subject:
-        case Sketch():
-            return _found(subject.program(), goal, budget, layout)
-        case Program():
-            check_layout(subject, layout.lanes, layout.steps)
-            return synthesize(subject, goal, mode="best", budget=budget)
-        case SketchFunction():
-            return solve(subject.at(), budget=budget)
-        case Traced():
-            return solve(subject, budget=budget)
-    return subject
 
 
 def _of_result(result: Result, layout: Layout) -> Tiled:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import BUILT_IN, INTEGER_ONLY, Cell, Kernel, Value
 from warploom.sketch.code.accumulate import joined, neutral_number
 from warploom.sketch.code.callee import CALL, Callee
+from warploom.sketch.code.codes import with_codes
 from warploom.sketch.code.exchange import Tiles, add_move, count
 from warploom.sketch.code.form import (
     ALWAYS,
@@ -96,7 +97,11 @@ def tiled_program(program: Program, fill: Fill, goal: int, layout: Layout) -> Ti
     lanes = _lanes(proved.program, layout.lanes)
     wanted = program.goals[goal]
     with placing(program.name, _origins(program), wanted.span):
-        return tried(_Lowering(proved, wanted, lanes, layout).tiled())
+
+        def make(kind: DType) -> Tiled:
+            return tried(_Lowering(proved, wanted, lanes, replace(layout, dtype=kind)).tiled())
+
+        return with_codes(make, layout.dtype)
 
 
 def check_layout(
