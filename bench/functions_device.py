@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import re
 import shutil
 import subprocess
@@ -24,7 +25,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,7 @@ FIELDS = tuple(range(2, 17))
 TYPES = {1: "signed char", 2: "short", 4: "float", 8: "double", 16: "Wide"}
 WIDE = "struct alignas(16) Wide { float x; int y; double z; };\n"
 BLOCK, TURNS, SAMPLES = 256, 2000, 15
+KINDS = ("scan", "exchange", "move", "functions")
 SCANS = (("float32", "+"), ("int32", "+"), ("float64", "+"), ("int64", "+"), ("int32", "max"))
 C_TYPES = {"float32": "float", "int32": "int", "float64": "double", "int64": "long long"}
 
@@ -186,6 +189,11 @@ def built(text: str) -> tuple[Compiled, dict[str, Any]]:
     return made, used
 
 
+def made_of(make: Callable[..., str], given: tuple[Any, ...]) -> tuple[Compiled, dict[str, Any]]:
+    """A text written and compiled, in a process of its own."""
+    return built(make(*given))
+
+
 def instructions(made: Compiled) -> dict[str, dict[str, int]]:
     """How often each kernel has instructions that share a pipe, if there is a disassembler."""
     tool = shutil.which("cuobjdump") or shutil.which("nvdisasm")
@@ -326,21 +334,28 @@ def main() -> int:
     parser.add_argument(
         "--out", type=Path, default=ROOT / "bench" / "results" / "functions_device.json"
     )
+    parser.add_argument("--fields", type=int, nargs="*", default=FIELDS, help="2 to 16")
+    parser.add_argument("--only", nargs="*", default=KINDS, help=", ".join(KINDS))
     options = parser.parse_args()
     record: dict[str, Any] = {"rows": {}}
     if options.out.exists() and not (options.again or options.dry):
         record = json.loads(options.out.read_text())
-    texts = {f"move {n}": (moving_text, (n,)) for n in FIELDS}
-    texts |= {f"exchange {n}": (timing_text, (n,)) for n in FIELDS}
-    texts |= {f"scan {d} {op}": (scan_text, (d, op)) for d, op in SCANS}
-    wanted = {name: make for name, make in texts.items() if name not in record["rows"]}
+    texts = {f"scan {d} {op}": (scan_text, (d, op)) for d, op in SCANS}
+    texts |= {f"exchange {n}": (timing_text, (n,)) for n in options.fields}
+    texts |= {f"move {n}": (moving_text, (n,)) for n in options.fields}
+    wanted = {
+        name: make
+        for name, make in texts.items()
+        if name not in record["rows"] and name.split()[0] in options.only
+    }
     machine = None if options.dry else Machine()
     if machine is not None:
         record |= {"date": time.strftime("%Y-%m-%d"), "command": "python bench/functions_device.py"}
         record["machine"] = machine.properties["name"].decode()
-    written = {name: make(*given) for name, (make, given) in wanted.items()}
-    with ThreadPoolExecutor(2 if options.dry else 14) as pool:
-        jobs = {name: pool.submit(built, text) for name, text in written.items()}
+    # Not by forking: this process may hold a GPU.
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2 if options.dry else 14, mp_context=fresh) as pool:
+        jobs = {name: pool.submit(made_of, *make) for name, make in wanted.items()}
         for name, job in jobs.items():
             try:
                 row = measured(machine, name, *job.result())
@@ -350,7 +365,7 @@ def main() -> int:
             if machine is not None and "error" not in row:
                 record["rows"][name] = row
                 options.out.write_text(json.dumps(record, indent=1) + "\n")
-    if machine is not None and "functions" not in record["rows"]:
+    if machine is not None and "functions" not in record["rows"] and "functions" in options.only:
         row = {"wrong": check_functions(machine)}
         bad = {name: why for name, why in row["wrong"].items() if why}
         print(f"functions: {len(row['wrong'])} checked, wrong: {bad or 'none'}", flush=True)

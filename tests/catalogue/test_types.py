@@ -65,14 +65,24 @@ def test_every_type_everywhere(name: str, given: dict[str, Parameter], dtype: st
 
 def test_arrays_keep_shape_and_type() -> None:
     x = np.arange(7 * 96, dtype=np.float16).reshape(7, 16, 6)
-    y = warploom.load("transposition", m=16, n=6, dtype="float16")(x)
+    y = warploom.load("transposition", m=16, n=6)(x)
     assert (y.shape, y.dtype) == ((7, 6, 16), np.float16)
     assert (y == x.transpose(0, 2, 1)).all()
-    sums = warploom.load("aos-sum", fields=6, dtype="float16")(x)
+    sums = warploom.load("aos-sum", fields=6)(x)
     assert (sums == x.astype(np.float32).sum(axis=2).astype(np.float16)).all()
     bits = coded(x.astype(np.float32), bf16)
     moved = warploom.load("transposition", m=16, n=6, dtype="bfloat16")(bits)
     assert (moved == bits.transpose(0, 2, 1)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint16"])
+def test_the_type_is_that_of_the_arrays(dtype: str) -> None:
+    x = np.arange(96).astype(dtype).reshape(8, 12)
+    y = warploom.load("aos-to-soa", fields=12)(x)
+    assert y.dtype == dtype
+    assert (y == x.T).all()
+    with pytest.raises(DeviceError, match="the kernel takes float32"):
+        warploom.load("aos-to-soa", fields=12, dtype="float32")(x)
 
 
 def test_complex_numbers_are_pairs() -> None:
@@ -80,7 +90,7 @@ def test_complex_numbers_are_pairs() -> None:
     planes = warploom.load("aos-to-soa", fields=2)(x)
     assert (planes == np.stack([x.real, x.imag])).all()
     wide = x.astype(np.complex128).reshape(8, 5)
-    planes = warploom.load("aos-to-soa", fields=2, dtype="float64")(wide)
+    planes = warploom.load("aos-to-soa", fields=2)(wide)
     assert planes.shape == (2, 8, 5)
     assert (planes[1] == wide.imag).all()
     with pytest.raises(DeviceError, match="not contiguous"):
