@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.catalogue.entry import Arrays, Entry, Parameter, Values
+from warploom.catalogue.entry import Arrays, Entry, Parameter, Values, listed
 from warploom.catalogue.fill import sketch, transposing
 from warploom.catalogue.layout import MOST_WORDS, WARP, check_block, element_type
 from warploom.catalogue.shape import transposed_matrices
@@ -186,7 +186,7 @@ ENTRIES = (
         sizes=_sizes,
         sketch=_sketch,
         fit=transposed_matrices,
-        tune=tuple(
+        tune=listed(
             {"order": order, "block": block, "tiles": tiles}
             for order in ("crc", "rcr")
             for block in (128, 256)

@@ -15,6 +15,7 @@ from warploom.catalogue.timing import named_size, time_on_gpu
 from warploom.catalogue.verify import mutation, verify
 from warploom.cli.guard import Status, run, worst
 from warploom.cli.inputs import find_input, parse_sizes
+from warploom.cli.measured import tune_settings, tuner_of
 from warploom.cli.names import list_names
 from warploom.cli.output import STDOUT, kept_free, write, write_records
 from warploom.cli.own import DTYPE, LANES, STEP, Text, check_fits, layout_of
@@ -41,6 +42,8 @@ run on numbers, on parts of a tile, whole tiles and several.
 \b
 --check   specification = simulator = C = OpenCL = compiled PTX on the emulator, on all its sizes
 --time    on this machine's GPU, beside a copy of as many bytes
+--tune    measure the settings that are left open instead of choosing them by rule, for --size;
+          --seconds S at most (30); kept in the store, from which --tune alone reads
 --mutate  change index expressions, one at a time; the check must catch all that matter
 
 \b
@@ -50,6 +53,7 @@ Examples:
   $ warploom kernel transposition --set m=12 --set n=8 --emit opencl
   $ warploom kernel aos-to-soa --set fields=24 --size n=10000001
   $ warploom kernel aos-sum --time --size n=10000000
+  $ warploom kernel aos-to-soa --set fields=7 --size n=10000001 --tune --seconds 20
   $ warploom kernel sums.swflow --check --mutate
 
 Exit status: 0 right, 1 something is wrong (a refuted kernel, a surviving mutant), 2 bad input."""
@@ -76,7 +80,12 @@ def kernel(
     lanes: int = typer.Option(None, min=1, help=LANES),
     step: list[str] = typer.Option([], metavar="X=N", help=STEP),
     dtype: str = typer.Option(None, metavar="TYPE", help=DTYPE),
-    seconds: float = typer.Option(None, min=0, help="Wall time for the search, of own sketches."),
+    seconds: float = typer.Option(
+        None, min=0, help="Wall time for --tune, or for the search of own sketches."
+    ),
+    tune: bool = typer.Option(False, "--tune", help="Measure open settings on a GPU; keep them."),
+    store: Path = typer.Option(None, metavar="FILE", help="Where (default: the user's own)."),
+    no_store: bool = typer.Option(False, "--no-store", help="Keep nothing, and read nothing."),
     json_file: Path = typer.Option(
         None, "--json", metavar="FILE", help="Write a list of records; - is standard output."
     ),
@@ -89,19 +98,23 @@ def kernel(
             return Status.FOUND
         if out is not None and len(names) > 1:
             raise ParseError("-o is for one kernel", advice="give one at a time")
+        tuner = tuner_of(tune, store, no_store, seconds, checked=check or mutate)
         wanted = text is not None or out is not None or not (check or time or mutate)
         target = (out or STDOUT) if wanted else None
         statuses, records = [], []
         for name in names:
             with kept_free(json_file, target):
-                entry, given = _entry(name, setting, Own(lanes, step, dtype, seconds))
-                if time:
+                own = Own(lanes, step, dtype, None if tuner else seconds)
+                entry, given = _entry(name, setting, own)
+                if time or tuner:
                     gpu_library()  # without one nothing else needs to be done first
                 sizes = named_size(entry, given, parse_sizes(size)) if size else None
+                record: dict[str, Any] = {"name": name}
+                if tuner:
+                    given = tune_settings(entry, given, sizes, tuner, record)
                 decided = entry.settings(given, sizes)
                 built = entry.kernel(**decided)
-                record: dict[str, Any] = {"name": name, "settings": decided}
-                record["doc"] = built.doc
+                record |= {"settings": decided, "doc": built.doc}
             if target is not None:
                 write(target, emit.emit(built, (text or Text.cuda).value))
             with kept_free(json_file, target):
