@@ -4,8 +4,8 @@
     python bench/settings_probe.py --dry      no GPU: how many kernels, and do the first compile?
 
 Long windows on a line, windows of 9 to 15 taps on an image, large structures whose number is odd,
-structures of few fields. Every setting is checked before it is timed; the default is among them. The
-record is kept row by row, and a run picks up where an earlier one stopped.
+structures of few fields. Every setting is checked before it is timed; the default is among them.
+The record is kept row by row, and a run picks up where an earlier one stopped.
 """
 
 from __future__ import annotations
