@@ -221,7 +221,7 @@ def _own_program(text: str, found: object) -> Program:
 
 def target_for(machine: str, space: Space) -> Target:
     own = machine_named(machine)
-    return paper(own) if space is Space.paper else Target(own)
+    return paper(own) if space is Space.paper else Target(own, deals=True, stages=(1, 2))
 
 
 def _kept(nest: Nest, file: Path | None) -> Kept:

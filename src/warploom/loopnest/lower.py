@@ -44,6 +44,7 @@ from warploom.kernel.ir import (
 )
 from warploom.kernel.synchronise import synchronise
 from warploom.loopnest import ir
+from warploom.loopnest.deal import Deal, deal_of
 from warploom.loopnest.decided import Implementation, Loop, Node
 from warploom.loopnest.evaluate import elements
 from warploom.loopnest.neutral import unchanged_outside
@@ -93,6 +94,8 @@ class _Lowering:
         self.names: dict[str, str] = {}
         self.index: dict[ir.Dim, Expr] = {}
         self.grid: list[int] = []
+        self.half: dict[ir.Temporary, int] = {}
+        self.doubled: set[ir.Temporary] = set()
         self.temporaries = {t.put: t for t in implementation.lowered}
         self.temporaries |= {t.get: t for t in implementation.lowered}
         self.rows = self._rows()
@@ -106,7 +109,7 @@ class _Lowering:
 
     def kernel(self) -> Kernel:
         body = [*self._levels(), *self._bodies(self.made.nests)]
-        declared: list[Stmt] = [self._shared(t) for t in self.made.lowered]
+        declared: list[Stmt] = [each for t in self.made.lowered for each in self._shared(t)]
         declared += [Registers(row.name, row.dtype, row.size) for row in self._own_rows()]
         sides = [Const(size) for size in (*self.grid, 1, 1, 1)[:3]]
         return Kernel(
@@ -157,17 +160,25 @@ class _Lowering:
     def _node(self, node: Node) -> list[Stmt]:
         if isinstance(node, ir.Instruction):
             return list(self._instruction(node))
-        counter, index = "", self._index(node)
-        if index is None:
-            counter = f"{_kept(node.dims[0])}_{self.counters}"
-            self.counters += 1
-            index = Var(counter)
-        self.index |= dict.fromkeys(node.dims, index)
+        if node.kind == "DEAL":
+            deal = deal_of(self.made, node)
+            return [*self._copied(deal)]
+        index = self._index(node)
+        if index is not None:
+            self.index |= dict.fromkeys(node.dims, index)
+            return self._bodies(node.body)
+        ahead = [each for each in node.body if self._is_ahead(node, each)]
+        if ahead:
+            return self._pipelined(node, ahead)
+        counter = self._counter(_kept(node.dims[0]))
+        self.index |= dict.fromkeys(node.dims, Var(counter))
         body = self._bodies(node.body)
-        if not counter:
-            return body
         stop = Const(node.size)
         return [For(counter, Const(0), stop, tuple(body), unroll=node.kind == "UNROLL")]
+
+    def _counter(self, name: str) -> str:
+        self.counters += 1
+        return f"{name}_{self.counters - 1}"
 
     def _index(self, loop: Loop) -> Expr | None:
         """What the index is where no loop counts it."""
@@ -185,6 +196,120 @@ class _Lowering:
     def _axis_index(self, inst: ir.Instruction, axis: ir.Axis) -> Expr:
         own = [dim for dim in inst.dims if dim.axis is axis]
         return _sum(self.index[dim] * self.made.stride_of(dim) for dim in own)
+
+    # -- copies that are dealt out -----------------------------------------------------------------
+
+    def _copied(self, deal: Deal) -> Iterator[Stmt]:
+        """All is loaded before anything is put, where registers have room for it."""
+        if deal.waits:
+            yield from self._dealt_loads(deal)
+            yield from self._dealt_puts(deal)
+            return
+        self.rows[deal.load] = self._waiting(deal, 1)
+        round_ = self._counter("round")
+        body = (*self._one_load(deal, Var(round_), Const(0)),
+                *self._one_put(deal, Var(round_), Const(0)))  # fmt: skip
+        yield For(round_, Const(0), Const(deal.rounds), body, unroll=False)
+
+    def _dealt_loads(self, deal: Deal, where: Expr | None = None) -> Iterator[Stmt]:
+        self.rows[deal.load] = self._waiting(deal, deal.rounds)
+        for number in range(deal.rounds):
+            yield from self._one_load(deal, Const(number), Const(number), where)
+
+    def _dealt_puts(self, deal: Deal) -> Iterator[Stmt]:
+        for number in range(deal.rounds):
+            yield from self._one_put(deal, Const(number), Const(number))
+
+    def _waiting(self, deal: Deal, rounds: int) -> _Row:
+        load = deal.load
+        return _Row(self._name(load.name), load.dtype, {}, rounds * deal.width)
+
+    def _held(self, deal: Deal, row: Expr, lane: int = 0) -> Cell:
+        """The register of an element that waits."""
+        place = simplify(row * deal.width + lane)
+        return Cell(self._name(deal.load.name), place, deal.load.dtype)
+
+    def _one_load(
+        self, deal: Deal, number: Expr, row: Expr, where: Expr | None = None
+    ) -> Iterator[Stmt]:
+        load, piece = deal.load, deal.piece(number)
+        assert isinstance(load.action, ir.Load)
+        self.index |= deal.index(piece)
+        inside = self._inside(load, width=deal.width)
+        guards = [each for each in (where, deal.condition(piece), *inside) if each is not None]
+        yield Load(
+            self._held(deal, row),
+            load.action.access.array.name,
+            self._place(load, load.action.access),
+            _all(guards),
+            width=deal.width,
+            streaming=self.made.cache[load] == "NO_CACHE",
+        )
+
+    def _one_put(self, deal: Deal, number: Expr, row: Expr) -> Iterator[Stmt]:
+        """Wide where neighbours in global memory are neighbours in the array, too."""
+        piece = deal.piece(number)
+        guard = deal.condition(piece)
+        where = None if guard is None else simplify(guard)
+        for put in deal.puts:
+            temporary = self.temporaries[put]
+            array = self._array(temporary)
+            first, _ = self._array_dims(temporary)[0]
+            wide = first in deal.loops[-1].dims and self.made.padding[temporary] % deal.width == 0
+            step = deal.width if wide else 1
+            for lane in range(0, deal.width, step):
+                self.index |= deal.index(piece, lane)
+                yield Store(array, self._cell_of(put), self._held(deal, row, lane), where, step)
+
+    def _is_ahead(self, loop: Loop, node: Node) -> bool:
+        """Whether a copy is done a turn ahead of the loop that it is in: where the turns copy
+        different tiles, and who uses them is in the loop, too."""
+        if not isinstance(node, Loop) or node.kind != "DEAL" or loop.kind != "LOOP":
+            return False
+        deal = deal_of(self.made, node)
+        turns = any(dim.tile is None and dim in deal.load.dims for dim in loop.dims)
+        staged = all(self.made.stages[self.temporaries[put]] == 2 for put in deal.puts)
+        return turns and staged and deal.waits
+
+    def _pipelined(self, loop: Loop, ahead: Sequence[Node]) -> list[Stmt]:
+        """
+            for k: copy(k); use(k)   →   copy(0); for k: load(k + 1); use(k); put(k + 1)
+
+        into one of two arrays while the other one is used; two turns of the loop are written out,
+        so that it is known which.
+        """
+        deals = [deal_of(self.made, node) for node in ahead if isinstance(node, Loop)]
+        arrays = [self.temporaries[put] for deal in deals for put in deal.puts]
+        self.doubled |= set(arrays)
+        used = [node for node in loop.body if node not in ahead]
+        counter = self._counter(_kept(loop.dims[0]))
+        self._turn(loop, arrays, Const(0), 0)
+        before = [stmt for deal in deals for stmt in self._copied(deal)]
+        body: list[Stmt] = []
+        for turn in range(2):
+            here = Var(counter) * 2 + turn
+            last = turn == 1 and loop.size % 2 == 0
+            more = Var(counter).le(loop.size // 2 - 2) if last else None
+            self._turn(loop, arrays, here + 1, 1 - turn)
+            body += [stmt for deal in deals for stmt in self._dealt_loads(deal, more)]
+            self._turn(loop, arrays, here, turn)
+            body += self._bodies(tuple(used))
+            self._turn(loop, arrays, here + 1, 1 - turn)
+            body += [stmt for deal in deals for stmt in self._dealt_puts(deal)]
+        after: list[Stmt] = []
+        if loop.size % 2:
+            self._turn(loop, arrays, Const(loop.size - 1), 0)
+            after = self._bodies(tuple(used))
+        turns = For(counter, Const(0), Const(loop.size // 2), tuple(body), unroll=False)
+        return [*before, turns, *after]
+
+    def _turn(self, loop: Loop, arrays: Sequence[ir.Temporary], turn: Expr, half: int) -> None:
+        self.index |= dict.fromkeys(loop.dims, simplify(turn))
+        self.half |= dict.fromkeys(arrays, half)
+
+    def _array(self, temporary: ir.Temporary) -> str:
+        """The name of an array, or of the one of two that is meant here."""
+        return self._name(temporary.name + ("", ".other")[self.half.get(temporary, 0)])
 
     # -- registers ---------------------------------------------------------------------------------
 
@@ -240,11 +365,11 @@ class _Lowering:
                 place = self._place(inst, access)
                 yield from self._stored(inst, access.array.name, place, value, where, streaming)
             case ir.Put(value):
-                array = self._name(self.temporaries[inst].name)
+                array = self._array(self.temporaries[inst])
                 where = _all(self._first_threads(inst))
                 yield from self._stored(inst, array, self._cell_of(inst), value, where, False)
             case ir.Get():
-                array = self._name(self.temporaries[inst].name)
+                array = self._array(self.temporaries[inst])
                 width = self._width(inst)
                 yield Load(self._target(inst), array, self._cell_of(inst), width=width)
             case _:
@@ -333,16 +458,25 @@ class _Lowering:
         return _sum([*terms, Const(place.offset)])
 
     def _inside(
-        self, inst: ir.Instruction, axes: Sequence[ir.Axis] | None = None
+        self, inst: ir.Instruction, axes: Sequence[ir.Axis] | None = None, width: int = 1
     ) -> Iterator[Expr]:
-        """That the index is not beyond the end of an axis whose last tile is partial."""
+        """That the index is not beyond the end of an axis whose last tile is partial. Of an access
+        that is wide along an axis with a tail, all is inside or nothing."""
         wide = self._vector(inst)
         for axis in inst.axes if axes is None else axes:
             outer = [self.made.size_of(dim) for dim in inst.dims if dim.axis is axis]
             size = self.made.length(axis)
             if math.prod(outer) > size:
                 lanes = self._width(inst) if wide is not None and wide.axis is axis else 1
+                if width > 1 and axis is self._unit_axis(inst):
+                    lanes = width
                 yield self._axis_index(inst, axis).le(size - lanes)
+
+    def _unit_axis(self, inst: ir.Instruction) -> ir.Axis | None:
+        """The one along which an access has its neighbours."""
+        assert isinstance(inst.action, ir.Load)
+        factors = inst.action.access.place.factors
+        return next((axis for axis, factor in factors.items() if factor == 1), None)
 
     def _first_threads(self, inst: ir.Instruction) -> Iterator[Expr]:
         """On levels of threads along which nothing differs, one thread stores for all."""
@@ -353,10 +487,12 @@ class _Lowering:
 
     # -- temporary arrays --------------------------------------------------------------------------
 
-    def _shared(self, temporary: ir.Temporary) -> Shared:
+    def _shared(self, temporary: ir.Temporary) -> Iterator[Shared]:
         dims = self._array_dims(temporary)
         size = math.prod(self._lengths(temporary, dims))
-        return Shared(self._name(temporary.name), temporary.dtype, size)
+        for half in range(2 if temporary in self.doubled else 1):
+            self.half[temporary] = half
+            yield Shared(self._array(temporary), temporary.dtype, size)
 
     def _array_dims(self, temporary: ir.Temporary) -> list[tuple[ir.Dim, ir.Dim]]:
         """The pairs of dimensions that it has, neighbours first."""

@@ -20,7 +20,17 @@ from warploom.search.problem import Branch, is_open
 from warploom.search.propagate.propagator import Propagator
 
 # What is decided first says most about the time that an implementation takes.
-DECIDED = ("layout", "padding", "size", "dim_kind", "thread_mapping", "mem_space", "order", "cache")
+DECIDED = (
+    "layout",
+    "padding",
+    "stages",
+    "size",
+    "dim_kind",
+    "thread_mapping",
+    "mem_space",
+    "order",
+    "cache",
+)
 
 
 class NestSpace(Choices):
