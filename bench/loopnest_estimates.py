@@ -1,4 +1,4 @@
-"""Table 2 of the paper on partially specified implementations, estimated again: how large the spaces
+"""Table 2 of the paper on partially specified implementations, estimated again: how large spaces
 of four kernels are, how often a random walk is a dead end, and how many nodes at depth 10 the bound
 leaves over. Without a GPU; results go to bench/results/loopnest_estimates.json, row by row.
 
@@ -30,7 +30,7 @@ from warploom.search.problem import SpaceProblem
 
 RESULTS = Path(__file__).parent / "results" / "loopnest_estimates.json"
 PROPER = Cut(proper=True)
-# Name, program, and what was published: size, dead ends, cut in milliseconds, nodes left at depth 10.
+# The program, and what was published: size, dead ends, cut in ms, what is left at depth 10.
 ROWS: dict[str, tuple[Program, float, float, float, float]] = {
     "axpy": (axpy(1 << 26, cut=PROPER), 1.1e11, 0.001, 7.05, 121 / 86587),
     "matmul-256": (matmul(256, 256, 32, cut=PROPER), 1.83e21, 0.14, 0.0214, 20126 / 134060),
