@@ -78,6 +78,9 @@ def gesummv(
     A, B = nest.array("A", i, n), nest.array("B", i, n)
     x, y = nest.array("x", n), nest.array("y", i)
     shared = x[row.at]
+    if parts > 1:  # one sum is half the loops of two
+        y[i] = row.sum((alpha * A[i, row.at] + beta * B[i, row.at]) * shared)
+        return nest.done()
     ax, bx = row.sum(A[i, row.at] * shared), row.sum(B[i, row.at] * shared)
     y[i] = alpha * ax + beta * bx
     return nest.done()
