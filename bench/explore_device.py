@@ -6,9 +6,9 @@
 
 All cores draw implementations below the best time so far, lower, check and compile them; one
 process checks and times them (inside a CUDA graph), so that the GPU is idle most of the time.
-Structures that did well are drawn again with other sizes, sizes with other structures. A bound that is above
-what was measured is noted as a violation. One record for each row, written when the row is done; a
-later run goes on from what is there. Needs NumPy, PyTorch and NVRTC or nvcc.
+Structures that did well are drawn again with other sizes, sizes with other structures. A bound
+that is above what was measured is noted as a violation. One record for each row, written when the
+row is done; a later run replaces the rows that it has. Needs NumPy, PyTorch and NVRTC or nvcc.
 """
 
 from __future__ import annotations
