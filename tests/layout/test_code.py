@@ -125,7 +125,7 @@ def test_opencl_functions_are_their_layouts() -> None:
 
 
 @given(layouts())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_expressions_of_random_layouts(layout: Layout) -> None:
     sizes = sizes_of(layout)
     try:

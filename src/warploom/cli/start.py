@@ -17,6 +17,7 @@ COMMANDS = {
     "layout": "Layouts of shared memory and registers: the best one, or a proof.",
     "explore": "All implementations of a loop nest: bounded, counted, searched, written.",
     "ptx": "Shuffles into finished PTX; PTX run without a GPU.",
+    "check": "Check your own index arithmetic, for every lane that it declares.",
     "verify": "Check certificates: proofs that were written beside an answer.",
     "bench": "Measure the tables of the papers on this machine, beside the published figures.",
     "machines": "List the machines whose limits and latencies are known.",
