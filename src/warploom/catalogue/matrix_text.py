@@ -19,7 +19,7 @@ from warploom.layout.show import show
 from warploom.layout.staging import Side, Staging
 
 TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int"}
-VECTORS = {4: "uint", 8: "uint2", 16: "uint4"}
+VECTORS = {4: "unsigned int", 8: "uint2", 16: "uint4"}
 
 
 def matrix_text(conversion: Conversion, name: str = "convert") -> str:
