@@ -18,6 +18,7 @@ import io
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -150,7 +151,8 @@ def measured(given: list[Launch], folder: Path) -> list[dict[str, Any]]:
     plan, results = folder / "layout_plan.json", folder / "layout_outputs.json"
     write_plan(given, plan)
     child = [sys.executable, __file__, "--launch", str(plan), "--results", str(results)]
-    command = ["ncu", "--csv", "--metrics", ",".join(METRICS), *child]
+    ours = ["--kernel-name", "regex:^[pc][0-9]+_"]
+    command = ["ncu", "--csv", *ours, "--metrics", ",".join(METRICS), *child]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     counts = counted(ran.stdout)
     if not counts:
@@ -247,7 +249,8 @@ def main() -> int:
     print(f"{len(plan)} kernels made in {time.monotonic() - started:.0f} s", flush=True)
     if given.dry:
         return 1 if dry([each for each in plan if each.name.startswith(given.only)]) else 0
-    record: dict[str, Any] = {"kernels": measured(plan, given.out.parent)}
+    with tempfile.TemporaryDirectory() as folder:
+        record: dict[str, Any] = {"kernels": measured(plan, Path(folder))}
     given.out.write_text(json.dumps(record, indent=1) + "\n")
     record["transpositions"] = transpositions()
     record["seconds"] = round(time.monotonic() - started)

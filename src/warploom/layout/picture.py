@@ -24,7 +24,7 @@ STYLE = "font:9px monospace;fill:#333"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedWord:
     """One word that a lane wants: it is served in the `turn`-th wavefront of its group and bank."""
 
     lane: int
@@ -39,7 +39,7 @@ class Request:
     """One request of a warp: the words of each lane, and its wavefronts."""
 
     title: str
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[WantedWord, ...]
     wavefronts: int
 
 
@@ -59,7 +59,7 @@ def request_of(task: Task, addresses: Numbers, access: int, step: int, title: st
             for word, element in _words(task, row[lane].tolist(), addresses):
                 bank = turns.setdefault(word % serving.banks, {})
                 turn = bank.setdefault(word, len(bank))
-                found.append(Wanted(lane, word % serving.banks, word, element, turn))
+                found.append(WantedWord(lane, word % serving.banks, word, element, turn))
         total += max((len(bank) for bank in turns.values()), default=0)
     return Request(title, tuple(found), total)
 
