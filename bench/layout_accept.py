@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import resource
+import subprocess
+import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -192,10 +196,63 @@ def conversions() -> dict[str, Any]:
     return found
 
 
+HEAD = 'shape = [64, 8]\nelement = "f32"\n'
+ACCESS = '[[access]]\nname = "a"\nkind = "st"\nsteps = 2\nindex = "step * 32 + lane"\n'
+FILES = {  # each a pattern with one thing wrong
+    "empty tensor": HEAD.replace("64, 8", "") + ACCESS,
+    "size 0": HEAD.replace("64", "0") + ACCESS,
+    "negative size": HEAD.replace("64", "-4") + ACCESS,
+    "element of 3 bytes": HEAD.replace('element = "f32"', "bytes = 3") + ACCESS,
+    "index out of range": HEAD + ACCESS.replace("step * 32", "step * 500"),
+    "vector of three": HEAD + ACCESS + "width = 3\n",
+    "vector over the end": HEAD
+    + ACCESS.replace("step * 32 + lane", "509 + lane * 0")
+    + "width = 4\n",
+    "lanes of no group": HEAD + ACCESS + "lanes = 24\n",
+    "two lanes, one element": HEAD + ACCESS.replace("+ lane", "+ lane // 2"),
+    "unknown key": HEAD + ACCESS + "colour = 3\n",
+    "10^9 elements": HEAD.replace("64, 8", "100000, 10000") + ACCESS,
+    "weight NaN": HEAD + ACCESS + "weight = nan\n",
+    "index that is Python": HEAD + ACCESS.replace("step * 32 + lane", "__import__('os')"),
+}
+COMMANDS = {
+    "|S| < B": ("layout", "show", "S<3,3,2> o 64:1"),
+    "not injective": ("layout", "check", "(32,32):(32,0)", "transpose:32x32:f32"),
+    "unknown class": ("layout", "solve", "transpose:32x32", "--class", "best"),
+    "unknown machine": ("layout", "solve", "transpose:32x32", "--machine", "gtx"),
+    "unknown pattern": ("layout", "solve", "transpos:32x32"),
+    "composition out of range": ("layout", "check", "F2[1,2] o 8:1", "transpose:32x32"),
+}
+
+
+def bad_inputs() -> dict[str, Any]:
+    """One error and status 2 each, no traceback; a layout that is wrong in use has status 1."""
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        commands = dict(COMMANDS)
+        for name, text in FILES.items():
+            file = Path(folder, re.sub(r"\W", "_", name) + ".toml")
+            file.write_text(text)
+            commands[name] = ("layout", "solve", str(file))
+        binary = Path(folder, "binary.toml")
+        binary.write_bytes(bytes(range(256)))
+        commands["binary file"] = ("layout", "solve", str(binary))
+        for name, command in commands.items():
+            ran = subprocess.run(
+                [sys.executable, "-m", "warploom.cli", *command],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert "Traceback" not in ran.stderr, name
+            assert ran.returncode == (1 if name == "not injective" else 2), (name, ran)
+            first = (ran.stderr or ran.stdout).strip().replace(folder, "").splitlines()
+            found[name] = next((line for line in first if "rror" in line or line), "")[:120]
+    return found
+
+
 LINES: dict[str, Callable[[], dict[str, Any]]] = {
     "fifty": fifty, "named": named, "impossible": impossible, "refused": refused, "counts": counts,
     "random": random, "mutants": mutants, "times": times, "spellings": spellings,
-    "conversions": conversions,
+    "conversions": conversions, "bad_inputs": bad_inputs,
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -122,8 +123,9 @@ print(*out)
 """
 
 
-def test_opencl_functions_are_their_layouts() -> None:
-    """In a process of its own: a compiler for the GPU may be loaded here, and two LLVMs collide."""
+def test_opencl_functions_are_their_layouts(tmp_path: Path) -> None:
+    """In a process of its own, with a cache of its own: a compiler for the GPU may be loaded here,
+    and what others left half written in a common cache crashes the reader."""
     require("opencl")
     layout = LAYOUTS["tiles"]
     rows, columns = sizes_of(layout)
@@ -132,7 +134,8 @@ def test_opencl_functions_are_their_layouts() -> None:
         f"  out[at] = f(at / {columns}, at % {columns});\n}}\n"
     )
     command = [sys.executable, "-W", "ignore", "-c", OPENCL, str(rows * columns)]
-    ran = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    own = os.environ | {"POCL_CACHE_DIR": str(tmp_path)}
+    ran = subprocess.run(command, input=text, capture_output=True, text=True, check=True, env=own)
     out = np.array(ran.stdout.split(), np.int32)
     assert np.array_equal(in_order(layout, out), values(layout))
 
