@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Cli
 
-from warploom.catalogue import names
+from warploom.catalogue import function_entries, names
 from warploom.errors import WarploomError
 from warploom.runtime.measure import gpu_library
 
@@ -25,7 +25,8 @@ def test_alone_it_lists_the_catalogue(cli: Cli, tmp_path: Path) -> None:
     ran = cli("kernel", "--json", str(tmp_path / "all.json"))
     assert ran.status == 0
     records = json.loads((tmp_path / "all.json").read_text())
-    assert [each["name"] for each in records] == list(names())
+    assert [each["name"] for each in records] == [*names(), *function_entries()]
+    assert {each["name"] for each in records if each["function"]} == set(function_entries())
     assert all(name in ran.out for name in names())
 
 

@@ -25,6 +25,7 @@ from warploom.index.ir import Const, Expr, Var, lift
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
 from warploom.kernel.extent import check_extent
+from warploom.kernel.function import begins, ends
 from warploom.kernel.guard import predicate_accesses
 from warploom.kernel.ir import (
     BUILT_IN,
@@ -156,6 +157,10 @@ class Builder:
         self._requires: list[Expr] = []
         self._open: list[list[Stmt]] = [[]]
 
+    @property
+    def name(self) -> str:
+        return self._head.name
+
     def __getattr__(self, name: str) -> Var:
         """The built-in index variables: `k.thread`, `k.lane`, `k.block_x` …"""
         if name in BUILT_IN:
@@ -280,6 +285,19 @@ class Builder:
             yield
         assert isinstance(branch, If)
         self.add(replace(branch, otherwise=tuple(body)))
+
+    @contextmanager
+    def collected(self) -> Iterator[list[Stmt]]:
+        """What is added inside goes to a list, for the caller to add where it belongs."""
+        with self._body() as body:
+            yield body
+
+    @contextmanager
+    def function(self, name: str) -> Iterator[None]:
+        """What is added inside can be taken out of the kernel, as a function (`function.py`)."""
+        self.add(begins(name))
+        yield
+        self.add(ends(name))
 
     @contextmanager
     def _body(self) -> Iterator[list[Stmt]]:
