@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from warploom.ptx import matrices
 from warploom.ptx.opcode import Control, MemoryEffect, Opcode, opcode
 
 _LOADED = [kind + bits for kind, sizes in (("b", "8 16 32 64"), ("u", "8 16 32 64"),
@@ -379,6 +380,13 @@ _LANES = (
     _op("elect", "d|p m", "sync", control=Control.LANES),
     _op("activemask", "d", "b32"),
 )  # fmt: skip
+_WARP = partial(_op, control=Control.LANES)  # all lanes of a warp, together
+_MATRICES = (
+    _WARP("mma", "d a b c", matrices.products()),
+    _WARP("ldmatrix", "d [a]", matrices.MOVED, memory=_READS),
+    _WARP("stmatrix", "[a] b", matrices.STORED, memory=_WRITES),
+    _WARP("movmatrix", "d a", "sync ~aligned m8n8 trans b16"),
+)
 _MEET = partial(_op, memory=MemoryEffect.MEETS, control=Control.BARRIER)
 _FLOW = (
     _op("bra", "t", "~uni?", control=Control.BRANCH),
@@ -408,6 +416,16 @@ _FLOW = (
 
 OPCODES: dict[str, Opcode] = {
     record.name: record
-    for group in (_INTEGERS, _BITS, _FLOATS, _COMPARISONS, _CONVERSIONS, _MEMORY, _LANES, _FLOW)
+    for group in (
+        _INTEGERS,
+        _BITS,
+        _FLOATS,
+        _COMPARISONS,
+        _CONVERSIONS,
+        _MEMORY,
+        _LANES,
+        _MATRICES,
+        _FLOW,
+    )
     for record in group
 }
