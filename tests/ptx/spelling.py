@@ -70,8 +70,14 @@ def instruction(opcode: Opcode, form: OpcodeForm, modifiers: tuple[str, ...]) ->
 def _operand(
     name: str, word: str, kinds: list[str], modifiers: tuple[str, ...], number: int, vector: int
 ) -> str:
-    if re.match(r"[%{_L\d]|\[[^ad]", word):
+    if re.match(r"[%{_L\d]|\[[^abdst]", word):
         return word
+    if name == "wgmma" and word in "xyqiz":
+        return {"x": "%l1", "y": "%l2", "q": "%p1", "i": "1", "z": "0"}[word]
+    if word in ("[b]", "[s]"):
+        return "[%r8]"
+    if re.fullmatch(r"\[t\d\]", word):
+        return "[%l8, {" + ", ".join(f"%r{i}" for i in range(int(word[2]))) + "}]"
     several = re.fullmatch(r"[a-d](\d+)([rfd])", word)
     if several:  # registers of a matrix
         return "{" + ", ".join(f"%{several[2]}{i}" for i in range(int(several[1]))) + "}"
@@ -156,8 +162,18 @@ def kind_of(name: str, word: str, kinds: list[str], modifiers: tuple[str, ...]) 
             return "16" if "wait_group" not in modifiers else "0"
         case ("setmaxnreg", "n"):
             return "64"
-        case ("movmatrix", _):
+        case ("movmatrix", _) | ("mbarrier", "n" | "t"):
             return "b32"
+        case ("mbarrier", "d") if modifiers[0].endswith("wait"):
+            return "pred"
+        case ("mbarrier", "s") if "parity" in modifiers:
+            return "b32"
+        case ("mbarrier", "d") if "pending_count" in modifiers:
+            return "b32"
+        case ("cp", "n") if "bulk" in modifiers:
+            return "b32"
+        case ("cp", "i"):
+            return "0"
         case ("pmevent", "a"):
             return "1"
         case _:

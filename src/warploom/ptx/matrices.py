@@ -43,6 +43,76 @@ def _mixed(kinds: str) -> str:
     return "|".join(f"{one}.{other}" for one in each for other in each)
 
 
+def bulk_copies() -> str:
+    """cp.async.bulk, plain and by tensor maps of one to five axes."""
+    there, back = "mbarrier::complete_tx::bytes", "bulk_group"
+    rows = [
+        f"async bulk shared::cluster|shared::cta global ~{there} = [s] [a] n [b]",
+        f"async bulk shared::cluster global ~{there} ~L2::cache_hint = [s] [a] n [b] p",
+        f"async bulk global shared::cta ~{back} = [a] [s] n",
+        f"async bulk global shared::cta ~{back} ~L2::cache_hint = [a] [s] n p",
+        "async bulk commit_group",
+        "async bulk wait_group read? = i",
+    ]
+    for rank in range(1, 6):
+        box = f"async bulk tensor {rank}d"
+        rows += [
+            f"{box} shared::cluster|shared::cta global ~tile? ~{there} = [s] [t{rank}] [b]",
+            f"{box} shared::cluster global ~tile? ~{there} ~L2::cache_hint = [s] [t{rank}] [b] p",
+            f"{box} global shared::cta ~tile? ~{back} = [t{rank}] [s]",
+            f"{box} global shared::cta ~tile? ~{back} ~L2::cache_hint = [t{rank}] [s] p",
+        ]
+    return "\n".join(rows)
+
+
+def group_products() -> str:
+    """wgmma: d has a quarter of a register of 32 bits for each result of a lane."""
+    rows = ["~fence ~sync ~aligned", "commit_group ~sync ~aligned", "wait_group ~sync ~aligned = i"]
+    for n in range(8, 257, 8):
+        f32, half, whole = f"d{n // 2}f", f"d{n // 4}r", f"d{n // 2}r"
+        start = "mma_async ~sync ~aligned"
+        wide = f"{start} m64n{n}k16"
+        rows += [
+            f"{wide} f32 f16.f16|bf16.bf16 = {f32} x y q i i z z",
+            f"{wide} f32 f16.f16|bf16.bf16 = {f32} a4r y q i i z",
+            f"{wide} f16 f16.f16 = {half} x y q i i z z",
+            f"{wide} f16 f16.f16 = {half} a4r y q i i z",
+            f"{start} m64n{n}k8 f32 tf32.tf32 = {f32} x y q i i",
+            f"{start} m64n{n}k8 f32 tf32.tf32 = {f32} a4r y q i i",
+        ]
+        small = _mixed("e4m3|e5m2")
+        bytes_ = f"{start} m64n{n}k32"
+        rows += [
+            f"{bytes_} f32 {small} = {f32} x y q i i",
+            f"{bytes_} f32 {small} = {f32} a4r y q i i",
+            f"{bytes_} f16 {small} = {half} x y q i i",
+            f"{bytes_} f16 {small} = {half} a4r y q i i",
+        ]
+        if n <= 32 or n % 16 == 0:
+            rows += [
+                f"{bytes_} s32 {_mixed('s8|u8')} satfinite? = {whole} x y q",
+                f"{bytes_} s32 {_mixed('s8|u8')} satfinite? = {whole} a4r y q",
+            ]
+    return "\n".join(rows)
+
+
+MBARRIERS = """
+    init ~shared|shared::cta? b64 = [b] n
+    inval ~shared|shared::cta? b64 = [b]
+    expect_tx|complete_tx ~relaxed.cta|relaxed.cluster? ~shared|shared::cta? b64 = [b] n
+    arrive|arrive_drop b64 = d [b] n?
+    arrive|arrive_drop ~shared|shared::cta b64 = d [b] n?
+    arrive|arrive_drop relaxed|release ~cta|cluster ~shared|shared::cta? b64 = d [b] n?
+    arrive|arrive_drop expect_tx ~shared|shared::cta? b64 = d [b] n
+    arrive|arrive_drop expect_tx relaxed|release ~cta|cluster ~shared|shared::cta? b64 = d [b] n
+    arrive|arrive_drop noComplete ~shared|shared::cta? b64 = d [b] n
+    test_wait|try_wait ~shared|shared::cta? b64 = d [b] s
+    test_wait|try_wait acquire|relaxed ~cta|cluster ~shared|shared::cta? b64 = d [b] s
+    test_wait|try_wait parity ~shared|shared::cta? b64 = d [b] s
+    test_wait|try_wait parity acquire|relaxed ~cta|cluster ~shared|shared::cta? b64 = d [b] s
+    try_wait parity? ~shared|shared::cta? b64 = d [b] s t
+    pending_count b64 = d s
+"""
 MOVED = "\n".join(
     f"sync ~aligned m8n8 x{count} trans? shared|shared::cta? b16 = d{count}r [a]"
     for count in (1, 2, 4)

@@ -16,14 +16,17 @@ from warploom.ptx import flow
 from warploom.ptx.emulate import (
     atomics,
     bits,
+    bulk,
     compare,
     convert,
     floats,
     integer,
     matrix,
+    mbarrier,
     memory,
     product,
     warp,
+    warpgroup,
 )
 from warploom.ptx.emulate.barrier import Barrier
 from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step, constant
@@ -41,7 +44,8 @@ from warploom.ptx.types import is_float, size_of
 
 TABLE: dict[str, Compile] = {
     **integer.TABLE, **bits.TABLE, **compare.TABLE, **convert.TABLE, **memory.TABLE,
-    **atomics.TABLE, **warp.TABLE, **product.TABLE, **matrix.TABLE,
+    **atomics.TABLE, **warp.TABLE, **product.TABLE, **matrix.TABLE, **bulk.TABLE,
+    **mbarrier.TABLE, **warpgroup.TABLE,
 }  # fmt: skip
 WAITS = frozenset({Control.BARRIER, Control.LANES})
 CallCompiler = Callable[[Context, Instruction], Step]
@@ -177,7 +181,7 @@ def _add(
 
 def _named_lanes(ctx: Context, ins: Instruction, form: OpcodeForm) -> Fetch:
     """The mask of members; instructions on matrices have none, and mean all lanes of the warp."""
-    if form.operands[-1] == "m":
+    if form.operands[-1:] == ("m",):
         return ctx.read(ins.operands[-1], "b32")
     return constant(np.array([0xFFFFFFFF], np.uint32))
 
