@@ -21,6 +21,7 @@ class Report(Counters):
     mix: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     races: list[Race] = field(default_factory=list)
+    output: list[str] = field(default_factory=list)  # what printf of the kernel said
 
     @property
     def counters(self) -> Counters:
