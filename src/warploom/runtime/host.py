@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.emit.c import FAULT_HEAD, c, checked_arrays
+from warploom.emit.function import calling_text
 from warploom.emit.spell import function_name
 from warploom.errors import DeviceError
 from warploom.kernel.dtype import DType
@@ -62,11 +63,12 @@ class HostFunction:
         checked: bool = True,
         isolate: bool = False,
         contract: bool = False,
+        calls: bool = False,
     ) -> None:
         self.kernel = kernel
-        self.checked = checked
+        self.checked = checked and not calls  # a function has no room for what went wrong
         self.isolate = isolate
-        self.text = c(kernel, checked=checked)
+        self.text = calling_text(kernel, "c") if calls else c(kernel, checked=checked)
         self.name = function_name(kernel, "c")
         # Checks keep loops from becoming vectors anyway, and less is compiled sooner.
         options = ("-O1" if checked else "-O3", f"-ffp-contract={'fast' if contract else 'off'}")
