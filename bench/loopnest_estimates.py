@@ -71,7 +71,7 @@ def measured(name: str, walks: int) -> dict[str, object]:
     built = time.process_time() - start
     problem = problem_of(space)
     random = np.random.default_rng(1)
-    first, second = knuth(problem, walks, random), chen(problem, max(4, walks // 50), random)
+    first, second = knuth(problem, walks, random), chen(problem, max(2, walks // 100), random)
     best = min((first, second), key=lambda e: e.leaves.error / max(e.leaves.value, 1e-300))
     every, kept = left_over(space, walks, 10, cut)
     start = time.process_time()

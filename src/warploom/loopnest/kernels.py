@@ -26,6 +26,9 @@ class Cut:
 
 
 WHOLE = Cut()
+# Tiles of the rows of a matrix, and of the elements of a row.
+ROWS: Tiles = (128, 16)
+ROW: Tiles = (128,)
 
 
 def _axis(nest: LoopNest, name: str, size: int, tiles: Tiles, cut: Cut) -> Axis:
@@ -43,37 +46,25 @@ def axpy(n: int, tiles: Tiles = (1024, 4), cut: Cut = WHOLE) -> Program:
 
 
 def matvec(
-    m: int,
-    n: int,
-    tiles: Tiles = (128, 16),
-    inner: Tiles = (128,),
-    *,
-    parts: int = 1,
-    cut: Cut = WHOLE,
+    m: int, n: int, tiles: Tiles = ROWS, inner: Tiles = ROW, *, parts: int = 1, cut: Cut = WHOLE
 ) -> Program:
     """y = A·x. With `parts` (a multiple of 128 that divides n) as many partial sums of each row are
     added up side by side, and then put together."""
     nest = LoopNest("matvec")
     i = _axis(nest, "m", m, tiles, cut)
-    row = _Row(nest, n, inner, parts, cut)
+    row = _Parts(nest, n, inner, parts, cut)
     A, x, y = nest.array("A", i, n), nest.array("x", n), nest.array("y", i)
     y[i] = row.sum(A[i, row.at] * x[row.at])
     return nest.done()
 
 
 def gesummv(
-    m: int,
-    n: int,
-    tiles: Tiles = (128, 16),
-    inner: Tiles = (128,),
-    *,
-    parts: int = 1,
-    cut: Cut = WHOLE,
+    m: int, n: int, tiles: Tiles = ROWS, inner: Tiles = ROW, *, parts: int = 1, cut: Cut = WHOLE
 ) -> Program:
     """y = (α·A + β·B)·x, with partial sums as in `matvec`"""
     nest = LoopNest("gesummv")
     i = _axis(nest, "m", m, tiles, cut)
-    row = _Row(nest, n, inner, parts, cut)
+    row = _Parts(nest, n, inner, parts, cut)
     alpha, beta = nest.parameter("alpha"), nest.parameter("beta")
     A, B = nest.array("A", i, n), nest.array("B", i, n)
     x, y = nest.array("x", n), nest.array("y", i)
@@ -86,7 +77,7 @@ def gesummv(
     return nest.done()
 
 
-class _Row:
+class _Parts:
     """The index along a row that is summed: one axis, or turns of `parts` neighbours, which are
     warps of 32 lanes of 4 elements. Their partial sums are added up by elements, lanes, warps."""
 
