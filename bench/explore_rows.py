@@ -52,16 +52,18 @@ class Product:
     inner: str = "k"
     store: str = "store_C_1"
 
-    def fixes(self, levels: int, inner_levels: int = 1) -> list[str]:
-        """With 2 levels of tiles threads have neighbours; with 3 they have several groups of these,
-        apart from each other."""
-        thread, near = levels - 1, levels
+    def fixes(self, levels: tuple[int, int], inner_levels: int = 1) -> list[str]:
+        """With 2 levels of tiles (of rows, of columns) threads have neighbours; with 3 they have
+        several groups of these, apart from each other."""
         k = [f"{self.inner}{at + 1}" for at in range(inner_levels)]
         fixes = ["lowered=TRUE", f"dim_kind({self.inner}0)=LOOP"]
         fixes += [f"dim_kind({axis}0)=BLOCK" for axis in (self.rows, self.columns)]
         fixes += [f"cache({load})=CACHE_SHARED" for load in (self.a, self.b)]
-        for load, axis in ((self.a, self.rows), (self.b, self.columns)):
-            own = [f"{axis}{at + 1}" for at in range(levels)]
+        for load, axis, count in zip(
+            (self.a, self.b), (self.rows, self.columns), levels, strict=True
+        ):
+            thread, near = count - 1, count
+            own = [f"{axis}{at + 1}" for at in range(count)]
             put, get = f"{load}>sum_1.put", f"{load}>sum_1.get"
             fixes.append(f"dim_kind({load}.{own[0]})=DEAL")
             ranked = [*k, *own]
@@ -76,30 +78,43 @@ class Product:
                     fixes += [f"dim_kind({get}.{tile})={kinds}",
                               f"order({get}.{tile},sum_1.{tile})=BEFORE"]  # fmt: skip
         fixes += [f"dim_kind(sum_1.{t})=UNROLL|LOOP" for t in k]
-        return fixes + self._chain(levels, thread)
+        return fixes + self._chain(levels)
 
-    def _chain(self, levels: int, thread: int) -> list[str]:
+    def _chain(self, levels: tuple[int, int]) -> list[str]:
         """Unrolled loops in one order: another one is the same text, otherwise sorted."""
-        free = [f"{axis}{at + 1}" for axis in (self.rows, self.columns)
-                for at in range(levels) if at + 1 != thread]  # fmt: skip
+        both = zip((self.rows, self.columns), levels, strict=True)
+        free = [f"{axis}{at + 1}" for axis, n in both for at in range(n) if at + 1 != n - 1]
         pairs = list(pairwise(free))
         found = [f"order(sum_1.{a},sum_1.{b})=OUTER" for a, b in pairs]
         found += [f"order({self.store}.{a},{self.store}.{b})=OUTER" for a, b in pairs]
-        last = f"{self.columns}{levels}"
+        last = f"{self.columns}{levels[1]}"
         found.append(f"dim_kind({self.store}.{last})=VECTOR|UNROLL")
         found += [f"dim_kind({self.store}.{t})=UNROLL" for t in free if t != last]
         return found
 
 
-DEEP = ((4, (4, 8, 16, 32), (2, 4)), (4, (4, 8, 16, 32), (2, 4)), ((4, 8, 16, 32),))
-FLAT = (((4, 8, 16, 32), (2, 4, 8)), ((4, 8, 16, 32), (2, 4, 8)), ((4, 8, 16, 32),))
+INNER = ((4, 8, 16, 32),)
+FLAT = ((4, 8, 16, 32), (2, 4, 8))
+# Two groups of four neighbours for a thread, or one: as wide as an access is.
+GROUPS, NEAR = ((2,), (4, 8, 16, 32), (4,)), ((4, 8, 16, 32), (4,))
+WIDE = ["stages=2", "cache(store_C_1)=CACHE_SHARED"]
+
+
+def near_fixes(levels: tuple[int, int]) -> list[str]:
+    """Accesses of 16 bytes throughout, copies ahead of their use."""
+    m, n = (f"{axis}{count}" for axis, count in zip("mn", levels, strict=True))
+    return [*Product().fixes(levels), *WIDE, f"dim_kind(A_1>sum_1.get.{m})=VECTOR",
+            f"dim_kind(B_1>sum_1.get.{n})=VECTOR", f"dim_kind(store_C_1.{n})=VECTOR"]  # fmt: skip
 
 
 def matmul(name: str, m: int, n: int, k: int, wanted: float, stride: int = 1) -> Row:
     make = partial(kernels.matmul, m, n, k, stride=stride)
-    deep = Variant(partial(make, tiles=DEEP), Product().fixes(3))
-    flat = Variant(partial(make, tiles=FLAT), Product().fixes(2))
-    variants = [flat] if m * n <= 1 << 16 else [deep, flat]
+    flat = Variant(partial(make, tiles=(FLAT, FLAT, INNER)), Product().fixes((2, 2)))
+    variants = [flat]
+    if m * n > 1 << 16:
+        for rows, columns in ((GROUPS, GROUPS), (GROUPS, NEAR), (NEAR, GROUPS), (NEAR, NEAR)):
+            fixes = near_fixes((len(rows), len(columns)))
+            variants.append(Variant(partial(make, tiles=(rows, columns, INNER)), fixes))
     return Row(
         name,
         variants,
@@ -114,7 +129,7 @@ def matmul(name: str, m: int, n: int, k: int, wanted: float, stride: int = 1) ->
 def batched() -> Row:
     make = partial(kernels.batched_matmul, 512, 32, 32, 64, batch_tiles=())
     tiles = ((4, 8, 16), (2, 4, 8))
-    fixes = [*Product().fixes(2, 2), "dim_kind(b0)=BLOCK"]
+    fixes = [*Product().fixes((2, 2), 2), "dim_kind(b0)=BLOCK"]
     return Row(
         "batched",
         [Variant(partial(make, tiles=tiles), fixes)],
@@ -134,7 +149,7 @@ def doitgen() -> Row:
         [
             Variant(
                 partial(kernels.doitgen, 128, 128, 128, tiles=tiles, inner=inner),
-                [*names.fixes(2), "dim_kind(r0)=BLOCK"],
+                [*names.fixes((2, 2)), "dim_kind(r0)=BLOCK"],
             )
         ],
         "B",
