@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from warploom.catalogue.loaded import load as load
     from warploom.errors import WarploomError as WarploomError
     from warploom.pipeline.compiled import compiled as compile  # noqa: F401 - public by this name
+    from warploom.pipeline.header import device_function as device_function
     from warploom.search.budget import Budget as Budget
     from warploom.sketch.build import Sketch as Sketch
     from warploom.sketch.front import load_file as load_file
@@ -30,6 +31,7 @@ _PUBLIC = {
     "Sketch": ("warploom.sketch.build", "Sketch"),
     "WarploomError": ("warploom.errors", "WarploomError"),
     "compile": ("warploom.pipeline.compiled", "compiled"),
+    "device_function": ("warploom.pipeline.header", "device_function"),
     "load": ("warploom.catalogue.loaded", "load"),
     "load_file": ("warploom.sketch.front", "load_file"),
     "load_text": ("warploom.sketch.front", "load_text"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar, dataclass_transform
 from weakref import WeakValueDictionary
 
@@ -22,15 +22,25 @@ class Interned(type):
         super().__init__(name, bases, body)
         cls._live = WeakValueDictionary()
 
-    def __call__(cls, *fields: Any) -> Any:
-        key = tuple([(f.__class__, f) for f in fields])
+    def __call__(cls, *given: Any) -> Any:
+        key = tuple([(f.__class__, f) for f in given])
         try:
             return cls._live[key]
         except KeyError:
-            return cls._live.setdefault(key, super().__call__(*fields))
+            return cls._live.setdefault(key, super().__call__(*given))
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def node(cls: type[T]) -> type[T]:
-    """A frozen, slotted dataclass compared by identity; its metaclass should be `Interned`."""
-    return dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)(cls)
+    """A frozen, slotted dataclass compared by identity; its metaclass should be `Interned`.
+
+    A node that travels to another process and back is the same node: it is built again from its
+    fields, not filled in.
+    """
+    made = dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)(cls)
+    made.__reduce__ = _rebuilt  # type: ignore[method-assign]
+    return made
+
+
+def _rebuilt(self: Any) -> tuple[type, tuple[Any, ...]]:
+    return type(self), tuple(getattr(self, each.name) for each in fields(self))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +22,12 @@ def from_environment() -> Options:
         real_ptxas=os.environ.get("WARPLOOM_PTXAS") or None,
         path=os.environ.get("PATH", ""),
     )
+
+
+def cache_folder() -> Path | None:
+    """Where compiled code may be kept between runs; nowhere if WARPLOOM_CACHE is empty."""
+    given = os.environ.get("WARPLOOM_CACHE")
+    if given is not None:
+        return Path(given) if given else None
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "warploom"

@@ -142,3 +142,17 @@ def test_a_slice_that_begins_anywhere_is_moved_by_single_elements(machine: Machi
         assert np.array_equal(out.array, wanted)
     with pytest.raises(warploom.WarploomError, match="multiple of 16 bytes"):
         warploom.load("aos-to-soa", fields=4, width=4)(x)
+
+
+def test_what_shapes_say_is_not_said_otherwise() -> None:
+    image = warploom.load("convolution-2d", taps=3)
+    pixels, weights = np.ones((4, 40), np.float32), np.ones(9, np.float32)
+    assert image(pixels, weights, height=4).shape == (4, 40)
+    with pytest.raises(warploom.WarploomError, match=r"'height' is 4 by the shapes .*, not 8"):
+        image(pixels, weights, height=8, columns=20)
+    with pytest.raises(warploom.WarploomError, match="'image' has the shape") as caught:
+        image(pixels.reshape(-1), weights, height=4, columns=40)
+    assert caught.value.advice == "reshape it"
+    for name in STRUCTURES:
+        with pytest.raises(warploom.WarploomError, match="'x' has no axes"):
+            warploom.load(name)(np.array(1, np.float32))

@@ -12,7 +12,8 @@ from warploom.index.ir import Expr, lift, select
 from warploom.kernel.build import Builder
 from warploom.kernel.dtype import i32
 from warploom.kernel.evaluate import run
-from warploom.machine.race import Kind, RaceDetector
+from warploom.machine.manner import Kind
+from warploom.machine.race import RaceDetector
 
 KINDS = {READ: Kind.READ, WRITE: Kind.WRITE, ATOMIC: Kind.ATOMIC}
 Pairs = set[frozenset[int]]

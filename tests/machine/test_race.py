@@ -19,7 +19,8 @@ from tests.machine.traces import ANY, KERNEL, NESTED, PTX, Dialect, Meet, make, 
 
 from warploom.errors import InternalError, UnsupportedError
 from warploom.machine import shadow
-from warploom.machine.race import Kind, RaceDetector
+from warploom.machine.manner import Kind
+from warploom.machine.race import RaceDetector
 
 RECORD = Path(__file__).parents[2] / "bench" / "results" / "races.json"
 

@@ -97,10 +97,11 @@ def closure(steps: int, edges: list[tuple[int, int]]) -> list[int]:
 
 
 def conflict(a: One, b: One) -> bool:
-    """Different threads, a common byte, one writes, not both atomic."""
+    """Different threads, a common byte, one writes, not both atomic (and of one size)."""
     overlap = a.place < b.place + b.touch.width and b.place < a.place + a.touch.width
     kinds = {a.touch.kind, b.touch.kind}
-    return a.thread != b.thread and overlap and kinds not in ({READ}, {ATOMIC})
+    strong = kinds == {ATOMIC} and a.touch.width == b.touch.width
+    return a.thread != b.thread and overlap and kinds != {READ} and not strong
 
 
 def racing_pairs(trace: Trace) -> set[frozenset[int]]:

@@ -146,6 +146,9 @@ _MEMORY = (
         {semantics}? {scope}? global|{shared}? and|or|xor|exch|add|inc|dec|min|max {bits}|{number}
         {semantics}? {scope}? global|{shared}? add|min|max noftz f16|f16x2|bf16|bf16x2
         {semantics}? {scope}? global|{shared}? cas|cas.noftz {bits} = d [a] b c
+        global|{shared} {scope} and|or|xor|exch|add|inc|dec|min|max {bits}|{number}
+        global|{shared} {scope} add|min|max noftz f16|f16x2|bf16|bf16x2
+        global|{shared} {scope} cas {bits} = d [a] b c
         {semantics}? {scope}? global? add|min|max noftz? {vector} f16|f16x2|bf16|bf16x2|f32
         {semantics}? {scope}? global? add|min|max noftz? L2::cache_hint {vector}? f16|f16x2|bf16|bf16x2|f32|f64 = d [a] b p
         {semantics}? {scope}? global? and|or|xor|exch|add|inc|dec|min|max L2::cache_hint {bits}|{number} = d [a] b p
@@ -156,6 +159,8 @@ _MEMORY = (
         {semantics}? {scope}? global? add|min|max noftz? {vector} f16|f16x2|bf16|bf16x2|f32
         {semantics}? {scope}? global? add|min|max noftz? L2::cache_hint {vector}? f16|f16x2|bf16|bf16x2|f32|f64 = [a] b p
         {semantics}? {scope}? global? and|or|xor|add|inc|dec|min|max L2::cache_hint {bits}|{number} = [a] b p
+        global|{shared} {scope} and|or|xor|add|inc|dec|min|max {bits}|{number}
+        global|{shared} {scope} add|min|max noftz f16|f16x2|bf16|bf16x2
         async relaxed cluster global|shared::cluster? mbarrier::complete_tx::bytes inc|dec|min|max|and|or|xor|add u32|s32|u64|b32 = [%r1] b [%r2]
     """),
     _op("cp", "", """

@@ -8,7 +8,7 @@ symbolic sizes are, is left open; `mapping/` and `lower.py` decide that. Indices
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from warploom.array.ir import Param, Program
@@ -179,6 +179,32 @@ def loops_in(body: tuple[Node, ...]) -> Iterator[Loop]:
         if isinstance(node, Loop):
             yield node
             yield from loops_in(node.body)
+
+
+def without_unread(stages: list[Stage], output: Param) -> list[Stage]:
+    """The stages without writes that nobody reads, and without loops that then do nothing."""
+    while True:
+        wanted = {output} | {
+            read.memory
+            for stage in stages
+            for site in sites(stage.body)
+            for read in reads_of(site.write.value)
+        }
+        made = [Stage(tuple(_wanted(stage.body, wanted))) for stage in stages]
+        if made == stages:
+            return [stage for stage in made if stage.body]
+        stages = made
+
+
+def _wanted(body: tuple[Node, ...], wanted: set[Param]) -> Iterator[Node]:
+    for node in body:
+        if isinstance(node, Write):
+            if node.memory in wanted:
+                yield node
+            continue
+        inside = tuple(_wanted(node.body, wanted))
+        if inside:
+            yield replace(node, body=inside)
 
 
 def reads_of(value: Value) -> list[Read]:

@@ -16,6 +16,7 @@ COMMANDS = {
     "kernel": "Write, check, time and mutate kernels: those of the catalogue, and of your own.",
     "layout": "Layouts of shared memory and registers: the best one, or a proof.",
     "explore": "All implementations of a loop nest: bounded, counted, searched, written.",
+    "map": "Array expressions spread over groups and threads: counted, sampled, the best, written.",
     "ptx": "Shuffles into finished PTX; PTX run without a GPU.",
     "verify": "Check certificates: proofs that were written beside an answer.",
     "bench": "Measure the tables of the papers on this machine, beside the published figures.",

@@ -52,8 +52,9 @@ from warploom.kernel.ir import (
 from warploom.kernel.pool import offsets, pool_bytes
 from warploom.machine.banks import bank_use
 from warploom.machine.coalesce import traffic
+from warploom.machine.manner import Kind
 from warploom.machine.memory import per_owner
-from warploom.machine.race import Kind, Race, RaceDetector
+from warploom.machine.race import Race, RaceDetector
 from warploom.machine.report import Report
 
 BATCH_THREADS = 1 << 16

@@ -8,9 +8,10 @@ and which thread it was.
 
 A stamp grows whenever the thread synchronises. So an access of thread u is ordered before what
 thread t does now if they are the same thread, or if u's stamp is lower than what t has seen of u.
-Nothing orders two blocks. `Nested` knows barriers of whole blocks and of whole warps, for which one
-number per block and per warp is all there is to know. `Vector` knows any synchronisation, as a
-clock per thread: what it has seen of every thread of its block.
+`Nested` knows barriers of whole blocks and of whole warps, for which one number per block and per
+warp is all there is to know; they order nothing between blocks. `Vector` knows any synchronisation,
+as a clock per thread: what it has seen of every thread of its block, and beside it what it learned
+through flags, of any block (`knowledge`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import UnsupportedError
+from warploom.machine.knowledge import Knowledge, Ticks, joined
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -41,6 +43,7 @@ class Layout:
     block_threads: int
     lanes: int
     labels: int
+    cluster: int = 1  # blocks of a cluster; they are numbered one after the other
 
     @property
     def lane_bits(self) -> int:
@@ -78,6 +81,18 @@ class Layout:
         warp, lane = inner >> self.lane_bits, inner & ((1 << self.lane_bits) - 1)
         return code >> self.inner_bits, warp * self.lanes + lane
 
+    def block(self, entries: Array) -> Array:
+        """Of many entries: the block of the grid."""
+        number: Array = (entries & np.int64(self.code_mask)) >> self.inner_bits
+        return number
+
+    def inside(self, entries: Array) -> Array:
+        """Of many entries: the number of the thread within its block."""
+        inner = entries & np.int64((1 << self.inner_bits) - 1)
+        lane = inner & np.int64((1 << self.lane_bits) - 1)
+        number: Array = (inner >> self.lane_bits) * self.lanes + lane
+        return np.minimum(number, self.block_threads - 1)
+
     def label(self, entry: IntOrInts) -> IntOrInts:
         """Of one entry or of many."""
         return entry >> self.code_bits & ((1 << self.stamp_shift - self.code_bits) - 1)
@@ -92,12 +107,12 @@ class Layout:
 class Clocks(ABC):
     """Clocks of one batch; threads are numbered through the batch, block by block."""
 
-    def __init__(self, layout: Layout, first_block: int, blocks: int) -> None:
+    def __init__(self, layout: Layout, first_block: int, blocks: int, ticks: int = 0) -> None:
         self.layout = layout
         self.first_block = first_block
         self.blocks = blocks
         self._codes = layout.codes(first_block, blocks)
-        self._ticks = 0
+        self.ticks = ticks
         start = self._tick()
         self.entries = self._codes | start  # what an access of each thread is stamped with now
         self._floor = np.full(blocks * layout.block_threads, start, np.int64)  # of its block
@@ -105,13 +120,13 @@ class Clocks(ABC):
 
     def _tick(self) -> np.int64:
         """A new time, later than all before; in the place that stamps have in entries."""
-        self._ticks += 1
-        if self._ticks >> (63 - self.layout.stamp_shift):
+        self.ticks += 1
+        if self.ticks >> (63 - self.layout.stamp_shift):
             raise UnsupportedError(
                 "races cannot be followed over so many barriers",
                 advice="launch fewer blocks: their number and that of the barriers share 63 bits",
             )
-        return np.int64(self._ticks << self.layout.stamp_shift)
+        return np.int64(self.ticks << self.layout.stamp_shift)
 
     def now(self, threads: Array) -> Ints:
         """Entries of the given threads; all of them come in order."""
@@ -168,49 +183,113 @@ class Nested(Clocks):
         return bad
 
 
+@dataclass(slots=True)
+class Board:
+    """What is known at some meeting places: a row each, and what came by way of flags."""
+
+    rows: Ticks
+    beyond: dict[int, Knowledge | None]
+
+    def wipe(self, groups: Array) -> None:
+        self.rows[groups] = 0
+        self.beyond = {}
+
+
 class Vector(Clocks):
     """Any synchronisation: `seen[t, u]` is the stamp below which t has seen u of its block.
 
     A barrier for some threads is a release by those that arrive and an acquire by those that wait.
     """
 
-    def __init__(self, layout: Layout, first_block: int, blocks: int) -> None:
-        super().__init__(layout, first_block, blocks)
-        shape = (blocks * layout.block_threads, layout.block_threads)
-        self._seen = np.zeros(shape, np.int32)  # ticks, not shifted
+    def __init__(self, layout: Layout, first_block: int, blocks: int, ticks: int = 0) -> None:
+        super().__init__(layout, first_block, blocks, ticks)
+        threads = blocks * layout.block_threads
+        self._seen = np.zeros((threads, layout.block_threads), np.int32)  # ticks, not shifted
+        self._beyond = np.full(threads, None, object)  # of each thread: Knowledge, or none
+        self._flags = False  # whether any thread knows anything from flags
 
-    def new_clock(self, groups: int) -> npt.NDArray[np.int32]:
-        """What is known at some meeting places: a row each, nothing yet."""
-        return np.zeros((groups, self.layout.block_threads), np.int32)
+    # -- meeting ------------------------------------------------------------------------------
 
-    def release(self, threads: Array, clock: npt.NDArray[np.int32], group: Array) -> None:
+    def new_clock(self, groups: int) -> Board:
+        return Board(np.zeros((groups, self.layout.block_threads), np.int32), {})
+
+    def release(self, threads: Array, board: Board, group: Array) -> None:
         """What each thread did and has seen until now becomes known at its meeting place."""
         if not threads.size:
             return
-        now = self._tick()
-        inside = threads % self.layout.block_threads
-        self.entries[threads] = self._codes[threads] | now
-        self._seen[threads, inside] = self._ticks
+        self.advance(threads)
         order = np.argsort(group, kind="stable")
         names, first = np.unique(group[order], return_index=True)
         known = np.maximum.reduceat(self._seen[threads[order]], first, axis=0)
-        clock[names] = np.maximum(clock[names], known)
+        board.rows[names] = np.maximum(board.rows[names], known)
+        if self._flags:
+            for name in names.tolist():
+                mine = self._beyond[threads[group == name]]
+                board.beyond[name] = joined(board.beyond.get(name), *mine)
 
-    def acquire(self, threads: Array, clock: npt.NDArray[np.int32], group: Array) -> None:
+    def acquire(self, threads: Array, board: Board, group: Array) -> None:
         """Each thread sees what is known at its meeting place."""
-        self._seen[threads] = np.maximum(self._seen[threads], clock[group])
+        self._seen[threads] = np.maximum(self._seen[threads], board.rows[group])
+        for name, known in board.beyond.items():
+            if known is not None:
+                self.learn(threads[group == name], known)
 
     def meet(self, threads: Array, group: Array) -> None:
         """Threads of one group, all of one block, pass a barrier together."""
         names, rows = np.unique(group, return_inverse=True)
-        clock = self.new_clock(names.size)
-        self.release(threads, clock, rows)
-        self.acquire(threads, clock, rows)
+        board = self.new_clock(names.size)
+        self.release(threads, board, rows)
+        self.acquire(threads, board, rows)
 
     def warp_barrier(self, threads: Array) -> None:
         warp = self._codes >> self.layout.lane_bits
         whole = np.flatnonzero(np.isin(warp, warp[threads]))
         self.meet(whole, warp[whole])
+
+    def block_barrier(self, blocks: Array) -> None:
+        super().block_barrier(blocks)
+        if self._flags:
+            rows = self._beyond.reshape(self.blocks, self.layout.block_threads)
+            for block in blocks.tolist():
+                rows[block] = joined(*rows[block])
+
+    # -- flags --------------------------------------------------------------------------------
+
+    def advance(self, threads: Array) -> None:
+        """What these threads do from now on is later than what they publish now."""
+        now = self._tick()
+        self.entries[threads] = self._codes[threads] | now
+        self._seen[threads, threads % self.layout.block_threads] = self.ticks
+
+    def view(self, threads: Array) -> Ticks:
+        """How far each of these threads has seen those of its block, by barriers."""
+        floor = (self._floor[threads] >> self.layout.stamp_shift).astype(np.int32)
+        return np.maximum(self._seen[threads], floor[:, None])
+
+    def beyond(self, threads: Array) -> Array:
+        """What each of these threads has learned through flags."""
+        return self._beyond[threads]
+
+    def knowledge(self, thread: int) -> Knowledge:
+        """All that a thread knows now; `advance` comes first, if it is to be published."""
+        one = np.array([thread])
+        return self.as_knowledge(thread, self.view(one)[0], self._beyond[thread])
+
+    def as_knowledge(self, thread: int, view: Ticks, beyond: Knowledge | None) -> Knowledge:
+        block = self.first_block + thread // self.layout.block_threads
+        return Knowledge((block, view), () if beyond is None else (beyond,))
+
+    def learn(self, threads: Array, known: Knowledge | None) -> None:
+        """These threads come to know something."""
+        if known is not None:
+            self._flags = True
+            for thread in threads.tolist():
+                self._beyond[thread] = joined(self._beyond[thread], known)
+
+    def block_number(self, thread: int) -> int:
+        return self.first_block + thread // self.layout.block_threads
+
+    # -- accesses -----------------------------------------------------------------------------
 
     def unordered(self, entries: Array, threads: Array) -> Mask:
         layout = self.layout
@@ -219,10 +298,25 @@ class Vector(Clocks):
         if not bad.any():
             return bad
         other_block = differ >> layout.inner_bits != 0
-        inner = entries & np.int64((1 << layout.inner_bits) - 1)
-        lane = inner & np.int64((1 << layout.lane_bits) - 1)
-        inside = (inner >> layout.lane_bits) * layout.lanes + lane
-        seen = self._seen[threads, np.minimum(inside, layout.block_threads - 1)]
+        inside = layout.inside(entries)
+        seen = self._seen[threads, inside]
         stamp = entries >> layout.stamp_shift
         bad &= other_block | ((entries >= self._floor[threads]) & (stamp >= seen))
+        if self._flags and bad.any():
+            at = np.flatnonzero(bad)
+            bad[at] = ~self._told(entries[at], stamp[at], inside[at], threads[at])
         return bad
+
+    def _told(self, entries: Array, stamp: Array, inside: Array, threads: Array) -> Mask:
+        """Whether each thread learned of an access through flags."""
+        told = np.zeros(entries.size, bool)
+        block = self.layout.block(entries)
+        groups: dict[int, list[int]] = {}
+        for position, known in enumerate(self._beyond[threads]):
+            if known is not None:
+                groups.setdefault(id(known), []).append(position)
+        for positions in groups.values():
+            at = np.array(positions)
+            known = self._beyond[threads[at[0]]]
+            told[at] = stamp[at] < known.seen(block[at], inside[at])
+        return told

@@ -1,43 +1,27 @@
 """Data races by happens-before: two threads, one place, a write, and nothing that orders the two.
 
-Both evaluators feed it: accesses of many threads at once, and barriers. An access and an earlier
-one race if they are of different threads, overlap, at least one writes, not both are atomic, and
-the earlier is not ordered before the later (`clock`). Every such pair is seen, whatever the order
-in which an evaluator happens to run its threads; what is reported is one race for each pair of
-instructions.
+Both evaluators feed it: accesses of many threads at once, and barriers; the emulator also fences,
+flags and copies that end later. An access and an earlier one race if they are of different threads,
+overlap, are apart in their manner (`manner`: one writes, not both are strong enough), and the
+earlier is not ordered before the later (`clock`, `flag`). Every such pair is seen, whatever the
+order in which an evaluator happens to run its threads; what is reported is one race for each pair
+of instructions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from enum import Enum
 
 import numpy as np
 
 from warploom.errors import InternalError
-from warploom.machine.clock import Array, Clocks, Ints, Layout, Nested, Vector
-from warploom.machine.shadow import ByLabel, History, Latest, Store
+from warploom.machine.clock import Array, Clocks, Ints, Layout, Mask, Nested, Vector
+from warploom.machine.flag import Flags, Order
+from warploom.machine.manner import Apart, Kind, Manner, Scope
+from warploom.machine.shadow import ByLabel, History, Judge, Latest, Store, UnderWay
 
-
-class Kind(Enum):
-    """What an access does; atomic ones do not race with each other."""
-
-    READ = "read"
-    WRITE = "write"
-    ATOMIC_READ = "atomic read"
-    ATOMIC = "atomic"  # reads and writes
-
-    @property
-    def writes(self) -> bool:
-        return self in (Kind.WRITE, Kind.ATOMIC)
-
-    @property
-    def atomic(self) -> bool:
-        return self in (Kind.ATOMIC, Kind.ATOMIC_READ)
-
-    def conflicts(self, other: Kind) -> bool:
-        return (self.writes or other.writes) and not (self.atomic and other.atomic)
+RELAXED = Order()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +32,33 @@ class Side:
     block: int
     thread: int  # within the block
     label: Hashable = None
+    under_way: bool = False  # by a copy that was not complete
+
+    @property
+    def words(self) -> str:
+        return f"{self.kind.value} under way" if self.under_way else self.kind.value
 
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """Two accesses to byte `offset` of a region, in the order in which they were seen."""
+    """Two accesses to byte `offset` of a region, in the order in which they were seen.
+
+    `same_value`: both wrote what is there, which hardware does not notice.
+    """
 
     region: Hashable
     offset: int
     first: Side
     second: Side
+    same_value: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """Of each access that writes: whether its value was there before, and is there after."""
+
+    before: Mask
+    after: Mask
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ class _Shadow:
 
     size: int
     unit: int
-    stores: dict[Kind, Store] = field(default_factory=dict)
+    stores: dict[Manner, Store] = field(default_factory=dict)
 
     def refine(self, unit: int) -> None:
         for store in self.stores.values():
@@ -78,34 +79,45 @@ class RaceDetector:
     """The accesses of one launch.
 
     `labels` is how many instructions there can be. `partial`: threads may synchronise in other
-    groups than whole blocks and whole warps. `every`: a race for every pair of instructions is
-    wanted, not only that there is one.
+    groups than whole blocks and whole warps; `flags`: also by flags and fences, across blocks.
+    `every`: a race for every pair of instructions is wanted, not only that there is one. `benign`:
+    writes of the same value are none.
     """
 
     def __init__(
         self, blocks: int, block_threads: int, lanes: int, labels: int, *, partial: bool = False,
-        every: bool = False,
+        flags: bool = False, every: bool = False, benign: bool = False, cluster: int = 1,
     ) -> None:  # fmt: skip
-        self.layout = Layout(blocks, block_threads, lanes, labels)
-        self.partial = partial
+        self.layout = Layout(blocks, block_threads, lanes, labels, cluster)
+        self.partial = partial = partial or flags
         self.every = every
+        self.benign = benign
+        self.flags = Flags() if flags else None
         self.races: list[Race] = []
         self._clock_type = Vector if partial else Nested
-        self._store_type = History if partial else ByLabel if every else Latest
         self._shadows: dict[Hashable, _Shadow] = {}
         self._labels: dict[Hashable, int] = {}
         self._names: list[Hashable] = []
-        self._seen: set[frozenset[tuple[Kind, Hashable]]] = set()
+        self._seen: dict[frozenset[tuple[Kind, Hashable]], Race] = {}
+        self._ticks = 0
 
     # -- batches and synchronisation ----------------------------------------------------------
 
     def start(self, first_block: int, blocks: int) -> None:
         """The next blocks run; from now on threads are numbered from the first of these."""
-        self.clocks: Clocks = self._clock_type(self.layout, first_block, blocks)
+        self.clocks: Clocks = self._clock_type(self.layout, first_block, blocks, self._ticks)
+        if self.flags is not None:
+            self.flags.start()
+
+    def end(self) -> None:
+        """The blocks that ran are done; what flags tell of them is still true."""
+        self._ticks = self.clocks.ticks if self.flags is not None else 0
 
     def forget(self, region: Hashable) -> None:
         """The region is new memory from now on."""
         self._shadows.pop(region, None)
+        if self.flags is not None:
+            self.flags.forget(region)
 
     def block_barrier(self, blocks: Array) -> None:
         """Whole blocks, numbered from the first of the batch, pass a barrier."""
@@ -122,11 +134,17 @@ class RaceDetector:
             raise InternalError("the race detector was not made for partial barriers")
         return self.clocks
 
+    def fence(self, threads: Array, scope: Scope, order: Order) -> None:
+        """These threads pass a fence."""
+        if self.flags is not None:
+            self.flags.fence(self.vector, threads, scope, order)
+
     # -- accesses -----------------------------------------------------------------------------
 
     def access(
-        self, region: Hashable, size: int, threads: Array, start: Array, width: int, kind: Kind,
-        label: Hashable = None,
+        self, region: Hashable, size: int, threads: Array, start: Array, width: int,
+        manner: Kind | Manner, label: Hashable = None, *, order: Order = RELAXED,
+        writing: Writing | None = None,
     ) -> list[Race]:  # fmt: skip
         """Notes that each thread (once, in order) touches `width` bytes from byte `start` on.
 
@@ -134,6 +152,38 @@ class RaceDetector:
         """
         if not threads.size:
             return []
+        if isinstance(manner, Kind):
+            manner = Manner(manner, size=width if manner.strong else 0)
+        shadow = self._shadow(region, size, start, width)
+        mine = self.clocks.now(threads) | np.int64(self._number(label) << self.layout.code_bits)
+        if self.flags is not None:  # what an acquire orders is before the acquire itself
+            if manner.kind.strong:
+                self.flags.strong(self.vector, region, threads, start, manner, order)
+            elif manner.kind.writes:
+                self.flags.weak_write(region, start, width)
+        first = start >> (shadow.unit.bit_length() - 1)
+        found: list[Race] = []
+        for part in range(width // shadow.unit):
+            found += self._cells(region, shadow, threads, first + part, manner, mine, writing)
+        self.races += found
+        return found
+
+    def complete(
+        self, region: Hashable, threads: Array, start: Array, width: int, manner: Manner,
+        label: Hashable,
+    ) -> None:  # fmt: skip
+        """Copies that were under way are done: from now on what they did is their threads'."""
+        shadow = self._shadows[region]
+        mine = self.clocks.now(threads) | np.int64(self._number(label) << self.layout.code_bits)
+        pending = shadow.stores[manner]
+        assert isinstance(pending, UnderWay)
+        first = start >> (shadow.unit.bit_length() - 1)
+        store = self._store(shadow, Manner(manner.kind))
+        for part in range(width // shadow.unit):
+            pending.done(first + part)
+            store.note(first + part, mine, self.clocks, False)
+
+    def _shadow(self, region: Hashable, size: int, start: Array, width: int) -> _Shadow:
         ends = width | int(np.bitwise_or.reduce(start))
         unit = ends & -ends  # the largest power of two that divides width and places
         shadow = self._shadows.get(region)
@@ -141,13 +191,20 @@ class RaceDetector:
             shadow = self._shadows[region] = _Shadow(size, unit)
         elif unit < shadow.unit:
             shadow.refine(unit)
-        mine = self.clocks.now(threads) | np.int64(self._number(label) << self.layout.code_bits)
-        first = start >> (shadow.unit.bit_length() - 1)
-        found: list[Race] = []
-        for part in range(width // shadow.unit):
-            found += self._cells(region, shadow, threads, first + part, kind, mine)
-        self.races += found
-        return found
+        return shadow
+
+    def _store(self, shadow: _Shadow, manner: Manner) -> Store:
+        store = shadow.stores.get(manner)
+        if store is None:
+            cells = -(-shadow.size // shadow.unit)
+            if manner.under_way:
+                store = UnderWay(cells, self.layout)
+            elif self.partial:
+                store = History(cells, self.layout, self.flags is not None)
+            else:
+                store = (ByLabel if self.every else Latest)(cells, self.layout)
+            shadow.stores[manner] = store
+        return store
 
     def _number(self, label: Hashable) -> int:
         number = self._labels.get(label)
@@ -158,37 +215,80 @@ class RaceDetector:
                 raise InternalError("more instructions than the race detector was made for")
         return number
 
+    def _judge(self, apart: Apart) -> Judge:
+        """Which earlier accesses conflict with accesses now."""
+        clocks, layout = self.clocks, self.layout
+        match apart:
+            case Apart.UNORDERED:
+                return clocks.unordered
+            case Apart.ALWAYS:
+                return lambda entries, threads: np.asarray(
+                    (entries != 0) & (layout.differ(entries, clocks.now(threads)) != 0)
+                )
+            case _:
+                group = layout.cluster if apart is Apart.OTHER_CLUSTER else 1
+                return lambda entries, threads: np.asarray(
+                    clocks.unordered(entries, threads)
+                    & (layout.block(entries) // group != layout.block(clocks.now(threads)) // group)
+                )
+
     def _cells(
-        self, region: Hashable, shadow: _Shadow, threads: Array, cells: Array, kind: Kind,
-        mine: Ints,
+        self, region: Hashable, shadow: _Shadow, threads: Array, cells: Array, manner: Manner,
+        mine: Ints, writing: Writing | None,
     ) -> list[Race]:  # fmt: skip
-        found = [
-            (other, one.entry, one.position)
-            for other, store in shadow.stores.items()
-            if kind.conflicts(other)
-            for one in store.earlier(cells, threads, self.clocks)
-        ]
-        store = shadow.stores.get(kind)
-        if store is None:
-            store = self._store_type(-(-shadow.size // shadow.unit), self.layout)
-            shadow.stores[kind] = store
-        at, others = store.note(cells, mine, self.clocks, kind is Kind.WRITE)
-        if kind is Kind.WRITE and at.size:
-            found.append((kind, int(others[0]), int(at[0])))
-        races = (
+        found: list[tuple[Manner, int, int, bool]] = []
+        for other, store in shadow.stores.items():
+            apart = manner.apart(other)
+            if apart is Apart.NEVER:
+                continue
+            judge = self._judge(apart)
+            for same, at in self._parts(
+                cells, manner, other, None if writing is None else writing.before
+            ):
+                found += [
+                    (other, one.entry, int(at[one.position]), same)
+                    for one in store.earlier(cells[at], threads[at], judge)
+                ]
+        own = manner.apart(manner)
+        store = self._store(shadow, manner)
+        at, others = store.note(cells, mine, self.clocks, own is not Apart.NEVER)
+        if at.size and own is not Apart.NEVER:
+            wrong = self._judge(own)(others, threads[at])
+            at, others = at[wrong], others[wrong]
+            for same, some in self._parts(
+                at, manner, manner, None if writing is None else writing.after[at]
+            ):
+                found += [(manner, int(others[i]), int(at[i]), same) for i in some[:1]]
+        races = [
             Race(
                 region, int(cells[position]) * shadow.unit, self._side(other, entry),
-                self._side(kind, int(mine[position])),
+                self._side(manner, int(mine[position])), same,
             )
-            for other, entry, position in found
-        )  # fmt: skip
+            for other, entry, position, same in found
+            if not (same and self.benign)
+        ]  # fmt: skip
         return [race for race in races if self._is_new(race)]
 
-    def _side(self, kind: Kind, entry: int) -> Side:
-        return Side(kind, *self.layout.thread(entry), self._names[self.layout.label(entry)])
+    @staticmethod
+    def _parts(
+        cells: Array, manner: Manner, other: Manner, same: Mask | None
+    ) -> list[tuple[bool, Array]]:
+        """Positions whose values differ, and those whose values do not, where both only write."""
+        both = not (manner.kind.reads or other.kind.reads or other.under_way)
+        if same is None or not both or not same.any():
+            return [(False, np.arange(cells.size))]
+        return [(False, np.flatnonzero(~same)), (True, np.flatnonzero(same))]
+
+    def _side(self, manner: Manner, entry: int) -> Side:
+        label = self._names[self.layout.label(entry)]
+        return Side(manner.kind, *self.layout.thread(entry), label, manner.under_way)
 
     def _is_new(self, race: Race) -> bool:
+        """Whether the pair of instructions is new, or worse than it was."""
         pair = frozenset((side.kind, side.label) for side in (race.first, race.second))
-        fresh = pair not in self._seen
-        self._seen.add(pair)
-        return fresh
+        known = self._seen.get(pair)
+        if known is not None and not known.same_value > race.same_value:
+            return False
+        self.races = [each for each in self.races if each is not known]
+        self._seen[pair] = race
+        return True

@@ -14,12 +14,14 @@ That also holds for the accesses of one instruction, so `ByLabel` keeps them so,
 pairs of instructions are asked for.
 
 `History` is for any synchronisation: a list per cell of the latest access of every thread by every
-instruction, less those that a barrier of their block has dealt with.
+instruction, less those that a barrier of their block has dealt with (unless flags order blocks).
+
+`UnderWay` is for copies that nobody waited for yet: one per cell, unordered with everybody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +30,8 @@ from warploom.machine.clock import Array, Clocks, Ints, Layout, Mask
 
 # Of accesses that came to one cell at once: positions, and for each the entry of another.
 Met = tuple[Array, Ints]
+# Which of some earlier accesses (entries) conflict with accesses by threads now.
+Judge = Callable[[Array, Array], Mask]
 SMALLEST = 1 << 10  # accesses in a history before it is first tidied up
 
 
@@ -104,26 +108,24 @@ class Latest:
         row += cells
         self._before.reshape(-1)[row] = entries
 
-    def suspects(self, cells: Array, threads: Array, clocks: Clocks) -> Array:
+    def suspects(self, cells: Array, threads: Array, judge: Judge) -> Array:
         """Positions of the accesses that are unordered with an earlier one."""
-        found = [bad for bad, _ in self._unordered(cells, threads, clocks)]
+        found = [bad for bad, _ in self._unordered(cells, threads, judge)]
         return np.flatnonzero(np.logical_or.reduce(found)) if found else cells[:0]
 
-    def earlier(self, cells: Array, threads: Array, clocks: Clocks) -> list[Earlier]:
+    def earlier(self, cells: Array, threads: Array, judge: Judge) -> list[Earlier]:
         """One unordered earlier access, that of the first position, if there is any."""
         found = [
             Earlier(int(bad.argmax()), int(entries[bad.argmax()]))
-            for bad, entries in self._unordered(cells, threads, clocks)
+            for bad, entries in self._unordered(cells, threads, judge)
         ]
         return [min(found, key=lambda one: one.position)] if found else []
 
-    def _unordered(
-        self, cells: Array, threads: Array, clocks: Clocks
-    ) -> Iterator[tuple[Mask, Ints]]:
+    def _unordered(self, cells: Array, threads: Array, judge: Judge) -> Iterator[tuple[Mask, Ints]]:
         for plane in (self._latest, *self._before):
             entries = plane.take(cells)
             if entries.any():
-                bad = clocks.unordered(entries, threads)
+                bad = judge(entries, threads)
                 if bad.any():
                     yield bad, entries
 
@@ -149,23 +151,24 @@ class ByLabel:
         self._each[label].note(cells, entries, clocks, met)
         return self._all.note(cells, entries, clocks, met)
 
-    def earlier(self, cells: Array, threads: Array, clocks: Clocks) -> list[Earlier]:
+    def earlier(self, cells: Array, threads: Array, judge: Judge) -> list[Earlier]:
         """For each instruction one unordered earlier access."""
-        at = self._all.suspects(cells, threads, clocks)
+        at = self._all.suspects(cells, threads, judge)
         if not at.size:
             return []
         return [
             Earlier(int(at[found.position]), found.entry)
             for each in self._each.values()
-            for found in each.earlier(cells[at], threads[at], clocks)
+            for found in each.earlier(cells[at], threads[at], judge)
         ]
 
 
 class History:
     """Lists of accesses, linked from the last one of each cell backwards."""
 
-    def __init__(self, cells: int, layout: Layout) -> None:
+    def __init__(self, cells: int, layout: Layout, across: bool = False) -> None:
         self._layout = layout
+        self._across = across  # flags may order blocks
         self._head = np.full(cells, -1, np.int64)
         self._count = 0
         # Of each access: its entry, its cell, and the number of the one before it in the cell.
@@ -221,7 +224,7 @@ class History:
         last = np.ones(order.size, bool)
         last[:-1] = (np.diff(cells[order]) != 0) | (np.diff(who[order]) != 0)
         order = order[last]
-        keep = clocks.live(entries[order])
+        keep = clocks.live(entries[order]) | self._across
         dead = np.flatnonzero(~keep)
         place = np.stack((cells, who >> self._layout.code_bits))[:, order[dead]]
         edge = np.ones(dead.size + 1, bool)
@@ -235,7 +238,7 @@ class History:
         ]
         self._entry, self._cell, self._next = room
 
-    def earlier(self, cells: Array, threads: Array, clocks: Clocks) -> list[Earlier]:
+    def earlier(self, cells: Array, threads: Array, judge: Judge) -> list[Earlier]:
         """For each instruction one unordered earlier access."""
         found: dict[int, Earlier] = {}
         position = np.arange(cells.size)
@@ -246,7 +249,7 @@ class History:
                 return list(found.values())
             position, number = position[going], number[going]
             entries = self._entry[number]
-            bad = np.flatnonzero(clocks.unordered(entries, threads[position]))
+            bad = np.flatnonzero(judge(entries, threads[position]))
             labels, first = np.unique(self._layout.label(entries[bad]), return_index=True)
             for label, at in zip(labels.tolist(), bad[first].tolist(), strict=True):
                 one = Earlier(int(position[at]), int(entries[at]))
@@ -255,4 +258,27 @@ class History:
             number = self._next[number]
 
 
-Store = Latest | ByLabel | History
+class UnderWay:
+    """Copies that are not complete: the latest for each cell; a second is a race by itself."""
+
+    def __init__(self, cells: int, _: Layout) -> None:
+        self._entry = np.zeros(cells, np.int64)
+
+    def refine(self, ratio: int) -> None:
+        self._entry = np.repeat(self._entry, ratio)
+
+    def note(self, cells: Array, entries: Ints, _: Clocks, _met: bool) -> Met:
+        self._entry[cells] = entries
+        after = self._entry.take(cells)
+        lost = np.flatnonzero(after != entries)
+        return lost, after[lost]
+
+    def done(self, cells: Array) -> None:
+        self._entry[cells] = 0
+
+    def earlier(self, cells: Array, _: Array, __: Judge) -> list[Earlier]:
+        found = np.flatnonzero(self._entry.take(cells))
+        return [Earlier(int(at), int(self._entry[cells[at]])) for at in found[:1]]
+
+
+Store = Latest | ByLabel | History | UnderWay

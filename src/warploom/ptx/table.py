@@ -297,6 +297,8 @@ def _atomics(operands: str, semantics: str, rows: str) -> str:
         values = operands + (" b c" if name == "cas" else " b")
         space = starts["v" if kinds.startswith("v") else ""]
         forms.append(f"{order} {space} {name} {kinds} = {values}")
+        if not kinds.startswith("v"):  # as nvcc writes its atomics of a block
+            forms.append(f"global|{{shared}} ~{{scope}} {name} {kinds} = {values}")
         if name != "cas":
             forms.append(f"{order} global? {name} ~L2::cache_hint {kinds} = {values} p")
     return "\n".join(forms)

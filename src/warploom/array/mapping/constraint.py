@@ -16,9 +16,11 @@ LOCAL, GROUP, GLOBAL = (
     tuple(f"{letter}{dimension}" for dimension in range(3)) for letter in ("l", "w", "g")
 )
 PARALLEL = (*LOCAL, *GROUP, *GLOBAL)
-RUNS = (SEQUENTIAL, FUSED, VECTOR, *PARALLEL)
+WARP, LANE = "warp", "lane"  # only where the user says so: together they are dimension 0 of a group
+LEVELS = (*PARALLEL, WARP, LANE)
+RUNS = (SEQUENTIAL, FUSED, VECTOR, *LEVELS)
 BY_THREAD = frozenset((SEQUENTIAL, FUSED, VECTOR))  # one thread does all turns
-IN_GROUP = BY_THREAD | frozenset(LOCAL)
+IN_GROUP = BY_THREAD | frozenset((*LOCAL, WARP, LANE))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.array.mapping.constraint import PARALLEL, RUNS, Constraints, Is, Literal
+from warploom.array.mapping.constraint import LEVELS, RUNS, Constraints, Is, Literal
 from warploom.array.mapping.solve import Table
 from warploom.errors import missing_extra
 from warploom.search.budget import Budget
@@ -40,7 +40,7 @@ class MappingModel:
             each: self.model.new_int_var(0, len(RUNS), f"map {each}")
             for each, allowed in constraints.choices.items()
         }
-        self.used = {run: self.model.new_bool_var(f"used {run}") for run in PARALLEL}
+        self.used = {run: self.model.new_bool_var(f"used {run}") for run in LEVELS}
         for each, allowed in constraints.choices.items():
             self.model.add_exactly_one(self.runs[each, run] for run in sorted(allowed))
             numbers = [RUNS.index(run) * self.runs[each, run] for run in sorted(allowed)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warploom.array.mapping.constraint import PARALLEL, Clause, Constraints, Is, Literal, Used
+from warploom.array.mapping.constraint import LEVELS, Clause, Constraints, Is, Literal, Used
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ def _note_used(state: Reduced) -> None:
     """A run that no map may have is not used; one that a decided map has is."""
     possible = frozenset().union(*state.choices.values()) if state.choices else frozenset()
     decided = {run for allowed in state.choices.values() if len(allowed) == 1 for run in allowed}
-    for run in PARALLEL:
+    for run in LEVELS:
         if run not in possible:
             _note(state, Used(run, False))
         elif run in decided:

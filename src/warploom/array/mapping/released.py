@@ -13,6 +13,7 @@ from warploom.array.mapping.constraint import (
     FUSED,
     GLOBAL,
     GROUP,
+    LEVELS,
     LOCAL,
     PARALLEL,
     SEQUENTIAL,
@@ -91,7 +92,7 @@ def duplicates(tree: MapTree) -> Iterator[Constraint]:
     for outer, nested in tree.nested.items():
         if nested:
             clauses = [
-                (is_not(outer, run), is_not(inner, run)) for inner in nested for run in PARALLEL
+                (is_not(outer, run), is_not(inner, run)) for inner in nested for run in LEVELS
             ]
             yield Constraint(DUPLICATE_KIND, f"map {outer}", tuple(clauses))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from warploom.array.mapping.constraint import PARALLEL, RUNS, Clause, Constraints, Is
+from warploom.array.mapping.constraint import LEVELS, RUNS, Clause, Constraints, Is
 from warploom.array.mapping.reduced import reduced
 from warploom.search.budget import Budget
 from warploom.search.candidate import Candidates
@@ -34,7 +34,7 @@ class MappingSpace:
         self.maps = self.reduced.open
         self.space = Space("mappings")
         everyone = self.space.objects("maps", [_label(each) for each in self.maps])
-        levels = self.space.objects("levels", PARALLEL)
+        levels = self.space.objects("levels", LEVELS)
         self.runs: Choice = self.space.choice("runs", everyone, values=RUNS)
         self.used: Choice = self.space.boolean("used", levels, derived=True)
         self._map = {
@@ -42,7 +42,7 @@ class MappingSpace:
             for each in self.maps
         }
         self._level = {
-            each: self.space.objects(f"only level {each}", [each]).one("c") for each in PARALLEL
+            each: self.space.objects(f"only level {each}", [each]).one("c") for each in LEVELS
         }
         self._declare()
 
@@ -50,7 +50,7 @@ class MappingSpace:
         for each in self.maps:
             allowed = sorted(self.reduced.choices[each])
             self.space.require(self.runs(self._map[each]).is_(*allowed))
-        for run in PARALLEL:
+        for run in LEVELS:
             self._define(run)
         for clause in () if self.reduced.impossible else self.reduced.clauses:
             self.space.require(self._sentence(clause))

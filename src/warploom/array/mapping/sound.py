@@ -9,6 +9,7 @@ under a leaf map or not. And groups do not exchange data through global memory, 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from warploom.array.mapping.constraint import (
     BY_THREAD,
@@ -16,28 +17,32 @@ from warploom.array.mapping.constraint import (
     GLOBAL,
     GROUP,
     IN_GROUP,
+    LANE,
+    LEVELS,
+    LOCAL,
     PARALLEL,
     SEQUENTIAL,
     VECTOR,
+    WARP,
     Clause,
     Constraint,
     Constraints,
     Used,
     implies_one,
     is_,
+    is_not,
 )
 from warploom.array.mapping.fusion import Fusion, fusion_rule
 from warploom.array.mapping.released import (
+    DIMENSION_KIND,
     EXHAUSTIVE_KIND,
     PRIVATE_KIND,
     SHARED_KIND,
-    dimensions,
     duplicates,
     hierarchy,
     unmixed,
 )
 from warploom.array.mapping.tree import Chain, MapNode, MapTree, Shared
-from warploom.errors import UnsupportedError
 
 GLOBAL_KIND, MIXED_KIND = "global memory", "mixed levels"
 
@@ -49,10 +54,11 @@ def sound(tree: MapTree, fusion: Fusion = "none") -> Constraints:
         *_local(tree),
         *_global(tree),
         *duplicates(tree),
-        dimensions(),
+        _dimensions(),
         *hierarchy(tree),
         *_exhaustive(tree),
         Constraint(MIXED_KIND, "global threads and groups do not mix", tuple(unmixed())),
+        *_warps(tree),
         *fusion_rule(tree, fusion),
     ]
     return Constraints("sound", choices, tuple(listed))
@@ -73,10 +79,12 @@ def choices_of(node: MapNode) -> frozenset[str]:
         case "local" | "group" | "global":
             letter = {"local": "l", "group": "w", "global": "g"}[kind]
             return frozenset((f"{letter}{dimension}",))
+        case "warp":
+            return frozenset((WARP,))
+        case "lane":
+            return frozenset((LANE,))
         case _:
-            raise UnsupportedError(
-                f"maps on the level '{kind}' are not mapped yet", advice="use map_local(0, …)"
-            )
+            assert_never(kind)
 
 
 def below(buffer: Shared) -> Chain:
@@ -99,8 +107,27 @@ def _limited(
 
 
 def _private(tree: MapTree) -> Iterator[Constraint]:
-    """(1) A thread's own memory is touched by that thread alone."""
-    yield from _limited(tree, "private", PRIVATE_KIND, BY_THREAD)
+    """(1) A thread's own memory is touched by that thread alone: maps through which it is accessed
+    are not parallel. But a dimension that only maps index, all on the same threads, is spread over
+    these: each has the elements of its own turns."""
+    inner = {each.parent: each.number for each in tree.maps if each.perfect}
+    for buffer in tree.buffers:
+        if buffer.space != "private":
+            continue
+        spread = {each for along in buffer.along for each in along}
+        for each in below(buffer):
+            allowed = BY_THREAD | set(LOCAL) if each in spread else BY_THREAD
+            about = f"map {each}: {buffer.name}"
+            yield Constraint(PRIVATE_KIND, about, ((is_(each, *allowed),),))
+        for along in buffer.along:
+            clauses = [
+                (is_not(one, run), is_(other, run))
+                for one in along for other in along if one != other for run in LOCAL
+            ]  # fmt: skip
+            clauses += [
+                (is_not(one, *LOCAL), is_not(inner[one], FUSED)) for one in along if one in inner
+            ]
+            yield Constraint(PRIVATE_KIND, f"maps {along}: {buffer.name}", tuple(clauses))
 
 
 def _local(tree: MapTree) -> Iterator[Constraint]:
@@ -121,11 +148,39 @@ def _global(tree: MapTree) -> Iterator[Constraint]:
     yield from _limited(tree, "global", GLOBAL_KIND, IN_GROUP)
 
 
+def _dimensions() -> Constraint:
+    """(4) Threads are those of groups. (5) Groups have threads, if not in each of their dimensions:
+    a group of one thread is a thread."""
+    some = [Used(run, True) for run in (*LOCAL, LANE)]
+    clauses: list[Clause] = []
+    for local, group in zip(LOCAL, GROUP, strict=True):
+        clauses += [(Used(local, False), Used(group, True)), (Used(group, False), *some)]
+    return Constraint(DIMENSION_KIND, "groups and their threads", tuple(clauses))
+
+
+def _warps(tree: MapTree) -> Iterator[Constraint]:
+    """Warps and their lanes are the threads of a group in dimension 0, both or none."""
+    if not any(each.level.kind in ("warp", "lane") for each in tree.maps):
+        return
+    clauses: list[Clause] = [
+        (Used(one, False), Used(other, False))
+        for one in (WARP, LANE) for other in (LOCAL[0], *GLOBAL)
+    ]  # fmt: skip
+    clauses += [(Used(WARP, False), Used(LANE, True)), (Used(LANE, False), Used(WARP, True))]
+    clauses += [(Used(LANE, False), Used(GROUP[0], True))]
+    yield Constraint(MIXED_KIND, "warps and lanes are threads of a group", tuple(clauses))
+    inside = [
+        (is_not(outer, WARP, LANE), is_not(inner, GROUP[0]))
+        for outer, nested in tree.nested.items() for inner in nested
+    ]  # fmt: skip
+    yield Constraint("hierarchy", "groups are not inside warps", tuple(inside))
+
+
 def _exhaustive(tree: MapTree) -> Iterator[Constraint]:
     """(7) What several threads see is written by one of them: each write is spread over all."""
     for chain in tree.stores:
         clauses = [
-            implies_one(Used(run, True), [is_(each, run) for each in chain]) for run in PARALLEL
+            implies_one(Used(run, True), [is_(each, run) for each in chain]) for run in LEVELS
         ]
         place = f"map {chain[-1]}" if chain else "no map"
         yield Constraint(EXHAUSTIVE_KIND, f"write in {place}", tuple(clauses))

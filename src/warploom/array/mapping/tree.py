@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from warploom.array.loops import Loop, Node, Plan, loops_in, reads_of, sites
+from warploom.array.ir import Param
+from warploom.array.loops import Loop, Node, Plan, Site, loops_in, reads_of, sites
 from warploom.array.mapping.vector import is_consecutive
 from warploom.array.op import ANY, Level, SpaceName
-from warploom.index.ir import Expr
+from warploom.array.view import Part, Path
+from warploom.index.ir import Expr, Var
 
 Chain = tuple[int, ...]
 
@@ -43,13 +45,15 @@ class MapNode:
 @dataclass(frozen=True, slots=True)
 class Shared:
     """A buffer that one kernel writes and reads: the maps around its declaration, around each
-    write and around each read."""
+    write and around each read. `along` are, for each of its dimensions that every access indexes by
+    a map and nothing else, those maps."""
 
     name: str
     space: SpaceName
     scope: Chain
     writes: tuple[Chain, ...]
     reads: tuple[Chain, ...]
+    along: tuple[Chain, ...] = ()
 
     @property
     def accesses(self) -> tuple[Chain, ...]:
@@ -168,6 +172,26 @@ def _shared(plan: Plan, stage: int) -> Iterator[Shared]:
                 buffer.chain,
                 tuple(dict.fromkeys(writes)),
                 tuple(dict.fromkeys(reads)),
+                tuple(_along(buffer.memory, found)),
+            )
+
+
+def _along(memory: Param, found: list[Site]) -> Iterator[Chain]:
+    """The maps along each dimension that is indexed by maps alone."""
+    paths: list[tuple[Path, dict[str, int]]] = []
+    for site in found:
+        maps = {each.counter: each.map.number for each in site.loops if each.map is not None}
+        own = [site.write.path] if site.write.memory is memory else []
+        own += [read.path for read in reads_of(site.write.value) if read.memory is memory]
+        paths += [(path, maps) for path in own]
+    parts = {tuple(each for each in path if isinstance(each, Part)) for path, _ in paths}
+    if len(parts) > 1:
+        return
+    for steps in zip(*(path for path, _ in paths), strict=True):
+        names = [step.name if isinstance(step, Var) else "" for step in steps]
+        if all(name in maps for name, (_, maps) in zip(names, paths, strict=True)):
+            yield tuple(
+                dict.fromkeys(maps[name] for name, (_, maps) in zip(names, paths, strict=True))
             )
 
 

@@ -6,7 +6,7 @@ threads only (`places`). Whatever is wrong becomes a `DeviceError` with block an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeviceError, Span
+from warploom.machine.flag import Order
+from warploom.machine.manner import Kind, Manner
 from warploom.machine.memory import (
     GAP,
     WINDOWS,
@@ -25,11 +27,12 @@ from warploom.machine.memory import (
     unstored,
     window_of,
 )
-from warploom.machine.race import Kind, Race, Side
+from warploom.machine.race import RELAXED, Race, Side, Writing
 from warploom.ptx.emulate.frame import Frame
 
 Array = npt.NDArray[Any]
 DType = np.dtype[Any]
+Write = Callable[[Region, Any, Array], Writing]
 SHARED = "shared memory"
 _SPOKEN = {
     "global": "global memory", "const": "constant memory", "param": "memory of parameters",
@@ -51,9 +54,14 @@ class Site:
     space: str  # generic, global, const, param; shared, local
     width: int  # bytes of the whole access
     counted: bool  # global memory, for the sector counters
-    kind: Kind = Kind.READ
+    manner: Manner
+    order: Order = RELAXED
     last: Region | None = None  # the region found last, which is most often the next one
     owner: Memory | None = None  # whose region that is: every launch has its own memory
+
+    @property
+    def kind(self) -> Kind:
+        return self.manner.kind
 
     def error(self, f: Frame, message: str, thread: int) -> DeviceError:
         return DeviceError(f"{self.name}: {message}; {f.batch.where(thread)}", self.span)
@@ -144,14 +152,19 @@ def _load_slowly(f: Frame, site: Site, address: Array, dtype: DType, count_of: i
     return [f.spread(value) for value in out]
 
 
-def places(f: Frame, site: Site, address: Array) -> Iterator[tuple[Region, Any, Array]]:
-    """(region, which of the active threads, index in units of the width) for packed addresses."""
+def places(
+    f: Frame, site: Site, address: Array, write: Write | None = None
+) -> Iterator[tuple[Region, Any, Array]]:
+    """(region, which of the active threads, index in units of the width) for packed addresses.
+
+    `write` stores, and says whose values were there before; it is asked for races.
+    """
     if site.space not in _MAY_REACH:
         region = _region(f, site, 0)
         assert region is not None
         index = _checked(f, site, region, address, slice(None))
         index = place(index, site.width, _owner(f, region, packed=True))
-        _watch(f, site, region, index, packed=True)
+        _watch(f, site, region, index, packed=True, write=write)
         yield region, slice(None), index
         return
     rest = np.ones(address.size, bool)
@@ -168,7 +181,7 @@ def places(f: Frame, site: Site, address: Array) -> Iterator[tuple[Region, Any, 
         index = _checked(f, site, region, address[where], where)
         if site.kind.writes and region.read_only:
             raise site.error(f, f"stores to constant memory {region.name}", int(f.index[first]))
-        _watch(f, site, region, index, packed=True, chosen=where)
+        _watch(f, site, region, index, packed=True, chosen=where, write=write)
         yield region, where, index
         rest &= ~chosen
 
@@ -217,8 +230,9 @@ def _elsewhere(memory: Memory, address: int) -> str:
 
 
 def _watch(
-    f: Frame, site: Site, region: Region, index: Array, packed: bool, chosen: Any = slice(None)
-) -> None:
+    f: Frame, site: Site, region: Region, index: Array, packed: bool, chosen: Any = slice(None),
+    write: Write | None = None,
+) -> None:  # fmt: skip
     batch = f.batch
     if batch.counters is None and batch.races is None:
         return
@@ -231,8 +245,11 @@ def _watch(
     if batch.races is not None and (site.space == "shared" or site.counted):
         key = SHARED if site.space == "shared" else region.base
         races = batch.races.access(
-            key, region.data.size, threads, start, site.width, site.kind, site.span
-        )
+            key, region.data.size, threads, start, site.width, site.manner, site.span,
+            order=site.order, writing=None if write is None else write(region, chosen, index),
+        )  # fmt: skip
+        if site.manner.under_way:
+            batch.copies.add(key, threads, start, site.width, site.manner, site.span)
         if races and not batch.races.every:
             raise race_error(f, site, races[0])
 
@@ -240,8 +257,9 @@ def _watch(
 def race_error(f: Frame, site: Site, race: Race) -> DeviceError:
     first, second = race.first, race.second
     return DeviceError(
-        f"{site.name}: data race: this {second.kind.value} and an earlier {first.kind.value} by "
-        f"{_who(f, first)}{_line(first)} have no barrier between them; {_who(f, second)}",
+        f"{site.name}: data race: this {second.words} and an earlier {first.words} by "
+        f"{_who(f, first)}{_line(first)} have nothing between them that orders them; "
+        f"{_who(f, second)}",
         site.span,
     )
 

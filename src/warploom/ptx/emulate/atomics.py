@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine import rounding as r
+from warploom.machine.manner import Kind
 from warploom.machine.memory import unstored
-from warploom.machine.race import Kind
 from warploom.ptx.emulate.access import Site, places
 from warploom.ptx.emulate.context import Context, Fetch, Step, Store
 from warploom.ptx.emulate.frame import Frame

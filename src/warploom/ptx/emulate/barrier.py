@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeviceError
+from warploom.machine.clock import Board
 from warploom.machine.record import CUDA
 from warploom.ptx.emulate.context import Fetch
 from warploom.ptx.emulate.frame import NOTHING, WARP, Batch, Frame
@@ -63,7 +64,7 @@ class _Waiting:
     users: dict[int, Instruction] = field(default_factory=dict)  # by place in the code
     masks: dict[int, Mask] = field(default_factory=dict)  # who waits
     partial: bool = False
-    clock: Array | None = None  # what those that arrived had done and seen, for races
+    board: Board | None = None  # what those that arrived had done and seen, for races
 
     @staticmethod
     def nobody(batch: Batch) -> _Waiting:
@@ -258,9 +259,9 @@ class BlockBarriers:
         """Threads that arrive and go on: only what they did until now is ordered."""
         if self.batch.races is not None:
             clocks, threads = self.batch.races.vector, np.flatnonzero(mask)
-            if waiting.clock is None:
-                waiting.clock = clocks.new_clock(self.batch.blocks)
-            clocks.release(threads, waiting.clock, self.batch.block_of[threads])
+            if waiting.board is None:
+                waiting.board = clocks.new_clock(self.batch.blocks)
+            clocks.release(threads, waiting.board, self.batch.block_of[threads])
 
     def _meet(self, waiting: _Waiting, done: Mask, going: Going) -> None:
         """Those that waited see what all that arrived had done and seen."""
@@ -273,11 +274,11 @@ class BlockBarriers:
         if whole.any():
             batch.races.block_barrier(np.flatnonzero(whole))
         rest = ~whole[block]
-        if waiting.clock is None:
-            waiting.clock = clocks.new_clock(batch.blocks)
-        clocks.release(threads[rest], waiting.clock, block[rest])
-        clocks.acquire(threads[rest], waiting.clock, block[rest])
-        waiting.clock[done] = 0
+        if waiting.board is None:
+            waiting.board = clocks.new_clock(batch.blocks)
+        clocks.release(threads[rest], waiting.board, block[rest])
+        clocks.acquire(threads[rest], waiting.board, block[rest])
+        waiting.board.wipe(np.flatnonzero(done))
 
     # -- when nobody can run --------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from warploom.ptx.emulate.barrier import Barrier
 from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.lanes import Members
+from warploom.ptx.emulate.ordering import looks_at_flags
 from warploom.ptx.emulate.schedule import MALFORMED, Code, CodeBlock, malformed
 from warploom.ptx.emulate.shape import Compile, type_of
 from warploom.ptx.emulate.undefined import Passage, passage_of
@@ -52,7 +53,7 @@ def compile_function(
     live = _live_slots(ctx, graph, rank)
     return Code(
         function.name, module, function.kind == "entry", blocks, rank[0], live, ctx.sizes,
-        ctx.local_size, ctx.slots, [0] * len(blocks),
+        ctx.local_size, ctx.locals, ctx.slots, [0] * len(blocks),
     )  # fmt: skip
 
 
@@ -100,6 +101,7 @@ def _fill(
     for instruction in instructions:
         ctx.current = instruction
         code.names.append(instruction.opcode)
+        code.looks |= looks_at_flags(instruction)
         try:
             _add(ctx, instruction, _known_form(ctx, instruction), code, call)
         except WarploomError as error:

@@ -22,6 +22,7 @@ from warploom.machine.counters import Counters
 from warploom.machine.memory import Memory, Region
 from warploom.machine.race import RaceDetector
 from warploom.machine.record import CUDA
+from warploom.ptx.emulate.copies import Copies
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -64,10 +65,12 @@ class Batch:
     chance: np.random.Generator | None = None  # decides who runs next, instead of the code's order
     special: dict[str, Array] = field(default_factory=dict)
     causes: list[str] = field(default_factory=list)  # of registers that hold no value
+    copies: Copies = field(init=False)  # cp.async that nobody waited for yet
     joined: Array = field(init=False)  # by block, of its last bar.red: how many hold, of how many
 
     def __post_init__(self) -> None:
         self.joined = np.zeros((2, self.blocks))
+        self.copies = Copies(self.threads)
 
     @property
     def block_of(self) -> npt.NDArray[np.int64]:

@@ -31,7 +31,9 @@ from warploom.ptx.emulate.arguments import bind, initial_bytes
 from warploom.ptx.emulate.call import CallCompiler
 from warploom.ptx.emulate.compile import alignment, byte_size, compile_function, meets_in_part
 from warploom.ptx.emulate.frame import Batch, Frame
+from warploom.ptx.emulate.ordering import uses_flags
 from warploom.ptx.emulate.schedule import Code, Runner
+from warploom.ptx.fast.engine import EngineName, FastKernel, Job
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.parse import parse
 from warploom.ptx.types import DTYPES
@@ -122,6 +124,7 @@ class Kernel:
         self._codes: dict[str, tuple[Function, Code]] = {}
         names = {address: name for name, address in owner.functions.items()}
         self._call = CallCompiler(self._lookup, names)
+        self.fast = FastKernel(owner.module, function, self._shared)
 
     def _lay_out_shared(self) -> int:
         """Offsets of all shared variables the kernel can see; extern ones start at the end."""
@@ -173,18 +176,23 @@ class Kernel:
         shared_bytes: int = 0,
         check: bool = True,
         races: bool | Literal["all"] = False,
+        benign: bool = False,
         counters: bool = False,
         seconds: float | None = None,
         batch_threads: int = BATCH_THREADS,
         schedule: int | None = None,
+        engine: EngineName = "auto",
     ) -> Report:
         """Runs the kernel on all blocks of the grid.
 
         Bounds and alignment are always checked; `check` adds reads of shared memory that was
         never written, `races` adds data races: the first ends the launch, or with "all" each pair
-        of instructions that race is in the report. Batches hold `batch_threads` threads at most
-        (one block at least). `schedule` is a seed: lanes part, wait and meet at random, as a
-        machine may let them; without one they meet as early as they can.
+        of instructions that race is in the report; `benign` leaves out writes of the value that is
+        there already. Batches hold `batch_threads` threads at most (one block at least).
+        `schedule` is a seed: lanes part, wait and meet at random, as a machine may let them;
+        without one they meet as early as they can. `engine`: "numpy" is the evaluator that defines
+        the meaning; "c" compiles the kernel, where it can, and gives the same answers sooner;
+        "auto" does that for launches large enough to be worth it.
         """
         started = time.monotonic()
         grid_size, block_size = _triple(grid, "grid"), _triple(block, "block")
@@ -195,9 +203,18 @@ class Kernel:
         symbols |= bind(self.owner.module, self.function, args, memory)
         report = Report(grid=grid_size, threads=prod(block_size))
         deadline = None if seconds is None else started + seconds
+        plain = not races and not counters and schedule is None
+        if plain and self.fast.is_worth_it(grid_size, block_size, engine):
+            job = Job(
+                grid_size, block_size, memory, symbols, self._static_shared + shared_bytes,
+                shared_bytes, found[1].local_size, check, deadline,
+            )  # fmt: skip
+            if self.fast.run(job, report, found[1].locals):
+                report.seconds = time.monotonic() - started
+                return report
         launch = _Launch(
             self, found[1], grid_size, block_size, memory, symbols, shared_bytes, check,
-            self._detector(grid_size, block_size, races) if races else None,
+            self._detector(grid_size, block_size, races, benign) if races else None,
             report if counters else None, deadline,
             None if schedule is None else np.random.default_rng(schedule),
         )  # fmt: skip
@@ -210,12 +227,15 @@ class Kernel:
         report.seconds = time.monotonic() - started
         return report
 
-    def _detector(self, grid: Triple, block: Triple, races: bool | str) -> RaceDetector:
+    def _detector(
+        self, grid: Triple, block: Triple, races: bool | str, benign: bool
+    ) -> RaceDetector:
         functions = [f for f in self.owner.module.functions if f.kind == "func"]
         steps = [step for f in (self.function, *functions) for step in f.instructions()]
         return RaceDetector(
             prod(grid), prod(block), CUDA.lanes, len(steps) + 1,
-            partial=any(meets_in_part(step) for step in steps), every=races == "all",
+            partial=any(meets_in_part(step) for step in steps),
+            flags=any(uses_flags(step) for step in steps), every=races == "all", benign=benign,
         )  # fmt: skip
 
     def _check_shape(self, grid: Triple, block: Triple, shared_bytes: int) -> None:
@@ -333,6 +353,8 @@ class _Launch:
         frame = Frame(batch, self.code.new_registers(), 0, 0)
         undefined.begin(frame, self.code.slots, self.code.live[self.code.entry])
         Runner(self.code, frame).run(None)
+        if self.races is not None:
+            self.races.end()
         own = ("%ctaid", "%clusterid")  # the only ones that differ from batch to batch
         self.same_shape = {k: v for k, v in batch.special.items() if not k.startswith(own)}
         self.same_shape["threads"] = batch.alive

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from warploom.machine.memory import WINDOWS, mark_stored
-from warploom.machine.race import Kind
+from warploom.machine.manner import Kind
+from warploom.machine.memory import WINDOWS, Region, mark_stored
+from warploom.machine.race import Writing
 from warploom.ptx.emulate.access import Site, load, places
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.emulate.ordering import copy_groups, fence, manner_of, order_of
 from warploom.ptx.emulate.shape import Compile, parts, type_of
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Register, Symbol, Vector
-from warploom.ptx.known import STRONG, space_of
+from warploom.ptx.known import space_of
 from warploom.ptx.types import DTYPES, UNSIGNED
 
 Array = npt.NDArray[Any]
@@ -35,9 +38,10 @@ def place_of(ctx: Context, ins: Instruction, operand: Operand) -> str:
 
 def make_site(ctx: Context, ins: Instruction, space: str, width: int, kind: Kind) -> Site:
     counted = space in ("global", "generic")
-    if STRONG & set(ins.modifiers):
-        kind = Kind.ATOMIC if kind.writes else Kind.ATOMIC_READ
-    return Site(ctx.module.span(ins), ins.name, space, width, counted, kind)
+    kind_of_one = type_of(ins)
+    size = DTYPES[kind_of_one].itemsize if kind_of_one else width
+    manner = manner_of(ins, kind, size)
+    return Site(ctx.module.span(ins), ins.name, space, width, counted, manner, order_of(ins))
 
 
 def by_space(
@@ -130,12 +134,33 @@ def st(ctx: Context, ins: Instruction) -> Step:
 
 def put(f: Frame, site: Site, address: Array, values: list[Array], dtype: Any) -> None:
     """Stores for the active threads, in their order: the last one wins."""
-    count = len(values)
-    for region, chosen, index in places(f, site, address):
+
+    def store(region: Region, chosen: Any, index: Array) -> None:
         for part, value in enumerate(values):
-            at = index if count == 1 else index * count + part
+            at = index if len(values) == 1 else index * len(values) + part
             region.view(dtype)[at] = value[chosen]
             mark_stored(region, at, dtype)
+
+    def watched(region: Region, chosen: Any, index: Array) -> Writing:
+        before = _holds(region, index, values, chosen, dtype)
+        store(region, chosen, index)
+        return Writing(before, _holds(region, index, values, chosen, dtype))
+
+    for found in places(f, site, address, None if f.batch.races is None else watched):
+        store(*found)
+
+
+def _holds(region: Region, index: Array, values: list[Array], chosen: Any, dtype: Any) -> Array:
+    """Whether memory has each thread's values, bit for bit."""
+    same = np.ones(index.size, bool)
+    for part, value in enumerate(values):
+        at = index if len(values) == 1 else index * len(values) + part
+        old, new = (
+            np.ascontiguousarray(each).view(np.uint8).reshape(index.size, -1)
+            for each in (region.view(dtype)[at], value[chosen])
+        )
+        same &= (old == new).all(axis=1)
+    return same
 
 
 # -- mov and addresses ----------------------------------------------------------------------------
@@ -234,9 +259,9 @@ def isspacep(ctx: Context, ins: Instruction) -> Step:
 
 
 def cp(ctx: Context, ins: Instruction) -> Step:
-    """cp.async as a copy that is done at once; commits and waits are then nothing to do."""
+    """cp.async as a copy that is done at once; races know that it ends when it is waited for."""
     if any(m in ins.modifiers for m in ("commit_group", "wait_group", "wait_all")):
-        return nothing(ctx, ins)
+        return copy_groups(ctx, ins)
     size = ins.operands[2]
     plain = ins.operands[:-1] if "L2::cache_hint" in ins.modifiers else ins.operands
     if not isinstance(size, Immediate) or size.value not in (4, 8, 16):
@@ -246,6 +271,7 @@ def cp(ctx: Context, ins: Instruction) -> Step:
     kept = ctx.read(plain[3], "u32") if len(plain) > 3 else None
     from_ = make_site(ctx, ins, "global", width, Kind.READ)
     to = make_site(ctx, ins, "shared", width, Kind.WRITE)
+    from_.manner, to.manner = (replace(site.manner, under_way=True) for site in (from_, to))
 
     def step(f: Frame) -> None:
         values = list(_copied(f, from_, source(f), width))
@@ -272,7 +298,7 @@ def nothing(_: Context, __: Instruction) -> Step:
 
 TABLE: dict[str, Compile] = {
     "mov": mov, "ld": ld, "ldu": ld, "st": st, "cvta": cvta, "isspacep": isspacep, "cp": cp,
-    "prefetch": nothing, "prefetchu": nothing, "membar": nothing, "fence": nothing,
+    "prefetch": nothing, "prefetchu": nothing, "membar": fence, "fence": fence,
     "discard": nothing, "applypriority": nothing, "griddepcontrol": nothing, "nanosleep": nothing,
     "pmevent": nothing, "setmaxnreg": nothing,
 }  # fmt: skip

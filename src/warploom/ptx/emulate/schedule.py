@@ -28,6 +28,7 @@ Mask = npt.NDArray[np.bool_]
 
 SPLIT = 0.3  # how often a group is split, where chance decides
 PATIENCE = 2000  # turns one group may take over waiting ones before they get a turn
+SPINNING = 50  # for so many a turn counts that looks at a flag: it may be waiting for the others
 
 
 # What NumPy and Python raise for operands that do not fit an instruction, such as and.f32.
@@ -63,6 +64,7 @@ class CodeBlock:
     barrier: Barrier | None = None
     coming: Passage | None = None  # of the barrier
     members: Members | None = None
+    looks: bool = False  # it reads what other threads may be meant to write meanwhile
 
 
 @dataclass(slots=True, eq=False)
@@ -77,6 +79,7 @@ class Code:
     live: list[frozenset[int]]
     sizes: list[int]
     local_size: int
+    locals: dict[str, int]  # offset of each variable in a thread's own memory
     slots: dict[str, int]
     executed: list[int]  # thread executions of each block
     _reach: dict[int, frozenset[int]] = field(default_factory=dict)
@@ -126,6 +129,7 @@ class Runner:
         self.going: Going = []
         self.unions: dict[tuple[int, ...], frozenset[int]] = {}
         self.impatience = 0
+        self.favoured = -1  # who was let run last, out of turn
 
     def run(self, mask: Mask | None) -> None:
         self.add(self.code.entry, mask)
@@ -142,10 +146,11 @@ class Runner:
             return self._by_chance(self.batch.chance)
         rank = min(self.pending)
         if len(self.pending) > 1:
-            self.impatience += 1
+            self.impatience += SPINNING if self.code.blocks[rank].looks else 1
             if self.impatience > PATIENCE:  # a thread may be spinning on what another will do
                 self.impatience = 0
-                rank = max(self.pending)
+                later = [each for each in self.pending if each > self.favoured]
+                rank = self.favoured = min(later, default=rank)
         return rank, self.pending.pop(rank)
 
     def _by_chance(self, chance: np.random.Generator) -> tuple[int, Mask | None]:

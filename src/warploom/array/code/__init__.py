@@ -1,0 +1,1 @@
+"""From a plan with sizes and a mapping to kernels."""

@@ -1,0 +1,143 @@
+"""A plan and a candidate → all kernels of a program, in order, and the memory between them.
+
+A *candidate* is everything that was left open: numbers for the sizes, and for each kernel how its
+maps run and how many threads a group has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from warploom.array.code.lower import lower
+from warploom.array.code.spread import Spread
+from warploom.array.code.storage import dims_of, names_of, parts_of
+from warploom.array.evaluate import Value, as_value
+from warploom.array.home import leaf_paths
+from warploom.array.ir import Param
+from warploom.array.loops import Plan
+from warploom.array.mapping.constraint import Constraints, broken
+from warploom.array.mapping.sound import sound
+from warploom.array.mapping.tree import map_tree
+from warploom.array.numbered import numbered
+from warploom.array.types import Array, Tuple, Type
+from warploom.errors import CheckError
+from warploom.kernel.dtype import DType
+from warploom.kernel.ir import Kernel
+
+# Runs a kernel on arrays and numbers, in place.
+Launch = Callable[[Kernel, list[Any]], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    sizes: Mapping[str, int]
+    spreads: tuple[Spread, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalArray:
+    """An array in global memory: an input, the output, or something between kernels."""
+
+    name: str
+    dtype: DType
+    dims: tuple[int, ...]
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """The kernels of a program, to be run one after another."""
+
+    plan: Plan
+    kernels: tuple[Kernel, ...]
+    memories: tuple[GlobalArray, ...]
+
+    @property
+    def temporary_bytes(self) -> int:
+        """Of global memory, beside inputs and output."""
+        found = {
+            array.name: int(getattr(array.size, "value", 0)) * array.dtype.bytes
+            for kernel in self.kernels
+            for array in kernel.arrays
+        }
+        between = {each.name for each in self.memories if each.role == "temporary"}
+        return sum(count for name, count in found.items() if name in between)
+
+    def __call__(self, launch: Launch, *inputs: Any) -> Value:
+        """What the program computes of its inputs, each kernel run by `launch`."""
+        arrays = self._given(inputs)
+        for kernel in self.kernels:
+            for array in kernel.arrays:
+                if array.name not in arrays:
+                    size = int(getattr(array.size, "value", 0))
+                    arrays[array.name] = np.full(size, 0x5A, array.dtype.numpy)
+            launch(kernel, [arrays[each.name] for each in kernel.params])
+        return self._result(arrays, self.plan.output, self.plan.output.type, ())
+
+    def _given(self, inputs: Sequence[Any]) -> dict[str, Any]:
+        names, found = names_of(self.plan), dict[str, Any]()
+        given = [each for each in self.plan.buffers if each.role == "input"]
+        for buffer, value in zip(given, inputs, strict=True):
+            made = as_value(value, buffer.memory.type, buffer.memory.name)
+            for path in leaf_paths(buffer.memory.type):
+                leaf: Any = made
+                for part in parts_of(path):
+                    leaf = leaf[part]
+                flat = np.ascontiguousarray(leaf).reshape(-1)
+                number = buffer.space == "private"
+                found[names[buffer.memory, parts_of(path)]] = flat[0].item() if number else flat
+        return found
+
+    def _result(
+        self, arrays: Mapping[str, Any], memory: Param, type_: Type, parts: tuple[int, ...]
+    ) -> Value:
+        inner = type_
+        while isinstance(inner, Array):
+            inner = inner.element
+        if isinstance(inner, Tuple):
+            return tuple(
+                self._result(arrays, memory, part, (*parts, at))
+                for at, part in enumerate(inner.parts)
+            )
+        dims, _ = dims_of(memory.type, parts)
+        return np.asarray(arrays[names_of(self.plan)[memory, parts]]).reshape(dims)
+
+
+def compile_candidate(plan: Plan, candidate: Candidate) -> Compiled:
+    """The kernels of a candidate; raises CheckError if its mapping breaks a rule."""
+    check_mapping(plan, candidate)
+    made = numbered(plan, candidate.sizes)
+    kernels = [lower(made, at, spread) for at, spread in enumerate(candidate.spreads)]
+    return Compiled(made, tuple(kernels), tuple(memories_of(made)))
+
+
+def check_mapping(plan: Plan, candidate: Candidate) -> None:
+    if len(candidate.spreads) != len(plan.stages):
+        raise CheckError(f"{len(plan.stages)} kernels, but {len(candidate.spreads)} mappings")
+    for at, spread in enumerate(candidate.spreads):
+        wrong = broken(_rules(plan, at), spread.runs)
+        if wrong:
+            raise CheckError(f"the mapping breaks a rule: {wrong[0].kind}, {wrong[0].about}")
+
+
+@lru_cache(maxsize=8)
+def _rules(plan: Plan, stage: int) -> Constraints:
+    return sound(map_tree(plan, stage))
+
+
+def memories_of(plan: Plan) -> list[GlobalArray]:
+    """The arrays in global memory."""
+    names = names_of(plan)
+    found = []
+    for buffer in plan.buffers:
+        if buffer.space == "global":
+            for path in leaf_paths(buffer.memory.type):
+                dims, dtype = dims_of(buffer.memory.type, parts_of(path))
+                name = names[buffer.memory, parts_of(path)]
+                found.append(GlobalArray(name, dtype, dims, buffer.role))
+    return found

@@ -1,0 +1,183 @@
+"""Flags: what strong accesses and fences order, by the release and acquire patterns of PTX.
+
+A release pattern is a release on a place, or a fence and then a strong write there; an acquire
+pattern is an acquire, or a strong read and then a fence. They synchronise if the read sees the
+write, at once or through a chain of atomics, each of which is within the scope of the next, and the
+first operation of the one pattern and the last of the other are within each other's scopes. A place
+remembers its last writer and, for each scope that an acquire may have, what is known to it: a
+strong write puts its own there, an atomic adds to what it saw, a weak write leaves nothing.
+
+Fences that are `sc` are taken as `acq_rel`: the order among them is one that no thread can know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from warploom.machine.clock import Array, Vector
+from warploom.machine.knowledge import Knowledge, Ticks, joined
+from warploom.machine.manner import Manner, Scope
+
+Group = tuple[Scope, int]  # a scope, and which block, cluster or grid of it
+Known = dict[Group, Knowledge | None]
+Place = tuple[Hashable, int, int]  # a region, a byte of it, and a thread
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What an access orders: nothing, if it is relaxed.
+
+    `sees`: what it reads counts for a later fence; not so of a reduction, which returns nothing.
+    """
+
+    acquires: bool = False
+    releases: bool = False
+    sees: bool = True
+
+
+@dataclass(slots=True)
+class _Flag:
+    """What the last write to a place was, and what is known through it."""
+
+    size: int
+    scope: Scope
+    block: int
+    known: Known
+
+    def seen_by(self, scope: Scope, block: int, cluster: int) -> bool:
+        """Whether the writer and a reader are within each other's scopes."""
+        match min(scope, self.scope):
+            case Scope.BLOCK:
+                return block == self.block
+            case Scope.CLUSTER:
+                return block // cluster == self.block // cluster
+            case _:
+                return True
+
+
+@dataclass(slots=True)
+class _Fence:
+    """What threads knew at their last fence of one scope; rows go over threads of the batch."""
+
+    views: Ticks
+    beyond: Array
+    passed: Array  # whether there was one
+
+
+@dataclass(slots=True)
+class Flags:
+    """The places of one launch that strong accesses touched, and the fences of its threads."""
+
+    places: dict[Hashable, dict[int, _Flag]] = field(default_factory=dict)  # by region and byte
+    own: dict[Place, dict[Scope, Knowledge]] = field(default_factory=dict)  # released before
+    fences: dict[Scope, _Fence] = field(default_factory=dict)
+    collected: dict[Scope, Array] = field(default_factory=dict)  # by strong reads, of each thread
+    looked: dict[Place, dict[Scope, Knowledge]] = field(default_factory=dict)  # … at one place
+
+    def start(self) -> None:
+        """Other threads run now."""
+        self.fences, self.collected, self.own, self.looked = {}, {}, {}, {}
+
+    def forget(self, region: Hashable) -> None:
+        self.places.pop(region, None)
+
+    # -- fences -------------------------------------------------------------------------------
+
+    def fence(self, clocks: Vector, threads: Array, scope: Scope, order: Order) -> None:
+        if order.acquires and scope in self.collected:
+            found = self.collected[scope]
+            for thread in threads.tolist():
+                clocks.learn(np.array([thread]), found[thread])
+        if order.releases:
+            clocks.advance(threads)
+            kept = self.fences.get(scope)
+            if kept is None:
+                count = clocks.entries.size
+                views = np.zeros((count, clocks.layout.block_threads), np.int32)
+                kept = _Fence(views, np.full(count, None, object), np.zeros(count, bool))
+                self.fences[scope] = kept
+            kept.views[threads] = clocks.view(threads)
+            kept.beyond[threads] = clocks.beyond(threads)
+            kept.passed[threads] = True
+
+    # -- accesses -----------------------------------------------------------------------------
+
+    def weak_write(self, region: Hashable, start: Array, width: int) -> None:
+        """Whoever reads these places now sees a write that orders nothing."""
+        places = self.places.get(region)
+        if places:
+            for place, flag in list(places.items()):
+                if ((start < place + flag.size) & (start + width > place)).any():
+                    del places[place]
+
+    def strong(
+        self, clocks: Vector, region: Hashable, threads: Array, start: Array, manner: Manner,
+        order: Order,
+    ) -> None:  # fmt: skip
+        """Strong accesses of one instruction, in the order of the threads."""
+        places = self.places.setdefault(region, {})
+        if order.releases:
+            clocks.advance(threads)
+        for thread, place in zip(threads.tolist(), start.tolist(), strict=True):
+            block = clocks.block_number(thread)
+            flag = places.get(place)
+            known: Known = {}
+            reads = manner.kind.reads
+            if reads and flag and flag.seen_by(manner.scope, block, clocks.layout.cluster):
+                known = flag.known
+            if reads and order.sees:
+                self._read(clocks, (region, place, thread), known, manner, order)
+            if manner.kind.writes:
+                given = self._given(clocks, (region, place, thread), manner, order)
+                for group, before in known.items():  # a chain of atomics goes on
+                    given[group] = joined(given.get(group), before)
+                places[place] = _Flag(manner.size, manner.scope, block, given)
+
+    @staticmethod
+    def _groups(clocks: Vector, thread: int) -> list[Group]:
+        block = clocks.block_number(thread)
+        cluster = block // clocks.layout.cluster
+        return [(Scope.BLOCK, block), (Scope.CLUSTER, cluster), (Scope.GRID, 0)]
+
+    def _read(
+        self, clocks: Vector, place: Place, known: Known, manner: Manner, order: Order
+    ) -> None:
+        """A strong read: what a fence, or an acquire here, of each scope will make of it."""
+        thread = place[2]
+        groups = self._groups(clocks, thread)
+        seen: Knowledge | None = None
+        for scope in Scope if known else ():
+            seen = joined(seen, known.get(groups[scope - 1]))
+            if seen is None:
+                continue
+            if scope not in self.collected:
+                self.collected[scope] = np.full(clocks.entries.size, None, object)
+            kept = self.collected[scope]
+            kept[thread] = joined(kept[thread], seen)
+            here = self.looked.setdefault(place, {})
+            here[scope] = joined(here.get(scope), seen) or seen
+        if order.acquires and place in self.looked:
+            clocks.learn(np.array([thread]), self.looked[place].get(manner.scope))
+
+    def _given(self, clocks: Vector, key: Place, manner: Manner, order: Order) -> Known:
+        """What a strong write publishes, for each scope that an acquire may have."""
+        thread = key[2]
+        if order.releases:
+            known = clocks.knowledge(thread)
+            before = self.own.setdefault(key, {})
+            before.update(dict.fromkeys(list(Scope)[: manner.scope], known))
+        mine = self.own.get(key, {})
+        out: Known = {}
+        for group in self._groups(clocks, thread):
+            parts = [
+                clocks.as_knowledge(thread, kept.views[thread].copy(), kept.beyond[thread])
+                for scope, kept in self.fences.items()
+                if scope >= group[0] and kept.passed[thread]
+            ]
+            given = joined(*parts, mine.get(group[0]))
+            if given is not None:
+                out[group] = given
+        return out

@@ -1,0 +1,74 @@
+"""What is known of other threads through flags: who was seen how far, in any block.
+
+A clock per thread has room for its own block. What comes from elsewhere, or by way of a flag, is a
+`Knowledge`: one thread's view of its block when it released, and the knowledge that it had then.
+They are never changed, so that many threads and flags can hold one; what they add up to is worked
+out only when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ticks = npt.NDArray[np.int32]
+Array = npt.NDArray[Any]
+
+
+class Knowledge:
+    __slots__ = ("_flat", "_own", "_parents")
+
+    def __init__(self, own: tuple[int, Ticks] | None, parents: tuple[Knowledge, ...]) -> None:
+        self._own = own  # a block of the grid, and how far each of its threads was seen
+        self._parents = parents
+        self._flat: dict[int, Ticks] | None = None
+
+    def holds(self, other: Knowledge) -> bool:
+        """Whether it was made of the other; it may know as much all the same."""
+        return any(parent is other for parent in self._parents)
+
+    def flat(self) -> dict[int, Ticks]:
+        """By block, how far each thread was seen."""
+        if self._flat is None:
+            found: dict[int, Ticks] = {}
+            for each in self._all():
+                parts = each._flat.items() if each._flat is not None else (each._own,)
+                for part in parts:
+                    if part is not None:
+                        block, ticks = part
+                        old = found.get(block)
+                        found[block] = ticks if old is None else np.maximum(old, ticks)
+            self._flat, self._own, self._parents = found, None, ()
+        return self._flat
+
+    def _all(self) -> Iterable[Knowledge]:
+        seen = {id(self)}
+        work = [self]
+        while work:
+            one = work.pop()
+            yield one
+            if one._flat is None:
+                for parent in one._parents:
+                    if id(parent) not in seen:
+                        seen.add(id(parent))
+                        work.append(parent)
+
+    def seen(self, blocks: Array, inside: Array) -> Array:
+        """How far each of these threads was seen; 0 for not at all."""
+        out = np.zeros(blocks.size, np.int64)
+        for block, ticks in self.flat().items():
+            here = blocks == block
+            if here.any():
+                out[here] = ticks[inside[here]]
+        return out
+
+
+def joined(*parts: Knowledge | None) -> Knowledge | None:
+    """All that any of these knows."""
+    real = tuple(dict.fromkeys(part for part in parts if part is not None))
+    if len(real) == 2 and real[0].holds(real[1]):
+        return real[0]  # as when a thread looks at one flag again and again
+    return real[0] if len(real) == 1 else Knowledge(None, real) if real else None

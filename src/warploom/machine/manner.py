@@ -1,0 +1,77 @@
+"""How memory is touched: read or written, weak or strong and in which scope, by which way.
+
+Two accesses that overlap, of which one writes, conflict; strong ones of equal size, each in a scope
+that contains the other's thread, do not: they may meet without an order. What is read by the way
+for data that nobody writes conflicts with every write of the launch, ordered or not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+
+class Scope(IntEnum):
+    """Among which threads a strong access is one; a whole system is not told from its GPU."""
+
+    BLOCK = 1
+    CLUSTER = 2
+    GRID = 3
+
+
+class Kind(Enum):
+    """What an access does; strong ones do not race with each other."""
+
+    READ = "read"
+    WRITE = "write"
+    STRONG_READ = "strong read"
+    STRONG_WRITE = "strong write"
+    ATOMIC = "atomic"  # reads and writes
+
+    @property
+    def reads(self) -> bool:
+        return self in (Kind.READ, Kind.STRONG_READ, Kind.ATOMIC)
+
+    @property
+    def writes(self) -> bool:
+        return self in (Kind.WRITE, Kind.STRONG_WRITE, Kind.ATOMIC)
+
+    @property
+    def strong(self) -> bool:
+        return self not in (Kind.READ, Kind.WRITE)
+
+
+class Apart(Enum):
+    """Of which threads two accesses conflict."""
+
+    NEVER = "never"
+    UNORDERED = "unordered"  # those of two threads, if nothing orders them
+    OTHER_BLOCK = "other block"  # … of two blocks
+    OTHER_CLUSTER = "other cluster"
+    ALWAYS = "always"  # whatever orders them
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """`size` is that of one scalar, of strong accesses; `constant`: by the read-only way."""
+
+    kind: Kind
+    scope: Scope = Scope.GRID
+    size: int = 0
+    constant: bool = False
+    under_way: bool = False  # done by a copy that nobody has waited for yet
+
+    def apart(self, other: Manner) -> Apart:
+        if not (self.kind.writes or other.kind.writes):
+            return Apart.NEVER
+        if self.constant or other.constant:
+            return Apart.ALWAYS
+        if not (self.kind.strong and other.kind.strong) or self.size != other.size:
+            return Apart.UNORDERED
+        match min(self.scope, other.scope):
+            case Scope.BLOCK:
+                return Apart.OTHER_BLOCK
+            case Scope.CLUSTER:
+                return Apart.OTHER_CLUSTER
+            case _:
+                return Apart.NEVER

@@ -1,0 +1,93 @@
+"""What instructions say of the order of memory, for races: how strong they are, in which scope."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.machine.flag import Order
+from warploom.machine.manner import Kind, Manner, Scope
+from warploom.ptx.emulate.context import Context, Fetch, Step
+from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.ir import Immediate, Instruction
+from warploom.ptx.known import STRONG
+
+Array = npt.NDArray[Any]
+
+_SCOPES = {
+    "cta": Scope.BLOCK, "cluster": Scope.CLUSTER, "gpu": Scope.GRID, "gl": Scope.GRID,
+    "sys": Scope.GRID,
+}  # fmt: skip
+_STRONG_KINDS = {Kind.READ: Kind.STRONG_READ, Kind.WRITE: Kind.STRONG_WRITE}
+_ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
+_RELEASES = frozenset({"release", "acq_rel", "sc"})
+_FLAGGED = frozenset({"acquire", "release", "acq_rel", "sc"})
+
+
+def scope_of(ins: Instruction) -> Scope:
+    """That of the whole grid where none is written."""
+    return next((_SCOPES[word] for word in ins.modifiers if word in _SCOPES), Scope.GRID)
+
+
+def manner_of(ins: Instruction, kind: Kind, size: int) -> Manner:
+    """How an instruction touches memory, whose scalars have so many bytes."""
+    if kind is not Kind.ATOMIC:
+        if not STRONG & set(ins.modifiers):
+            return Manner(kind, constant="nc" in ins.modifiers)
+        kind = _STRONG_KINDS[kind]
+    return Manner(kind, scope_of(ins), size)
+
+
+def order_of(ins: Instruction) -> Order:
+    words = set(ins.modifiers)
+    return Order(bool(words & _ACQUIRES), bool(words & _RELEASES), ins.opcode != "red")
+
+
+def uses_flags(ins: Instruction) -> bool:
+    """Whether an instruction may order memory other than by barriers of the block."""
+    if ins.opcode == "fence":
+        return "proxy" not in ins.modifiers
+    return ins.opcode == "membar" or bool(_FLAGGED & set(ins.modifiers))
+
+
+def looks_at_flags(ins: Instruction) -> bool:
+    """Whether an instruction reads what others may write at the same time."""
+    return ins.opcode == "atom" or (ins.opcode == "ld" and bool(STRONG & set(ins.modifiers)))
+
+
+def fence(_: Context, ins: Instruction) -> Step:
+    """fence and membar; without a word for it a fence is acq_rel."""
+    if "proxy" in ins.modifiers or "mbarrier_init" in ins.modifiers:
+        return lambda _: None
+    scope, order = scope_of(ins), order_of(ins)
+    if ins.opcode == "membar" or not (order.acquires or order.releases):
+        order = Order(acquires=True, releases=True)
+
+    def step(f: Frame) -> None:
+        if f.batch.races is not None:
+            f.batch.races.fence(f.index, scope, order)
+
+    return step
+
+
+def copy_groups(ctx: Context, ins: Instruction) -> Step:
+    """cp.async.commit_group, wait_group N, wait_all: values are there at once, an order is not."""
+    closes = "wait_group" not in ins.modifiers
+    waits = "commit_group" not in ins.modifiers
+    newest: Fetch | None = ctx.read(ins.operands[0], "u32") if ins.operands else None
+    if ins.operands and not isinstance(ins.operands[0], Immediate):
+        raise ctx.unknown(f"{ins.name} with a number that is not written out")
+
+    def step(f: Frame) -> None:
+        if f.batch.races is None:
+            return
+        copies = f.batch.copies
+        if closes:
+            copies.group[f.index] += 1
+        if waits:
+            number = np.zeros(1, np.int64) if newest is None else newest(f).astype(np.int64)
+            copies.wait(f.batch.races, f.index, number)
+
+    return step

@@ -1,0 +1,122 @@
+"""From PTX back to what was compiled: the `.loc` that an instruction stands under, and its file.
+
+A place in inlined code knows where it was inlined, outwards to the function of the kernel. Texts
+are read only when something is to be shown.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from warploom.errors import Source, Span
+from warploom.ptx.ir import Directive, Function, Module
+
+Numbers = tuple[int, int, int]  # of a file, a line, a column
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlace:
+    """A line of the text that was compiled; `inlined_at` is where the code around it was put."""
+
+    file: str
+    line: int
+    column: int
+    inlined_at: SourcePlace | None = None
+
+    @property
+    def frames(self) -> tuple[SourcePlace, ...]:
+        """From the innermost to the one in the kernel itself."""
+        out: list[SourcePlace] = []
+        place: SourcePlace | None = self
+        while place is not None:
+            out.append(place)
+            place = place.inlined_at
+        return tuple(out)
+
+    @property
+    def words(self) -> str:
+        return ", inlined at ".join(f"{Path(p.file).name}:{p.line}" for p in self.frames)
+
+    def span(self) -> Span | None:
+        """The place in its file, outwards to the first file that can be read."""
+        for place in self.frames:
+            source = _read(place.file)
+            if source is not None:
+                word = re.match(r"\w*", source.line(place.line)[place.column - 1 :])
+                length = len(word[0]) if word else 1
+                return Span(source, place.line, max(1, place.column), max(1, length))
+        return None
+
+
+@lru_cache(maxsize=32)
+def _read(file: str) -> Source | None:
+    try:
+        text = Path(file).read_text("utf-8", "replace")
+    except OSError:
+        return None
+    return Source(file, text)
+
+
+class SourceMap:
+    """The places of a module's instructions; none where it was compiled without them."""
+
+    def __init__(self, module: Module) -> None:
+        self._text = module.text
+        self._files = {
+            int(item.words[0]): item.words[1].strip('"')
+            for item in module.directives
+            if item.name == "file" and len(item.words) > 1 and item.words[0].isdigit()
+        }
+        self._functions = [f for f in module.functions if f.body is not None]
+        self._starts: dict[str, tuple[list[int], list[SourcePlace]]] = {}
+
+    def at(self, span: Span) -> SourcePlace | None:
+        """Where the instruction at a place of the PTX comes from."""
+        if span.source is not self._text.source or not self._files:
+            return None
+        offset = self._text.line_starts[span.line - 1] + span.column - 1
+        for function in self._functions:
+            if function.body_start <= offset < function.body_end:
+                starts, places = self._places(function)
+                number = bisect_right(starts, offset)
+                return places[number - 1] if number else None
+        return None
+
+    def _places(self, function: Function) -> tuple[list[int], list[SourcePlace]]:
+        found = self._starts.get(function.name)
+        if found is None:
+            marks = [s for s in function.flat() if isinstance(s, Directive) and s.name == "loc"]
+            read = [(mark.start, *_numbers(mark)) for mark in marks]
+            outer = {inner: place for _, inner, place in read if place is not None}
+            known = [(start, self._place(inner, place, outer)) for start, inner, place in read]
+            kept = [(start, place) for start, place in known if place is not None]
+            found = ([start for start, _ in kept], [place for _, place in kept])
+            self._starts[function.name] = found
+        return found
+
+    def _place(
+        self, at: Numbers, inlined: Numbers | None, outer: dict[Numbers, Numbers]
+    ) -> SourcePlace | None:
+        chain = [at]
+        while inlined is not None and inlined not in chain:
+            chain.append(inlined)
+            inlined = outer.get(inlined)
+        place: SourcePlace | None = None
+        for file, line, column in reversed(chain):
+            if file in self._files:
+                place = SourcePlace(self._files[file], line, column, place)
+        return place
+
+
+def _numbers(mark: Directive) -> tuple[Numbers, Numbers | None]:
+    """`.loc 2 107 3, function_name $name, inlined_at 1 38 5`"""
+    words = [word for word in mark.words if word != ","]
+    at = (int(words[0]), int(words[1]), int(words[2]))
+    if "inlined_at" not in words:
+        return at, None
+    where = words[words.index("inlined_at") + 1 :][:3]
+    return at, (int(where[0]), int(where[1]), int(where[2]))

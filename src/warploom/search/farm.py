@@ -1,0 +1,154 @@
+"""Work on all cores: functions run in Python processes of their own that wait for more.
+
+A process that ends, whatever the reason, costs the one piece of work it had. Nothing of the script
+that started us is run again in there, as it would be with `multiprocessing`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, BinaryIO, ParamSpec, TypeVar
+
+from warploom.errors import DeviceError
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+# It looks for modules where we do.
+_SERVE = """import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from warploom.search.farm import serve
+serve()"""
+_LENGTH = 8  # bytes before each message
+
+
+class Farm(Executor):
+    """Processes that run what is submitted: module-level functions and their arguments, as `pickle`
+    takes them. What it does not take (a lambda, a function of the script itself) runs in a thread
+    of this process."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        # One core is left for whoever waits for the results and measures them.
+        self.workers = workers or max(1, (os.cpu_count() or 2) - 1)
+        self._threads = ThreadPoolExecutor(self.workers)
+        self._mine = threading.local()
+        self._lock = threading.Lock()
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._closed = False
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        work = _pickled(fn, args, kwargs)
+        if work is None:
+            return self._threads.submit(fn, *args, **kwargs)
+        return self._threads.submit(self._elsewhere, work)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """With `cancel_futures` also what is being worked on ends."""
+        if cancel_futures:
+            with self._lock:
+                self._closed = True
+                for process in self._processes:
+                    process.kill()
+        self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
+        with self._lock:
+            self._closed = True
+            for process in self._processes:
+                _end(process)
+            self._processes.clear()
+
+    def _elsewhere(self, work: bytes) -> Any:
+        process = self._process()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            _send(process.stdin, work)
+            succeeded, value = pickle.loads(_receive(process.stdout))
+        except (OSError, EOFError):
+            self._mine.process = None
+            raise DeviceError(f"a worker process ended with status {process.wait()}") from None
+        if not succeeded:
+            raise value
+        return value
+
+    def _process(self) -> subprocess.Popen[bytes]:
+        """The process of this thread, begun with its first work."""
+        found: subprocess.Popen[bytes] | None = getattr(self._mine, "process", None)
+        if found is None:
+            with self._lock:
+                if self._closed:
+                    raise DeviceError("the farm is closed")
+                # A session of its own: Ctrl-C is for us, who end it in order.
+                found = subprocess.Popen(
+                    [sys.executable, "-c", _SERVE, json.dumps(sys.path)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    start_new_session=True,
+                )
+                self._processes.append(found)
+            self._mine.process = found
+        return found
+
+
+def serve() -> None:
+    """The life of a worker: a function in, its result or error out, until nobody asks any more."""
+    asked, told = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what the functions print is no message
+    while True:
+        try:
+            message = _receive(asked)
+        except EOFError:
+            return
+        try:
+            function, args, kwargs = pickle.loads(message)
+            answer = pickle.dumps((True, function(*args, **kwargs)))
+        except Exception as error:  # noqa: BLE001  # it is raised where it was asked for
+            answer = _as_error(error)
+        _send(told, answer)
+
+
+def _as_error(error: Exception) -> bytes:
+    try:
+        answer = pickle.dumps((False, error))
+        pickle.loads(answer)
+    except Exception:  # noqa: BLE001  # an error that cannot travel
+        return pickle.dumps((False, DeviceError(f"{type(error).__name__}: {error}")))
+    return answer
+
+
+def _pickled(function: Callable[..., Any], args: Any, kwargs: Any) -> bytes | None:
+    inner = getattr(function, "func", function)  # of a functools.partial
+    if getattr(inner, "__module__", "__main__") == "__main__":
+        return None
+    try:
+        return pickle.dumps((function, args, kwargs))
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return None
+
+
+def _send(stream: Any, message: bytes) -> None:
+    stream.write(len(message).to_bytes(_LENGTH, "little") + message)
+    stream.flush()
+
+
+def _receive(stream: BinaryIO | Any) -> bytes:
+    length = stream.read(_LENGTH)
+    if len(length) < _LENGTH:
+        raise EOFError
+    message: bytes = stream.read(int.from_bytes(length, "little"))
+    return message
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with suppress(OSError):  # it ended before it had read what was sent
+                stream.close()
+    process.wait()

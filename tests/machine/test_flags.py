@@ -1,0 +1,114 @@
+# ruff: noqa: E501 - programs read better with a line each
+"""Flags, fences and scopes: the detector against the definitions written down, directly and as PTX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from tests.machine.flags import GRID, Act, FlagTrace, flag_races, make_flags
+
+from warploom import ptx
+from warploom.machine.flag import Order
+from warploom.machine.manner import Kind, Manner, Scope
+from warploom.machine.race import RaceDetector
+
+Pairs = set[frozenset[int]]
+KINDS = {"read": Kind.READ, "write": Kind.WRITE, "strong read": Kind.STRONG_READ,
+         "strong write": Kind.STRONG_WRITE, "atomic": Kind.ATOMIC, "reduction": Kind.ATOMIC}  # fmt: skip
+
+
+def directly(trace: FlagTrace) -> Pairs:
+    detector = RaceDetector(
+        trace.blocks, trace.size, 32, len(trace.acts), flags=True, every=True
+    )  # fmt: skip
+    detector.start(0, trace.blocks)
+    for number, act in enumerate(trace.acts):
+        scope = Scope.GRID if act.scope == GRID else Scope.BLOCK
+        order = Order(act.acquires, act.releases, act.kind != "reduction")
+        threads = np.array([act.thread])
+        if act.kind == "barrier":
+            detector.block_barrier(np.array([trace.block(act)]))
+        elif act.kind == "fence":
+            detector.fence(threads, scope, order)
+        else:
+            kind = KINDS[act.kind]
+            manner = Manner(kind, scope, 4) if kind.strong else Manner(kind)
+            place = np.array([4 * act.word])
+            detector.access("words", 16, threads, place, 4, manner, number, order=order)
+    return {frozenset({race.first.label, race.second.label}) for race in detector.races}
+
+
+TEXT = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 a)
+{{ .reg .pred %p; .reg .b32 %me, %t, %n, %c, %r; .reg .b64 %a;
+mov.u32 %t, %tid.x; mov.u32 %n, %ntid.x; mov.u32 %c, %ctaid.x; mad.lo.u32 %me, %c, %n, %t; ld.param.u64 %a, [a]; mov.u32 %r, 1;
+{body}
+ret; }}
+"""
+FIRST_LINE = 7
+
+
+def _line(trace: FlagTrace, act: Act) -> str:
+    if act.kind == "barrier":
+        return f"setp.eq.u32 %p, %c, {trace.block(act)}; @%p barrier.sync 0;"
+    sem = {(0, 0): "relaxed", (1, 0): "acquire", (0, 1): "release", (1, 1): "acq_rel"}[
+        act.acquires, act.releases
+    ]
+    word = f"{sem}.{act.scope}"
+    place = f"[%a+{4 * act.word}]"
+    text = {
+        "read": f"ld.global.u32 %r, {place};", "write": f"st.global.u32 {place}, %r;",
+        "strong read": f"ld.{word}.global.u32 %r, {place};",
+        "strong write": f"st.{word}.global.u32 {place}, %r;",
+        "atomic": f"atom.{word}.global.add.u32 %r, {place}, 1;",
+        "reduction": f"red.{word}.global.add.u32 {place}, 1;",
+        "fence": f"fence.{word};",
+    }[act.kind]  # fmt: skip
+    return f"setp.eq.u32 %p, %me, {act.thread}; @%p {text}"
+
+
+def through_ptx(trace: FlagTrace) -> Pairs:
+    body = "\n".join(_line(trace, act) for act in trace.acts)
+    kernel = ptx.load(TEXT.format(body=body), "flags.ptx").kernel("k")
+    report = kernel.launch(trace.blocks, trace.size, [np.zeros(4, np.uint32)], races="all")
+    return {
+        frozenset({race.first.label.line - FIRST_LINE, race.second.label.line - FIRST_LINE})
+        for race in report.races
+    }
+
+
+def _racy(feed: Callable[[FlagTrace], Pairs], seeds: range) -> int:
+    racy = 0
+    for seed in seeds:
+        trace = make_flags(seed)
+        expected = flag_races(trace)
+        assert feed(trace) == expected, seed
+        racy += bool(expected)
+    return racy
+
+
+@pytest.mark.parametrize(("feed", "count"), [(directly, 800), (through_ptx, 100)])
+def test_agrees_with_the_definitions(feed: Callable[[FlagTrace], Pairs], count: int) -> None:
+    assert 0.3 * count < _racy(feed, range(count)) < 0.95 * count
+
+
+def test_flags_matter_in_the_traces() -> None:
+    """Some traces would race without what their flags order."""
+    changed = 0
+    for seed in range(400):
+        trace = make_flags(seed)
+        plain = tuple(
+            Act(a.kind, a.thread, a.word, a.scope, False, False) for a in trace.acts
+        )  # fmt: skip
+        changed += flag_races(trace) != flag_races(FlagTrace(trace.blocks, trace.size, plain))
+    assert changed > 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("feed", [directly, through_ptx])
+def test_agrees_on_many_more(feed: Callable[[FlagTrace], Pairs]) -> None:
+    _racy(feed, range(100_000 if feed is directly else 10_000))

@@ -1,0 +1,53 @@
+"""Work in other processes: results, errors and processes that die come back to who asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from tests.search.workers import died, refused, squared, untold
+
+from warploom.errors import CheckError, DeviceError
+from warploom.search.farm import Farm
+
+
+@pytest.fixture
+def farm() -> Iterator[Farm]:
+    made = Farm(2)
+    yield made
+    made.shutdown()
+
+
+def test_results_come_back_from_other_processes(farm: Farm) -> None:
+    found = [each.result() for each in [farm.submit(squared, n) for n in range(10)]]
+    assert [square for square, _ in found] == [n * n for n in range(10)]
+    assert os.getpid() not in {who for _, who in found}
+    assert len({who for _, who in found}) <= 2
+
+
+def test_what_cannot_travel_runs_here(farm: Farm) -> None:
+    assert farm.submit(lambda: os.getpid()).result() == os.getpid()
+
+
+def test_errors_come_back(farm: Farm) -> None:
+    with pytest.raises(CheckError, match="not 3") as caught:
+        farm.submit(refused, 3).result()
+    assert caught.value.advice == "take another"
+    with pytest.raises(DeviceError, match="cannot travel"):
+        farm.submit(untold).result()
+
+
+def test_a_process_that_dies_costs_one_result(farm: Farm) -> None:
+    for _ in range(3):
+        with pytest.raises(DeviceError, match="ended with status 7"):
+            farm.submit(died, 7).result()
+    assert farm.submit(squared, 4).result()[0] == 16
+
+
+def test_a_closed_farm_takes_nothing() -> None:
+    made = Farm(1)
+    made.submit(squared, 1).result()
+    made.shutdown(cancel_futures=True)
+    with pytest.raises(RuntimeError):
+        made.submit(squared, 2)

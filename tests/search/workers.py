@@ -1,0 +1,39 @@
+"""Functions that tests have run in other processes."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from warploom.errors import CheckError
+from warploom.search.store import Key, Store
+
+
+def put_rows(path: str, worker: int, count: int) -> None:
+    store = Store(path, "")
+    for number in range(count):
+        store.put(Key("row", [worker, number], "none"), f"{worker}-{number}")
+
+
+def squared(number: int) -> tuple[int, int]:
+    """The square, and who computed it."""
+    sys.stdout.write("this is no message\n")
+    return number * number, os.getpid()
+
+
+def refused(number: int) -> int:
+    raise CheckError(f"not {number}", advice="take another")
+
+
+def died(status: int) -> int:
+    os._exit(status)
+
+
+class UnpicklableError(Exception):
+    def __init__(self) -> None:
+        super().__init__("cannot travel")
+        self.held = lambda: None
+
+
+def untold() -> None:
+    raise UnpicklableError
