@@ -39,11 +39,6 @@ def test_implementations_are_right(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_sums_in_parts_are_right() -> None:
-    assert run_all(matvec(4, 256, tiles=(2,), inner=(2,), parts=128), 60).runs > 20
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_many_implementations_are_right(name: str) -> None:
     seen = run_all(SMALL[name], 500)
