@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -61,16 +62,14 @@ def jobs() -> list[Job]:
 def on_device(job: Job) -> list[Any]:
     import cupy  # only on a machine with a GPU
 
-    file = OUT.parent / "mma_kernel.ptx"
-    file.write_text(job.text)
-    try:
+    with tempfile.TemporaryDirectory() as folder:  # cupy knows a module by its path: each its own
+        file = Path(folder) / f"{job.name}.ptx"
+        file.write_text(job.text)
         function = cupy.RawModule(path=str(file)).get_function(job.name)
         there = [cupy.asarray(arg) for arg in job.fresh()]
         function((job.blocks, 1, 1), (job.threads, 1, 1), tuple(there))
         cupy.cuda.runtime.deviceSynchronize()
         return [cupy.asnumpy(each) for each in there]
-    finally:
-        file.unlink()
 
 
 def on_emulator(job: Job) -> list[Any]:

@@ -83,10 +83,11 @@ class Product:
         """a, b, c and room for d, as words; every regime gets some of the warps."""
         rng = np.random.default_rng(seed)
         m, n, k = self.sizes
-        if self.kinds[1] == "f16" and self.shape == "m8n8k4":
-            m = n = 16  # four products of eight by eight
+        # Of halves, m8n8k4 is four products of eight by eight.
+        times = 4 if self.kinds[1] == "f16" and self.shape == "m8n8k4" else 1
+        counts = (times * m * k, times * n * k, times * m * n)
         out = []
-        for kind, count in ((self.kinds[1], m * k), (self.kinds[2], n * k), (self.kinds[0], m * n)):
+        for kind, count in zip((*self.kinds[1:3], self.kinds[0]), counts, strict=True):
             codes = hard_codes(kind, (warps, count), rng, far=kind == self.kinds[0])
             out.append(packed(codes, kind))
         if self.kinds[1] in FIELDS:
