@@ -343,5 +343,6 @@ ENTRIES = (
         tune=_SUM_TUNE,
         variants=_SUM_VARIANTS,
         tolerance=1e-5,
+        computes=True,
     ),
 )
