@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import sys
@@ -14,7 +13,8 @@ import numpy as np
 import typer
 
 from warploom.cli.guard import Status, complain, run
-from warploom.cli.ptx_arguments import parse_argument, parse_shape
+from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
+from warploom.cli.ptx_arguments import parse_argument, parse_shape, save_arrays
 from warploom.errors import (
     KernelError,
     LimitError,
@@ -94,10 +94,11 @@ def shuffle(
     machine: str = typer.Option("h200", help="Whose latencies decide what pays."),
     check_it: bool = typer.Option(False, "--check", help="Run both on the emulator and compare."),
     why: bool = typer.Option(False, "--why", help="Say for each load what was decided."),
-    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
+    json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
-        text = read_text(source)
+        with kept_free(json_file, output or STDOUT):  # what people read goes to standard error
+            text = read_text(source)
         done = rewrite(
             text, source, select=select, variant=variant, limit=limit, machine=machine
         )  # fmt: skip
@@ -105,9 +106,8 @@ def shuffle(
             _say(kernel, why)
         _write_result(source, output, done)
         checked = _check(text, done) if check_it else None
-        if json_file is not None:
-            records = [{**kernel.as_record(), "checked": checked} for kernel in done.kernels]
-            _write(json_file, json.dumps(records, indent=1) + "\n")
+        records = [{**kernel.as_record(), "checked": checked} for kernel in done.kernels]
+        write_records(json_file, records)
         if check_it and checked is None:
             return Status.UNDECIDED
         return Status.IMPOSSIBLE if checked is False else Status.FOUND
@@ -133,19 +133,12 @@ def _say(kernel: KernelReport, why: bool) -> None:
 
 
 def _write_result(source: str, output: Path | None, done: Rewrite) -> None:
-    if output is None:
+    if output is None or output == STDOUT:
         typer.echo(done.text, nl=False)
         return
     if source != "-" and output.exists() and output.samefile(source):
         raise ParseError("the input is not overwritten", advice="give -o another name")
-    _write(output, done.text)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    except OSError as error:
-        raise ParseError(f"cannot write '{path}': {error.strerror or error}") from None
+    write(output, done.text)
 
 
 def _check(text: str, done: Rewrite) -> bool | None:
@@ -193,12 +186,15 @@ def run_kernel(
     benign: bool = typer.Option(False, "--benign", help="Writes of one value are no races."),
     seconds: float = typer.Option(SECONDS, min=0, help="Wall time for the launch."),
     arch: str = typer.Option("sm_90a", help="What CUDA text is compiled for."),
-    save: Path = typer.Option(None, metavar="FILE.npz", help="Write the arrays afterwards."),
-    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write the report."),
+    save: Path = typer.Option(
+        None, metavar="FILE", help="Write the arrays: all as .npz, the one that was stored as .npy."
+    ),
+    json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
         rng = np.random.default_rng(seed)
         args = [parse_argument(text, rng) for text in arg]
+        before = {f"arg{i}": a.copy() for i, a in enumerate(args) if isinstance(a, np.ndarray)}
         name = f"{source}, as PTX" if source.endswith(CUDA_ENDS) else source
         module = load(ptx_of(source, arch), name)
         record: dict[str, Any] = {}
@@ -210,14 +206,16 @@ def run_kernel(
                 races="all" if races else False, benign=benign, counters=True, seconds=seconds,
             )  # fmt: skip
             record = _run_record(report)
-            _print_output(report.output)
+            with kept_free(json_file):
+                _print_output(report.output)
             for race in report.races:
                 error = race_fault(module, race)
                 findings.append(finding("race", error) | {"same_value": race.same_value})
                 complain(error)
             status = Status.IMPOSSIBLE if report.races else Status.FOUND
         except KernelError as error:
-            _print_output(error.output)
+            with kept_free(json_file):
+                _print_output(error.output)
             findings.append(finding("fault", error))
             complain(error)
             status = Status.IMPOSSIBLE
@@ -225,10 +223,12 @@ def run_kernel(
             findings.append(finding("limit", error))
             complain(error)
             status = Status.UNDECIDED
-        _show_run(record, args, save)
-        if json_file is not None:
-            whole = [{**record, "status": int(status), "findings": findings}]
-            _write(json_file, json.dumps(whole, indent=1) + "\n")
+        arrays = {f"arg{i}": a for i, a in enumerate(args) if isinstance(a, np.ndarray)}
+        with kept_free(json_file):
+            _show_run(record, arrays)
+        if save is not None:
+            save_arrays(save, arrays, before)
+        write_records(json_file, [{**record, "status": int(status), "findings": findings}])
         return status
 
     run(action)
@@ -277,14 +277,11 @@ def race_fault(module: LoadedModule, race: Race) -> KernelError:
     return KernelError(message + (" (one value)" if race.same_value else ""), shown or spans[1])
 
 
-def _show_run(record: dict[str, Any], args: list[Any], save: Path | None) -> None:
-    arrays = {f"arg{i}": a for i, a in enumerate(args) if isinstance(a, np.ndarray)}
+def _show_run(record: dict[str, Any], arrays: dict[str, Any]) -> None:
     for name, value in record.items():
         typer.echo(f"{name}: {value}")
     for name, array in arrays.items() if record else ():
         typer.echo(f"{name}: {np.array2string(array, threshold=16, edgeitems=4)}")
-    if save is not None:
-        np.savez(save, **arrays)  # type: ignore[arg-type]
 
 
 def _run_record(report: Report) -> dict[str, Any]:
