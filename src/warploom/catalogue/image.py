@@ -23,7 +23,7 @@ import numpy as np
 
 from warploom.catalogue import rule
 from warploom.catalogue.batch import with_batches
-from warploom.catalogue.entry import Arrays, Entry, Size, Values
+from warploom.catalogue.entry import Arrays, Entry, Size, Values, listed
 from warploom.catalogue.layout import check_block
 from warploom.catalogue.shape import windows_of_image
 from warploom.catalogue.window import WARP, check_width, numbers, sendable
@@ -411,7 +411,7 @@ _ONE = Entry(
         {"taps": 11, "rows": 4},
         {"taps": 3, "rows": 2, "width": 4, "dtype": "int32"},
     ),
-    tune=tuple(
+    tune=listed(
         {"width": width, "rows": rows, "step": step, "block": block, "exchange": exchange}
         for exchange in ("shuffle", "load")
         for width in (2, 4)
