@@ -37,6 +37,8 @@ from warploom.search.record import Record, outcome_record, statistics_record
 from warploom.search.statistics import Statistics
 
 ENGINES = {"tree": tree_improvements, "random": random_improvements}
+# How many at a time: measuring goes over all cores, and something soon is better than nothing.
+MEASURED, LOOKED_AT = 64, 4
 Measured = Callable[[Candidates], Numbers]
 
 
@@ -149,7 +151,12 @@ class Nest:
             result = minimise(problem, budget, on_progress)
         else:
             wanted = Exploration(
-                self.problem, counted, evaluations, seed=seed + kept.runs, cut=kept.nanoseconds
+                self.problem,
+                counted,
+                evaluations,
+                batch=LOOKED_AT if measure is None else MEASURED,
+                seed=seed + kept.runs,
+                cut=kept.nanoseconds,
             )
             result = explore(ENGINES[engine], wanted, budget, on_progress)
         return self._explored(result, kept, count)
