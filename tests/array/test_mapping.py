@@ -285,7 +285,8 @@ def sound_by_hand(tree: MapTree, runs: dict[int, str]) -> bool:
             return False
         if run[0] == "w" and "l" + run[1:] in outer:
             return False
-    if {u[1] for u in used if u[0] == "l"} != {u[1] for u in used if u[0] == "w"}:
+    threads, groups = ({u[1] for u in used if u[0] == letter} for letter in "lw")
+    if not threads <= groups or (groups and not threads):
         return False
     if used & set(GLOBAL) and used - set(GLOBAL):
         return False

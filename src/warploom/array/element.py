@@ -12,9 +12,10 @@ from typing import TypeAlias
 from warploom.array.ir import Apply, Lambda, Literal, Param, Term, apply, facts_of, opened
 from warploom.array.known import Known
 from warploom.array.op import Element, Iterate, Layout, Let, Map, To
+from warploom.array.types import Array
 from warploom.array.view import Guard, Path, backward, forward, index_at
 from warploom.errors import InternalError
-from warploom.index.ir import Expr
+from warploom.index.ir import Const, Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ def element_of(term: Term, path: Path, known: Known) -> Found:
         case Apply(To(), _, (argument,)):
             return element_of(argument, path, known)
         case Apply(Map(), (f,), (argument,)):
-            return element_of(f(at_index(argument, index_at(path))), path[1:], known)
+            inside = _nearest(argument, index_at(path))
+            return element_of(f(at_index(argument, inside)), path[1:], known)
         case Apply(Let(), (f,), (argument,)):
             return element_of(f(argument), path, known)
         case Apply(Iterate(times), (f,), (argument,)):
@@ -63,6 +65,13 @@ def element_of(term: Term, path: Path, known: Known) -> Found:
 def at_index(xs: Term, index: Expr) -> Apply:
     """The element of an array in one turn of a loop, or at a number."""
     return apply(Element(index), (), (xs,))
+
+
+def _nearest(xs: Term, index: Expr) -> Expr:
+    """A number outside of the array, which a guard keeps from being looked at, as one inside."""
+    if isinstance(index, Const) and isinstance(xs.type, Array) and isinstance(xs.type.size, Const):
+        return Const(max(0, min(index.value, xs.type.size.value - 1)))
+    return index
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,12 @@ def leaf_paths(type_: Type) -> Iterator[Path]:
             yield ()
 
 
+def memories_of(view: Term) -> frozenset[Param]:
+    """The buffers that the elements of an abstract expression lie in."""
+    found = [element_of(view, path, _NOTHING_PROVED) for path in leaf_paths(view.type)]
+    return frozenset(each.memory for each in found if isinstance(each, Stored))
+
+
 def spaces_of(view: Term, spaces: Spaces) -> frozenset[SpaceName]:
     """The memories that the elements of an abstract expression lie in."""
     found: set[SpaceName] = set()

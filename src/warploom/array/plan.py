@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from warploom.array.bind import variables_of
 from warploom.array.element import Stored, at_index, element_of
-from warploom.array.home import asked, home_of, spaces_of
+from warploom.array.home import asked, home_of, memories_of, spaces_of
 from warploom.array.ir import (
     Apply,
     Lambda,
@@ -303,6 +303,9 @@ class _Planner:
     # -- folds
 
     def _write_fold(self, term: Apply, target: Target) -> None:
+        if isinstance(term.op, Reduce) and self._starts_from(target, term):
+            self._fold_in_place(term, target)
+            return
         memory = self._folded(term, target if isinstance(term.op, Scan) else None)
         if isinstance(term.op, Reduce):
             self.write(_whole(memory), At(target, (ZERO,)))
@@ -318,6 +321,37 @@ class _Planner:
             if each is not None:
                 self.write(_whole(memory), At(each, (counter,)))
         return memory
+
+    def _starts_from(self, target: Target, term: Apply) -> bool:
+        """Whether a fold starts from what is where its result goes, and looks at that through its
+        state alone: then it can go on there."""
+        start, xs = term.arguments
+        memory = memory_of(target)
+        looked_at = facts_of(term.functions[0].body).params
+        if not self._is_view(start) or not self._is_view(xs) or memory in looked_at:
+            return False
+        if self.spaces[memory] != "private" or memory in memories_of(xs):
+            return False
+        for path in open_paths(start.type):
+            found = element_of(start, path, self.known)
+            place = locate(At(target, (ZERO,)), path, self.known)
+            if not isinstance(found, Stored) or place is None:
+                return False
+            if (found.memory, found.path, found.guards) != (memory, place.path, ()):
+                return False
+            if place.conditions:
+                return False
+        return True
+
+    def _fold_in_place(self, term: Apply, target: Target) -> None:
+        start, xs = term.arguments
+        view = self.view(xs)
+        assert isinstance(view.type, Array)
+        with self._looping(self._name("r"), view.type.size) as counter:
+            body = term.functions[0](start, at_index(view, counter))
+            before = len(self.body)
+            self.write(body, At(target, (ZERO,)))
+            _check_in_place(memory_of(target), tuple(self.body[before:]))
 
     def _accumulator(self, start: Term) -> Param:
         """Memory for one accumulator, as an array of one element, that holds the start."""
@@ -430,6 +464,22 @@ class _Planner:
         if isinstance(found, Stored):
             return Read(found.memory, found.path, found.guards, dtype)
         return Fixed(found.value, found.guards, dtype)
+
+
+def open_paths(type_: Type) -> Iterator[Path]:
+    """A path to every number of a type, with a variable for each index."""
+    match type_:
+        case Array(element, _):
+            for path in open_paths(element):
+                yield (Var(f"any{len(path)}"), *path)
+        case Tuple(parts):
+            for at, part in enumerate(parts):
+                for path in open_paths(part):
+                    yield (Part(at), *path)
+        case Vector():
+            yield (Var("any0"),)
+        case _:
+            yield ()
 
 
 def _place(memory: Param, type_: Type) -> Target:

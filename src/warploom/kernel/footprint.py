@@ -160,7 +160,7 @@ class Footprints:
         common = self._common(first, second, later)
         if common is None:
             return unknown
-        other, shared = second.index, dict.fromkeys(common, 0)
+        other, shared = second.index, dict.fromkeys(self._telling(common, first, second), 0)
         if later is not None and later.turns is not None:
             if self._finite(later.turn):
                 shared[later.turn] = later.turns
@@ -199,6 +199,14 @@ class Footprints:
         ):
             return None
         return [name for name in shared if self._finite(name)]
+
+    def _telling(self, common: list[str], first: Access, second: Access) -> list[str]:
+        """Of the turns that both accesses share, those on which it depends what they touch: in the
+        others they meet in all turns or in none."""
+        names = variables(first.index) | variables(second.index)
+        for guard in (*first.guards, *second.guards):
+            names |= variables(guard)
+        return [each for each in common if each in names]
 
     def _finite(self, name: str) -> bool:
         """Whether a variable takes few values, the same in every launch."""

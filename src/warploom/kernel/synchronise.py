@@ -196,7 +196,8 @@ class _Synchroniser:
             first = set() if closed else {start}
             gaps = first | self._scan(parts, ring, around, level, frozenset(first))
             cost = (len(gaps), self._outside_conflicts(parts, gaps, level))
-            if best is None or cost < best[0]:
+            # Of equals the last: a barrier that closes the ring then stands as late as it can.
+            if best is None or cost <= best[0]:
                 best = cost, gaps
         assert best is not None
         return best[1]

@@ -48,7 +48,7 @@ from warploom.kernel.ir import (
 from warploom.kernel.laws import distribute
 from warploom.kernel.synchronise import synchronise
 
-UNROLLED = 512  # statements that a loop may become by choice
+UNROLLED = 1024  # statements that a loop may become by choice
 
 
 def lower(plan: Plan, stage: int, spread: Spread) -> Kernel:

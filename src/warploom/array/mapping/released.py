@@ -13,7 +13,6 @@ from warploom.array.mapping.constraint import (
     FUSED,
     GLOBAL,
     GROUP,
-    LANE,
     LEVELS,
     LOCAL,
     PARALLEL,
@@ -103,8 +102,7 @@ def dimensions() -> Constraint:
     clauses: list[Clause] = []
     for local, group in zip(LOCAL, GROUP, strict=True):
         clauses += [implies_one(Used(local, True), [Used(group, True)])]
-        lanes = (Used(LANE, True),) if local == LOCAL[0] else ()
-        clauses += [implies_one(Used(group, True), [Used(local, True), *lanes])]
+        clauses += [implies_one(Used(group, True), [Used(local, True)])]
     return Constraint(DIMENSION_KIND, "groups and their threads", tuple(clauses))
 
 

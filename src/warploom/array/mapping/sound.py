@@ -34,10 +34,10 @@ from warploom.array.mapping.constraint import (
 )
 from warploom.array.mapping.fusion import Fusion, fusion_rule
 from warploom.array.mapping.released import (
+    DIMENSION_KIND,
     EXHAUSTIVE_KIND,
     PRIVATE_KIND,
     SHARED_KIND,
-    dimensions,
     duplicates,
     hierarchy,
     unmixed,
@@ -54,7 +54,7 @@ def sound(tree: MapTree, fusion: Fusion = "none") -> Constraints:
         *_local(tree),
         *_global(tree),
         *duplicates(tree),
-        dimensions(),
+        _dimensions(),
         *hierarchy(tree),
         *_exhaustive(tree),
         Constraint(MIXED_KIND, "global threads and groups do not mix", tuple(unmixed())),
@@ -146,6 +146,16 @@ def _local(tree: MapTree) -> Iterator[Constraint]:
 def _global(tree: MapTree) -> Iterator[Constraint]:
     """(9) No group waits for another: what one writes to global memory, it reads itself."""
     yield from _limited(tree, "global", GLOBAL_KIND, IN_GROUP)
+
+
+def _dimensions() -> Constraint:
+    """(4) Threads are those of groups. (5) Groups have threads, if not in each of their dimensions:
+    a group of one thread is a thread."""
+    some = [Used(run, True) for run in (*LOCAL, LANE)]
+    clauses: list[Clause] = []
+    for local, group in zip(LOCAL, GROUP, strict=True):
+        clauses += [(Used(local, False), Used(group, True)), (Used(group, False), *some)]
+    return Constraint(DIMENSION_KIND, "groups and their threads", tuple(clauses))
 
 
 def _warps(tree: MapTree) -> Iterator[Constraint]:
