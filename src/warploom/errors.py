@@ -57,6 +57,16 @@ class CheckError(WarploomError):
     """The text is in the language, but the program is not well formed."""
 
 
+class OptionError(CheckError):
+    """One option of a call is wrong; `option` is its name, by which its place is found."""
+
+    def __init__(
+        self, message: str, span: Span | None = None, advice: str = "", option: str = ""
+    ) -> None:
+        super().__init__(message, span, advice)
+        self.option = option
+
+
 class UnsupportedError(WarploomError):
     """A construct, target or extra that is not there; the advice names the nearest that is."""
 

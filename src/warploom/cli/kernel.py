@@ -17,7 +17,7 @@ from warploom.cli.guard import Status, run, worst
 from warploom.cli.inputs import find_input, parse_sizes
 from warploom.cli.measured import tune_settings, tuner_of
 from warploom.cli.names import list_names
-from warploom.cli.output import STDOUT, kept_free, write, write_records
+from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.own import DTYPE, LANES, STEP, Text, check_fits, layout_of
 from warploom.emit.spell import function_name
 from warploom.errors import ParseError, UnsupportedError, WarploomError
@@ -86,9 +86,7 @@ def kernel(
     tune: bool = typer.Option(False, "--tune", help="Measure open settings on a GPU; keep them."),
     store: Path = typer.Option(None, metavar="FILE", help="Where (default: the user's own)."),
     no_store: bool = typer.Option(False, "--no-store", help="Keep nothing, and read nothing."),
-    json_file: Path = typer.Option(
-        None, "--json", metavar="FILE", help="Write a list of records; - is standard output."
-    ),
+    json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
         if not names:

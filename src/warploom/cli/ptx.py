@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ import numpy as np
 import typer
 
 from warploom.cli.guard import Status, run
-from warploom.cli.ptx_arguments import parse_argument, parse_shape
+from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
+from warploom.cli.ptx_arguments import parse_argument, parse_shape, save_arrays
 from warploom.errors import ParseError, UnsupportedError
 from warploom.ptx import load
 from warploom.ptx.emulate.launch import Report
@@ -76,10 +76,11 @@ def shuffle(
     machine: str = typer.Option("h200", help="Whose latencies decide what pays."),
     check_it: bool = typer.Option(False, "--check", help="Run both on the emulator and compare."),
     why: bool = typer.Option(False, "--why", help="Say for each load what was decided."),
-    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
+    json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
-        text = read_text(source)
+        with kept_free(json_file, output or STDOUT):  # what people read goes to standard error
+            text = read_text(source)
         done = rewrite(
             text, source, select=select, variant=variant, limit=limit, machine=machine
         )  # fmt: skip
@@ -87,9 +88,8 @@ def shuffle(
             _say(kernel, why)
         _write_result(source, output, done)
         checked = _check(text, done) if check_it else None
-        if json_file is not None:
-            records = [{**kernel.as_record(), "checked": checked} for kernel in done.kernels]
-            _write(json_file, json.dumps(records, indent=1) + "\n")
+        records = [{**kernel.as_record(), "checked": checked} for kernel in done.kernels]
+        write_records(json_file, records)
         if check_it and checked is None:
             return Status.UNDECIDED
         return Status.IMPOSSIBLE if checked is False else Status.FOUND
@@ -115,19 +115,12 @@ def _say(kernel: KernelReport, why: bool) -> None:
 
 
 def _write_result(source: str, output: Path | None, done: Rewrite) -> None:
-    if output is None:
+    if output is None or output == STDOUT:
         typer.echo(done.text, nl=False)
         return
     if source != "-" and output.exists() and output.samefile(source):
         raise ParseError("the input is not overwritten", advice="give -o another name")
-    _write(output, done.text)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    except OSError as error:
-        raise ParseError(f"cannot write '{path}': {error.strerror or error}") from None
+    write(output, done.text)
 
 
 def _check(text: str, done: Rewrite) -> bool | None:
@@ -173,12 +166,15 @@ def run_kernel(
     seed: int = typer.Option(0, help="For random arrays."),
     races: bool = typer.Option(False, "--races", help="Also look for data races."),
     seconds: float = typer.Option(None, min=0, help="Wall time for the launch."),
-    save: Path = typer.Option(None, metavar="FILE.npz", help="Write the arrays afterwards."),
-    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write the report."),
+    save: Path = typer.Option(
+        None, metavar="FILE", help="Write the arrays: all as .npz, the one that was stored as .npy."
+    ),
+    json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
         rng = np.random.default_rng(seed)
         args = [parse_argument(text, rng) for text in arg]
+        before = {f"arg{i}": a.copy() for i, a in enumerate(args) if isinstance(a, np.ndarray)}
         module = load(read_text(source), source)
         report = module.kernel(kernel).launch(
             parse_shape(grid), parse_shape(block), args,
@@ -186,14 +182,14 @@ def run_kernel(
         )  # fmt: skip
         arrays = {f"arg{i}": a for i, a in enumerate(args) if isinstance(a, np.ndarray)}
         record = _run_record(report)
-        for name, value in record.items():
-            typer.echo(f"{name}: {value}")
-        for name, array in arrays.items():
-            typer.echo(f"{name}: {np.array2string(array, threshold=16, edgeitems=4)}")
+        with kept_free(json_file):
+            for name, value in record.items():
+                typer.echo(f"{name}: {value}")
+            for name, array in arrays.items():
+                typer.echo(f"{name}: {np.array2string(array, threshold=16, edgeitems=4)}")
         if save is not None:
-            np.savez(save, **arrays)  # type: ignore[arg-type]
-        if json_file is not None:
-            _write(json_file, json.dumps([record], indent=1) + "\n")
+            save_arrays(save, arrays, before)
+        write_records(json_file, [record])
         return Status.FOUND
 
     run(action)

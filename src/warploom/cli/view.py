@@ -63,14 +63,15 @@ def note_lines(result: Result) -> Iterator[str]:
         yield f"  {note}"
 
 
-def fill_lines(result: Result, limit: int) -> Iterator[str]:
+def fill_lines(result: Result, limit: int, indent: str = "  ") -> Iterator[str]:
     """The first fills, and how many more there are."""
     for number in range(min(limit, len(result.fills))):
-        yield f"  fill {number + 1}" + ("" if result.fills.holes else ": the sketch has no holes")
+        none = "" if result.fills.holes else ": the sketch has no holes"
+        yield f"{indent}fill {number + 1}{none}"
         if result.fills.holes:
-            yield show_fill(result, number, indent="    ")
+            yield show_fill(result, number, indent=indent + "  ")
     if result.fills.count > limit and len(result.fills):
-        yield f"  … {result.fills.count - limit} more (--limit N shows more)"
+        yield f"{indent}… {result.fills.count - limit} more (--limit N shows more)"
 
 
 def _short(count: int) -> str:
