@@ -9,8 +9,8 @@ import numpy as np
 
 from warploom import runtime, show_fill, synthesize
 from warploom.catalogue import find
+from warploom.native import c_compiler
 from warploom.runtime.compile import can_compile
-from warploom.runtime.host import c_compiler
 
 
 def main() -> None:

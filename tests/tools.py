@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from warploom.native import c_compiler
 from warploom.runtime.compile import can_compile
-from warploom.runtime.host import c_compiler
 
 
 def is_here(device: str) -> bool:

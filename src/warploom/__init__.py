@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from warploom.catalogue.loaded import load as load
     from warploom.errors import WarploomError as WarploomError
     from warploom.pipeline.compiled import compiled as compile  # noqa: F401 - public by this name
+    from warploom.pipeline.header import device_function as device_function
     from warploom.ptx.emulate.launch import load as emulate  # noqa: F401 - likewise
     from warploom.ptx.shuffle import rewrite as insert_shuffles  # noqa: F401 - likewise
     from warploom.search.budget import Budget as Budget
@@ -36,6 +37,7 @@ _PUBLIC = {
     "emulate": ("warploom.ptx.emulate.launch", "load"),
     "insert_shuffles": ("warploom.ptx.shuffle", "rewrite"),
     "kernels": ("warploom.catalogue", "entries"),
+    "device_function": ("warploom.pipeline.header", "device_function"),
     "load": ("warploom.catalogue.loaded", "load"),
     "load_file": ("warploom.sketch.front", "load_file"),
     "load_text": ("warploom.sketch.front", "load_text"),

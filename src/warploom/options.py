@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +37,12 @@ def _data_folder() -> str:
     given = os.environ.get("XDG_DATA_HOME", "")
     # The specification has relative ones ignored.
     return given if os.path.isabs(given) else os.path.join(home, ".local", "share")
+
+
+def cache_folder() -> Path | None:
+    """Where compiled code may be kept between runs; nowhere if WARPLOOM_CACHE is empty."""
+    given = os.environ.get("WARPLOOM_CACHE")
+    if given is not None:
+        return Path(given) if given else None
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "warploom"

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.array.mapped import assignments, checked_launch
+from tests.array.mapped import checked_launch
 from tests.array.test_recipe import by_hand
 
-from warploom.array.code.program import Candidate, compile_candidate
-from warploom.array.code.spread import Spread
+from warploom.array import build as al
+from warploom.array.code.fixed import compile_fixed
+from warploom.array.code.program import Compiled
 from warploom.array.evaluate import evaluate
 from warploom.array.ir import Program
-from warploom.array.plan import plan
 from warploom.array.recipe.blocked import Blocks, convolution, matmul
+from warploom.array.types import array
 from warploom.array.workload import Convolution
 from warploom.errors import CheckError
+from warploom.kernel.dtype import f32
 from warploom.kernel.ir import Barrier, Kernel, Load, Registers, walk
 
 
-def kernels_of(program: Program, blocks: Blocks):
+def kernels_of(program: Program, blocks: Blocks) -> Compiled:
     """The program says how its maps run: there is one mapping of each stage."""
-    made = plan(program)
-    spreads = []
-    for stage in range(len(made.stages)):
-        (runs,) = assignments(made, stage)
-        spreads.append(Spread(runs, (*blocks.threads, 1) if stage == 0 else (8, 2, 1)))
-    return compile_candidate(made, Candidate({}, tuple(spreads)))
+    return compile_fixed(
+        program, lambda stage, _: (*blocks.threads, 1) if stage == 0 else (8, 2, 1)
+    )
 
 
 def numbers(*shape: int) -> np.ndarray:
@@ -72,6 +71,12 @@ def test_convolutions(layer: Convolution, blocks: Blocks) -> None:
     assert len(compiled.kernels) == (1 if blocks.parts == 1 else 2)
     partial = layer.rows * layer.columns * layer.kernels * 4 * blocks.parts
     assert compiled.temporary_bytes == (partial if blocks.parts > 1 else 0)
+
+
+def test_what_leaves_several_mappings_is_refused() -> None:
+    program = al.program("open", lambda x: al.map_(lambda v: v + 1, x), x=array(f32, 8))
+    with pytest.raises(CheckError, match="leaves 5 mappings"):
+        compile_fixed(program, lambda *_: (1, 1, 1))
 
 
 def test_blocks_that_do_not_divide_are_refused() -> None:

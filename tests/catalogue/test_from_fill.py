@@ -82,17 +82,23 @@ def test_without_a_search_there_is_no_kernel(case: Case, monkeypatch: pytest.Mon
         build(case)
 
 
+STRUCTURES = ("aos-to-soa", "soa-to-aos", "aos-sum")
+
+
 @pytest.mark.parametrize(
     ("name", "given"),
     [
         ("product-pieces", {}),
         ("convolution-2d", {"exchange": "load"}),
         ("convolution-1d", {"taps": 1}),
+        *((name, {"strategy": how}) for name in STRUCTURES for how in ("shared", "direct")),
     ],
 )
 def test_what_is_written_by_hand_says_so(name: str, given: dict[str, Any]) -> None:
     assert find(name).program(**given) is None
-    assert "there is no fill" in find(name).kernel(**given).doc
+    doc = find(name).kernel(**given).doc
+    assert "there is no fill" in doc
+    assert ("Nothing is exchanged" in doc) <= (given.get("strategy") == "direct")
 
 
 # -- other fills ---------------------------------------------------------------------------------

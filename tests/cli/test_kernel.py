@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Cli
 
-from warploom.catalogue import names
+from warploom.catalogue import function_entries, names
 from warploom.errors import WarploomError
 from warploom.runtime.measure import gpu_library
 
@@ -25,7 +25,8 @@ def test_alone_it_lists_the_catalogue(cli: Cli, tmp_path: Path) -> None:
     ran = cli("kernel", "--json", str(tmp_path / "all.json"))
     assert ran.status == 0
     records = json.loads((tmp_path / "all.json").read_text())
-    assert [each["name"] for each in records] == list(names())
+    assert [each["name"] for each in records] == [*names(), *function_entries()]
+    assert {each["name"] for each in records if each["function"]} == set(function_entries())
     assert all(name in ran.out for name in names())
 
 
@@ -57,6 +58,9 @@ def test_a_wrong_size_is_said_before_anything_is_built(cli: Cli) -> None:
     ran = cli("kernel", "aos-to-soa", "--size", "m=3")
     assert ran.status == 2
     assert "not sized by m" in ran.err
+    ran = cli("kernel", "aos-to-soa", "--size", "n=0")
+    assert ran.status == 2
+    assert "n=0 leaves 'aos-to-soa' nothing to do" in ran.err
 
 
 def test_cuda_is_the_default(cli: Cli) -> None:

@@ -181,3 +181,36 @@ def test_ctrl_c_keeps_the_best_so_far() -> None:
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 3
     assert "interrupted" in out
+
+
+def test_conversions(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "c.json"
+    ran = cli(
+        "layout", "convert", "--from", "(32,5):(1,32)", "--to", "(32,5):(5,1)", "--emit", "cuda",
+        "--json", str(file),
+    )  # fmt: skip
+    assert ran.status == 0
+    assert "5 rounds, 15 selects; fewer are impossible: lane 1 must receive 5" in ran.err
+    assert ran.out.count("__shfl_sync") == 5
+    (record,) = json.loads(file.read_text())
+    assert record["shuffles"]["rounds"] == record["shuffles"]["bound"] == 5
+    assert record["chosen"] == "shuffles"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--from", "mma_c()", "--to", "mma_a(2)"), "does not say the shape"),
+        (("--from", "mma_c()", "--to", "mma_a(2)", "--shape", "0x3"), "a tensor of 0 elements"),
+        (
+            ("--from", "(32,4):(4,1)", "--to", "(32,4):(1,32)", "--element", "f24"),
+            "no element type",
+        ),
+        (("--from", "(32,4):(4,1)", "--to", "(32,4):(1,32)", "--way", "post"), "no way is called"),
+    ],
+)
+def test_conversions_refused(cli: Cli, arguments: tuple[str, ...], message: str) -> None:
+    ran = cli("layout", "convert", *arguments)
+    assert ran.status == 2
+    assert message in ran.err
+    assert "Traceback" not in ran.err

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import operator
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -141,3 +143,9 @@ def test_depth_is_no_limit() -> None:
 def test_binary_fields() -> None:
     assert repr((3 - x) % 8) == "Binary('%', Binary('-', Const(3), Var('x')), Const(8))"
     assert isinstance(x + 1, Binary)
+
+
+def test_copies_and_pickles_are_the_same_node() -> None:
+    expr = select(x.lt(3), x * 2 + y, y)
+    assert copy.deepcopy([expr])[0] is copy.copy(expr) is expr
+    assert pickle.loads(pickle.dumps(expr)) is expr

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.kernel import kernels
 
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Var
-from warploom.kernel.build import Builder, choose, from_index, sqrt
+from warploom.kernel.build import Builder, cast, choose, fma, from_index, sqrt
 from warploom.kernel.check import check
 from warploom.kernel.dtype import f32, f64, i32, u8
 from warploom.kernel.ir import (
@@ -336,3 +337,26 @@ def test_a_constant_index_that_leaves_its_array_late_in_a_loop_that_stays_a_loop
     y[k.thread] = total
     with pytest.raises(CheckError, match=r"'w' has 3 elements"):
         k.done()
+
+
+def test_what_is_no_value_and_no_condition_is_refused_where_it_is_given() -> None:
+    k = start()
+    v = k.register("v", f32)
+    wrong: list[tuple[Callable[[], Any], str]] = [
+        (lambda: cast(v, i32), "cast takes a type and a value"),  # type: ignore[arg-type]
+        (lambda: cast(f32, 3), "3 is no value of a kernel"),  # type: ignore[arg-type]
+        (lambda: sqrt(2.0), "2.0 is no value"),  # type: ignore[arg-type]
+        (lambda: fma(2.0, v, v), "2.0 is no value"),  # type: ignore[arg-type]
+        (lambda: v + None, "None is no value"),  # type: ignore[operator]
+        (lambda: choose(True, v, v), "True is no condition"),  # type: ignore[arg-type]
+        (lambda: choose(v, v, v), "is no condition"),  # type: ignore[arg-type]
+        (lambda: k.when(v.gt(0)).__enter__(), "no condition on threads"),  # type: ignore[arg-type]
+        (lambda: k.require(True), "no condition on threads"),  # type: ignore[arg-type]
+        (lambda: k.barrier("grid"), "no barrier has the scope 'grid'"),  # type: ignore[arg-type]
+        (lambda: 1 if v else 2, "Python cannot decide"),
+        (lambda: v if v.gt(0) else -v, "Python cannot decide"),  # it would always be v
+    ]
+    for give, message in wrong:
+        with pytest.raises(CheckError, match=message):
+            give()
+    assert fma(v, 2.0, 1) == fma(v, Number(2.0, f32), Number(1.0, f32))

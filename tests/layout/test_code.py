@@ -22,9 +22,9 @@ from warploom.layout.named import FIFTY, pattern
 from warploom.layout.parse import parse
 from warploom.layout.solve import solve
 from warploom.layout.task import Task
+from warploom.native import c_compiler
 from warploom.ptx import load
 from warploom.runtime.compile import compile_cuda
-from warploom.runtime.host import c_compiler
 from warploom.runtime.opencl import pyopencl
 
 REVERSED = tuple(1 << b for b in range(5)) + tuple(

@@ -58,6 +58,18 @@ def test_what_is_left_over_or_missing_is_refused() -> None:
     assert function(numbers(16), out).tolist() == [1, 2, 3, 4, 5, 6, 7, 0, 9, 10, 11, 12, 13]
 
 
+def test_a_part_of_a_structure_is_refused() -> None:
+    s = Sketch("sums of three")
+    rows = s.apply("reshape", s.input("x", 12), shape=(4, 3))
+    s.sum("identity", rows, name="y")
+    s.goal(lambda x: x.reshape(4, 3).sum(axis=1))
+    sums = warploom.compile(s)
+    assert sums(numbers(9)).tolist() == [3, 12, 21]
+    for length, whole in ((10, 9), (11, 9), (13, 12), (14, 12)):
+        with pytest.raises(DeviceError, match=f"has {length} elements, of which {whole} make"):
+            sums(numbers(length))
+
+
 def test_a_longer_second_input_is_refused() -> None:
     s = Sketch("sums of two")
     x, y = s.input("x", 8), s.input("y", 8)

@@ -197,3 +197,39 @@ def test_mixed_places_and_constants_on_a_gpu() -> None:
     weights.__cuda_array_interface__["shape"] = (3,)
     with pytest.raises(DeviceError, match="'w' is passed by value"):
         runtime.load(kernels.convolution())(floats(8), floats(8), weights)
+
+
+def test_numbers_are_told_apart_by_their_bits() -> None:
+    k = Builder("product", block=1)
+    y, a = k.array("y", f32, 1), k.number("a", f32)
+    y[0] = a * 1.0
+    kernel = runtime.load(k.done())
+    for number in (0.0, -0.0, 0.0, np.float32(-0.0)):
+        assert np.signbit(kernel(floats(1), number)[0]) == np.signbit(number)
+        assert np.signbit(kernel(floats(1), a=number)[0]) == np.signbit(number)
+    before = len(kernel._plans)
+    for _ in range(3):
+        assert np.isnan(kernel(floats(1), np.nan)[0])
+        assert np.isnan(kernel(floats(1), float("nan"))[0])
+    assert len(kernel._plans) == before + 1
+    for wrong in ([3.0], "3", None):
+        with pytest.raises(DeviceError, match="'a' is a number, not"):
+            kernel(floats(1), a=wrong)
+
+
+def test_a_call_that_fails_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays of a class of their own are looked at each time; what fails may have run by then."""
+
+    class Own(np.ndarray):
+        pass
+
+    kernel, calls = runtime.load(kernels.stencil()), []
+
+    def fail(*_: Any) -> None:
+        calls.append(1)
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(kernel, "launch", fail)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        kernel(floats(102).view(Own), floats(100))
+    assert len(calls) == 1

@@ -10,8 +10,11 @@ import difflib
 
 from warploom.catalogue import (
     convolution,
+    functions,
     image,
+    load_store,
     polynomial,
+    scan,
     stencil,
     structures,
     transposition,
@@ -23,6 +26,9 @@ from warploom.sketch.term.ir import Program
 
 # A file of the catalogue has a tuple ENTRIES; a new file is named here.
 FILES = (stencil, convolution, image, polynomial, structures, transposition)
+
+# The same of device functions, whose kernels only call them.
+FUNCTION_FILES = (functions, load_store, scan)
 
 
 def names() -> dict[str, Entry | SketchOnly]:
@@ -54,6 +60,23 @@ def find(name: str) -> Entry:
     )
 
 
+def function_entries() -> dict[str, Entry]:
+    """The device functions by name; what an entry builds is a kernel that calls one."""
+    return {entry.name: entry for file in FUNCTION_FILES for entry in file.ENTRIES}
+
+
+def find_function(name: str) -> Entry:
+    """The device function with a name, or an error that says which there are."""
+    known = function_entries()
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name[:80], known, n=1)
+    raise ParseError(
+        f"there is no device function '{name[:80]}'",
+        advice=f"did you mean {near[0]}?" if near else "there are " + ", ".join(known),
+    )
+
+
 def program(named: Entry | SketchOnly, given: Parameters) -> Program:
     """The sketch of a name at its parameters; of a kernel, the one that it is built from."""
     found = named.program(**given)
@@ -65,4 +88,14 @@ def program(named: Entry | SketchOnly, given: Parameters) -> Program:
     return found
 
 
-__all__ = ["Case", "Entry", "SketchOnly", "entries", "find", "names", "program"]
+__all__ = [
+    "Case",
+    "Entry",
+    "SketchOnly",
+    "entries",
+    "find",
+    "find_function",
+    "function_entries",
+    "names",
+    "program",
+]

@@ -180,8 +180,10 @@ def same(given: Array, wanted: Array, tolerance: float) -> bool:
     flat = given.reshape(wanted.shape)
     if tolerance == 0.0 or wanted.dtype.kind != "f":  # integers have no rounding to forgive
         return bool(np.array_equal(flat, wanted))
-    scale = float(np.max(np.abs(wanted), initial=0.0)) or 1.0
-    return bool(np.all(np.abs(flat.astype(np.float64) - wanted) <= tolerance * scale))
+    finite = np.isfinite(wanted)
+    scale = float(np.max(np.abs(wanted), initial=0.0, where=finite)) or 1.0
+    near = np.abs(flat.astype(np.float64) - np.where(finite, wanted, 0.0)) <= tolerance * scale
+    return bool(np.all(np.where(finite, near, flat == wanted)))
 
 
 def _article(kind: type) -> str:

@@ -113,6 +113,11 @@ class Loaded(Planner):
 
     def plan(self, given: list[Given], named: Named) -> Plan:
         function, scalars = self._chosen(given)
+        for name, number in scalars.items():
+            if named.get(name, number) != number:
+                raise DeviceError(
+                    f"'{name}' is {number} by the shapes of the arrays, not {named[name]}"
+                )
         return function.plan(given, {**scalars, **named})
 
     def prepare(self, *arguments: Any, stream: Any = None) -> Launch:
@@ -131,6 +136,9 @@ class Loaded(Planner):
         if len(views) != len(given):
             raise DeviceError(f"'{self.entry.name}' takes arrays alone, and no numbers")
         arrays = dict(zip(self.names(len(views)), views, strict=True))
+        for name, each in arrays.items():
+            if not each.shape:
+                raise DeviceError(f"'{name}' has no axes", advice="a kernel takes arrays")
         fit = self.fit({name: each.shape for name, each in arrays.items()})
         if fit is None:
             return self.function(self.settings), {}

@@ -71,7 +71,7 @@ def windows_of_image(shapes: Shapes, **_: Any) -> Fit:
     if len(shape) != 2:
         raise DeviceError(
             f"'image' has the shape {shape}, but an image has a height and a width",
-            advice="reshape it, or name height=… and columns=…",
+            advice="reshape it",
         )
     height, columns = shape
     return Fit({"height": height, "columns": columns}, {"out": (height, columns)})

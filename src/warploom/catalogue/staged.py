@@ -4,7 +4,7 @@
 takes them up in the order of the other side. Arrays that a structure of arrays begins in the middle
 of a line are stored from a line's beginning on all the same: a block has a line's worth of elements
 more than it stores, and each array is turned by as much as it begins too late. `direct`: each
-thread loads and stores its own structures. Nothing is exchanged between lanes: there is no fill.
+thread loads and stores its own structures. Both are written by hand: there is no fill.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ MOST_PER_THREAD = 64  # elements
 # What is done with a field of a thread's structure at a place of an array.
 Access: TypeAlias = Callable[[Expr, Expr], None]
 
-NO_FILL = "Nothing is exchanged between lanes: there is no fill."
+NOTHING_EXCHANGED = "Nothing is exchanged between lanes: there is no fill."
+BY_HAND = "The exchange through shared memory is written by hand: there is no fill."
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ class _ToArrays:
         _check_shared(plan, to_arrays=True)
         self.plan = plan
         how = "Shared memory; arrays are stored from the beginning of a line on."
-        self.k = k = Builder(name, block=plan.block, doc=f"{what}\n{how}\n{NO_FILL}")
+        self.k = k = Builder(name, block=plan.block, doc=f"{what}\n{how}\n{BY_HAND}")
         self.n, self.x, self.y = _arrays(k, plan, plan.fields)
         k.grid(ceil_div(self.n + plan.line, plan.structures))
 
@@ -240,7 +241,7 @@ def _by_structures(
     name: str, what: str, plan: Stage, outputs: int
 ) -> tuple[Builder, Expr, Array, Array, Array]:
     _check_shared(plan, to_arrays=False)
-    doc = f"{what}\nShared memory, an odd number of elements for each structure.\n{NO_FILL}"
+    doc = f"{what}\nShared memory, an odd number of elements for each structure.\n{BY_HAND}"
     k = Builder(name, block=plan.block, doc=doc)
     n, x, y = _arrays(k, plan, outputs)
     k.grid(ceil_div(n, plan.structures))
@@ -298,7 +299,7 @@ def _directly(
             f"accesses of {plan.width} elements do not fit {plan.fields} fields",
             advice=f"use {widest(plan.fields, plan.dtype)}, or a width that divides them",
         )
-    doc = f"{what}\nEvery thread moves structures of its own.\n{NO_FILL}"
+    doc = f"{what}\nEvery thread moves structures of its own.\n{NOTHING_EXCHANGED}"
     k = Builder(name, block=plan.block, doc=doc)
     n, x, y = _arrays(k, plan, outputs)
     k.grid(ceil_div(n, plan.structures))

@@ -108,9 +108,12 @@ def timed_size(entry: Entry, settings: dict[str, Parameter]) -> dict[str, int]:
 def named_size(entry: Entry, settings: dict[str, Parameter], size: Size) -> dict[str, int]:
     """A size by exactly the names that the entry's own sizes have."""
     names = set(entry.sizes(**entry.settings(settings))[0])
+    empty = next((name for name, value in size.items() if value < 1), None)
+    if empty is not None:
+        raise CheckError(f"{empty}={size[empty]} leaves '{entry.name}' nothing to do")
     if set(size) != names:
         raise CheckError(
-            f"'{entry.name}' is not sized by {', '.join(size)}",
+            f"'{entry.name}' is not sized by {' and '.join(size)} alone",
             advice="give " + ", ".join(f"{name}=…" for name in sorted(names)),
         )
     return dict(size)

@@ -35,10 +35,11 @@ def verify(
     device: Device = "simulator",
     sizes: Sequence[Size] | None = None,
     kernel: Kernel | None = None,
+    calls: bool = False,
 ) -> list[Checked]:
-    """The entry against its specification, on each size."""
+    """The entry against its specification, on each size; with `calls` its function is a header."""
     kernel = kernel or entry.kernel(**settings)
-    function = load(kernel, device)
+    function = load(kernel, device, calls=calls)
     found = []
     for seed, size in enumerate(sizes or entry.sizes(**entry.settings(settings))):
         case = entry.case(kernel, size, seed, **settings)

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from warploom import emit
-from warploom.catalogue import Entry, find
+from warploom.catalogue import Entry, find, find_function, function_entries
 from warploom.catalogue.entry import Parameter
 from warploom.catalogue.timing import named_size, time_on_gpu
-from warploom.catalogue.verify import mutation, verify
+from warploom.catalogue.verify import Checked, mutation, verify
 from warploom.cli.guard import Status, run, worst
 from warploom.cli.inputs import find_input, parse_sizes
-from warploom.cli.measured import tune_settings, tuner_of
+from warploom.cli.measured import check_tuned, tune_settings, tuner_of
 from warploom.cli.names import list_names
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
-from warploom.cli.own import DTYPE, LANES, STEP, Text, check_fits, layout_of
+from warploom.cli.own import DTYPE, FORM, LANES, STEP, Form, Text, check_fits, layout_of
+from warploom.emit.function import calling_text
 from warploom.emit.spell import function_name
 from warploom.errors import ParseError, UnsupportedError, WarploomError
 from warploom.kernel.ir import Kernel
 from warploom.pipeline.entry import entry_of
+from warploom.pipeline.header import Header, named_header, sketch_header
 from warploom.pipeline.subject import tiled
 from warploom.runtime.callable import Device
 from warploom.runtime.compile import can_compile, usage
@@ -37,7 +41,8 @@ says that there is no fill. Settings that are 0 or auto are chosen by rule, for 
 given: structures go through registers, through shared memory or directly, as it suits. NAME may
 also be a sketch of your own, a .swflow file or FILE.py::NAME (a Sketch, a warp sketch, or a
 function of sizes, set by --set), whose best fill becomes a kernel; its specification is the goal,
-run on numbers, on parts of a tile, whole tiles and several.
+run on numbers, on parts of a tile, whole tiles and several. A device function (by name, or of a
+sketch with --as function) is a header to include in a kernel of your own.
 
 \b
 --check   specification = simulator = C = OpenCL = compiled PTX on the emulator, on all its sizes
@@ -55,6 +60,7 @@ Examples:
   $ warploom kernel aos-sum --time --size n=10000000
   $ warploom kernel aos-to-soa --set fields=7 --size n=10000001 --tune --seconds 20
   $ warploom kernel sums.swflow --check --mutate
+  $ warploom kernel load-structures --set fields=5 -o load_structures_5.cuh
 
 Exit status: 0 right, 1 something is wrong (a refuted kernel, a surviving mutant), 2 bad input."""
 
@@ -69,6 +75,7 @@ def kernel(
     names: list[str] = typer.Argument(None, metavar="[NAME]...", show_default=False),
     setting: list[str] = typer.Option([], "--set", metavar="K=V", help="Set a parameter."),
     text: Text = typer.Option(None, "--emit", help="Print the kernel in this language."),
+    form: Form = typer.Option(None, "--as", show_default=False, help=FORM),
     out: Path = typer.Option(None, "-o", metavar="FILE", help="Write the text there instead."),
     check: bool = typer.Option(False, "--check", help="Compare with the specification."),
     time: bool = typer.Option(False, "--time", help="Measure on a GPU."),
@@ -99,15 +106,23 @@ def kernel(
         tuner = tuner_of(tune, store, no_store, seconds, checked=check or mutate)
         wanted = text is not None or out is not None or not (check or time or mutate)
         target = (out or STDOUT) if wanted else None
-        statuses, records = [], []
+        statuses, records = list[Status](), list[dict[str, Any]]()
+        record: dict[str, Any]
         for name in names:
+            own = Own(lanes, step, dtype, None if tuner else seconds)
+            if form is Form.function or (form is None and name in function_entries()):
+                check_tuned(tuner, name)
+                asked = Examination(check, mutate, time, most)
+                record, found = _function(name, setting, own, asked, text, target, json_file)
+                records.append(record)
+                statuses += found
+                continue
             with kept_free(json_file, target):
-                own = Own(lanes, step, dtype, None if tuner else seconds)
                 entry, given = _entry(name, setting, own)
                 if time or tuner:
                     gpu_library()  # without one nothing else needs to be done first
                 sizes = named_size(entry, given, parse_sizes(size)) if size else None
-                record: dict[str, Any] = {"name": name}
+                record = {"name": name}
                 if tuner:
                     given = tune_settings(entry, given, sizes, tuner, record)
                 decided = entry.settings(given, sizes)
@@ -117,7 +132,8 @@ def kernel(
                 write(target, emit.emit(built, (text or Text.cuda).value))
             with kept_free(json_file, target):
                 if check:
-                    statuses.append(_check(entry, decided, built, record))
+                    run_on = partial(verify, entry, decided, kernel=built)
+                    statuses.append(_check(run_on, built, record))
                 if mutate:
                     statuses.append(_mutate(entry, decided, most, record))
                 if time:
@@ -141,18 +157,26 @@ class Own:
 
 def _entry(name: str, setting: list[str], own: Own) -> tuple[Entry, dict[str, Parameter]]:
     """The entry of the catalogue with its settings, or one made of a sketch, which has none."""
-    if name != "-" and "::" not in name and not Path(name).is_file():
-        if own != Own(None, [], None, None):
-            raise ParseError(
-                f"--lanes, --step, --dtype and --seconds are for sketches; '{name}' is none",
-                advice="parameters of the catalogue are set by --set",
-            )
+    if not _is_file(name):
+        _check_named(name, own)
         entry = find(name)
         return entry, parse_settings(entry, setting)
     layout = layout_of(own.lanes, own.step, own.dtype, parse_sizes)
     given = find_input(name).build(parse_sizes(setting))
     check_fits(given, layout)
     return entry_of(name, tiled(given, layout, budget=Budget(own.seconds))), {}
+
+
+def _is_file(name: str) -> bool:
+    return name == "-" or "::" in name or Path(name).is_file()
+
+
+def _check_named(name: str, own: Own) -> None:
+    if own != Own(None, [], None, None):
+        raise ParseError(
+            f"--lanes, --step, --dtype and --seconds are for sketches; '{name}' is none",
+            advice="parameters of the catalogue are set by --set",
+        )
 
 
 def parse_settings(entry: Entry, texts: list[str]) -> dict[str, Parameter]:
@@ -173,14 +197,66 @@ def parse_settings(entry: Entry, texts: list[str]) -> dict[str, Parameter]:
     return found
 
 
+def _header(name: str, setting: list[str], own: Own) -> Header:
+    """The function with a name, or of a sketch."""
+    if _is_file(name):
+        layout = layout_of(own.lanes, own.step, own.dtype, parse_sizes)
+        given = find_input(name).build(parse_sizes(setting))
+        check_fits(given, layout)
+        return sketch_header(given, layout, budget=Budget(own.seconds))
+    entry = find_function(name)
+    _check_named(name, own)
+    return named_header(entry, parse_settings(entry, setting))
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What is to be done besides writing."""
+
+    check: bool
+    mutate: bool
+    time: bool
+    most: int | None
+
+
+def _function(
+    name: str,
+    setting: list[str],
+    own: Own,
+    asked: Examination,
+    text: Text | None,
+    target: Path | None,
+    json_file: Path | None,
+) -> tuple[dict[str, Any], list[Status]]:
+    """A device function, written and examined."""
+    if asked.time:
+        raise ParseError("a function is not measured", advice="time your own kernel")
+    with kept_free(json_file, target):
+        header = _header(name, setting, own)
+    if target is not None:
+        write(target, header.text((text or Text.cuda).value))
+    called, found = header.called, []
+    record: dict[str, Any] = {"name": name, "settings": dict(called.settings)}
+    record["doc"] = called.kernel.doc
+    with kept_free(json_file, target):
+        if asked.check:
+            found.append(_check(header.verify, header.template.kernel, record, calls=True))
+        if asked.mutate:
+            found.append(_mutate(called.entry, dict(called.settings), asked.most, record))
+    return record, found
+
+
 def _check(
-    entry: Entry, given: dict[str, Parameter], built: Kernel, record: dict[str, Any]
+    run_on: Callable[[Device], list[Checked]],
+    built: Kernel,
+    record: dict[str, Any],
+    calls: bool = False,
 ) -> Status:
     status = Status.FOUND
     record["check"] = {}
     for device in DEVICES:
         try:
-            outcomes = verify(entry, given, device, kernel=built)
+            outcomes = run_on(device)
         except UnsupportedError as error:
             typer.echo(f"{device:<10} left out: {error.message}")
             record["check"][device] = {"left_out": error.message}
@@ -192,15 +268,16 @@ def _check(
             typer.echo(f"  {dict(each.size)}: {each.wrong}")
         record["check"][device] = {"sizes": len(outcomes), "wrong": len(wrong)}
         status = Status.IMPOSSIBLE if wrong else status
-    _check_registers(built, record)
+    _check_registers(built, record, calls)
     return status
 
 
-def _check_registers(built: Kernel, record: dict[str, Any]) -> None:
+def _check_registers(built: Kernel, record: dict[str, Any], calls: bool) -> None:
     if not can_compile():
         return
     try:
-        used = usage(emit.cuda(built))[function_name(built, "cuda")]
+        text = calling_text(built, "cuda") if calls else emit.cuda(built)
+        used = usage(text)[function_name(built, "cuda")]
     except (WarploomError, KeyError):  # a compiler without the assembler's report
         return
     typer.echo(f"registers  {used.registers}, {used.spill_stores + used.stack_bytes} bytes spilled")

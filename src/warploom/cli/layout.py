@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from warploom.cli.guard import Status, attempt, run, worst
+from warploom.cli.layout_convert import CONVERT, convert_command
 from warploom.cli.layout_view import answer_lines, check_lines, grid_lines, row_line, table_head
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.progress import progress
@@ -70,6 +71,7 @@ def add(app: typer.Typer) -> None:
     group.command("solve", help=SOLVE)(solve)
     group.command("show", help=SHOW)(show)
     group.command("check", help=CHECK)(check)
+    group.command("convert", help=CONVERT)(convert_command)
     app.add_typer(group, name="layout", help="Layouts of shared memory and registers.")
 
 

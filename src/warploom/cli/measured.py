@@ -51,6 +51,14 @@ def tuner_of(
     return Tuner(TUNE_SECONDS if seconds is None else seconds, kept)
 
 
+def check_tuned(tuner: Tuner | None, name: str) -> None:
+    """Refuses to tune what is part of a user's own kernel, and has no time of its own."""
+    if tuner is not None:
+        raise ParseError(
+            f"'{name}' is a device function, which is not tuned", advice="leave --tune"
+        )
+
+
 def tune_settings(
     entry: Entry,
     given: dict[str, Parameter],

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from warploom.catalogue import Entry, names
+from warploom.catalogue import Entry, function_entries, names
 
 
 def sketch_names() -> list[str]:
@@ -22,12 +22,14 @@ def sketch_lines() -> str:
 
 def list_names() -> list[dict[str, Any]]:
     """The one table of names: kernels, then what `warploom synth` alone can do something with."""
-    known = names()
+    known = {**names(), **function_entries()}
     width = max(map(len, known))
     records = []
     for name, each in known.items():
-        has_kernel = isinstance(each, Entry)
-        typer.echo(f"{name:<{width}}  {each.doc}{'' if has_kernel else ' (a sketch, no kernel)'}")
+        is_function = name in function_entries()
+        has_kernel = isinstance(each, Entry) and not is_function
+        kind = " (a device function)" if is_function else " (a sketch, no kernel)"
+        typer.echo(f"{name:<{width}}  {each.doc}{'' if has_kernel else kind}")
         parameters = " ".join(f"{key}={value}" for key, value in each.parameters.items())
         typer.echo(f"{'':<{width}}  {parameters}")
         records.append(
@@ -37,6 +39,7 @@ def list_names() -> list[dict[str, Any]]:
                 "parameters": dict(each.parameters),
                 "kernel": has_kernel,
                 "sketch": each.has_sketch,
+                "function": is_function,
             }
         )
     return records

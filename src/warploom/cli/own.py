@@ -20,10 +20,12 @@ class Text(StrEnum):
 
 class Form(StrEnum):
     kernel = "kernel"
+    function = "function"
 
 
 LANES = "The length of the axis across lanes (default: the first one of most holes and folds)."
 STEP = "Tiles of this input begin so far apart; 0: all read the same (default: side by side)."
+FORM = "A kernel, or a function of a warp for a kernel of your own (a header)."
 DTYPE = "Element type: float32, int32, uint8, … (default: float32)."
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import typer
 
@@ -17,14 +18,15 @@ from warploom.cli.guard import Status, attempt, run, worst
 from warploom.cli.inputs import Input, find_input, parse_parameters, parse_sizes
 from warploom.cli.names import list_names, sketch_lines
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
-from warploom.cli.own import DTYPE, LANES, STEP, Form, Text, check_fits, layout_of
+from warploom.cli.own import DTYPE, FORM, LANES, STEP, Form, Text, check_fits, layout_of
 from warploom.cli.progress import progress
 from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, verdict_text
 from warploom.cli.warp import solve_warp
 from warploom.cli.why import remarks
-from warploom.emit import emit
+from warploom.emit import Language, emit
 from warploom.errors import CheckError, ParseError
-from warploom.pipeline.subject import Layout, tiled
+from warploom.pipeline.header import sketch_header
+from warploom.pipeline.subject import Layout, Subject, tiled
 from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes, reason_of
 from warploom.search.outcome import Found, Impossible, Reason, Verdict
 from warploom.sketch.simt.ir import Traced
@@ -47,7 +49,8 @@ is the sketch that 'warploom kernel' fills.
 
 With --emit the best fill becomes a kernel: proved, run on the simulator against the goal on several
 tiles and on partial ones, and written to standard output or to the file after -o. 'warploom kernel
-SKETCH --check' runs it on everything there is.
+SKETCH --check' runs it on everything there is. With --as function it becomes a header with one
+function of a warp, on registers, to include in a kernel of your own.
 
 \b
 Names: {sketch_lines()}
@@ -103,6 +106,7 @@ class Asked:
     transfers: tuple[dict[str, Parameter], ...]
     layout: Layout
     text: str | None  # the language of the kernel that is asked for
+    form: Form
 
     def budget(self) -> Budget:
         """A fresh one: its clock starts now."""
@@ -144,21 +148,19 @@ def synth(
     limit: int = typer.Option(3, min=0, help="Fills to print."),
     stats: bool = typer.Option(False, "--stats", help="Also what was visited and pruned."),
     text: Text = typer.Option(None, "--emit", help="Write the kernel of the best fill."),
-    form: Form = typer.Option(Form.kernel, "--as", help="What is written."),
+    form: Form = typer.Option(Form.kernel, "--as", help=FORM),
     out: Path = typer.Option(None, "-o", metavar="FILE", help="Where to; - is standard output."),
     lanes: int = typer.Option(None, min=1, help=LANES),
     step: list[str] = typer.Option([], metavar="X=N", help=STEP),
     dtype: str = typer.Option(None, metavar="TYPE", help=DTYPE),
     json_file: Path = JSON,
 ) -> None:
-    del form  # there is one so far
-
     def action() -> Status:
         if not sketches and _on_terminal():
             list_names()
             return Status.FOUND
-        if text is None and (out or lanes or step or dtype):
-            raise ParseError("-o, --lanes, --step and --dtype go with --emit")
+        if text is None and (out or lanes or step or dtype or form is not Form.kernel):
+            raise ParseError("-o, --as, --lanes, --step and --dtype go with --emit")
         if text is not None and (len(sketches or ["-"]) != 1):
             raise ParseError("--emit writes the kernel of one sketch", advice="give one at a time")
         modes = [m for m, on in (("all", all_), ("first", first), ("best", best)) if on]
@@ -181,6 +183,7 @@ def synth(
             transfers=tuple(parse_parameters([each]) for each in transfer_to),
             layout=layout_of(lanes, step, dtype, parse_sizes),
             text=text.value if text else None,
+            form=form,
         )
         return synth_all(sketches or ["-"], asked, json_file, out)
 
@@ -279,7 +282,7 @@ def _synth_warp(
     outcome, record = solve_warp(given.name, traced, larger, asked.laws, asked.budget())
     records.append(record)
     if isinstance(outcome, Found) and asked.text is not None:
-        written.append(emit(tiled(outcome, asked.layout).kernel, asked.text))  # type: ignore[arg-type]
+        written.append(_written(outcome, asked))
     if isinstance(outcome, Impossible):
         return Status.IMPOSSIBLE
     return Status.FOUND if isinstance(outcome, Found) else Status.UNDECIDED
@@ -324,10 +327,18 @@ def _synth_goals(
         records[-1]["sizes"] += [_size_record(*pair) for pair in pairs]
         last = carried[-1] if carried else result
         if asked.text is not None and last is not None and len(last.fills):
-            written.append(emit(tiled(last, asked.layout).kernel, asked.text))  # type: ignore[arg-type]
+            written.append(_written(last, asked))
         # A kernel was asked for at the last size: what is found at a smaller one is not enough.
         statuses.append(_status(result if asked.text is None else last))
     return worst(statuses)
+
+
+def _written(found: Subject, asked: Asked) -> str:
+    """The text that was asked for, of what was found."""
+    language = cast("Language", asked.text)
+    if asked.form is Form.function:
+        return sketch_header(found, asked.layout).text(language)
+    return emit(tiled(found, asked.layout).kernel, language)
 
 
 def _build(given: Input, asked: Asked, sizes: dict[str, Parameter]) -> Program | Traced:

@@ -18,6 +18,7 @@ from warploom.emit.dialect import C
 from warploom.emit.literal import number_text
 from warploom.emit.parts import (
     computes_floats,
+    exchange_buffer,
     header,
     helpers,
     parameters,
@@ -31,7 +32,7 @@ from warploom.index.ir import Const, Expr, Var, substitute, variables
 from warploom.index.laws import simplify
 from warploom.index.ranges import range_of
 from warploom.kernel.check import check
-from warploom.kernel.dtype import DType
+from warploom.kernel.function import Call
 from warploom.kernel.ir import (
     ArrayParam,
     Assign,
@@ -82,17 +83,26 @@ def c(kernel: Kernel, checked: bool = False) -> str:
     """The text of the kernel as a C function that runs the whole grid."""
     check(kernel)
     comment = "\n".join(header(kernel)) + "\n"
-    kernel = spelled(predicate_exchanges(kernel), "c")
-    printer = _CPrinter(kernel, checked)
+    return comment + c_text(spelled(predicate_exchanges(kernel), "c"), checked)
+
+
+def c_text(kernel: Kernel, checked: bool = False) -> str:
+    """What follows the comment, of a kernel that was checked and has names that C can have."""
+    printer = CPrinter(kernel, checked)
     body = printer.body()
     texts = {each.name: _parameter(each) for each in kernel.params}
     if checked:
         texts["fault"] = "long long* fault"
     called = (_INSIDE if checked else "") + helpers(body, printer.values.helpers, C)
-    head = "#include <math.h>\n" if _MATH.search(called + body) else ""
-    head += "#pragma STDC FP_CONTRACT OFF\n" if computes_floats(kernel) else ""
     function = f"void {kernel.name}({parameters(texts)}) {{\n{body}}}\n"
-    return comment + head + ("\n" if head else "") + called + function
+    return preamble(called + body, kernel) + called + function
+
+
+def preamble(text: str, kernel: Kernel) -> str:
+    """What a text needs before it."""
+    head = "#include <math.h>\n" if _MATH.search(text) else ""
+    head += "#pragma STDC FP_CONTRACT OFF\n" if computes_floats(kernel) else ""
+    return head + ("\n" if head else "")
 
 
 def checked_arrays(kernel: Kernel) -> list[str]:
@@ -124,7 +134,7 @@ def segments(body: tuple[Stmt, ...]) -> Iterator[Segment | Stmt]:
     for stmt in body:
         if isinstance(stmt, Shared):
             continue
-        if not exchanges(stmt):
+        if not exchanges(stmt) and not isinstance(stmt, Call):
             run.append(stmt)
             continue
         if run:
@@ -197,12 +207,14 @@ def registers_of(stmt: Stmt) -> Iterator[str]:
         yield from (part.name for part in walk_value(value) if isinstance(part, Cell))
 
 
-class _CPrinter(SimtPrinter):
-    def __init__(self, kernel: Kernel, checked: bool) -> None:
+class CPrinter(SimtPrinter):
+    def __init__(self, kernel: Kernel, checked: bool = False) -> None:
         super().__init__(kernel, C)
         self.pooled = False  # shared arrays lie apart; none reads what another wrote
         self.checked = checked_arrays(kernel) if checked else []
         self.crossing = crossing_registers(kernel.body)
+        for call in (each for each in kernel.body if isinstance(each, Call)):
+            self.crossing |= {each.name: each for each in call.registers}
         self.registers = {
             each.name: each for each in walk(kernel.body) if isinstance(each, Registers)
         }
@@ -240,8 +252,8 @@ class _CPrinter(SimtPrinter):
         for name, size in loops:
             if size is Const(1) and self._mentions(name):
                 self.lines.add(f"const int {name} = 0;")
-        self._memory()
-        self._parts(self.kernel.body, {})
+        self.memory()
+        self.parts(self.kernel.body, {})
         while self.lines.depth > 1:
             self.lines.close()
         return self.lines.text()
@@ -251,7 +263,7 @@ class _CPrinter(SimtPrinter):
             name in variables(expr) for stmt in walk(self.kernel.body) for expr in exprs_of(stmt)
         )
 
-    def _memory(self) -> None:
+    def memory(self) -> None:
         """Shared arrays, registers that outlive a thread loop, and places to exchange."""
         count = self.kernel.threads
         arrays = [(each.dtype, each.name, f"[{each.size}]", each.bytes) for each in self.shared]
@@ -264,7 +276,9 @@ class _CPrinter(SimtPrinter):
             for each in walk(self.kernel.body)
             if isinstance(each, Shuffle)
         }
-        arrays += [(each, _buffer(each), f"[{count}]", each.bytes * count) for each in exchanged]
+        arrays += [
+            (each, exchange_buffer(each), f"[{count}]", each.bytes * count) for each in exchanged
+        ]
         # What is too large for a stack is kept for each thread of the process.
         needed = sum(total for *_, total in arrays)
         if needed > MOST_KEPT_BYTES:
@@ -277,7 +291,7 @@ class _CPrinter(SimtPrinter):
             kept = "static _Thread_local " if large else ""
             self.lines.add(f"{kept}{self.type(dtype)} {name}{sizes};")
 
-    def _parts(self, body: tuple[Stmt, ...], lets: Mapping[str, Expr]) -> None:
+    def parts(self, body: tuple[Stmt, ...], lets: Mapping[str, Expr]) -> None:
         known = dict(lets)
         for part in segments(body):
             match part:
@@ -287,12 +301,14 @@ class _CPrinter(SimtPrinter):
                 case For(_, start, stop, inner):
                     if not has_no_turn(part):
                         self.loop_head(part, _inlined(start, known), _inlined(stop, known))
-                        self._parts(inner, known)
+                        self.parts(inner, known)
                         self.lines.close()
                 case If(condition, then, otherwise):
                     self._meeting_branch(_inlined(condition, known), then, otherwise, known)
                 case Shuffle():
                     self._exchange(part, known)
+                case Call(text):
+                    self.lines.add(text)
                 case Barrier():
                     pass
                 case _:
@@ -306,11 +322,11 @@ class _CPrinter(SimtPrinter):
         lets: Mapping[str, Expr],
     ) -> None:
         self.lines.open(f"if ({self.index(condition)})")
-        self._parts(then, lets)
+        self.parts(then, lets)
         if otherwise:
             self.lines.close("} else {")
             self.lines.depth += 1
-            self._parts(otherwise, lets)
+            self.parts(otherwise, lets)
         self.lines.close()
 
     def _segment(self, stmts: tuple[Stmt, ...], lets: Mapping[str, Expr]) -> None:
@@ -363,7 +379,7 @@ class _CPrinter(SimtPrinter):
                 self.lines.add(f"{stmt.name}{i}[thread] = {number};")
 
     def _exchange(self, stmt: Shuffle, lets: Mapping[str, Expr]) -> None:
-        buffer = _buffer(dtype_of(stmt.value))
+        buffer = exchange_buffer(dtype_of(stmt.value))
         source = Var("thread") - Var("lane") + source_lane(stmt, self.kernel.warp_size)
         offered = [expr for part in walk_value(stmt.value) for expr in exprs_in(part)]
         self._thread_loop(offered, lets)
@@ -380,7 +396,3 @@ def _inlined(expr: Expr, lets: Mapping[str, Expr]) -> Expr:
     for name in reversed(list(lets)):
         expr = substitute(expr, {name: lets[name]})
     return expr
-
-
-def _buffer(dtype: DType) -> str:
-    return f"exchange_{dtype!r}"

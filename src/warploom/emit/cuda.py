@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from warploom.emit.dialect import CUDA
+from warploom.emit.dialect import CUDA, Dialect
+from warploom.emit.join import constraint, join_text, joins
 from warploom.emit.parts import header, helpers, parameters
 from warploom.emit.simt import SimtPrinter, plus, shifted
 from warploom.emit.spell import spelled
@@ -20,6 +21,7 @@ from warploom.kernel.ir import (
     Load,
     Number,
     Param,
+    Registers,
     ScalarParam,
     Shuffle,
     Stmt,
@@ -53,14 +55,22 @@ HARDWARE_WARP = MACHINE.lanes
 def cuda(kernel: Kernel) -> str:
     """The kernel as text: header comment, constant structures, helpers, the function."""
     check(kernel)
+    check_warp(kernel)
+    comment = "\n".join(header(kernel)) + "\n"
+    return comment + cuda_text(spelled(kernel, "cuda"))
+
+
+def check_warp(kernel: Kernel) -> None:
     if kernel.warp_size > HARDWARE_WARP:
         raise EmitError(
             f"CUDA has warps of {HARDWARE_WARP} lanes, the kernel has {kernel.warp_size}",
             advice=f"instantiate the kernel for {HARDWARE_WARP} lanes",
         )
-    comment = "\n".join(header(kernel)) + "\n"
-    kernel = spelled(kernel, "cuda")
-    printer = _CudaPrinter(kernel)
+
+
+def cuda_text(kernel: Kernel) -> str:
+    """What follows the comment, of a kernel that was checked and has names that CUDA can have."""
+    printer = CudaPrinter(kernel)
     body = printer.body()
     fresh = Fresh(names_of(kernel))
     types = {
@@ -77,7 +87,7 @@ def cuda(kernel: Kernel) -> str:
     listed = parameters({each.name: _parameter(each, types) for each in kernel.params})
     head = f'extern "C" __global__ void {bounds}\n{kernel.name}({listed}) {{\n'
     called = helpers(body, printer.values.helpers, CUDA)
-    return comment + called + structs + head + body + "}\n"
+    return called + structs + head + body + "}\n"
 
 
 def _min_blocks(kernel: Kernel) -> str:
@@ -101,9 +111,25 @@ def _parameter(param: Param, types: Mapping[str, str]) -> str:
             return f"{const}{CUDA.types[dtype]}*{restrict} {name}"
 
 
-class _CudaPrinter(SimtPrinter):
-    def __init__(self, kernel: Kernel) -> None:
-        super().__init__(kernel, CUDA)
+class CudaPrinter(SimtPrinter):
+    def __init__(self, kernel: Kernel, dialect: Dialect = CUDA) -> None:
+        super().__init__(kernel, dialect)
+        self.joins = joins(kernel)
+
+    def statements(self, body: tuple[Stmt, ...]) -> None:
+        """In order; rounds of a scan are one piece of PTX each."""
+        at = 0
+        while at < len(body):
+            stmt, after = body[at], body[at + 1 : at + 2]
+            if isinstance(stmt, Shuffle) and stmt.target.name in self.joins:
+                total, text = self.value(stmt.value), join_text(stmt, after[0])
+                kind = constraint(stmt.target.dtype)
+                self.lines.add(f'asm volatile("{text}" : "+{kind}"({total}));')
+                at += 2
+                continue
+            if not isinstance(stmt, Registers) or stmt.name not in self.joins:
+                self.statement(stmt)
+            at += 1
 
     def extra_variables(self) -> set[str]:
         # Warps narrower than the hardware's need a mask of their own lanes.

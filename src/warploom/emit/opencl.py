@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from warploom.emit.dialect import OPENCL
-from warploom.emit.parts import computes_floats, dtypes_of, header, helpers, parameters, source_lane
+from warploom.emit.parts import (
+    computes_floats,
+    dtypes_of,
+    exchange_buffer,
+    header,
+    helpers,
+    parameters,
+    source_lane,
+)
 from warploom.emit.simt import SimtPrinter
 from warploom.emit.spell import spelled
 from warploom.index.ir import Var
@@ -35,18 +43,22 @@ def opencl(kernel: Kernel, subgroups: bool = False, contract: bool = False) -> s
     if not subgroups:
         # PoCL 3 loses threads at barriers in nested conditions, though the whole block agrees.
         kernel = predicate_exchanges(kernel, everywhere=True)
-    kernel = spelled(kernel, "opencl")
-    printer = _SubgroupPrinter(kernel) if subgroups else _LocalPrinter(kernel)
+    return comment + opencl_text(spelled(kernel, "opencl"), subgroups, contract)
+
+
+def opencl_text(kernel: Kernel, subgroups: bool = False, contract: bool = False) -> str:
+    """What follows the comment, of a kernel that was checked and has names that OpenCL can have."""
+    printer = SubgroupPrinter(kernel) if subgroups else LocalPrinter(kernel)
     body = printer.body()
     x, y, z = kernel.block
     listed = parameters({each.name: _parameter(each) for each in kernel.params})
     size = f"__attribute__((reqd_work_group_size({x}, {y}, {z})))"
     head = f"__kernel {size}\nvoid {kernel.name}({listed}) {{\n"
     called = helpers(body, printer.values.helpers, OPENCL)
-    return comment + _pragmas(kernel, subgroups, contract) + called + head + body + "}\n"
+    return pragmas(kernel, subgroups, contract) + called + head + body + "}\n"
 
 
-def _pragmas(kernel: Kernel, subgroups: bool, contract: bool) -> str:
+def pragmas(kernel: Kernel, subgroups: bool, contract: bool) -> str:
     lines = []
     types = set(dtypes_of(kernel))
     shuffles = [each for each in walk_stmts(kernel.body) if isinstance(each, Shuffle)]
@@ -71,7 +83,7 @@ def _parameter(param: Param) -> str:
             return f"__global {const}{OPENCL.types[dtype]}*{restrict} {name}"
 
 
-class _SubgroupPrinter(SimtPrinter):
+class SubgroupPrinter(SimtPrinter):
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel, OPENCL)
 
@@ -87,7 +99,7 @@ class _SubgroupPrinter(SimtPrinter):
             super().barrier(stmt)
 
 
-class _LocalPrinter(SimtPrinter):
+class LocalPrinter(SimtPrinter):
     """A shuffle is: everyone puts a value down, all meet, everyone picks one up, all meet."""
 
     def __init__(self, kernel: Kernel) -> None:
@@ -103,17 +115,15 @@ class _LocalPrinter(SimtPrinter):
 
     def prologue(self) -> None:
         for dtype in self.exchanged:
-            self.lines.add(f"__local {self.type(dtype)} {_buffer(dtype)}[{self.kernel.threads}];")
+            self.lines.add(
+                f"__local {self.type(dtype)} {exchange_buffer(dtype)}[{self.kernel.threads}];"
+            )
         super().prologue()
 
     def shuffle(self, stmt: Shuffle) -> None:
-        buffer = _buffer(dtype_of(stmt.value))
+        buffer = exchange_buffer(dtype_of(stmt.value))
         source = Var("thread") - Var("lane") + source_lane(stmt, self.kernel.warp_size)
         self.lines.add(f"{buffer}[thread] = {self.value(stmt.value)};")
         self.lines.add("barrier(CLK_LOCAL_MEM_FENCE);")
         self.lines.add(f"{self.cell(stmt.target)} = {buffer}[{self.index(source)}];")
         self.lines.add("barrier(CLK_LOCAL_MEM_FENCE);")
-
-
-def _buffer(dtype: DType) -> str:
-    return f"exchange_{dtype!r}"

@@ -85,15 +85,21 @@ def _trim_ints(sizes: tuple[int, int, int]) -> list[int]:
 
 
 def helpers(body: str, called: Iterable[str], dialect: Dialect) -> str:
-    """The helper functions that a text calls: those for indices, found in it, and those named."""
+    """The helper functions that a text calls."""
+    used = helper_texts(body, called, dialect)
+    return "".join(used.values()) + "\n" if used else ""
+
+
+def helper_texts(body: str, called: Iterable[str], dialect: Dialect) -> dict[str, str]:
+    """The same by name: those for indices, found in the text, and those named."""
     functions = c_helpers(qualifiers=dialect.helper_qualifiers).split("\n}\n")
-    used = [
-        function + "\n}\n"
+    used = {
+        name: function + "\n}\n"
         for function in functions
-        if any(f" {name}(" in function and f"{name}(" in body for name in HELPERS)
-    ]
-    used += [helper_text(name, dialect) for name in called]
-    return "".join(used) + "\n" if used else ""
+        for name in HELPERS
+        if f" {name}(" in function and f"{name}(" in body
+    }
+    return used | {name: helper_text(name, dialect) for name in called}
 
 
 def parameters(texts: Mapping[str, str]) -> str:
@@ -113,6 +119,11 @@ def used_variables(kernel: Kernel, more: Iterable[Expr] = ()) -> frozenset[str]:
     for expr in more:
         names |= variables(expr)
     return frozenset(names)
+
+
+def exchange_buffer(dtype: DType) -> str:
+    """The array through which lanes exchange, in languages without shuffles."""
+    return f"exchange_{dtype!r}"
 
 
 def dtypes_of(kernel: Kernel) -> Iterator[DType]:

@@ -15,6 +15,7 @@ from warploom.index.ranges import Ranges, range_of
 from warploom.index.show import c_text
 from warploom.kernel.bounds import Bounds, counter_range, static_bounds
 from warploom.kernel.dtype import DType
+from warploom.kernel.function import Call
 from warploom.kernel.ir import (
     Assign,
     Barrier,
@@ -150,7 +151,7 @@ class SimtPrinter:
             case Shuffle():
                 self.shuffle(stmt)
             case Comment(text):
-                for line in comment_lines(text):
+                for line in [text] if isinstance(stmt, Call) else comment_lines(text):
                     self.lines.add(line)
             case _:
                 assert_never(stmt)

@@ -18,13 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, Var, lift
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
 from warploom.kernel.extent import check_extent
+from warploom.kernel.function import begins, ends
 from warploom.kernel.guard import predicate_accesses
 from warploom.kernel.ir import (
     BUILT_IN,
@@ -36,6 +37,7 @@ from warploom.kernel.ir import (
     Cell,
     Choose,
     Comment,
+    Compare,
     Condition,
     For,
     FromIndex,
@@ -98,7 +100,8 @@ class Array:
         """Reads; where `when` is false the result is `otherwise`, by default zero."""
         target = Cell("", None, self.dtype)
         other = None if otherwise is None else number_like(otherwise, target)
-        return Pending(Load(target, self.name, lift(index), when, other, width, streaming))
+        asked = None if when is None else _of_indices(when)
+        return Pending(Load(target, self.name, lift(index), asked, other, width, streaming))
 
     def put(
         self,
@@ -110,7 +113,8 @@ class Array:
         streaming: bool = False,
     ) -> None:
         stored = number_like(value, Cell("", None, self.dtype))
-        self.builder.add(Store(self.name, lift(index), stored, when, width, streaming))
+        asked = None if when is None else _of_indices(when)
+        self.builder.add(Store(self.name, lift(index), stored, asked, width, streaming))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +157,10 @@ class Builder:
         self._requires: list[Expr] = []
         self._open: list[list[Stmt]] = [[]]
 
+    @property
+    def name(self) -> str:
+        return self._head.name
+
     def __getattr__(self, name: str) -> Var:
         """The built-in index variables: `k.thread`, `k.lane`, `k.block_x` …"""
         if name in BUILT_IN:
@@ -188,7 +196,7 @@ class Builder:
 
     def require(self, condition: Expr) -> None:
         """A condition on scalar parameters that every launch must meet."""
-        self._requires.append(condition)
+        self._requires.append(_of_indices(condition))
 
     # -- statements
 
@@ -229,10 +237,14 @@ class Builder:
         return Pending(Shuffle(Cell("", None, DType.F32), value, lift(lane), mode))
 
     def barrier(self, scope: Scope = "block") -> None:
+        if scope not in get_args(Scope):
+            raise CheckError(
+                f"no barrier has the scope {scope!r:.40}", advice='use "block" or "warp"'
+            )
         self.add(Barrier(scope))
 
     def comment(self, text: str) -> None:
-        self.add(Comment(text))
+        self.add(Comment(str(text)))
 
     @contextmanager
     def loop(
@@ -258,9 +270,10 @@ class Builder:
 
     @contextmanager
     def when(self, condition: Expr) -> Iterator[None]:
+        asked = _of_indices(condition)
         with self._body() as body:
             yield
-        self.add(If(condition, tuple(body)))
+        self.add(If(asked, tuple(body)))
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
@@ -272,6 +285,19 @@ class Builder:
             yield
         assert isinstance(branch, If)
         self.add(replace(branch, otherwise=tuple(body)))
+
+    @contextmanager
+    def collected(self) -> Iterator[list[Stmt]]:
+        """What is added inside goes to a list, for the caller to add where it belongs."""
+        with self._body() as body:
+            yield body
+
+    @contextmanager
+    def function(self, name: str) -> Iterator[None]:
+        """What is added inside can be taken out of the kernel, as a function (`function.py`)."""
+        self.add(begins(name))
+        yield
+        self.add(ends(name))
 
     @contextmanager
     def _body(self) -> Iterator[list[Stmt]]:
@@ -306,22 +332,35 @@ class Builder:
         return kernel
 
 
+def _of_indices(condition: Expr) -> Expr:
+    if not isinstance(condition, Expr):
+        raise CheckError(
+            f"{condition!r:.40} is no condition on threads, turns and parameters",
+            advice="values decide by choose(a.lt(b), then, otherwise) alone",
+        )
+    return condition
+
+
 def ceil_div(value: Index, by: int) -> Expr:
     return (lift(value) + (by - 1)) // by
 
 
-def fma(a: Value, b: Value, c: Value) -> Operation:
+def fma(a: Value, b: Value | float, c: Value | float) -> Operation:
     """`a·b + c`, rounded once."""
-    return Operation("fma", (a, b, c))
+    return Operation("fma", (_value(a), number_like(b, a), number_like(c, a)))
 
 
 def choose(condition: Condition, then: Value, otherwise: Value | float) -> Choose:
     """A select by an index expression, or by a comparison of values: `choose(a.lt(b), a, b)`."""
-    return Choose(condition, then, number_like(otherwise, then))
+    if not isinstance(condition, Expr | Compare):
+        raise CheckError(
+            f"{condition!r:.40} is no condition", advice="compare: a.lt(b), thread.eq(0), …"
+        )
+    return Choose(condition, _value(then), number_like(otherwise, then))
 
 
 def _function(op: Operator) -> Callable[[Value], Operation]:
-    return lambda value: Operation(op, (value,))
+    return lambda value: Operation(op, (_value(value),))
 
 
 sqrt, rsqrt, tanh = _function("sqrt"), _function("rsqrt"), _function("tanh")
@@ -329,7 +368,18 @@ exp, exp2, log, log2 = (_function("exp"), _function("exp2"), _function("log"), _
 
 
 def cast(dtype: DType, value: Value) -> Cast:
-    return Cast(dtype, value)
+    if not isinstance(dtype, DType):
+        raise CheckError(f"cast takes a type and a value, not {dtype!r:.40}")
+    return Cast(dtype, _value(value))
+
+
+def _value(given: Value) -> Value:
+    if not isinstance(given, Arithmetic):
+        raise CheckError(
+            f"{given!r:.40} is no value of a kernel",
+            advice="it is computed from registers; a number takes the type of one beside it",
+        )
+    return given
 
 
 def from_index(expr: Index, dtype: DType = DType.I32) -> FromIndex:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal, TypeAlias, assert_never
 
 from warploom.errors import CheckError
@@ -57,6 +58,13 @@ def _comparison(op: Comparison) -> _Comparing:
     return lambda self, other: Compare(op, self, number_like(other, self))
 
 
+def _no_truth() -> CheckError:
+    return CheckError(
+        "a kernel's values are known when it runs: Python cannot decide by one",
+        advice="use choose(condition, then, otherwise)",
+    )
+
+
 class Arithmetic:
     """The operators every value has; a Python number takes the type of the other operand.
 
@@ -82,6 +90,9 @@ class Arithmetic:
     ge = _comparison(">=")
     eq = _comparison("==")
     ne = _comparison("!=")
+
+    def __bool__(self) -> bool:
+        raise _no_truth()
 
     def __neg__(self: Value) -> Operation:  # type: ignore[misc]
         return Operation("neg", (self,))
@@ -134,6 +145,9 @@ class Compare:
     left: Value
     right: Value
 
+    def __bool__(self) -> bool:
+        raise _no_truth()
+
 
 @dataclass(frozen=True, slots=True)
 class Choose(Arithmetic):
@@ -178,6 +192,8 @@ def number_like(value: Value | float, other: Value) -> Value:
     """A Python number as a constant of the other value's type; a value as it is."""
     if isinstance(value, Arithmetic):
         return value
+    if not isinstance(value, Real):
+        raise CheckError(f"{value!r:.40} is no value of a kernel", advice="nor is it a number")
     dtype = dtype_of(other)
     try:
         number = float(value) if dtype.is_float else int(value)

@@ -180,7 +180,8 @@ def _predicated_load(stmt: Load, guard: Expr) -> Iterator[Stmt]:
     if stmt.width > 1 or not _is_one(stmt.target):
         yield If(guard, (stmt,))
         return
-    other = Choose(guard, stmt.otherwise or _zero(stmt.target), stmt.target)
+    left_out = _zero(stmt.target) if stmt.otherwise is None else stmt.otherwise
+    other = Choose(guard, left_out, stmt.target)
     yield replace(stmt, predicate=_both(guard, stmt.predicate), otherwise=other)
 
 

@@ -20,6 +20,7 @@ class Report(Counters):
     threads: int = 1  # of a block
     mix: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    engine: str = "numpy"  # what ran it
     races: list[Race] = field(default_factory=list)
 
     @property

@@ -54,11 +54,14 @@ def _check_long_enough(need: Need, inputs: Mapping[str, Shape]) -> None:
 
 
 def _check_nothing_left(need: Need, inputs: Mapping[str, Shape], length: int) -> None:
-    """What is left over would be computed nowhere."""
+    """What is left over would be computed nowhere. But a tile may end in what nobody reads, and
+    strided windows where less than a stride is left."""
     assert need.out_axis is not None
     given, used = inputs[need.input.name][need.axis], need.at(length)
     step, tile = need.input.step[need.axis], need.output.shape[need.out_axis]
-    spare = need.slope - 1 if need.slope is not None else max(0, step - need.most)
+    spare = max(0, step - need.most)
+    if need.slope is not None and need.most > step:  # windows overlap
+        spare = need.slope - 1
     if given > used + spare:
         more = need.at(length + (1 if need.slope is not None else tile))
         raise DeviceError(

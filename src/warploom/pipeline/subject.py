@@ -64,7 +64,7 @@ def tiled(
             return tiled(solve(subject, budget=budget), layout)
         case Filled() | Found() | Impossible() | Undecided():
             _check_warp_layout(layout)
-            return tiled_sketch(subject, layout.dtype, layout.warps)
+            return tiled_sketch(subject, layout.dtype, layout.warps, function=layout.function)
     raise CheckError(
         f"a {type(subject).__name__} cannot be compiled",
         calling_line(*map(str, Path(__file__).parent.glob("*.py"))),

@@ -48,11 +48,13 @@ Shaping: TypeAlias = Function[[Shapes], Shapes]
 class Manner:
     """How a kernel is run. `checked` code for this processor (`c`) reports an index outside its
     array instead of using it; `isolate` runs it in a process of its own, so that even a crash is an
-    error. With `contract` compilers may make one rounding of a product and a sum."""
+    error. With `contract` compilers may make one rounding of a product and a sum; with `calls` the
+    kernel calls the function that is written in it, as a user's own kernel would."""
 
     checked: bool = True
     isolate: bool = False
     contract: bool = False
+    calls: bool = False
 
 
 def load(
@@ -62,6 +64,7 @@ def load(
     checked: bool = True,
     isolate: bool = False,
     contract: bool = False,
+    calls: bool = False,
     shapes: Shaping | None = None,
     misaligned: Plan | None = None,
 ) -> Callable:
@@ -80,7 +83,7 @@ def load(
             advice="leave out checked and isolate, or load the kernel for 'c'",
         )
     check(kernel)
-    return Callable(kernel, device, Manner(checked, isolate, contract), shapes, misaligned)
+    return Callable(kernel, device, Manner(checked, isolate, contract, calls), shapes, misaligned)
 
 
 class Callable(Planner):
@@ -260,17 +263,22 @@ class Callable(Planner):
         self._functions["cuda", number] = GpuFunction(self.kernel, number, code=code)
 
     def _compiled(self, device: Device, number: int) -> Any:
-        kernel, contract = self.kernel, self.manner.contract
+        kernel, how = self.kernel, self.manner
         match device:
             case "cuda":
-                return GpuFunction(kernel, number, contract=contract)
+                return GpuFunction(kernel, number, how.contract, calls=how.calls)
             case "opencl":
-                return OpenclFunction(kernel, contract=contract)
+                return OpenclFunction(kernel, how.contract, how.calls)
             case "ptx":
-                return EmulatedFunction(kernel, contract=contract)
+                return EmulatedFunction(kernel, contract=how.contract, calls=how.calls)
             case _:
-                checked, isolate = self.manner.checked, self.manner.isolate
-                return HostFunction(kernel, checked=checked, isolate=isolate, contract=contract)
+                return HostFunction(
+                    kernel,
+                    checked=how.checked,
+                    isolate=how.isolate,
+                    contract=how.contract,
+                    calls=how.calls,
+                )
 
     def _on_copies(
         self, ordered: list[View | int | float], work: Function[[list[Any]], object]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from warploom.errors import DeviceError, missing_extra
-from warploom.runtime.process import run_command
+from warploom.process import run_command
 
 Kind = Literal["ptx", "cubin"]
 Compiler = Literal["auto", "nvrtc", "nvcc"]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from warploom.emit.cuda import cuda
+from warploom.emit.function import calling_text
 from warploom.emit.spell import function_name
 from warploom.kernel.ir import ArrayParam, Kernel
 from warploom.ptx import Report
@@ -20,9 +21,15 @@ Grid = tuple[int, int, int]
 class EmulatedFunction:
     """A kernel compiled to PTX and loaded into the emulator."""
 
-    def __init__(self, kernel: Kernel, arch: str = DEFAULT_ARCH, contract: bool = False) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        arch: str = DEFAULT_ARCH,
+        contract: bool = False,
+        calls: bool = False,
+    ) -> None:
         self.kernel = kernel
-        self.text = cuda(kernel)
+        self.text = calling_text(kernel, "cuda") if calls else cuda(kernel)
         self.ptx = compile_cuda(self.text, arch, contract=contract).text
         self._function = load_ptx(self.ptx).kernel(function_name(kernel, "cuda"))
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from warploom.emit.cuda import cuda
+from warploom.emit.function import calling_text
 from warploom.emit.spell import function_name
 from warploom.errors import DeviceError, UnsupportedError
 from warploom.kernel.ir import Kernel
@@ -36,9 +37,10 @@ class GpuFunction:
         device: int = 0,
         contract: bool = False,
         code: bytes | None = None,
+        calls: bool = False,
     ) -> None:
         self.kernel = kernel
-        self.text = cuda(kernel)
+        self.text = calling_text(kernel, "cuda") if calls else cuda(kernel)
         name = function_name(kernel, "cuda")
         if code is None:
             self.function = load_function(self.text, name, device, contract=contract).function

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import shutil
 import signal
 import sys
 import tempfile
@@ -20,17 +19,18 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.emit.c import FAULT_HEAD, c, checked_arrays
+from warploom.emit.function import calling_text
 from warploom.emit.spell import function_name
 from warploom.errors import DeviceError
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel, Shared
+from warploom.native import compile_c, load_library
+from warploom.process import run_command
 from warploom.runtime import isolated
-from warploom.runtime.process import run_command
 
 # Wrapping integers and no reordering of floats: the meaning of the kernel, and still vectors.
 # Without -frounding-math gcc 12 makes -x of 0.0 - x where x is never -0.0, which is wrong for 0.0.
 FLAGS = ("-march=native", "-std=c11", "-fwrapv", "-frounding-math", "-fPIC", "-shared")
-COMPILERS = ("cc", "gcc", "clang")
 
 Argument = npt.NDArray[Any] | int | float
 
@@ -48,10 +48,6 @@ _SCALAR: dict[DType, Callable[[Any], Any]] = {
 }
 
 
-def c_compiler() -> str | None:
-    return next((path for name in COMPILERS if (path := shutil.which(name))), None)
-
-
 class HostFunction:
     """A kernel as a C function; a call runs the whole grid."""
 
@@ -62,15 +58,16 @@ class HostFunction:
         checked: bool = True,
         isolate: bool = False,
         contract: bool = False,
+        calls: bool = False,
     ) -> None:
         self.kernel = kernel
-        self.checked = checked
+        self.checked = checked and not calls  # a function has no room for what went wrong
         self.isolate = isolate
-        self.text = c(kernel, checked=checked)
+        self.text = calling_text(kernel, "c") if calls else c(kernel, checked=checked)
         self.name = function_name(kernel, "c")
         # Checks keep loops from becoming vectors anyway, and less is compiled sooner.
         options = ("-O1" if checked else "-O3", f"-ffp-contract={'fast' if contract else 'off'}")
-        self._code = _build(self.text, options)
+        self._code = compile_c(self.text, (*options, *FLAGS))
         self._function = None if isolate else _load(self._code, self.name)
 
     def __call__(self, arguments: Sequence[Argument]) -> None:
@@ -114,30 +111,8 @@ def _passed(given: Argument, dtype: DType) -> Any:
     return _SCALAR[dtype](given)
 
 
-def _build(text: str, options: Sequence[str]) -> bytes:
-    """The text as a shared library."""
-    compiler = c_compiler()
-    if compiler is None:
-        raise DeviceError("no C compiler was found", advice="install gcc or clang")
-    with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
-        source, target = Path(folder, "kernel.c"), Path(folder, "kernel.so")
-        source.write_text(text)
-        command = [compiler, *options, *FLAGS, "-o", str(target), str(source), "-lm"]
-        ran = run_command(command, "the C compiler could not be run")
-        if ran.returncode:
-            said = ran.stderr.replace(folder, "").strip()
-            raise DeviceError(f"the C text does not compile:\n{said}")
-        return target.read_bytes()
-
-
 def _load(code: bytes, name: str) -> Any:
-    with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
-        library = Path(folder, "kernel.so")
-        library.write_bytes(code)
-        try:
-            function = getattr(ctypes.CDLL(str(library)), name)  # stays when the file is gone
-        except OSError as error:
-            raise DeviceError(f"the C code cannot be loaded: {error}") from None
+    function = getattr(load_library(code), name)
     function.restype = None
     return function
 

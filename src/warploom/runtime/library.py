@@ -46,7 +46,12 @@ def read_numpy(array: Any) -> tuple[Hashable, int]:
 
 
 def read_number(number: float) -> tuple[Hashable, int]:
-    return (type(number), number), 0
+    return number_key(number), 0
+
+
+def number_key(number: float) -> Hashable:
+    """By bits: 0.0 and −0.0 are equal but launch differently, and NaN is not even itself."""
+    return type(number), number.hex() if isinstance(number, float) else number
 
 
 READERS |= {np.ndarray: read_numpy, int: read_number, float: read_number}

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from warploom.emit.function import calling_text
 from warploom.emit.opencl import opencl
 from warploom.emit.spell import function_name
 from warploom.errors import DeviceError, missing_extra
@@ -28,7 +29,7 @@ def pyopencl() -> Any:
 class OpenclFunction:
     """A kernel built for the first OpenCL device; arrays in host memory go there and back."""
 
-    def __init__(self, kernel: Kernel, contract: bool = False) -> None:
+    def __init__(self, kernel: Kernel, contract: bool = False, calls: bool = False) -> None:
         cl = pyopencl()
         self.kernel = kernel
         try:
@@ -39,7 +40,11 @@ class OpenclFunction:
                 advice="pip install pocl-binary-distribution, or apt-get install pocl-opencl-icd",
             ) from None
         self.subgroups = has_subgroup_shuffles(device)
-        self.text = opencl(kernel, subgroups=self.subgroups, contract=contract)
+        self.text = (
+            calling_text(kernel, "opencl")
+            if calls
+            else opencl(kernel, subgroups=self.subgroups, contract=contract)
+        )
         self._context = cl.Context([device])
         self._queue = cl.CommandQueue(self._context)
         try:

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 from warploom.errors import DeviceError
 from warploom.runtime.driver import Configurations, Function, Launch, Sides, Table
 from warploom.runtime.gpu import fixed, stream_handle
-from warploom.runtime.library import READERS, Library, reader_of
+from warploom.runtime.library import READERS, Library, number_key, reader_of
 from warploom.runtime.view import View, as_number, is_number, view
 
 Given: TypeAlias = View | int | float
@@ -59,11 +59,13 @@ class Planner(ABC):
             for each in arguments:
                 reader = READERS.get(each.__class__) or reader_of(each)
                 if reader is None:
-                    return self._unread(arguments, stream, named)
+                    break
                 key, pointer = reader(each)
                 keys.append(key)
                 pointers.append(pointer)
         except RuntimeError:  # a tensor without memory, or without strides
+            keys.clear()
+        if len(keys) != len(arguments):
             return self._unread(arguments, stream, named)
         if named:
             keys.append(_key_of(named))
@@ -105,11 +107,14 @@ class _View:
 
 
 def _key(given: Given) -> Hashable:
-    return given.key if isinstance(given, View) else (type(given), given)
+    return given.key if isinstance(given, View) else number_key(given)
 
 
 def _key_of(named: Named) -> Hashable:
-    return tuple((name, type(value), value) for name, value in sorted(named.items()))
+    for name, value in named.items():
+        if not is_number(value):
+            raise DeviceError(f"'{name}' is a number, not {value!r:.40}")
+    return tuple((name, number_key(as_number(named[name]))) for name in sorted(named))
 
 
 # -- on a GPU ------------------------------------------------------------------------------------

@@ -171,6 +171,23 @@ def test_one_name_is_one_function() -> None:
         assert f"before ({__file__}:" in caught.value.message
 
 
+def test_functions_with_arrays_of_their_own_are_different_ones() -> None:
+    weights = [np.array([2, 3]) for _ in range(2)]
+    with pytest.raises(CheckError, match=r"finish 'f' is another function than bef"):
+        finishing(lambda t: t * 2, *[lambda t, by=by: t * by[0] for by in weights])
+
+
+@pytest.mark.parametrize(("name", "function"), [("f", 3), (5, abs), ("f", "abs")])
+def test_what_finishes_is_a_function_with_a_name(name: Any, function: Any) -> None:
+    def body(k: Tracer) -> None:
+        k.warp(LANES)
+        k.accumulator("+", finalize=name, finish=function)
+
+    with pytest.raises(CheckError, match="`finalize` is a name and `finish` a function") as caught:
+        specified(body, list).at()
+    assert caught.value.span is not None
+
+
 def half(total: Any) -> Any:
     return total / 2
 

@@ -180,6 +180,15 @@ def test_what_a_function_does_to_large_numbers_is_seen() -> None:
         to_kernel(finishing(lambda t: t.min(1000.0), lambda t: t))
 
 
+def test_small_numbers_are_told_apart() -> None:
+    def by(factor: float) -> Any:
+        return finishing(lambda t: t.max(0.0) * factor, lambda t: max(t, 0) * 1e-12)
+
+    assert "equal to the specification on numbers" in to_kernel(by(1e-12)).doc
+    with pytest.raises(CheckError, match="but the specification says"):
+        to_kernel(by(1.1e-12))
+
+
 def test_integers_are_tried_on_both_signs() -> None:
     half = finishing(lambda t: build.choose(t.gt(-1), t, 0) + 0, lambda t: t)
     with pytest.raises(CheckError, match="but the specification says -"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -319,7 +320,7 @@ def test_a_functions_values_are_compared(load: Load) -> None:
     assert right.not_covered == ("rounding and overflow",)
     wrong = verified(with_function(load(text), lambda value: value * 100, wanted))
     assert (wrong.verdict, wrong.cell) == (Verdict.REFUTED, (0,))
-    assert float(wrong.holds.removesuffix(" on numbers")) == 200 * float(wrong.should_hold)
+    assert Fraction(wrong.holds.removesuffix(" on numbers")) == 200 * Fraction(wrong.should_hold)
     unknown = verified(with_function(load(text), lambda value: value.shift(1), wanted))
     assert unknown.not_covered[-1] == "finish 'half' (its function does not run on numbers)"
 
@@ -369,6 +370,29 @@ def test_a_verdict_says_on_what_a_function_was_tried(load: Load, function: Any, 
     verdict = verified(with_function(load(text), function, partial(_finalized, function)))
     assert verdict.verdict is Verdict.PROVED
     assert f"finish 'f' (tried on {tried}" in verdict.covers[-1]
+    assert f"proved; finish 'f' (tried on {tried}" in str(verdict)
+
+
+def test_a_function_need_not_run_on_all_numbers(load: Load) -> None:
+    """Sums of numbers of both signs may be zero: it is tried on those where it runs."""
+    text = X + 's: [2] = + x{fold_len=2} y: [2] = "f" s{fold_len=1} goal: [2] = [0, 0]'
+
+    def goal(x: Any) -> Any:
+        return [spec.finalized("f", spec.total(row), lambda t: 1 / t) for row in x.reshape(2, 2)]
+
+    right = verified(with_function(load(text), lambda t: 1 / t, goal))
+    assert "(tried on whole numbers up to 4, halves up to 4, whole numbers up to ±2^24" in str(
+        right
+    )
+
+    def seldom(t: Any) -> Any:
+        if t % 7 == 5:
+            raise ValueError(t)
+        return 1 / t
+
+    assert verified(with_function(load(text), seldom, goal)).verdict is Verdict.PROVED
+    wrong = verified(with_function(load(text), lambda t: 2 / t, goal))
+    assert wrong.verdict is Verdict.REFUTED
 
 
 def test_a_goals_function_that_fails_is_named(load: Load) -> None:
@@ -514,3 +538,18 @@ def test_a_goal_that_depends_on_what_it_is_given_is_refuted(load: Load) -> None:
     goal = replace(program.goals[0], values=terms[0][1], specification=given)
     for seed in range(8):
         assert verify(program, goal, seed=seed).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("zero", [np.int32(0), np.int64(0), np.float32(0)])
+def test_a_goal_that_overflows_on_the_numbers_tried_refutes_nothing(load: Load, zero: Any) -> None:
+    """They are long: its terms say what it means, and the verdict that it was not run."""
+    text = X + "y: [1] = + x{fold_len=4} goal: [1] = [0]"
+
+    def goal(x: Any) -> Any:
+        return [zero + x[0] + x[1] + x[2] + x[3]]
+
+    ((shape, values),), kept = spec.specify(goal, [np.arange(4)])
+    verdict = verify(load(text), Goal(shape, values, specification=kept))
+    assert verdict.verdict is Verdict.PROVED
+    run = "the goal's function on numbers" not in verdict.not_covered
+    assert run == (zero.dtype == np.int64)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import doctest
 import math
 from collections.abc import Callable
@@ -348,3 +349,30 @@ def test_what_no_cell_can_be_is_placed() -> None:
         with pytest.raises(CheckError) as caught:
             spec.specify(wrong, [np.arange(4)])
         assert caught.value.span is not None
+
+
+def test_numbers_of_numpy_begin_folds_as_pythons_do() -> None:
+    a, b = spec.symbols((2,))
+    zero: Any = np.float64(0)
+    assert text(zero + a + b) == text(np.zeros(1, np.int32)[0] + a + b) == "+(0, 1)"
+    assert text(np.int64(1) * a) == "*(0,)"
+    with pytest.raises(CheckError, match=r"has no 'x \+ 5\.0'"):
+        _ = np.float64(5) + a
+
+
+def test_numpy_folds_into_places_that_are_given() -> None:
+    x = spec.symbols((6,))
+    assert [text(each) for each in np.add.reduceat(x, [0, 2])] == ["+(0, 1)", "+(2, 3, 4, 5)"]
+    sums = np.zeros(2, object)
+    np.add.at(sums, np.arange(6) % 2, x)
+    assert [text(each) for each in sums] == ["+(0, 2, 4)", "+(1, 3, 5)"]
+    with pytest.raises(CheckError, match="only an array of objects can take up elements"):
+        np.add.at(np.zeros(2, np.int64), np.arange(6) % 2, x)  # it would stay zero
+
+
+def test_a_goal_may_copy_its_inputs() -> None:
+    def goal(x: Any) -> Any:
+        return copy.deepcopy(x)[::-1]
+
+    (outputs,), _ = spec.specify(goal, [np.arange(3)])
+    assert outputs == ((3,), (Symbol(2), Symbol(1), Symbol(0)))

@@ -67,6 +67,12 @@ class Blocks:
         return self.bn // self.rn, self.bm // self.rm
 
     @property
+    def near(self) -> int:
+        """Accesses of one row by neighbouring threads: two fill a sector; more would put all that
+        they store into the same banks."""
+        return 2 if self.lanes == LANES and self.bk % (2 * LANES) == 0 else 1
+
+    @property
     def shared_bytes(self) -> int:
         return 4 * self.bk * (self.bm + self.bn)
 
@@ -138,24 +144,25 @@ def _block(part: Term, blocks: Blocks, store: Callable[[Term], Term]) -> Term:
 def _fetched(tile: Term, blocks: Blocks) -> Term:
     """[rows][bk] in memory → in registers of all threads, several neighbours each."""
     across, _ = blocks.threads
-    units = split(across, join(map_(lambda row: split(blocks.lanes, row), tile)))
+    near = map_(lambda row: split(blocks.near, split(blocks.lanes, row)), tile)
+    units = split(across, join(join(transpose(near))))  # rows before what is further in a row
     fetch = map_vector if blocks.lanes > 1 else map_sequential
     return to_private(
         map_local(1, lambda line: map_local(0, lambda own: fetch(copy, own), line), units)
     )
 
 
-def _placed(fetched: Term, blocks: Blocks) -> Term:
+def _placed(fetched: Term, rows: int, blocks: Blocks) -> Term:
     """… → [bk][rows] in local memory."""
     moved = map_local(1, lambda line: map_local(0, _each, line), fetched)
-    pieces = split(blocks.bk // blocks.lanes, join(moved))  # [rows][bk/lanes][lanes]
-    return to_local(transpose(map_(join, pieces)))
+    near = transpose(split(rows, split(blocks.near, join(moved))))
+    return to_local(transpose(map_(lambda row: join(join(row)), near)))
 
 
 def _from_tiles(sums: Term, u: Term, v: Term, blocks: Blocks) -> Term:
     return let(
-        _placed(u, blocks),
-        lambda x: let(_placed(v, blocks), lambda y: _added(sums, x, y, blocks)),
+        _placed(u, blocks.bm, blocks),
+        lambda x: let(_placed(v, blocks.bn, blocks), lambda y: _added(sums, x, y, blocks)),
     )
 
 

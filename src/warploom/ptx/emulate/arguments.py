@@ -36,14 +36,8 @@ def bind(module: Module, function: Function, args: Sequence[Any], memory: Memory
             f"kernel '{function.name}' takes {len(parameters)} arguments, {len(args)} are given",
             module.span(function),
         )
-    offsets: list[int] = []
-    place = 0
-    for parameter in parameters:
-        align = alignment(parameter)
-        place = -(-place // align) * align
-        offsets.append(place)
-        place += byte_size(parameter)
-    data = np.zeros(max(place, 1), np.uint8)
+    offsets, size = parameter_offsets(parameters)
+    data = np.zeros(max(size, 1), np.uint8)
     known = _place_arrays(parameters, args, memory)
     for number, (parameter, arg, offset) in enumerate(zip(parameters, args, offsets, strict=True)):
         raw = _argument(parameter, arg, number, known)
@@ -51,6 +45,18 @@ def bind(module: Module, function: Function, args: Sequence[Any], memory: Memory
     region = memory.add("the parameters", data, read_only=True, space="param")
     base = region.base - WINDOWS["param"]
     return {p.name: base + offset for p, offset in zip(parameters, offsets, strict=True)}
+
+
+def parameter_offsets(parameters: Sequence[Variable]) -> tuple[list[int], int]:
+    """Where each parameter begins among the bytes of all, and how many those are."""
+    offsets: list[int] = []
+    place = 0
+    for parameter in parameters:
+        align = alignment(parameter)
+        place = -(-place // align) * align
+        offsets.append(place)
+        place += byte_size(parameter)
+    return offsets, place
 
 
 @dataclass(frozen=True, slots=True)

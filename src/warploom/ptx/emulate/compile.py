@@ -53,7 +53,7 @@ def compile_function(
     live = _live_slots(ctx, graph, rank)
     return Code(
         function.name, module, function.kind == "entry", blocks, rank[0], live, ctx.sizes,
-        ctx.local_size, ctx.slots, [0] * len(blocks),
+        ctx.local_size, ctx.locals, ctx.slots, [0] * len(blocks),
     )  # fmt: skip
 
 

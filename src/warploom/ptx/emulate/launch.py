@@ -33,6 +33,7 @@ from warploom.ptx.emulate.compile import alignment, byte_size, compile_function,
 from warploom.ptx.emulate.frame import Batch, Frame
 from warploom.ptx.emulate.ordering import uses_flags
 from warploom.ptx.emulate.schedule import Code, Runner
+from warploom.ptx.fast.engine import EngineName, FastKernel, Job
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.parse import parse
 from warploom.ptx.types import DTYPES
@@ -123,6 +124,7 @@ class Kernel:
         self._codes: dict[str, tuple[Function, Code]] = {}
         names = {address: name for name, address in owner.functions.items()}
         self._call = CallCompiler(self._lookup, names)
+        self.fast = FastKernel(owner.module, function, self._shared)
 
     def _lay_out_shared(self) -> int:
         """Offsets of all shared variables the kernel can see; extern ones start at the end."""
@@ -179,15 +181,18 @@ class Kernel:
         seconds: float | None = None,
         batch_threads: int = BATCH_THREADS,
         schedule: int | None = None,
+        engine: EngineName = "auto",
     ) -> Report:
         """Runs the kernel on all blocks of the grid.
 
         Bounds and alignment are always checked; `check` adds reads of shared memory that was
         never written, `races` adds data races: the first ends the launch, or with "all" each pair
         of instructions that race is in the report; `benign` leaves out writes of the value that is
-        there already. Batches hold `batch_threads` threads at most
-        (one block at least). `schedule` is a seed: lanes part, wait and meet at random, as a
-        machine may let them; without one they meet as early as they can.
+        there already. Batches hold `batch_threads` threads at most (one block at least).
+        `schedule` is a seed: lanes part, wait and meet at random, as a machine may let them;
+        without one they meet as early as they can. `engine`: "numpy" is the evaluator that defines
+        the meaning; "c" compiles the kernel, where it can, and gives the same answers sooner;
+        "auto" does that for launches large enough to be worth it.
         """
         started = time.monotonic()
         grid_size, block_size = _triple(grid, "grid"), _triple(block, "block")
@@ -198,6 +203,15 @@ class Kernel:
         symbols |= bind(self.owner.module, self.function, args, memory)
         report = Report(grid=grid_size, threads=prod(block_size))
         deadline = None if seconds is None else started + seconds
+        plain = not races and not counters and schedule is None
+        if plain and self.fast.is_worth_it(grid_size, block_size, engine):
+            job = Job(
+                grid_size, block_size, memory, symbols, self._static_shared + shared_bytes,
+                shared_bytes, found[1].local_size, check, deadline,
+            )  # fmt: skip
+            if self.fast.run(job, report, found[1].locals):
+                report.seconds = time.monotonic() - started
+                return report
         launch = _Launch(
             self, found[1], grid_size, block_size, memory, symbols, shared_bytes, check,
             self._detector(grid_size, block_size, races, benign) if races else None,

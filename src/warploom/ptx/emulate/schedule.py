@@ -79,6 +79,7 @@ class Code:
     live: list[frozenset[int]]
     sizes: list[int]
     local_size: int
+    locals: dict[str, int]  # offset of each variable in a thread's own memory
     slots: dict[str, int]
     executed: list[int]  # thread executions of each block
     _reach: dict[int, frozenset[int]] = field(default_factory=dict)

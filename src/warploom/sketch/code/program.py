@@ -23,6 +23,7 @@ from warploom.kernel.build import Builder, ceil_div, choose
 from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import BUILT_IN, INTEGER_ONLY, Cell, Kernel, Value
 from warploom.sketch.code.accumulate import joined, neutral_number
+from warploom.sketch.code.callee import CALL, Callee
 from warploom.sketch.code.exchange import Tiles, add_move, count
 from warploom.sketch.code.form import (
     ALWAYS,
@@ -157,6 +158,8 @@ class _Lowering:
     places: dict[int, View | Tiles] = field(default_factory=dict)
     tile: Expr = ALWAYS
     own: Expr = LANE
+    callee: Callee | None = None
+    root: int = 0  # the step whose registers are stored
 
     @property
     def dtype(self) -> DType:
@@ -177,11 +180,36 @@ class _Lowering:
         self.inputs = inputs_of(program, live)
         root, table = self._stored()
         out = self._start(program.steps[-1].name, len(table))
-        for position in sorted(live):
-            if position <= root:
-                self._place(position)
+        positions = [position for position in sorted(live) if position <= root]
+        if self.layout.function:
+            return self._with_function(out, positions, root, table)
+        for position in positions:
+            self._place(position)
         self._store(out, root, table)
         return self.k.done()
+
+    def _with_function(
+        self, out: MemoryArray, positions: list[int], root: int, table: Ints
+    ) -> Kernel:
+        """Loads first, then the function, on registers alone, then stores."""
+        outside = self.own
+        self.callee = Callee(self.k, outside)
+        with self.callee.inside():
+            if self.lanes < WARP:
+                self.own = self.k.let("own_lane", self.k.lane % self.lanes)
+            for position in positions:
+                self._place(position)
+            held = self._held(root, self.program.steps[root].span)
+        self.own = outside
+        self.callee.add(held.name, self.program.steps[root])
+        self.root = root
+        self._store(out, root, table)
+        names = {
+            f"v{position}{part}": self.program.steps[position].name
+            for position in self.places
+            for part in ("", *_PARTS)
+        }
+        return self.callee.named(self.k.done(), names)
 
     def _fill(self) -> dict[int, int]:
         return {hole: self.proved.choices[hole] for hole in self.program.holes}
@@ -193,8 +221,9 @@ class _Lowering:
         what = f"Every {self.lanes} lanes make {cells} elements of '{last}'."
         last_word = re.split(r"[/\\]", self.program.name)[-1].removesuffix(".swflow")
         name = re.sub(r"\W+", "_", last_word).strip("_") or "program"
+        name = name if name[0].isalpha() else f"k_{name}"
         self.k = k = Builder(
-            name if name[0].isalpha() else f"k_{name}",
+            f"{CALL}{name}" if self.layout.function else name,
             block=WARP * self.layout.warps,
             doc=f"{what}\n{self.proved.doc}",
         )
@@ -308,8 +337,17 @@ class _Lowering:
                     span,
                     f"its first axis must have length {self.lanes}; or give lanes=…",
                 )
-            place = self.places[position] = self._load(position, place)
+            place = self.places[position] = self._loaded(position, place)
         return place
+
+    def _loaded(self, position: int, view: View) -> Tiles:
+        if self.callee is None:
+            return self._load(position, view)
+        inside, self.own = self.own, self.callee.own
+        with self.callee.loading():
+            made = self._load(position, view)
+        self.own = inside
+        return made
 
     # -- folds
 
@@ -394,6 +432,9 @@ class _Lowering:
         if place is not None and (held >= 0).all():
             with count(self.k, "j", registers) as j:
                 self._read(into.at(0, j), int(held[0, 0]), at_place(place, self.own, j))
+            if self.callee is not None:
+                of = self.arrays[int(held[0, 0])].name
+                self.callee.says(self.program.steps[position].name, "holds", of, place)
             return into
         zero = self._zero(position)
         self.k.register(f"v{position}_got", self.dtype)
@@ -479,6 +520,8 @@ class _Lowering:
     def _store_once(self, out: MemoryArray, held: Tiles, places: Ints, cells: int) -> None:
         whole = next(written(places, places >= 0), None)
         if whole is not None and (places >= 0).all():
+            if self.callee is not None:
+                self.callee.says(self.program.steps[self.root].name, "becomes", out.name, whole)
             with count(self.k, "j", held.columns) as j:
                 self._write(out, at_place(whole, self.own, j), held.at(0, j), cells, ALWAYS)
             return

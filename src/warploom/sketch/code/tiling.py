@@ -7,7 +7,7 @@ from it follow which lengths go together (`need.py`), and how a kernel is tried 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -41,12 +41,18 @@ class Array:
 @dataclass(frozen=True, slots=True)
 class Layout:
     """How a sketch lies on the machine. `lanes` and `steps` are for term sketches: how long the
-    axis across lanes is, and how far apart the tiles of an input begin (0: all read the same)."""
+    axis across lanes is, and how far apart the tiles of an input begin (0: all read the same).
+    With `function` the kernel has a function in it (`kernel/function.py`), and one warp in a
+    block."""
 
     lanes: int | None = None
     steps: Mapping[str, int] = field(default_factory=dict)
     dtype: DType = f32
     warps: int = 4
+    function: bool = False
+
+    def as_function(self) -> Layout:
+        return replace(self, warps=1, function=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

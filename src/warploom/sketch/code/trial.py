@@ -235,10 +235,14 @@ def _equal(
 ) -> npt.NDArray[np.bool_]:
     """Integers wrap and are equal; floating point rounds, by so much for each number in a cell."""
     if dtype.is_float:
-        numbers = wanted.astype(np.float64)
-        close = tolerance(goal, dtype) or float(np.finfo(dtype.numpy).eps)
+        limits = np.finfo(dtype.numpy)
+        close = tolerance(goal, dtype) or float(limits.eps)
         with np.errstate(all="ignore"):
-            return np.asarray(np.isclose(values, numbers, rtol=close, atol=close, equal_nan=True))
+            numbers = wanted.astype(np.float64).astype(dtype.numpy).astype(np.float64)
+            # Where all numbers are small, a small difference is no rounding.
+            scale = np.max(np.abs(numbers), initial=0.0, where=np.isfinite(numbers))
+            least = max(close * min(1.0, float(scale)), float(limits.tiny))
+            return np.asarray(np.isclose(values, numbers, rtol=close, atol=least, equal_nan=True))
     whole = np.array([_is_whole(number) for number in wanted], np.bool_)
     return np.asarray(whole & (values == as_type(np.where(whole, wanted, 0), dtype)), np.bool_)
 

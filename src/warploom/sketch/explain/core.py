@@ -16,7 +16,7 @@ from warploom.errors import CheckError, InternalError, SearchError
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Impossible, Reason, Undecided
 from warploom.sketch.explain.cut import cut
-from warploom.sketch.synth.solve import on_symbols
+from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.evaluate import evaluate
 from warploom.sketch.term.ir import Goal, Program
 from warploom.sketch.term.limits import heights
@@ -54,7 +54,7 @@ class Asker:
         """
         part = cut(self.program, self.goal, cells)
         try:
-            result = on_symbols(part, mode="first", budget=self._rest())
+            result = synthesize(part, mode="first", budget=self._rest(), only_symbols=True)
         except MemoryError:
             raise BudgetSpentError(Reason.MEMORY) from None
         if isinstance(result.outcome, Undecided):

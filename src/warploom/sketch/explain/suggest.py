@@ -10,7 +10,7 @@ from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Found, Undecided, Verdict
 from warploom.sketch import holes
 from warploom.sketch.synth.free import with_gathers
-from warploom.sketch.synth.solve import on_symbols
+from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.gather import GatherSet
 from warploom.sketch.term.ir import Apply, Program
 
@@ -136,7 +136,9 @@ def _built(function: str, own: GatherSet, most: int) -> GatherSet | None:
 def _would_do(program: Program, goal: int, budget: Budget) -> bool | None:
     """Whether there is a fill; None: not known."""
     try:
-        result = on_symbols(program, goal, mode="first", budget=budget.up_to(_EACH))
+        result = synthesize(
+            program, goal, mode="first", budget=budget.up_to(_EACH), only_symbols=True
+        )
     except (CheckError, SearchError):
         return False
     except MemoryError:

@@ -30,6 +30,11 @@ def check_accumulator(made: Accumulator, others: Iterable[Accumulator]) -> None:
             )
     if bool(made.finalize) != (made.finish is not None):
         raise CheckError("give both, the name `finalize` and the function `finish`, or none")
+    if made.finish is not None and not (callable(made.finish) and isinstance(made.finalize, str)):
+        raise CheckError(
+            f"`finalize` is a name and `finish` a function, not {made.finalize!r:.40} and "
+            f"{made.finish!r:.40}"
+        )
     init = made.init
     if init is not None and (not isinstance(init, Real) or init != init):  # NaN is no number
         raise CheckError(f"an accumulator starts at a number, not at {init!r:.40}")
@@ -47,7 +52,12 @@ def _same(one: object, other: object) -> bool:
     if one is other:
         return True
     codes = [getattr(each, "__code__", None) for each in (one, other)]
-    return codes[0] is not None and codes[0] is codes[1] and _bound(one) == _bound(other)
+    if codes[0] is None or codes[0] is not codes[1]:
+        return False
+    try:
+        return _bound(one) == _bound(other)
+    except ValueError:  # arrays do not say whether they are equal
+        return False
 
 
 def _bound(function: Any) -> tuple[Any, ...]:

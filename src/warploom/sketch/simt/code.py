@@ -9,6 +9,7 @@ outside the array is not read. Every kernel is run against its specification bef
 from __future__ import annotations
 
 import itertools
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
@@ -24,6 +25,7 @@ from warploom.kernel.lower import Row
 from warploom.kernel.names import INVENTED
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.sketch.code.accumulate import accumulate, added
+from warploom.sketch.code.callee import CALL
 from warploom.sketch.code.exchange import permuted_by
 from warploom.sketch.code.function import on_register
 from warploom.sketch.code.need import needs_of
@@ -68,8 +70,10 @@ def to_kernel(filled: Filled | Outcome[Filled], dtype: DType = f32, warps: int =
     return tiled_sketch(filled, dtype, warps).kernel
 
 
-def tiled_sketch(given: Filled | Outcome[Filled], dtype: DType = f32, warps: int = 4) -> Tiled:
-    """The same with what it does to large arrays."""
+def tiled_sketch(
+    given: Filled | Outcome[Filled], dtype: DType = f32, warps: int = 4, *, function: bool = False
+) -> Tiled:
+    """The same with what it does to large arrays; as a `function` it is given which tile to do."""
     filled = _filled(given)
     traced = filled.traced
     if not filled.verification:
@@ -77,7 +81,7 @@ def tiled_sketch(given: Filled | Outcome[Filled], dtype: DType = f32, warps: int
     check_launch(dtype, warps)
     check_arrays(traced)
     with placing(traced.name, origins(traced), traced.span):
-        made = _Emitter(filled, dtype, warps).kernel()
+        made = _Emitter(filled, dtype, warps, function).kernel()
         return tried(Tiled(made, traced.tiling, filled.verification, dtype, warps))
 
 
@@ -102,6 +106,7 @@ class _Emitter:
     filled: Filled
     dtype: DType
     warps: int
+    function: bool = False
     out: Builder = field(init=False)
     traced: Traced = field(init=False)
     storage: dict[str, Storage] = field(default_factory=dict)
@@ -113,18 +118,24 @@ class _Emitter:
     def kernel(self) -> Kernel:
         self.traced = self.filled.traced
         lanes = size(tuple(n for _, n in self.traced.lanes))
-        self.out = Builder(
-            self.traced.name, block=lanes * self.warps, doc=self._doc(), warp_size=lanes
-        )
+        name = f"{CALL}{self.traced.name}" if self.function else self.traced.name
+        self.out = Builder(name, block=lanes * self.warps, doc=self._doc(), warp_size=lanes)
         self.ranges = {name: (0, n - 1) for name, n in self.traced.extents.items()}
         lengths = itertools.chain(*map(size_names, (*self.traced.inputs, *self.traced.outputs)))
         self.taken = frozenset((*self.traced.arrays, *self.traced.extents, *lengths))
         self._parameters()
-        self._tiles(lanes)
+        self._tiles()
         for array in self.traced.arrays.values():
             if array.space == "shared":
                 cells = size(array.shape) * self.warps
                 self.storage[array.name] = self.out.shared(array.name, self.dtype, cells)
+        with self.out.function(self.traced.name) if self.function else nullcontext():
+            self._all_of_it(lanes)
+        return self.out.done()
+
+    def _all_of_it(self, lanes: int) -> None:
+        """What a warp does once it knows its tile."""
+        self._lanes(lanes)
         body = closed(prune(self.traced, self.filled.live), self.filled.fill)
         written = {stmt.array for stmt in walk(body) if isinstance(stmt, Write)}
         partly = partly_set(self.traced, body)
@@ -136,7 +147,6 @@ class _Emitter:
                     array.name, self.dtype, size(array.shape), initial
                 )
         self._body(body, ())
-        return self.out.done()
 
     def _doc(self) -> str:
         fill = [f"{name} = {show(expr)}" for name, expr in self.filled.fill.items()]
@@ -176,8 +186,8 @@ class _Emitter:
                 made_constant = self.out.constant(array.name, self.dtype, size(array.shape))
                 self.storage[array.name] = made_constant
 
-    def _tiles(self, lanes: int) -> None:
-        """Which tile a warp does, and the coordinates of a lane in it."""
+    def _tiles(self) -> None:
+        """Which tile a warp does."""
         first = self.traced.outputs[0]
         names = size_names(first)
         steps = dict(zip(names, first.step, strict=True))
@@ -186,6 +196,9 @@ class _Emitter:
         blocks = (self.out.block_x * self.warps + self.out.warp, self.out.block_y, self.out.block_z)
         for name, block in zip(_TILES, blocks[: len(first.shape)], strict=False):
             self.out.let(self._own(name), block)
+
+    def _lanes(self, lanes: int) -> None:
+        """The coordinates of a lane in its tile."""
         if len(self.traced.lanes) > 1:
             rest = lanes
             for name, length in self.traced.lanes:

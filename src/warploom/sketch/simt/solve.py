@@ -26,7 +26,7 @@ from warploom.sketch.simt.order import Conflict, follow
 from warploom.sketch.simt.refute import refutation, why_on_numbers
 from warploom.sketch.simt.space import SPACES, HoleChoices, candidates, counterparts
 from warploom.sketch.synth.result import Result
-from warploom.sketch.synth.solve import on_symbols
+from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.transfer import offers
 from warploom.sketch.term.gather import Sense, Setting
 from warploom.sketch.term.ir import Program
@@ -222,7 +222,7 @@ class _Search:
 
     def _run(self, program: Program, mode: str, seconds: float | None = None) -> Result:
         budget = self.budget if seconds is None else self.budget.up_to(seconds)
-        result = on_symbols(program, mode=mode, budget=budget)
+        result = synthesize(program, mode=mode, budget=budget, only_symbols=True)
         if isinstance(result.outcome, Undecided) and seconds is None:
             raise BudgetSpentError(result.outcome.reason)
         return result
@@ -374,7 +374,7 @@ def reinstantiate(small: Filled, large: Traced, *, budget: Budget | None = None)
             if not verify(lowered.program, large.goal, lowered.fill(fills[0])):
                 continue
         else:
-            result = on_symbols(lowered.program, mode="first", budget=limits)
+            result = synthesize(lowered.program, mode="first", budget=limits, only_symbols=True)
             if isinstance(result.outcome, Undecided):
                 return Undecided(result.outcome.reason)
             fills = best_fills(lowered, result)

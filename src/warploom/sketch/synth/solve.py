@@ -61,6 +61,7 @@ def synthesize(
     set_seconds: float = 0.0,
     fuel: int | None = None,
     single: bool = False,
+    only_symbols: bool = False,
 ) -> Result:
     """Fills the holes of a sketch so that its last step equals goal number `goal`.
 
@@ -69,31 +70,8 @@ def synthesize(
     was already spent on building the gather sets. `fuel` and `single` weaken the pairs engine, for
     the ablations of the paper. Ctrl-C and a spent budget keep what was found; the verdict is open
     for what could not be verified any more. A fill that is right on symbols and wrong on numbers
-    means that there is none.
+    means that there is none; with `only_symbols` such fills are given, with that verdict.
     """
-    return settled(
-        on_symbols(
-            program, goal, mode=mode, engine=engine, laws=laws, budget=budget,
-            on_progress=on_progress, set_seconds=set_seconds, fuel=fuel, single=single,
-        )
-    )  # fmt: skip
-
-
-def on_symbols(
-    program: Program | Sketch,
-    goal: int = 0,
-    *,
-    mode: str = "all",
-    engine: str = "default",
-    laws: str | None = None,
-    budget: Budget | None = None,
-    on_progress: Progress | None = None,
-    set_seconds: float = 0.0,
-    fuel: int | None = None,
-    single: bool = False,
-) -> Result:
-    """The same, with fills that are right on symbols even if their verdict is that they are wrong
-    on numbers: for who asks what can be reached, or says in other words what is wrong."""
     if mode not in MODES or engine not in ENGINES:
         raise SearchError(
             f"unknown mode or engine: {mode}, {engine}",
@@ -113,7 +91,8 @@ def on_symbols(
     limits = budget or Budget()
     with limits.interruptible():
         run = _Run(program, goal, mode, limits, on_progress, Clock({"sets": set_seconds}))
-        return run.result(engine, fuel, single)
+        found = run.result(engine, fuel, single)
+    return found if only_symbols else settled(found)
 
 
 def settled(result: Result) -> Result:

@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 import operator as python
 import random
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
 from typing import Any, TypeAlias
@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, Span
 from warploom.sketch.term.evaluate import Fill, choices
 from warploom.sketch.term.ir import (
     Apply,
@@ -48,6 +48,7 @@ EXACT_BITS = 24  # of the symbols, where numbers are exact
 CLOSE = 1e-9  # how far two functions may be apart that round differently
 
 TRIALS = 3
+FUNCTION_TRIALS = 24  # for all cells together
 
 NUMBER, ZERO_STATE, UNDEFINED_STATE = 0, 1, 2
 _TAIL_STATE = np.array([UNDEFINED_STATE, ZERO_STATE], np.int8)
@@ -120,7 +121,8 @@ class Numbers:
         """[trial, cell]: where both hold the same; undefined cells never do."""
         same = self.values == other.values
         if "O" in (self.values.dtype.kind, other.values.dtype.kind):
-            same = _same(self.values, other.values).astype(np.bool_)
+            with np.errstate(all="ignore"):  # NaN is compared, too
+                same = _same(self.values, other.values).astype(np.bool_)
         undefined = (self.state == UNDEFINED_STATE) | (other.state == UNDEFINED_STATE)
         return np.asarray(same & ~undefined)
 
@@ -144,7 +146,8 @@ class Assignment:
     """What everything stands for. `symbols[number]` has a number for each trial.
 
     `dtype` is uint64 for residues, otherwise numbers are exact, in 64 bits or as Python objects.
-    `known` are the functions that steps compute; all others are opaque.
+    `known` are the functions that steps compute; all others are opaque. `given` are functions that
+    terms compute.
     """
 
     symbols: dict[int, list[Any]]
@@ -153,6 +156,7 @@ class Assignment:
     top: int  # the depth of the goal
     known: frozenset[str]
     trials: int
+    given: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     @property
     def residues(self) -> bool:
@@ -176,7 +180,9 @@ class Draw:
     halves: bool = False
     trials: int = TRIALS
 
-    def numbers(self, shape: tuple[int, int], generator: np.random.Generator) -> list[list[Any]]:
+    def numbers(self, shape: tuple[int, int], seed: int) -> list[list[Any]]:
+        """The same ones whatever else is drawn: what ran on them will run on them again."""
+        generator = np.random.default_rng((seed, self.most, self.signed, self.halves))
         least = -self.most if self.signed else min(1, self.most)
         drawn = generator.integers(least, self.most, shape, np.int64, endpoint=True)
         return (drawn / 2 if self.halves else drawn).tolist()  # type: ignore[no-any-return]
@@ -197,10 +203,11 @@ class Draw:
 
 def function_draws(goal: Goal) -> list[tuple[Draw, ...]]:
     """On what functions are tried: of each the first on which they run."""
+    # So often that a cell has numbers of both signs, and halves that do not add up to whole ones.
+    trials = max(TRIALS, FUNCTION_TRIALS // len(goal.values))
     # Halves are few bits long: sums and products of some are exact in floating point, too.
-    kinds = [(4, False, 3), (8, True, 3), (1 << EXACT_BITS, False, 2)]
-    kinds += [(1 << _symbol_bits(goal, 60), False, 1)]
-    signs = [tuple(Draw(m, sign, h, n) for sign in (True, False)) for m, h, n in kinds]
+    kinds = [(4, False), (8, True), (1 << EXACT_BITS, False), (1 << _symbol_bits(goal, 60), False)]
+    signs = [tuple(Draw(most, sign, h, trials) for sign in (True, False)) for most, h in kinds]
     return [(Draw(0, trials=1),), *signs]
 
 
@@ -221,8 +228,7 @@ def assign(
         most = min(most, 1 << _symbol_bits(goal))
     draws = draws or (Draw(most, signed=dtype != np.uint64, trials=trials),)
     numbers = sorted({leaf.number for leaf in leaves if isinstance(leaf, Symbol)})
-    generator = np.random.default_rng(seed)
-    parts = [draw.numbers((len(numbers), draw.trials), generator) for draw in draws]
+    parts = [draw.numbers((len(numbers), draw.trials), seed) for draw in draws]
     symbols = {n: [v for part in parts for v in part[at]] for at, n in enumerate(numbers)}
     count = sum(draw.trials for draw in draws)
     return Assignment(symbols, dtype, reading.words, height(goal.values), known, count)
@@ -371,7 +377,10 @@ def _called(cells: Numbers, step: Apply, assignment: Assignment) -> Numbers:
     values = np.where(cells.state == NUMBER, cells.values, np.zeros(1, assignment.dtype))
     result = np.empty(values.shape, assignment.dtype)
     for at, number in np.ndenumerate(values.astype(object)):
-        computed = opaque(name, number) if compute is None else _computed(name, compute, number)
+        if compute is None:
+            computed = opaque(name, number)
+        else:
+            computed = _computed(name, compute, number, step.span)
         result[at] = assignment.reduced(computed)
     undefined = cells.state == UNDEFINED_STATE
     result[:, undefined] = 0
@@ -379,12 +388,16 @@ def _called(cells: Numbers, step: Apply, assignment: Assignment) -> Numbers:
     return Numbers(result, state, cells.depth + np.int8(1))
 
 
-def _computed(name: str, compute: Callable[[Any], Any], number: Any) -> Any:
+def _computed(
+    name: str, compute: Callable[[Any], Any], number: Any, span: Span | None = None
+) -> Any:
     try:
-        return compute(plain(number))
+        with np.errstate(all="ignore"):
+            return compute(plain(number))
     except Exception as error:  # noqa: BLE001  # it is the user's code
         what = f"{type(error).__name__}: {error}"
-        raise CheckError(f"the function of '{name}' fails on {number}: {what}"[:200]) from None
+        failed = f"the function of '{name}' fails on {number}: {what}"[:200]
+        raise CheckError(failed, span) from None
 
 
 # -- terms ---------------------------------------------------------------------------------------
@@ -457,9 +470,12 @@ def _compute(term: Fold, depth: int, numbers: list[Any], assignment: Assignment)
     operator = assignment.word(depth) if term.operator == WORD else term.operator
     if not is_function(operator):
         return apply(operator, numbers)
+    name = operator.removesuffix("()")
+    if name in assignment.given:
+        return _computed(name, assignment.given[name], numbers[0])
     if operator == MEAN and "mean" in assignment.known:
         return Fraction(numbers[0]) / _summands(term.items[0])
-    return opaque(operator.removesuffix("()"), numbers[0])
+    return opaque(name, numbers[0])
 
 
 def _summands(term: Term) -> int:

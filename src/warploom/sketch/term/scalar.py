@@ -31,11 +31,14 @@ _MAY = (
 )
 
 _NOTHING_ELSE = "a specification folds elements with + * & | ^, minima and maxima, and nothing else"
+_OBJECTS = "make it with np.zeros(…, object)"
 _VALUE = (
     "a specification cannot depend on the value of an input",
     "decide by position (loop counters) instead; spec.minimum and spec.maximum fold",
 )
 _NUMBERS = (0, 0.0, Fraction(0))  # what the same function is run on
+
+_INDEXING = ("at", "reduceat")  # methods of NumPy's whose second argument says where
 
 _refusals: ContextVar[list[CheckError] | None] = ContextVar("refusals", default=None)
 
@@ -145,11 +148,21 @@ class Symbols(np.ndarray):
 
 def _by_numpy(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     _check_ufunc(ufunc)
-    plain = [np.asarray(part, object).view(np.ndarray) for part in inputs]
+    plain = [_operand(part) for part in inputs]
+    if method in _INDEXING:
+        plain[1] = inputs[1]
+    if method == "at" and getattr(getattr(inputs[0], "dtype", None), "kind", "") != "O":
+        raise refused("only an array of objects can take up elements of the inputs", _OBJECTS)
     if "out" in options:  # in place: seen as plain, lest it comes back here
         options["out"] = tuple(np.asarray(part).view(np.ndarray) for part in options["out"])
     result = getattr(_FOLDING.get(ufunc, ufunc), method)(*plain, **options)
     return result.view(Symbols) if isinstance(result, np.ndarray) else result
+
+
+def _operand(part: Any) -> Any:
+    """As NumPy takes apart what is an object; a scalar of its own would come back here."""
+    own = part.item() if isinstance(part, np.generic) else part
+    return np.asarray(own, object).view(np.ndarray)
 
 
 def _check_ufunc(ufunc: Any) -> None:

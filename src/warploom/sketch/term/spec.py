@@ -256,7 +256,7 @@ def _number_of(cell: Any) -> Any:
         return cell._function(_number_of(cell._items[0]))
     if not is_number(cell):
         raise CheckError(f"{cell!r:.80} is no number")
-    return int(cell) if isinstance(cell, np.integer) else cell
+    return cell
 
 
 def terms_of(value: Any) -> tuple[Shape, tuple[Term, ...]]:

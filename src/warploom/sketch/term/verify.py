@@ -42,6 +42,7 @@ T = TypeVar("T")
 
 WRONG_ON_NUMBERS = "fills that are right on symbols are wrong on numbers"
 _EVERY_TYPE_HOLDS = 127  # the integers up to here
+_WIDE = 8  # bytes of integers that hold what symbols are drawn for
 _SHOWN = 200  # characters of a term in a message
 _MORE_TRIALS = 13  # of a goal's function against its terms
 _MORE_NUMBERS = 1 << 14  # cells computed for that at most
@@ -51,9 +52,9 @@ _MORE_NUMBERS = 1 << 14  # cells computed for that at most
 class Verification:
     """The verdict; if refuted, the first cell that is wrong, what it holds and what it should.
 
-    `covers` says what was run, `laws` up to which laws it agrees, `not_covered` what a kernel may
-    still do differently. `on_numbers`: on symbols nothing is wrong, but functions compute another
-    number than the goal's.
+    `covers` says what was run, of that `tried` on which numbers functions were compared, `laws` up
+    to which laws it agrees, `not_covered` what a kernel may still do differently. `on_numbers`: on
+    symbols nothing is wrong, but functions compute another number than the goal's.
     """
 
     verdict: Verdict
@@ -62,6 +63,7 @@ class Verification:
     holds: str = ""
     should_hold: str = ""
     covers: tuple[str, ...] = ()
+    tried: tuple[str, ...] = ()
     laws: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
     on_numbers: bool = False
@@ -82,7 +84,7 @@ class Verification:
     def notes(self) -> tuple[str, ...]:
         """What the verdict rests on, and what it does not cover."""
         rest = (f"not covered: {', '.join(self.not_covered)}",) if self.not_covered else ()
-        return (*self.laws, *rest)
+        return (*self.laws, *self.tried, *rest)
 
 
 def verify(
@@ -140,7 +142,8 @@ class Verifier:
         used = self._goal_laws | self._store.used
         return Verification(
             Verdict.PROVED,
-            covers=("symbols", *self._on_numbers.covers),
+            covers=("symbols", *self._on_numbers.covers, *self._on_numbers.tried),
+            tried=self._on_numbers.tried,
             laws=tuple(_law(*use) for use in sorted(used, reverse=True)),
             not_covered=self._on_numbers.not_covered,
         )
@@ -176,6 +179,7 @@ class _OnNumbers:
     assignment: Assignment
     goal: Numbers
     covers: tuple[str, ...]
+    tried: tuple[str, ...]
     not_covered: tuple[str, ...]
     more: tuple[tuple[Numbers, Numbers], ...] = ()
 
@@ -187,12 +191,12 @@ def _prepared(reading: Reading, seed: int, trials: int) -> _OnNumbers:
         functions = replace(functions, known=frozenset(), opened=_failing(reading, functions))
     assignment = assign(reading, seed, trials, functions.known, draws)
     goal, how, failed = _goal_numbers(reading.goal, assignment, functions.by_function)
-    tried = f"tried on {', '.join(map(str, draws))}"
-    covers = (how, *(f"finish '{name}' ({tried})" for name in sorted(functions.known)))
+    on = ", ".join(map(str, draws))
+    tried = tuple(f"finish '{name}' (tried on {on})" for name in sorted(functions.known))
     opened = (*_exact_only(reading), *functions.opened, *failed)
     compared = functions.by_function and not failed and not _calls(reading.goal)
     more = tuple(_more(reading, seed + 1)) if compared else ()
-    return _OnNumbers(assignment, goal, covers, opened, more)
+    return _OnNumbers(assignment, goal, (how,), tried, opened, more)
 
 
 def _more(reading: Reading, seed: int) -> Iterator[tuple[Numbers, Numbers]]:
@@ -261,6 +265,10 @@ def _by_function(goal: Goal, assignment: Assignment) -> Numbers:
     cells = [spec.run(goal.specification, numbers) for numbers in drawn]
     if any(len(row) != len(goal.values) for row in cells):
         raise CheckError("it returns another shape")
+    for cell in (cell for row in cells for cell in row):
+        # It is the numbers tried that do not fit: nothing is wrong with the program for that.
+        if isinstance(cell, np.integer) and cell.dtype.itemsize < _WIDE:
+            raise CheckError(f"it computes in {cell.dtype}, which these numbers overflow")
     return given_numbers(cells, assignment)
 
 
@@ -272,17 +280,19 @@ def _draws(reading: Reading, functions: NumericFunctions, seed: int) -> tuple[Dr
     """The numbers on which the functions of both sides run."""
     if not functions.known:
         return ()
-    called = [
-        step.function
+    called = {
+        _name(step.operator): step.function
         for step in reading.program.steps
         if isinstance(step, Apply) and _name(step.operator) in functions.known and step.function
-    ]
+    }
 
     def runs(draw: Draw) -> bool:
-        if not all(_runs_on(function, draw.probes) for function in called):
+        if not all(_runs_on(function, draw.probes) for function in called.values()):
             return False
         assignment = assign(reading, seed, known=functions.known, draws=(draw,))
         try:
+            # What the program will hold, which was seen on symbols, with its own functions.
+            goal_numbers(reading.goal, replace(assignment, given=called))
             compute = _by_function if functions.by_function else goal_numbers
             compute(reading.goal, assignment)
         except Exception:  # noqa: BLE001  # it is the user's code
@@ -360,7 +370,8 @@ def _cannot_run(step: Apply) -> str:
 
 def _runs_on(function: Callable[[Any], Any], numbers: Sequence[float]) -> bool:
     try:
-        return all(isinstance(function(number), Real) for number in numbers)
+        with np.errstate(all="ignore"):
+            return all(isinstance(function(number), Real) for number in numbers)
     except Exception:  # noqa: BLE001  # it is the user's code
         return False
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from warploom.errors import DeviceError
-from warploom.runtime.process import run_command
+from warploom.process import run_command
 
 
 def test_children_end_too(tmp_path: Path) -> None:

@@ -1,0 +1,128 @@
+"""Kernels of convolutions, compiled: what `map_device.py` runs in processes of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from warploom.array import build as al
+from warploom.array.code.fixed import compile_fixed
+from warploom.array.code.program import Compiled
+from warploom.array.ir import Program, Term
+from warploom.array.recipe.blocked import Blocks, convolution
+from warploom.array.types import array
+from warploom.array.workload import Convolution
+from warploom.emit.cuda import cuda
+from warploom.emit.spell import function_name
+from warploom.index.evaluate import evaluate
+from warploom.kernel.dtype import f32
+from warploom.kernel.ir import Kernel
+from warploom.runtime.compile import compile_cuda, parse_usage
+from warploom.runtime.emulated import EmulatedFunction
+
+ARCH = "sm_90"
+ADDING = (64, 4, 1)  # threads of a group that adds up parts, or has one output each
+
+
+def text_of(blocks: Blocks) -> str:
+    return f"{blocks.bm}x{blocks.bn}x{blocks.bk} {blocks.rm}x{blocks.rn} /{blocks.parts}"
+
+
+@dataclass(frozen=True, slots=True)
+class MachineCode:
+    name: str
+    code: bytes
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    params: tuple[str, ...]
+    registers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The kernels of one candidate; `text` says which it is."""
+
+    text: str
+    kernels: tuple[MachineCode, ...]
+    temporaries: dict[str, int]
+    temporary_bytes: int
+
+
+def compiled_convolution(layer: Convolution, blocks: Blocks) -> Compiled:
+    return compile_fixed(
+        convolution(layer, blocks),
+        lambda stage, _: (*blocks.threads, 1) if stage == 0 else ADDING,
+    )
+
+
+def naive(layer: Convolution) -> Program:
+    """One thread for each output."""
+    p = layer.padding
+
+    def body(image: Term, kernels: Term) -> Term:
+        size = (layer.kernel_height, layer.stride), (layer.kernel_width, layer.stride)
+        windows = al.slide_2d(*size, al.pad_2d((p, p), (p, p), image))
+
+        def one(window: Term, kernel: Term) -> Term:
+            flat = [al.join(al.join(each)) for each in (window, kernel)]
+            pairs = al.zip_(*flat)
+            return al.fold(lambda s, v: s + v.get(0) * v.get(1), 0.0, pairs)
+
+        return al.map_global(
+            2,
+            lambda row: al.map_global(
+                1,
+                lambda window: al.map_global(0, lambda k: al.copy(one(window, k)), kernels),
+                row,
+            ),
+            windows,
+        )
+
+    sides = (layer.kernels, layer.kernel_height, layer.kernel_width, layer.channels)
+    return al.program(
+        "naive_convolution",
+        body,
+        image=array(f32, layer.height, layer.width, layer.channels),
+        kernels=array(f32, *sides),
+    )
+
+
+def compiled_naive(layer: Convolution) -> Compiled:
+    return compile_fixed(naive(layer), lambda *_: ADDING)
+
+
+def prepare(layer: Convolution, blocks: Blocks) -> Prepared:
+    return _prepared(text_of(blocks), compiled_convolution(layer, blocks))
+
+
+def prepare_naive(layer: Convolution) -> Prepared:
+    return _prepared("naive", compiled_naive(layer))
+
+
+def _prepared(text: str, made: Compiled) -> Prepared:
+    between = {each.name for each in made.memories if each.role == "temporary"}
+    sizes = {
+        each.name: int(evaluate(each.size, {}))
+        for kernel in made.kernels
+        for each in kernel.arrays
+        if each.name in between
+    }
+    kernels = tuple(_machine_code(kernel) for kernel in made.kernels)
+    return Prepared(text, kernels, sizes, made.temporary_bytes)
+
+
+def _machine_code(kernel: Kernel) -> MachineCode:
+    name = function_name(kernel, "cuda")
+    made = compile_cuda(cuda(kernel), ARCH, kind="cubin", options=("--ptxas-options=-v",))
+    used = parse_usage(made.log).get(name)
+    x, y, z = (int(evaluate(each, {})) for each in kernel.grid)
+    params = tuple(each.name for each in kernel.params)
+    return MachineCode(
+        name, made.code, (x, y, z), kernel.block, params, used.registers if used else 0
+    )
+
+
+def on_ptx(kernel: Kernel, arguments: list[Any]) -> None:
+    """A launch on the compiler's own PTX, emulated."""
+    x, y, z = (int(evaluate(each, {})) for each in kernel.grid)
+    EmulatedFunction(kernel)(arguments, (x, y, z))

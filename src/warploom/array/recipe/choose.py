@@ -1,0 +1,111 @@
+"""Which blocks to try for a convolution, and in which order: by a model of a GPU's time.
+
+The model counts what the slowest of a kernel's parts takes: products, accesses of local memory, and
+waiting for memory where a multiprocessor has too few groups to do something else meanwhile. It only
+orders candidates; what is fast is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from math import ceil
+
+from warploom.array.recipe.blocked import LANES, Blocks
+from warploom.array.workload import Convolution
+from warploom.kernel.check import REGISTER_BYTES
+from warploom.machine.rates import Rates
+from warploom.machine.record import Machine
+
+SIDES = (32, 64, 96, 128, 256)
+DEPTHS = (8, 16, 32)
+HELD = (4, 8, 16)
+MOST_PARTS = 18
+THREADS = (64, 512)
+ADDRESSES = 40  # registers for indices and what waits
+WAITING = 900.0  # cycles from a fetch to the barrier behind it
+TURN = 60.0  # instructions of a warp in a turn that are neither products nor accesses
+SECTOR = 32  # bytes
+SHARE = 0.35  # of the peak of L2 that such accesses reach
+SECOND_KERNEL = 2.5e-6  # seconds, inside a graph
+
+
+def candidates(layer: Convolution, machine: Machine, rates: Rates) -> list[Blocks]:
+    """All blocks that a machine has room for, the most promising first."""
+    found = list(_fitting(layer, machine))
+    return sorted(found, key=lambda blocks: seconds(layer, blocks, rates))
+
+
+def _fitting(layer: Convolution, machine: Machine) -> Iterator[Blocks]:
+    pixels, products = layer.rows * layer.columns, _products(layer)
+    deep = layer.channels % LANES == 0
+    depths = DEPTHS if deep else _divisors(products)
+    lanes = LANES if deep else 1
+    for bm, bn, bk, rm, rn in product(SIDES, SIDES, depths, HELD, HELD):
+        if (bm % (rm * LANES) and bm % rm) or bn % rn:
+            continue
+        if (deep and layer.channels % bk) or bm > 2 * pixels or bn > layer.kernels:
+            continue
+        for parts in _divisors(products // bk):
+            if parts > MOST_PARTS:
+                break
+            blocks = Blocks(bm, bn, bk, rm, rn, parts, lanes)
+            if _fits(blocks, machine):
+                yield blocks
+
+
+def _fits(blocks: Blocks, machine: Machine) -> bool:
+    across, up = blocks.threads
+    threads = across * up
+    if not THREADS[0] <= threads <= min(THREADS[1], machine.block_threads):
+        return False
+    if threads % machine.lanes or blocks.shared_bytes > machine.shared_bytes:
+        return False
+    if any(side * blocks.bk % (across * blocks.lanes) for side in (blocks.bm, blocks.bn)):
+        return False
+    return registers(blocks) <= min(machine.thread_registers, machine.block_registers // threads)
+
+
+def registers(blocks: Blocks) -> int:
+    """Of one thread, about."""
+    across, up = blocks.threads
+    fetched = ceil((blocks.bm + blocks.bn) * blocks.bk / (across * up))
+    return blocks.rm * blocks.rn + blocks.rm + blocks.rn + fetched + ADDRESSES
+
+
+def seconds(layer: Convolution, blocks: Blocks, rates: Rates) -> float:
+    """About how long a convolution takes."""
+    across, up = blocks.threads
+    threads = across * up
+    pixels, products = layer.rows * layer.columns, _products(layer)
+    groups = ceil(pixels / blocks.bm) * ceil(layer.kernels / blocks.bn) * blocks.parts
+    resident = min(
+        rates.processor_blocks,
+        rates.processor_threads // threads,
+        rates.processor_shared // (blocks.shared_bytes + 1024),
+        rates.processor_registers // (registers(blocks) * threads),
+    )
+    together = max(1, min(resident, ceil(groups / rates.processors)))
+    warps = threads / 32
+    arithmetic = blocks.rm * blocks.rn + (blocks.rm + blocks.rn) / LANES
+    issued = warps * (arithmetic * blocks.bk + TURN) / 4
+    read = warps * (blocks.rm + blocks.rn) / LANES * 2 * blocks.bk
+    tiles = (blocks.bm + blocks.bn) * blocks.bk
+    busy = max(issued, read + tiles / 32 * blocks.near)
+    turn = max(together * busy, busy + WAITING)
+    turns = products // (blocks.bk * blocks.parts)
+    rounds = ceil(groups / (rates.processors * together))
+    fetched = groups * turns * tiles * REGISTER_BYTES / (rates.device.l2_read * SECTOR * SHARE)
+    first = max(rates.nanoseconds(rounds * turns * turn), fetched) * 1e-9
+    stored = pixels * layer.kernels * REGISTER_BYTES
+    if blocks.parts == 1:
+        return first
+    return first + stored * (2 * blocks.parts + 1) / (rates.device.dram * 1e9) + SECOND_KERNEL
+
+
+def _products(layer: Convolution) -> int:
+    return layer.kernel_height * layer.kernel_width * layer.channels
+
+
+def _divisors(number: int) -> list[int]:
+    return [each for each in range(1, number + 1) if number % each == 0]

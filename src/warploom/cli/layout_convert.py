@@ -1,0 +1,204 @@
+"""`warploom layout convert`: from one register layout to another, every way side by side."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from warploom.catalogue.conversion import conversion_text, wrong_results
+from warploom.cli.guard import Status, run
+from warploom.cli.output import STDOUT, kept_free, write, write_records
+from warploom.cli.progress import progress
+from warploom.errors import CheckError, ParseError
+from warploom.layout.check import MOST_ELEMENTS
+from warploom.layout.convert import WAYS, Conversion, convert
+from warploom.layout.fragment_text import read_fragment
+from warploom.layout.named import TYPES
+from warploom.layout.show import show
+from warploom.layout.staging import Staging
+from warploom.runtime.compile import can_compile
+from warploom.search.budget import Budget
+
+CONVERT = """Convert registers from one layout to another: which threads send what to whom?
+
+A layout of registers is Triton's bases ({"register": [[0, 1]], "lane": …, "warp": …}) or layout
+objects (BlockedLayout(…), DotOperandLayout(…)), blocked(…), mma_a(k), mma_b(k), mma_c() by name,
+or CuTe's layout of threads and values, (32,4):(4,1). Those that do not say it need --shape.
+
+All ways are shown: renames alone, the fewest rounds of shuffles (with what proves it), shared
+memory with the solved layout, ldmatrix and stmatrix. The one chosen is chosen by rule; --way takes
+another.
+
+\b
+Example:
+  $ warploom layout convert --from '(32,5):(1,32)' --to '(32,5):(5,1)' --emit cuda
+  $ warploom layout convert --from 'mma_c()' --to 'mma_a(4)' --shape 16x32 --element i8 --check
+
+Exit status: 0 the fewest rounds are proved or none are needed, 1 a check failed, 2 bad input, 3
+fewer rounds than found are not ruled out."""
+
+
+def convert_command(
+    source: str = typer.Option(..., "--from", metavar="LAYOUT", help="What threads hold."),
+    target: str = typer.Option(..., "--to", metavar="LAYOUT", help="What they should hold."),
+    shape: str = typer.Option(None, metavar="32x32", help="The tensor, if they do not say it."),
+    element: str = typer.Option("f32", metavar="TYPE", help="The type of an element."),
+    way: str = typer.Option(None, metavar="WAY", help=f"One of {', '.join(WAYS)}."),
+    check: bool = typer.Option(
+        False, "--check", help="Run it: simulator, and PTX on the emulator."
+    ),
+    seconds: float = typer.Option(None, min=0, help="Wall time for the layout of shared memory."),
+    emit: str = typer.Option(None, metavar="cuda|opencl|c", help="Write the kernel."),
+    out: Path = typer.Option(STDOUT, "-o", metavar="FILE", help="Where it is written."),
+    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a record."),
+) -> None:
+    def action() -> Status:
+        if element not in TYPES:
+            raise ParseError(
+                f"no element type '{element[:20]}'", advice=f"known: {', '.join(TYPES)}"
+            )
+        if way is not None and way not in WAYS:
+            raise ParseError(f"no way is called '{way[:20]}'", advice=f"known: {', '.join(WAYS)}")
+        with kept_free(json_file, out if emit else None):
+            size = None if shape is None else sizes(shape)
+            budget = Budget(seconds, None)
+            with progress("convert"), budget.interruptible():
+                found = convert(
+                    read_fragment(source, size), read_fragment(target, size), TYPES[element], budget
+                )
+            for line in conversion_lines(found):
+                typer.echo(line)
+            used = way or found.chosen
+            wrong = tried(found, used) if check else []
+            for line in wrong:
+                typer.echo(line)
+        write_records(json_file, [conversion_record(found, used)])
+        if emit is not None:
+            write(out, conversion_text(found, used, emit))
+        return _status(found, wrong)
+
+    run(action)
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """
+    >>> sizes("16x32")
+    (16, 32)
+    """
+    words = text.split("x")
+    if not all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
+        raise ParseError(f"'{text[:40]}' is no shape", advice="write 16x32")
+    found = tuple(int(word) for word in words)
+    total = 1
+    for number in found:
+        total *= number
+    if not 1 <= total <= MOST_ELEMENTS:
+        raise CheckError(f"a tensor of {total} elements", advice=f"between 1 and {MOST_ELEMENTS}")
+    return found
+
+
+def _status(found: Conversion, wrong: list[str]) -> Status:
+    if any(not line.endswith(": right") for line in wrong):
+        return Status.IMPOSSIBLE
+    if found.shuffles is not None and not found.shuffles.proved:
+        return Status.UNDECIDED
+    return Status.FOUND
+
+
+def tried(found: Conversion, way: str) -> list[str]:
+    """What each device says of the kernel."""
+    devices = ["simulator", *(["ptx"] if can_compile() else [])]
+    run_on = partial(wrong_results, found, way)
+    return [f"  {device}: {run_on(device) or 'right'}" for device in devices]
+
+
+def conversion_lines(found: Conversion) -> list[str]:
+    source, target = found.source, found.target
+    size = "×".join(map(str, source.shape))
+    what = "element" if found.unit_bytes == found.element_bytes else "word"
+    lines = [
+        f"{source.name} → {target.name}",
+        f"  {size} elements, {source.warps} warps of 32 lanes, {source.registers} → "
+        f"{target.registers} registers of a thread, {found.unit_bytes} bytes each ({what}s)",
+        "",
+    ]
+    if found.renames is not None:
+        return [*lines, f"  {found.chosen}: every thread holds what it wants{_renamed(found)}"]
+    for way in WAYS[2:]:
+        text = _way_text(found, way)
+        cost = found.costs.get(way)
+        lines.append(f"  {way:10}{text}" + ("" if cost is None else f"; estimate {cost:g}"))
+    return [*lines, "", f"  chosen by rule: {found.chosen}"]
+
+
+def _renamed(found: Conversion) -> str:
+    if found.chosen == "nothing":
+        return ""
+    assert found.renames is not None
+    return f", as register {', '.join(map(str, found.renames))}"
+
+
+def _way_text(found: Conversion, way: str) -> str:
+    if way == "shuffles" and found.shuffles is not None:
+        plan = found.shuffles
+        rounds = f"{plan.rounds} round{'s' * (plan.rounds != 1)}, {plan.selects} selects"
+        if plan.rounds == plan.bound.rounds:
+            return f"{rounds}; fewer are impossible: {plan.bound.why}"
+        if plan.proved:
+            return f"{rounds}; fewer are impossible: every schedule was tried"
+        return f"{rounds}; at least {plan.bound.rounds}: {plan.bound.why}"
+    staging = _staging(found, way)
+    if staging is None:
+        return f"not possible: {found.why.get(way, '')}"
+    score = staging.answer.score
+    return (
+        f"{staging.store.name} + {staging.load.name}, {score} wavefronts each, "
+        f"{staging.wavefronts} in all, {staging.instructions} instructions: {show(staging.layout)}"
+    )
+
+
+def _staging(found: Conversion, way: str) -> Staging | None:
+    return {"shared": found.shared, "matrices": found.matrices}.get(way)
+
+
+def conversion_record(found: Conversion, way: str) -> dict[str, Any]:
+    """One conversion as plain data."""
+    record: dict[str, Any] = {
+        "from": found.source.name,
+        "to": found.target.name,
+        "shape": list(found.source.shape),
+        "element_bytes": found.element_bytes,
+        "unit_bytes": found.unit_bytes,
+        "chosen": found.chosen,
+        "way": way,
+        "estimates": found.costs,
+        "why": found.why,
+        "renames": None if found.renames is None else list(found.renames),
+    }
+    if found.shuffles is not None:
+        plan = found.shuffles
+        record["shuffles"] = {
+            "rounds": plan.rounds,
+            "bound": plan.bound.rounds,
+            "bound_why": plan.bound.why,
+            "proved": plan.proved,
+            "selects": plan.selects,
+            "offers": plan.offers.tolist(),
+            "sources": plan.sources.tolist(),
+            "placed": plan.placed.tolist(),
+        }
+    for name in ("shared", "matrices"):
+        staging = _staging(found, name)
+        if staging is not None:
+            record[name] = {
+                "store": staging.store.name,
+                "load": staging.load.name,
+                "wavefronts": list(staging.answer.score.wavefronts),
+                "least": list(staging.task.bound.wavefronts),
+                "instructions": staging.instructions,
+                "layout": show(staging.layout),
+            }
+    return record

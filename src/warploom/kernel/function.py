@@ -1,0 +1,165 @@
+"""A part of a kernel as a function that other kernels call: what it is given, and what it does.
+
+A function is written inside of a kernel that calls it (`with k.function("name"):`), so that it is
+checked, evaluated and mutated as all kernels are. Taken out, it is given the registers, arrays and
+numbers that were declared before it; of threads and blocks it knows its lane alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from warploom.errors import CheckError
+from warploom.index.ir import variables
+from warploom.kernel.dtype import DType
+from warploom.kernel.ir import (
+    BUILT_IN,
+    ArrayParam,
+    Barrier,
+    Cast,
+    Cell,
+    Comment,
+    For,
+    FromIndex,
+    Kernel,
+    Let,
+    Load,
+    Number,
+    Operation,
+    Registers,
+    Shared,
+    Stmt,
+    Store,
+    Value,
+    walk,
+    walk_value,
+)
+from warploom.kernel.traverse import exprs_of, target_of, values_of
+
+LANE = "lane"
+WHOLE = "whole"  # a number that a function asks the machine for: are all lanes of the warp here?
+_BEGIN = re.compile(r"(\w+) begins\.\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Comment):
+    """Stands in a text where a function is called that is written elsewhere, with these registers;
+    it does nothing by itself, and only printers know it."""
+
+    registers: tuple[Registers, ...] = ()
+
+
+def begins(name: str) -> Comment:
+    """What stands before the statements of a function."""
+    return Comment(f"{name} begins.")
+
+
+def ends(name: str) -> Comment:
+    return Comment(f"{name} ends.")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceFunction:
+    """`before`, `body` and `after` are the statements of the kernel that calls it.
+
+    `registers`, `arrays`, `shared` and `numbers` are what it is given, in the order of their
+    declaration; `written` those of the registers that it sets. `kernel` is the caller, whose doc
+    says what the function does.
+    """
+
+    name: str
+    kernel: Kernel
+    before: tuple[Stmt, ...]
+    body: tuple[Stmt, ...]
+    after: tuple[Stmt, ...]
+    registers: tuple[Registers, ...]
+    arrays: tuple[ArrayParam, ...]
+    shared: tuple[Shared, ...]
+    numbers: tuple[str, ...]
+    written: frozenset[str]
+
+    @property
+    def read(self) -> frozenset[str]:
+        """Those of the registers that it reads."""
+        parts = (p for s in walk(self.body) for v in values_of(s) for p in walk_value(v))
+        return frozenset(part.name for part in parts if isinstance(part, Cell))
+
+    @property
+    def moves(self) -> bool:
+        """Whether values are moved and never computed, so that they may be of any type."""
+        return not any(
+            isinstance(part, Operation | FromIndex | Number | Cast)
+            for stmt in walk(self.body)
+            for value in values_of(stmt)
+            for part in walk_value(value)
+        )
+
+    @property
+    def is_template(self) -> bool:
+        """Whether it can be a template over the type of what it moves: words stand for any."""
+        return self.moves and bool(self.registers) and self.dtype is DType.U32
+
+    @property
+    def dtype(self) -> DType:
+        """The type of what it is given; all elements have one."""
+        return next(iter(_types(self)))
+
+
+def function_of(kernel: Kernel) -> DeviceFunction:
+    """The function that is written in a kernel."""
+    name, before, body, after = _parts(kernel)
+    outside = tuple(walk(before))
+    declared = {stmt.name for stmt in walk(body) if isinstance(stmt, Let)}
+    declared |= {stmt.var for stmt in walk(body) if isinstance(stmt, For)}
+    used = frozenset().union(*(variables(expr) for stmt in walk(body) for expr in exprs_of(stmt)))
+    names = {cell.name for stmt in walk(body) for cell in _cells(stmt)}
+    touched = {stmt.array for stmt in walk(body) if isinstance(stmt, Load | Store)}
+    alien = sorted((used & BUILT_IN) - {LANE})
+    if alien or any(isinstance(s, Barrier) and s.scope == "block" for s in walk(body)):
+        what = f"'{alien[0]}'" if alien else "a barrier of the block"
+        raise CheckError(f"the function '{name}' uses {what}", advice="it knows its lane alone")
+    lets = [stmt.name for stmt in outside if isinstance(stmt, Let)]
+    free = used - declared - BUILT_IN
+    held = tuple(s for s in outside if isinstance(s, Registers))  # given also if nothing is to do
+    made = DeviceFunction(
+        name,
+        kernel,
+        before,
+        body,
+        after,
+        tuple(s for s in outside if isinstance(s, Registers) and s.name in names) or held,
+        tuple(array for array in kernel.arrays if array.name in touched | names),
+        tuple(s for s in outside if isinstance(s, Shared) and s.name in touched),
+        tuple(each for each in (*(p.name for p in kernel.scalars), *lets) if each in free),
+        frozenset(t.name for s in walk(body) if (t := target_of(s)) is not None),
+    )
+    if len(_types(made)) != 1:
+        raise CheckError(f"the function '{name}' is given elements of several types")
+    return made
+
+
+def _types(made: DeviceFunction) -> set[DType]:
+    found = {each.dtype for each in made.registers}
+    return found | {each.dtype for each in made.arrays} | {each.dtype for each in made.shared}
+
+
+def _parts(
+    kernel: Kernel,
+) -> tuple[str, tuple[Stmt, ...], tuple[Stmt, ...], tuple[Stmt, ...]]:
+    for first, stmt in enumerate(kernel.body):
+        match = _BEGIN.match(stmt.text) if isinstance(stmt, Comment) else None
+        if match and ends(match[1]) in kernel.body:
+            last = kernel.body.index(ends(match[1]))
+            body = kernel.body
+            return match[1], body[:first], body[first + 1 : last], body[last + 1 :]
+    raise CheckError(f"no function is written in the kernel '{kernel.name}'")
+
+
+def _cells(stmt: Stmt) -> Iterator[Cell]:
+    target = target_of(stmt)
+    if target is not None:
+        yield target
+    values: Iterator[Value] = values_of(stmt)
+    yield from (part for value in values for part in walk_value(value) if isinstance(part, Cell))

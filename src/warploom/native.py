@@ -1,0 +1,87 @@
+"""C text to a library that is loaded into this process, with the C compiler of the machine."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from warploom.errors import DeviceError
+from warploom.process import run_command
+
+COMPILERS = ("cc", "gcc", "clang")
+
+
+def c_compiler() -> str | None:
+    return next((path for name in COMPILERS if (path := shutil.which(name))), None)
+
+
+def compile_c(text: str, options: Sequence[str]) -> bytes:
+    """The text as a shared library."""
+    compiler = c_compiler()
+    if compiler is None:
+        raise DeviceError("no C compiler was found", advice="install gcc or clang")
+    with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
+        source, target = Path(folder, "kernel.c"), Path(folder, "kernel.so")
+        source.write_text(text)
+        command = [compiler, *options, "-o", str(target), str(source), "-lm"]
+        ran = run_command(command, "the C compiler could not be run")
+        if ran.returncode:
+            said = ran.stderr.replace(folder, "").strip()
+            raise DeviceError(f"the C text does not compile:\n{said}")
+        return target.read_bytes()
+
+
+def kept_library(text: str, options: Sequence[str], folder: Path | None) -> bytes:
+    """The same, from a folder of earlier ones; a new one is put there if possible."""
+    if folder is None:
+        return compile_c(text, options)
+    parts = (text, *options, _compiler_version(), platform.machine(), _processor())
+    name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
+    place = folder / f"{name}.so"
+    try:
+        return place.read_bytes()
+    except OSError:
+        code = compile_c(text, options)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+            file.write(code)
+        os.replace(file.name, place)  # whole or not at all, whoever else writes it
+    except OSError:
+        pass  # no place to keep it: it is compiled again the next time
+    return code
+
+
+def load_library(code: bytes) -> ctypes.CDLL:
+    with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
+        library = Path(folder, "kernel.so")
+        library.write_bytes(code)
+        try:
+            return ctypes.CDLL(str(library))  # stays when the file is gone
+        except OSError as error:
+            raise DeviceError(f"the C code cannot be loaded: {error}") from None
+
+
+@lru_cache(maxsize=1)
+def _compiler_version() -> str:
+    compiler = c_compiler()
+    if compiler is None:
+        return ""
+    return run_command([compiler, "--version"], "the C compiler could not be run").stdout
+
+
+@lru_cache(maxsize=1)
+def _processor() -> str:
+    """What -march=native depends on; a home folder may be shared by several machines."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")

@@ -1,0 +1,125 @@
+"""`warploom.device_function`: a function of a warp as a header for a kernel of the user's own.
+
+A name of the catalogue's functions, or a sketch. Of a term sketch the function exchanges and
+computes between the registers that the sketch loads and those that it stores; of a warp sketch it
+does one tile, whose number it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from warploom.catalogue import find_function
+from warploom.catalogue.entry import Entry, Parameter, Size
+from warploom.catalogue.verify import Checked, verify
+from warploom.emit.dialect import Language
+from warploom.emit.function import function_text
+from warploom.errors import CheckError, EmitError
+from warploom.kernel.dtype import DType, f32, u32
+from warploom.kernel.function import function_of
+from warploom.kernel.ir import Kernel
+from warploom.pipeline.entry import entry_of
+from warploom.pipeline.subject import Layout, Subject, dtype_named, tiled
+from warploom.runtime.callable import Device
+from warploom.search.budget import Budget
+
+LANGUAGES = ("cuda", "opencl", "c")
+CUDA_DEVICES = ("cuda", "ptx")
+
+
+def device_function(
+    subject: Subject | str,
+    *,
+    goal: int = 0,
+    lanes: int | None = None,
+    dtype: DType | str | None = None,
+    budget: Budget | None = None,
+    **parameters: Parameter,
+) -> Header:
+    """A function of a warp, for a kernel of your own: `.text("cuda")` is the header to include.
+
+    `subject` is a name (`device_function("load-structures", fields=5)`; `warploom kernel` lists
+    them), a sketch of either kind, or what its search gave. A function that only moves values is,
+    in CUDA, a template over what it moves; for others, and for other languages, `dtype` says it.
+    """
+    if isinstance(subject, str):
+        more = {"lanes": lanes, "dtype": dtype and dtype_named(dtype).value}
+        parameters |= {key: value for key, value in more.items() if value is not None}
+        return named_header(find_function(subject), parameters)
+    if parameters:
+        raise CheckError(
+            f"a sketch has no parameter '{next(iter(parameters))[:40]}'",
+            advice="parameters are for names: device_function('inclusive-scan', registers=4)",
+        )
+    layout = Layout(lanes, {}, dtype_named(dtype or f32))
+    return sketch_header(subject, layout, goal=goal, budget=budget)
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A kernel that calls a function, and the entry by which it is checked."""
+
+    entry: Entry
+    settings: Mapping[str, Parameter]
+    kernel: Kernel
+
+
+class Header:
+    """A device function, found and proved. `called` is how it is tried out; in CUDA, where it is a
+    template if it only moves values, it is tried on words of 32 bits."""
+
+    def __init__(self, called: Called, of_words: Callable[[], Called]) -> None:
+        self.called = called
+        self._of_words = of_words
+
+    @cached_property
+    def template(self) -> Called:
+        function = function_of(self.called.kernel)
+        moves = function.moves and bool(function.registers)
+        return self._of_words() if moves and not function.is_template else self.called
+
+    @property
+    def name(self) -> str:
+        return function_of(self.called.kernel).name
+
+    def __repr__(self) -> str:
+        return f"<warploom device function {self.name}>"
+
+    def text(self, language: Language = "cuda") -> str:
+        """The header in the language `cuda`, `opencl` or `c`."""
+        if language not in LANGUAGES:
+            advice = "use " + ", ".join(LANGUAGES)
+            raise EmitError(f"there is no language '{language}'", advice=advice)
+        called = self.template if language == "cuda" else self.called
+        return function_text(called.kernel, language)
+
+    def verify(self, device: Device, sizes: Sequence[Size] | None = None) -> list[Checked]:
+        """The header, included and called by a kernel, against the specification."""
+        called = self.template if device in CUDA_DEVICES else self.called
+        settings = dict(called.settings)
+        return verify(called.entry, settings, device, sizes, called.kernel, calls=True)
+
+
+def named_header(entry: Entry, given: Mapping[str, Parameter]) -> Header:
+    settings = entry.settings(given)
+
+    def called(**more: Parameter) -> Called:
+        return Called(entry, {**settings, **more}, entry.kernel(**{**settings, **more}))
+
+    return Header(called(), lambda: called(bytes=u32.bytes))
+
+
+def sketch_header(
+    subject: Subject, layout: Layout, *, goal: int = 0, budget: Budget | None = None
+) -> Header:
+    """The function of a sketch."""
+    if layout.steps:
+        raise CheckError("a function has no steps", advice="the kernel that calls it loads")
+
+    def called(layout: Layout) -> Called:
+        made = tiled(subject, layout.as_function(), goal=goal, budget=budget)
+        return Called(entry_of(made.tiling.name, made), {}, made.kernel)
+
+    return Header(called(layout), lambda: called(replace(layout, dtype=u32)))

@@ -1,0 +1,298 @@
+"""Operands in C. A register is an array over the lanes of a warp; arithmetic is a loop over them.
+
+Instructions that work lane by lane are gathered into one loop as long as nothing comes between
+them, so that values stay in the machine's vector registers; accesses of memory, shuffles and the
+like stand between the loops and see arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from warploom.errors import UnsupportedError
+from warploom.ptx.emulate.context import immediate
+from warploom.ptx.ir import (
+    Address,
+    Component,
+    Function,
+    Immediate,
+    Module,
+    Negated,
+    Offset,
+    Operand,
+    Register,
+    Special,
+    Symbol,
+)
+from warploom.ptx.types import DTYPES, bits_of, is_float, is_signed
+
+SPECIAL = {
+    **{f"%tid.{axis}": f"S->tid[{n}][l]" for n, axis in enumerate("xyz")},
+    **{f"%ctaid.{axis}": f"S->block[{n}]" for n, axis in enumerate("xyz")},
+    **{f"%ntid.{axis}": f"L->block[{n}]" for n, axis in enumerate("xyz")},
+    **{f"%nctaid.{axis}": f"L->grid[{n}]" for n, axis in enumerate("xyz")},
+    "%laneid": "(uint32_t)l",
+    "%warpid": "(uint32_t)S->number",
+    "%nwarpid": "(uint32_t)L->warps",
+    "%lanemask_eq": "(1u << l)",
+    "%lanemask_lt": "((1u << l) - 1u)",
+    "%lanemask_le": "((2u << l) - 1u)",
+    "%lanemask_ge": "(~0u << l)",
+    "%lanemask_gt": "(~1u << l)",
+    "%dynamic_smem_size": "(uint32_t)L->dynamic_shared",
+    "%total_smem_size": "(uint32_t)L->shared_size",
+}  # fmt: skip
+
+
+class NotTaken(UnsupportedError):  # noqa: N818 - no mistake of the user's, and never shown as one
+    """The fast engine leaves this kernel to the evaluator; the message says why."""
+
+
+def scalar(kind: str) -> str:
+    """The C type of a value of a PTX type."""
+    if kind == "pred":
+        return "uint32_t"
+    if kind in ("f32", "f64"):
+        return "float" if kind == "f32" else "double"
+    bits = 8 * DTYPES[kind].itemsize
+    if bits > 64:
+        raise NotTaken(f"values of .{kind}")
+    return f"{'' if is_signed(kind) else 'u'}int{bits}_t"
+
+
+def plain(bits: int) -> str:
+    """The C type that holds the bits of a register."""
+    return f"uint{32 if bits == 1 else bits}_t"
+
+
+@dataclass(slots=True)
+class Writer:
+    """The text of one function as it grows, and where its registers live."""
+
+    module: Module
+    function: Function
+    shared: dict[str, int]
+    parameters: dict[str, int]  # offset of each in the bytes of all
+    locals: dict[str, int]
+    lasting: frozenset[str]  # registers that outlive a block
+    used: frozenset[str]  # registers that anybody reads
+    names: dict[str, str] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)  # bits of each register; 1 for a predicate
+    symbols: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    arrays: dict[str, str] = field(default_factory=dict)  # of the block: declaration by name
+    loop: list[str] = field(default_factory=list)  # the loop that is being gathered
+    held: dict[str, str] = field(default_factory=dict)  # its variables, by key of the register
+    changed: dict[str, None] = field(default_factory=dict)  # the keys that it has written
+    count: int = 0
+    guard: str = ""  # the predicate of the instruction that is written, as an array
+
+    # -- text -------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """A new block begins."""
+        self.lines, self.arrays, self.guard = [], {}, ""
+
+    def put(self, line: str) -> None:
+        """A line between loops."""
+        self.close()
+        self.lines.append(f"  {line}")
+
+    def close(self) -> None:
+        """Ends the loop that is being gathered; what it wrote goes into arrays."""
+        if not self.loop:
+            return
+        stores = []
+        for key in self.changed:
+            name, value = self.names[key], self.held[key]
+            if key in self.lasting:
+                stores.append(f"S->{name}[l] = on[l] ? {value} : S->{name}[l];")
+            else:
+                self.arrays.setdefault(name, f"{plain(self.sizes[name])} {name}[LANES] = {{0}};")
+                stores.append(f"{name}[l] = {value};")
+        body = "\n".join(f"    {line}" for line in (*self.loop, *stores))
+        self.lines.append(f"  EACH {{\n{body}\n  }}")
+        self.loop, self.held, self.changed = [], {}, {}
+
+    def each(self, line: str) -> None:
+        """A line of the loop over the lanes."""
+        self.loop.append(line)
+
+    def value(self, kind: str, text: str) -> str:
+        """A variable of the loop."""
+        self.count += 1
+        self.each(f"const {scalar(kind)} x{self.count} = {text};")
+        return f"x{self.count}"
+
+    def array(self, bits: int) -> str:
+        """An array over the lanes that lasts to the end of the block."""
+        self.count += 1
+        name = f"a{self.count}"
+        self.arrays[name] = f"{plain(bits)} {name}[LANES] = {{0}};"
+        return name
+
+    def filled(self, bits: int, text: str) -> str:
+        """An array with a value for each lane."""
+        name = self.array(bits)
+        self.each(f"{name}[l] = {text};")
+        return name
+
+    # -- registers --------------------------------------------------------------------------
+
+    def _register(self, operand: Register | Component) -> str:
+        """The key; the name and size are known from now on."""
+        if isinstance(operand, Component):
+            key, declared = f"{operand.register.key}.{operand.index}", operand.register.type
+        elif operand.vector == 1:
+            key, declared = operand.key, operand.type
+        else:
+            raise NotTaken("a whole vector register")
+        if key not in self.names:
+            bits = 1 if declared == "pred" else 8 * DTYPES[declared].itemsize
+            if bits > 64:
+                raise NotTaken(f"a register of .{declared}")
+            self.names[key] = f"r{len(self.names)}"
+            self.sizes[self.names[key]] = bits
+        return key
+
+    def _held(self, key: str) -> str:
+        """The variable that holds a register in this loop."""
+        if key not in self.held:
+            name = self.names[key]
+            place = f"S->{name}[l]" if key in self.lasting else f"{name}[l]"
+            if key not in self.lasting:
+                self.arrays.setdefault(name, f"{plain(self.sizes[name])} {name}[LANES] = {{0}};")
+            self.count += 1
+            self.held[key] = f"v{self.count}"
+            self.each(f"{plain(self.sizes[name])} v{self.count} = {place};")
+        return self.held[key]
+
+    def is_unread(self, operand: Operand) -> bool:
+        """Whether a result is thrown away."""
+        if isinstance(operand, Symbol):
+            return operand.name == "_"
+        return isinstance(operand, Register | Component) and (
+            self._register(operand) not in self.used
+        )
+
+    def read(self, operand: Operand, kind: str) -> str:
+        """The operand as a value of a type, for the lane l."""
+        match operand:
+            case Register() | Component():
+                key = self._register(operand)
+                return self._cast(self._held(key), self.sizes[self.names[key]], kind)
+            case Immediate():
+                return constant(operand, kind)
+            case Special(name) if name in SPECIAL:
+                return self._cast(SPECIAL[name], 32, kind)
+            case Negated(inner) if kind == "pred":
+                return f"({self.read(inner, kind)} ^ 1u)"
+            case Symbol() | Offset() | Address():
+                return self._cast(self.address_of(operand), 64, kind)
+            case _:
+                raise NotTaken(f"the operand {operand}")
+
+    def _cast(self, text: str, bits: int, kind: str) -> str:
+        if (kind == "pred") != (bits == 1):
+            raise NotTaken("a predicate as a number")
+        if kind == "pred":
+            return text
+        wanted = 8 * DTYPES[kind].itemsize
+        if wanted != bits:
+            text = f"(uint{wanted}_t){text}"
+        if kind in ("f32", "f64"):
+            return f"{kind}({text})"
+        return f"(int{wanted}_t){text}" if is_signed(kind) else text
+
+    def write(self, operand: Operand, kind: str, text: str) -> None:
+        """A result of a type; a wider register is filled by sign or zeros."""
+        if isinstance(operand, Symbol) and operand.name == "_":
+            return
+        if not isinstance(operand, Register | Component):
+            raise NotTaken(f"a result in {operand}")
+        key = self._register(operand)
+        bits = self.sizes[self.names[key]]
+        text = self._bits(text, bits, kind)
+        if self.guard:
+            old = self._held(key)
+            self.each(f"{old} = {self.guard}[l] ? {text} : {old};")
+        elif key in self.held:
+            self.each(f"{self.held[key]} = {text};")
+        else:
+            self.count += 1
+            self.held[key] = f"v{self.count}"
+            self.each(f"{plain(bits)} v{self.count} = {text};")
+        self.changed[key] = None
+
+    def _bits(self, text: str, bits: int, kind: str) -> str:
+        if (kind == "pred") != (bits == 1):
+            raise NotTaken("a truth value in a register of numbers")
+        if kind == "pred":
+            return text
+        have = 8 * DTYPES[kind].itemsize
+        if bits < have:
+            raise NotTaken("a result wider than its register")
+        if kind in ("f32", "f64"):
+            text = f"b{have}({text})"
+        elif not is_float(kind) and is_signed(kind) and bits > have:
+            return f"(uint{bits}_t)(int{bits}_t)(int{have}_t)({text})"
+        else:
+            text = f"(uint{have}_t)({text})"
+        return text if bits == have else f"(uint{bits}_t){text}"
+
+    # -- addresses --------------------------------------------------------------------------
+
+    def address(self, operand: Operand) -> str:
+        """The byte address of `[…]`, as an unsigned 64-bit number."""
+        if not isinstance(operand, Address) or operand.more:
+            raise NotTaken("an address of several parts")
+        base, offset = operand.base, operand.offset
+        if isinstance(base, Register | Component):
+            bits = self.sizes[self.names[self._register(base)]]
+            if bits not in (32, 64):
+                raise NotTaken("an address in a narrow register")
+            text = self.read(base, f"u{bits}")
+            if offset:
+                text = f"({text} + (uint{bits}_t)0x{offset % (1 << bits):x}ull)"
+            return text if bits == 64 else f"(uint64_t)(uint32_t){text}"
+        if isinstance(base, Immediate):
+            return f"0x{(base.value + offset) % (1 << 64):x}ull"
+        text = self.address_of(base)
+        return f"({text} + 0x{offset % (1 << 64):x}ull)" if offset else text
+
+    def address_of(self, operand: Operand) -> str:
+        """The address of a variable, in its own space."""
+        if isinstance(operand, Offset | Address):
+            return f"({self.address_of(operand.base)} + 0x{operand.offset % (1 << 64):x}ull)"
+        if not isinstance(operand, Symbol):
+            raise NotTaken(f"the address of {operand}")
+        name = operand.name
+        if name in self.locals or name in self.shared:
+            return f"{self.locals.get(name, self.shared.get(name))}ull"
+        if name not in self.symbols:
+            self.symbols.append(name)
+        return f"L->symbols[{self.symbols.index(name)}]"
+
+    # -- what is done between loops -----------------------------------------------------------
+
+    def must(self, call: str) -> None:
+        """A call that fails ends the launch: the evaluator will say why. `@` is the active mask."""
+        self.close()
+        if not self.guard:
+            self.put(f"if (!{call.replace('@', 'm')}) return FAULT;")
+            return
+        self.count += 1
+        name = f"m{self.count}"
+        self.put(f"const uint32_t {name} = m & packed({self.guard});")
+        self.put(f"if ({name} && !{call.replace('@', name)}) return FAULT;")
+
+
+def constant(operand: Immediate, kind: str) -> str:
+    value = immediate(operand, kind)
+    if kind == "pred":
+        return "1u" if value[0] else "0u"
+    bits = 8 * value.dtype.itemsize
+    text = f"(uint{bits}_t)0x{int(bits_of(value)[0]):x}ull"
+    if kind in ("f32", "f64"):
+        return f"{kind}({text})"
+    return f"(int{bits}_t){text}" if is_signed(kind) else text

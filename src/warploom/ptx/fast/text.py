@@ -1,0 +1,167 @@
+"""A kernel as C text: each basic block a label, groups of lanes that part and meet again.
+
+Blocks run in the order of `flow.loop_order`, as in the NumPy evaluator: of the groups that wait,
+the one whose block comes first goes on, so lanes meet as early as they can.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.ptx import flow
+from warploom.ptx.emulate.compile import WAITS, uses
+from warploom.ptx.fast import arithmetic, memory
+from warploom.ptx.fast.operand import NotTaken, Writer, plain
+from warploom.ptx.fast.prelude import BODY, HEAD, TAIL
+from warploom.ptx.ir import Function, Immediate, Instruction, Module, Negated
+from warploom.ptx.known import control_of, form_of
+from warploom.ptx.opcode import Control
+
+TABLE = {**arithmetic.TABLE, **memory.TABLE}
+MOST_INSTRUCTIONS = 4000  # beyond that a C compiler takes longer than most launches
+
+
+@dataclass(frozen=True, slots=True)
+class CText:
+    """What is compiled, and what a launch must bring: addresses of variables, in this order."""
+
+    name: str
+    source: str
+    symbols: tuple[str, ...]
+    blocks: tuple[tuple[str, ...], ...]  # opcodes of each block, in running order
+
+
+def spell(
+    module: Module, function: Function, shared: dict[str, int], parameters: dict[str, int],
+    locals_: dict[str, int],
+) -> CText:  # fmt: skip
+    """The C text of a kernel; `NotTaken` says what keeps it from being written."""
+    graph = flow.build(module, function, after=frozenset({Control.BARRIER}), before=WAITS)
+    if len(graph.code) > MOST_INSTRUCTIONS:
+        raise NotTaken(f"{len(graph.code)} instructions")
+    live = flow.live_in(graph, uses)
+    if live[0]:
+        raise NotTaken(f"{min(live[0])} may be read before it is written")
+    rank = flow.loop_order([block.successors for block in graph.blocks])
+    lasting = frozenset(key for keys in live for key in keys)
+    used = frozenset(key for step in graph.code for key in uses(step)[0])
+    writer = Writer(module, function, shared, parameters, locals_, lasting, used)
+    texts: dict[int, tuple[list[str], tuple[str, ...]]] = {}
+    for number, block in enumerate(graph.blocks):
+        lines = _block(writer, graph, block, rank, rank[number])
+        opcodes = tuple(step.opcode for step in graph.instructions(block))
+        texts[rank[number]] = (lines, opcodes)
+    ordered = [texts[place] for place in range(len(texts))]
+    return CText(
+        function.name,
+        _whole(writer, [lines for lines, _ in ordered], rank[0]),
+        tuple(writer.symbols),
+        tuple(opcodes for _, opcodes in ordered),
+    )
+
+
+def _block(
+    w: Writer, graph: flow.Graph, block: flow.Block, rank: list[int], place: int
+) -> list[str]:
+    w.start()
+    steps = graph.instructions(block)
+    targets = [rank[after] for after in block.successors]
+    last = steps[-1] if steps else None
+    ends = last is not None and control_of(last) in flow.JUMPS
+    for step in steps[: len(steps) - ends]:
+        _step(w, step, targets, place)
+    w.guard = ""
+    if last is not None and ends:
+        _jump(w, last, targets)
+    elif last is None or not _is_block_barrier(last):
+        w.put(f"NEXT({targets[0]}, m);" if targets else "LEAVE(m);")
+    opening = [f"B{place}: {{", f"  ENTER({place}, {len(steps)});"]
+    return [*opening, *(f"  {line}" for line in w.arrays.values()), *w.lines, "}"]
+
+
+def _is_block_barrier(ins: Instruction) -> bool:
+    return ins.opcode in ("bar", "barrier") and "warp" not in ins.modifiers
+
+
+def _step(w: Writer, ins: Instruction, targets: list[int], place: int) -> None:
+    if form_of(ins) is None:
+        raise NotTaken(ins.name)
+    w.guard = ""
+    if ins.predicate is not None:
+        operand = Negated(ins.predicate) if ins.negated else ins.predicate
+        w.guard = w.filled(1, w.read(operand, "pred"))
+    if ins.opcode in ("bar", "barrier"):
+        _barrier(w, ins, targets, place)
+    elif ins.opcode in TABLE:
+        TABLE[ins.opcode](w, ins)
+    else:
+        raise NotTaken(ins.name)
+
+
+def _barrier(w: Writer, ins: Instruction, targets: list[int], place: int) -> None:
+    if w.guard:
+        raise NotTaken("a barrier under a predicate")
+    if not _is_block_barrier(ins):
+        memory.members(w, ins, ins.operands[0])
+        return
+    whole = len(ins.operands) == 1 and isinstance(ins.operands[0], Immediate)
+    if "sync" not in ins.modifiers or not whole:
+        raise NotTaken(ins.name)
+    w.put(f"BARRIER({place}, {targets[0]});")
+
+
+def _jump(w: Writer, ins: Instruction, targets: list[int]) -> None:
+    control = control_of(ins)
+    if control is Control.SWITCH or ins.opcode == "trap":
+        raise NotTaken(ins.name)
+    if ins.predicate is None:
+        w.put("LEAVE(m);" if control is Control.LEAVE else f"NEXT({targets[0]}, m);")
+        return
+    operand = Negated(ins.predicate) if ins.negated else ins.predicate
+    w.put(f"const uint32_t taken = m & packed({w.filled(1, w.read(operand, 'pred'))});")
+    if control is Control.LEAVE:
+        w.put(f"LEAVE_SOME(taken, {targets[0]});")
+    else:
+        w.put(f"BRANCH(taken, {targets[0]}, {targets[1]});")
+
+
+_MACROS = r"""
+#define ENTER(rank_, count) \
+  L->executed[rank_] += __builtin_popcount(m); \
+  if ((L->fuel -= count) <= 0) { \
+    L->executed[rank_] -= __builtin_popcount(m); push(S, rank_, m); return AGAIN; } \
+  uint32_t on[LANES]; EACH on[l] = (m >> l) & 1u;
+#define NEXT(rank_, lanes) \
+  do { uint32_t x_ = (lanes); if (!S->pending) { m = x_; goto B##rank_; } \
+       push(S, rank_, x_); goto dispatch; } while (0)
+#define BRANCH(taken, yes, no) \
+  do { if (taken == m) NEXT(yes, m); if (!taken) NEXT(no, m); \
+       push(S, no, m & ~taken); push(S, yes, taken); goto dispatch; } while (0)
+#define LEAVE(lanes) do { S->alive &= ~(lanes); goto dispatch; } while (0)
+#define LEAVE_SOME(taken, after) \
+  do { S->alive &= ~taken; if (taken == m) goto dispatch; NEXT(after, m & ~taken); } while (0)
+#define BARRIER(rank_, after) \
+  do { if (m != S->alive || S->pending) return FAULT; \
+       push(S, after, m); S->at = rank_; return AT_BARRIER; } while (0)
+#define LAST(L) ((uint64_t)L->grid[0] * L->grid[1] * L->grid[2])
+"""
+
+
+def _whole(w: Writer, blocks: list[list[str]], entry: int) -> str:
+    lasting = sorted({w.names[key] for key in w.lasting if key in w.names})
+    fields = [f"  {plain(w.sizes[name])} {name}[LANES];" for name in lasting]
+    warp = [
+        "typedef struct Warp {", "  uint32_t tid[3][LANES];", *fields,
+        "  uint32_t rank[LANES], mask[LANES];",
+        "  uint32_t alive, block[3];", "  int pending, state;", "  int64_t at;",
+        "  uint64_t last, number;", "  uint8_t *local;", "} Warp;",
+    ]  # fmt: skip
+    cases = [f"    case {place}: goto B{place};" for place in range(len(blocks))]
+    run = [
+        "static int run(Launch *L, Warp *S) {", "  uint32_t m;", "dispatch:",
+        "  if (!S->pending) return DONE;", "  S->pending--;", "  m = S->mask[S->pending];",
+        "  switch (S->rank[S->pending]) {", *cases, "    default: return FAULT;", "  }",
+        *(line for block in blocks for line in block), "}",
+    ]  # fmt: skip
+    parts = [HEAD, "\n".join(warp), BODY, _MACROS, f"#define ENTRY {entry}", "\n".join(run), TAIL]
+    return "\n".join(parts)

@@ -1,0 +1,254 @@
+"""Conversions between register layouts: the fewest rounds, plans that bring every element."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from warploom.errors import WarploomError
+from warploom.layout.access import IDLE
+from warploom.layout.convert import Conversion, convert, in_words, right
+from warploom.layout.evaluate import Numbers
+from warploom.layout.fragment import LANES, Fragment
+from warploom.layout.fragment_text import read_fragment
+from warploom.layout.parcels import coloured
+from warploom.layout.schedule import schedule
+from warploom.layout.shuffle import NOBODY, Wants, bound_of, moved, selection
+from warploom.layout.staging import through
+
+# Elements of a lane → rounds: own elements in order to every 32nd, and structures back again.
+LEAST = {2: 2, 4: 4, 8: 8, 16: 16, 32: 31, 3: 3, 5: 5, 6: 6, 7: 7, 12: 12}
+
+
+def ways(
+    source: str, target: str, bytes_: int = 4, shape: tuple[int, ...] | None = None
+) -> Conversion:
+    one, two = read_fragment(source, shape), read_fragment(target, shape)
+    return convert(one, two, bytes_, shared=False)
+
+
+@pytest.mark.parametrize("count", LEAST)
+def test_least_rounds_of_transpositions(count: int) -> None:
+    own, striped = f"(32,{count}):({count},1)", f"(32,{count}):(1,32)"
+    for one, two in ((own, striped), (striped, own)):
+        plan = ways(one, two).shuffles
+        assert plan is not None
+        assert plan.rounds == plan.bound.rounds == LEAST[count]
+        assert plan.proved
+
+
+def test_eight_bit_results_to_operands_in_packed_words() -> None:
+    plan = ways("mma_c()", "mma_a(4)", 1, (16, 32)).shuffles
+    assert plan is not None
+    assert plan.parts == 2  # pairs stay together, so a word is two of them
+    assert plan.rounds == plan.bound.rounds == 4
+
+
+def test_half_results_are_operands() -> None:
+    found = ways("mma_c()", "mma_a(2)", 2, (16, 16))
+    assert found.chosen == "nothing"
+    assert found.unit_bytes == 4
+
+
+# What Triton 3.9 emits where it converts by shuffles.
+TRITON = {
+    ("blocked([1,1],[1,32],[1,1],[1,0])", "blocked([1,2],[2,16],[1,1],[1,0])", 4, (2, 32)): 2,
+    ("mma_c()", "mma_a(4)", 1, (16, 32)): 4,
+}
+
+
+@pytest.mark.parametrize("case", TRITON)
+def test_never_more_shuffles_than_triton(case: tuple[str, str, int, tuple[int, ...]]) -> None:
+    plan = ways(*case).shuffles
+    assert plan is not None
+    assert plan.rounds <= TRITON[case]
+
+
+def test_a_lane_that_keeps_half_of_what_it_has() -> None:
+    """One register bit exchanged with one lane bit: half of the registers stay."""
+    for bit, registers in product(range(5), (2, 4, 8)):
+        lane = [[1 << b] for b in range(5)]
+        register = [[32 << b] for b in range(registers.bit_length() - 1)]
+        turned = [*lane]
+        turned[bit], exchanged = register[0], [lane[bit], *register[1:]]
+        one = read_fragment(f'{{"register": {register}, "lane": {lane}}}')
+        two = read_fragment(f'{{"register": {exchanged}, "lane": {turned}}}')
+        plan = convert(one, two, 4, shared=False).shuffles
+        assert plan is not None
+        assert plan.rounds == registers // 2 == plan.bound.rounds
+
+
+def test_renames_and_selects() -> None:
+    swapped = ways("(32,(2,2)):(4,(1,2))", "(32,(2,2)):(4,(2,1))")
+    assert swapped.chosen == "renames"
+    assert swapped.renames == (0, 2, 1, 3)
+    # The upper half of the lanes has its registers the other way round.
+    elements = np.arange(64).reshape(1, 32, 2)
+    turned = np.where(np.arange(32)[None, :, None] < 16, elements, elements[:, :, ::-1])
+    plan = convert(
+        Fragment("a", (64,), elements), Fragment("b", (64,), turned), 4, shared=False
+    ).shuffles
+    assert plan is not None
+    assert plan.rounds == 0
+    assert plan.selects == 2
+
+
+def test_everybody_wants_the_same() -> None:
+    """One lane's offer serves all: a broadcast of one register is one round."""
+    source = Fragment("own", (64,), np.arange(64).reshape(1, 32, 2))
+    target = Fragment("all", (64,), np.full((1, 32, 1), 6))
+    plan = convert(source, target, 4, shared=False).shuffles
+    assert plan is not None
+    assert plan.rounds == 1
+    assert plan.proved
+
+
+def test_elements_that_many_hold_come_from_any() -> None:
+    held = np.arange(LANES)[:, None] % 4 * np.ones((1, 1), dtype=np.int64)
+    wanted = (held + 1) % 4
+    plan = schedule(Wants(held, wanted, 1))
+    assert plan.rounds == 1
+    assert right(plan, held, wanted)
+
+
+def random_wants(draw: np.random.Generator, parts: int, replicated: bool) -> Wants:
+    registers = int(draw.integers(1, 4)) * parts
+    size = registers * LANES
+    numbers = draw.permutation(size)
+    if replicated:
+        numbers = numbers % int(draw.integers(1, size + 1))
+    held: Numbers = numbers.reshape(LANES, registers)
+    wanted = draw.choice(held.ravel(), (LANES, parts), replicated)
+    return Wants(held, np.where(draw.random(wanted.shape) < 0.1, IDLE, wanted), parts)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([1, 2, 4]), st.booleans())
+def test_schedules_bring_what_is_wanted(seed: int, parts: int, replicated: bool) -> None:
+    wants = random_wants(np.random.default_rng(seed), parts, replicated)
+    plan = schedule(wants)
+    after = moved(plan, wants.held.T).T
+    assert ((after == wants.wanted) | (wants.wanted == IDLE)).all()
+    assert plan.rounds >= bound_of(wants).rounds
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 31), st.integers(0, 31)), max_size=200))
+def test_colours_are_as_many_as_the_largest_degree(edges: list[tuple[int, int]]) -> None:
+    colours = coloured(edges)
+    for side in (0, 1):
+        ends = [(edge[side], colour) for edge, colour in zip(edges, colours, strict=True)]
+        assert len(set(ends)) == len(ends)
+    degrees = [sum(e[side] == n for e in edges) for side in (0, 1) for n in range(LANES)]
+    assert max(colours, default=-1) + 1 == max(degrees)
+
+
+def test_turning_registers_is_found() -> None:
+    lanes, slots = np.arange(LANES), np.arange(8)[:, None]
+    assert selection(slots ^ lanes % 8).by == "^"
+    assert selection((slots + lanes) % 8).by == "+"
+    assert selection((slots + lanes) % 8).selects == 24
+    odd = np.where((slots + lanes) % 3 == 0, NOBODY, slots)
+    assert selection(odd).by is None
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "bytes_", "shape"),
+    [
+        ("mma_c([4,1])", "blocked([1,4],[2,16],[4,1],[1,0])", 4, (64, 64)),
+        ("blocked([1,8],[4,8],[4,1],[1,0])", "mma_a(2,[4,1])", 2, (64, 64)),
+        ("blocked([1,3],[4,8],[1,1],[1,0])", "blocked([1,1],[8,4],[1,1],[0,1])", 4, (8, 24)),
+        ("blocked([1,1],[1,32],[2,1],[1,0])", "blocked([1,2],[16,2],[1,2],[0,1])", 8, (16, 4)),
+    ],
+)
+def test_through_shared_memory(
+    source: str, target: str, bytes_: int, shape: tuple[int, ...]
+) -> None:
+    """Plans bring every element, in the wavefronts that the bound for every layout has."""
+    found = convert(read_fragment(source, shape), read_fragment(target, shape), bytes_)
+    assert found.shared is not None
+    for way in (found.shared, found.matrices):
+        if way is not None:
+            after = through(way, found.target)
+            wanted = found.target.elements
+            assert ((after == wanted) | (wanted == IDLE)).all()
+            assert way.answer.score.wavefronts == way.task.bound.wavefronts
+
+
+def test_instructions_are_as_few_as_tritons() -> None:
+    """Triton 3.9: 8 st.v4 and 8 ldmatrix.x4; 4 st.v4 and 4 ldmatrix.x4 of each warp."""
+    rows, columns = "blocked([1,4],[4,8],[1,1],[1,0])", "blocked([4,1],[8,4],[1,1],[0,1])"
+    found = convert(read_fragment(rows, (32, 32)), read_fragment(columns, (32, 32)), 4)
+    assert found.matrices is not None
+    assert found.matrices.instructions == 16
+    assert found.matrices.wavefronts == 64
+
+
+def test_words() -> None:
+    one, two = read_fragment("mma_c()", (16, 32)), read_fragment("mma_a(4)", (16, 32))
+    source, target, size = in_words(one, two, 1)
+    assert (source.registers, target.registers, size) == (8, 8, 2)
+    assert sorted(source.elements.ravel().tolist()) == list(range(256))
+    assert in_words(one, one, 1)[2] == 4
+
+
+def test_tiles_that_hang_over_and_wrap() -> None:
+    over = read_fragment("blocked([1,4],[1,32],[1,1],[1,0])", (2, 24))
+    assert int((over.elements != IDLE).sum()) == 48
+    around = read_fragment("blocked([1,1],[2,16],[1,1],[1,0])", (2, 8))
+    assert np.unique(around.elements, return_counts=True)[1].tolist() == [2] * 16
+
+
+def test_triton_objects_are_the_names() -> None:
+    parent = "NVMMADistributedLayout(version=[2, 0], warps_per_cta=[4, 1], instr_shape=[16, 8])"
+    for text, name in (
+        (parent, "mma_c([4, 1])"),
+        (f"DotOperandLayout(operand_index=0, parent={parent}, k_width=2)", "mma_a(2, [4, 1])"),
+        (f"DotOperandLayout(operand_index=1, parent={parent}, k_width=2)", "mma_b(2, [4, 1])"),
+    ):
+        one, two = read_fragment(text, (64, 64)), read_fragment(name, (64, 64))
+        assert np.array_equal(one.elements, two.elements)
+    # The bases that Triton prints for these fragments of 16×16.
+    lanes = "[[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]"
+    bases = f'{{"register": [[0, 1], [8, 0], [0, 8]], "lane": {lanes}, "warp": []}}'
+    for name in ("mma_c()", "mma_a(2)"):
+        assert np.array_equal(read_fragment(bases).elements, read_fragment(name, (16, 16)).elements)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "part"),
+    [
+        ("nonsense(3)", (4, 4), "no register layout is called 'nonsense'"),
+        ("blocked([1,4],[8,4])", (32, 32), "warps_per_cta is missing"),
+        ("blocked([1,4],[8,4],[1,1],[1,1])", (32, 32), "2 numbers of each kind"),
+        ("blocked([1,4],[8,8],[1,1],[1,0])", (32, 32), "64 lanes"),
+        ("mma_c()", None, "does not say the shape"),
+        ("mma_c(__import__('os'))", (16, 8), "is not made of numbers"),
+        ("mma_a(3)", (16, 16), "with 3 neighbours"),
+        ("(33,4):(4,1)", None, "a multiple of 32"),
+        ("(32,4):(4,1)", (4, 4), "names element 127 of 16"),
+        ('{"lane": [[1], [2]]}', None, "2 bases of lanes"),
+        ('{"lane": [[1], [2], [4], [8], [16]], "thread": []}', None, "bases of 'thread'"),
+        ("x" * 5000, None, "5000 letters"),
+        ("BlockedLayout(" * 200, (4, 4), "is no register layout"),
+    ],
+)
+def test_refused_texts(text: str, shape: tuple[int, ...] | None, part: str) -> None:
+    with pytest.raises(WarploomError, match=part):
+        read_fragment(text, shape)
+
+
+def test_refused_conversions() -> None:
+    one, half = read_fragment("(32,2):(2,1)"), read_fragment("(32,1):(2,1)", (64,))
+    with pytest.raises(WarploomError, match="nobody holds the element"):
+        convert(half, one, 4)
+    with pytest.raises(WarploomError, match="both are of one shape"):
+        convert(one, read_fragment("(32,4):(4,1)"), 4)
+    with pytest.raises(WarploomError, match="element of 3 bytes"):
+        convert(one, one, 3)
+    with pytest.raises(WarploomError, match="1 warps to 2"):
+        convert(one, read_fragment("(64,1):(1,1)"), 4)
