@@ -7,7 +7,7 @@ only the least and the greatest value are known, found by trying them all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
@@ -42,6 +42,8 @@ class Reasoning:
         return self._shown[key]
 
     def _show(self, goal: Expr, guards: tuple[Expr, ...]) -> bool:
+        if any(goal in _conjuncts(guard) for guard in guards):
+            return True
         facts = self._facts_of(guards)
         if follows(goal, facts, effort=0):
             return True
@@ -97,6 +99,15 @@ class Reasoning:
                 if not isinstance(values, int):
                     self._parts[part] = Range(int(values.min()), int(values.max()))
         return self._parts[part]
+
+
+def _conjuncts(guard: Expr) -> Iterator[Expr]:
+    """What a guard says, sentence by sentence: what is asked word by word needs no proof."""
+    if isinstance(guard, Binary) and guard.op == "and":
+        yield from _conjuncts(guard.left)
+        yield from _conjuncts(guard.right)
+    else:
+        yield guard
 
 
 def _with(expr: Expr, found: Mapping[Expr, Var]) -> Expr:

@@ -43,8 +43,20 @@ CUDA = Machine("cuda")
 H200 = Machine("h200", shared_bytes_most=227 << 10, multiprocessors=132, latency=LATENCIES["h200"])
 # The machine of the paper on partially specified implementations; its banks are 8 bytes wide.
 K4000 = Machine("k4000", bank_bytes=8)
+# Like the GPU of the paper on mapping by constraints (Mali-G72): its warps, its largest group and
+# local memory there; 64 registers let it have all its threads.
+MALI = Machine(
+    "mali",
+    lanes=4,
+    block_threads=384,
+    block_sides=(384, 384, 384),
+    shared_bytes=32 << 10,
+    shared_bytes_most=32 << 10,
+    thread_registers=64,
+    multiprocessors=12,
+)
 
-MACHINES: dict[str, Machine] = {machine.name: machine for machine in (CUDA, H200, K4000)}
+MACHINES: dict[str, Machine] = {machine.name: machine for machine in (CUDA, H200, K4000, MALI)}
 
 
 def machine_named(name: str) -> Machine:

@@ -29,9 +29,10 @@ from warploom.array.code.wide import width_of
 from warploom.array.loops import Loop, Node, Plan, Write, sites
 from warploom.array.mapping.constraint import FUSED, GLOBAL, GROUP, VECTOR
 from warploom.array.numbered import loop_size
-from warploom.index.ir import Const, Expr, Var, variables
+from warploom.index.ir import Const, Expr, Var, minimum, variables
 from warploom.kernel.allocate import allocate
 from warploom.kernel.check import check
+from warploom.kernel.guard import predicate_accesses
 from warploom.kernel.ir import (
     ArrayParam,
     For,
@@ -54,7 +55,18 @@ UNROLLED = 1024  # statements that a loop may become by choice
 def lower(plan: Plan, stage: int, spread: Spread) -> Kernel:
     """The kernel of a stage, synchronised, its shared arrays placed, checked."""
     kernel = allocate(synchronise(raw(plan, stage, spread)))
+    kernel = _inside(kernel)
     check(kernel)
+    return kernel
+
+
+def _inside(kernel: Kernel) -> Kernel:
+    """What the views say stays inside, but is not shown of the kernel alone, gets a condition; with
+    one more of these there may be something else that is not shown in the time there is."""
+    for _ in range(3):
+        before, kernel = kernel, predicate_accesses(kernel)
+        if kernel == before:
+            break
     return kernel
 
 
@@ -173,8 +185,11 @@ class _Lowering:
             lets.append(Let(counter, index))
             inner = inner.with_counter(counter, Var(counter), size)
         inner = inner.with_turn(counter, Var(f"{counter}_turn") if turns > 1 else Const(0))
-        if len(joined) > 1:
-            inner = self._parted(joined, inner.counters[counter], inner, lets)
+        if len(joined) > 1:  # their counters are quotients, of which a guard would show little
+            whole = inner.counters[counter]
+            if turns * self._threads_along(run) > size:  # idle threads stay inside, too
+                whole = minimum(whole, size - 1)
+            inner = self._parted(joined, whole, inner, lets)
         return self._around(loop, run, (counter, size, turns), joined[-1].body, inner, lets)
 
     def _turns(self, run: str, counter: str, size: int) -> tuple[int, Expr]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from warploom.array.evaluate import Value, as_value
 from warploom.array.home import leaf_paths
 from warploom.array.ir import Param
 from warploom.array.loops import Plan
-from warploom.array.mapping.constraint import broken
+from warploom.array.mapping.constraint import Constraints, broken
 from warploom.array.mapping.sound import sound
 from warploom.array.mapping.tree import map_tree
 from warploom.array.numbered import numbered
@@ -119,9 +120,14 @@ def check_mapping(plan: Plan, candidate: Candidate) -> None:
     if len(candidate.spreads) != len(plan.stages):
         raise CheckError(f"{len(plan.stages)} kernels, but {len(candidate.spreads)} mappings")
     for at, spread in enumerate(candidate.spreads):
-        wrong = broken(sound(map_tree(plan, at)), spread.runs)
+        wrong = broken(_rules(plan, at), spread.runs)
         if wrong:
             raise CheckError(f"the mapping breaks a rule: {wrong[0].kind}, {wrong[0].about}")
+
+
+@lru_cache(maxsize=8)
+def _rules(plan: Plan, stage: int) -> Constraints:
+    return sound(map_tree(plan, stage))
 
 
 def memories_of(plan: Plan) -> list[GlobalArray]:

@@ -1,0 +1,195 @@
+"""What a batch of candidates takes: threads, registers, bytes, unrolled statements, barriers.
+
+A batch is a column for each size and each map. All figures are upper bounds of what lowering makes
+of a candidate, so that what fits here fits there: buffers are all counted as if needed together,
+registers spread over threads as if each thread had all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.array.code.storage import accesses_of, indices_of
+from warploom.array.loops import Buffer, Loop, Plan, Site, loops_in, sites
+from warploom.array.mapping.constraint import FUSED, GLOBAL, GROUP, LANE, LOCAL, RUNS, WARP
+from warploom.array.mapping.tree import MapTree, map_tree
+from warploom.array.types import Array, Tuple, Type, Vector, dtype_of
+from warploom.index.evaluate import evaluate
+from warploom.index.ir import variables
+
+Ints = npt.NDArray[np.int64]
+Runs = Mapping[int, npt.NDArray[np.int8]]
+Sizes = Mapping[str, Ints]
+WORD = 4  # bytes of a register
+CODE = {run: at for at, run in enumerate(RUNS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Candidates side by side: sizes by name, and for each stage runs by map and threads."""
+
+    sizes: Sizes
+    runs: tuple[Runs, ...]
+    groups: tuple[Ints, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.groups[0])
+
+    def only(self, keep: Any) -> Batch:
+        return Batch(
+            {name: each[keep] for name, each in self.sizes.items()},
+            tuple({m: each[keep] for m, each in runs.items()} for runs in self.runs),
+            tuple(each[keep] for each in self.groups),
+        )
+
+
+class StageMeasure:
+    """Figures of one stage of a plan."""
+
+    def __init__(self, plan: Plan, stage: int) -> None:
+        self.plan, self.stage = plan, stage
+        self.body = plan.stages[stage].body
+        self.tree: MapTree = map_tree(plan, stage)
+        self.sites = tuple(sites(self.body))
+        maps = [each for each in loops_in(self.body) if each.map is not None]
+        self.loops = {each.map.number: each for each in maps if each.map is not None}
+        own = {memory for site in self.sites for memory, _ in accesses_of(site.write)}
+        self.buffers = [
+            each for each in plan.buffers if each.memory in own and each.role == "temporary"
+        ]
+        self.inner = {each.parent: each.number for each in self.tree.maps if each.perfect}
+        self.unrolled = frozenset(self._unrolled())
+
+    def _unrolled(self) -> Iterator[str]:
+        private = {each.memory for each in self.plan.buffers if each.space == "private"}
+        for site in self.sites:
+            for memory, path in accesses_of(site.write):
+                if memory in private:
+                    yield from (name for each in indices_of(path) for name in variables(each))
+
+    # -- sizes
+
+    def size(self, loop: Loop, sizes: Sizes) -> Ints:
+        return np.asarray(evaluate(loop.size, sizes), np.int64)
+
+    def whole(self, number: int, sizes: Sizes, runs: Runs) -> Ints:
+        """Turns of a map with all that are fused with it."""
+        total = self.size(self.loops[number], sizes) * np.ones_like(runs[number], np.int64)
+        fused = np.ones(len(runs[number]), bool)
+        while number in self.inner:
+            number = self.inner[number]
+            fused &= runs[number] == CODE[FUSED]
+            total = np.where(fused, total * self.size(self.loops[number], sizes), total)
+        return total
+
+    def along(self, codes: tuple[str, ...], sizes: Sizes, runs: Runs) -> Ints:
+        """The most turns of a map that runs in one of these ways; 0 if none does."""
+        count = len(next(iter(runs.values()))) if runs else 1
+        most: Ints = np.zeros(count, np.int64)
+        for number in runs:
+            here = np.isin(runs[number], [CODE[each] for each in codes])
+            if here.any():
+                most = np.maximum(most, np.where(here, self.whole(number, sizes, runs), 0))
+        return most
+
+    # -- memory
+
+    def registers(self, sizes: Sizes) -> Ints:
+        """Words of one thread."""
+        total: Ints = np.zeros(1, np.int64)
+        for each in self.buffers:
+            if each.space == "private":
+                total = total + _bytes(each.memory.type, sizes) // WORD
+        return total + self._scratch()
+
+    def _scratch(self) -> int:
+        """What is loaded before it is used, in the largest statement."""
+        return max((2 * len(accesses_of(site.write)) for site in self.sites), default=0)
+
+    def largest(self, sizes: Sizes) -> Ints:
+        """Words of the largest register array."""
+        most: Ints = np.ones(1, np.int64)
+        for each in self.buffers:
+            if each.space == "private":
+                most = np.maximum(most, _bytes(each.memory.type, sizes) // WORD)
+        return most
+
+    def shared(self, sizes: Sizes, runs: Runs, group: Ints) -> Ints:
+        """Bytes of a group."""
+        total: Ints = np.zeros(len(group), np.int64)
+        for each in self.buffers:
+            if each.space == "local":
+                padded = -(-_bytes(each.memory.type, sizes) * self._copies(each, runs, group) // 16)
+                total = total + padded * 16
+        return total
+
+    def _copies(self, buffer: Buffer, runs: Runs, group: Ints) -> Ints:
+        copies: Ints = np.ones(len(group), np.int64)
+        for number in buffer.chain:
+            for side, run in enumerate(LOCAL):
+                copies = np.where(runs[number] == CODE[run], copies * group[:, side], copies)
+            for run in (WARP, LANE):
+                copies = np.where(runs[number] == CODE[run], copies * group[:, 0], copies)
+        return copies
+
+    def temporary(self, sizes: Sizes, runs: Runs) -> Ints:
+        """Bytes in global memory that this stage makes for itself or for others."""
+        total: Ints = np.zeros(1, np.int64)
+        for each in self.buffers:
+            if each.space == "global" and each.stage == self.stage:
+                held = _bytes(each.memory.type, sizes)
+                for number in each.chain:
+                    parallel = np.isin(
+                        runs[number], [CODE[run] for run in (*LOCAL, *GROUP, *GLOBAL)]
+                    )
+                    held = np.where(parallel, held * self.size(self.loops[number], sizes), held)
+                total = total + held
+        return total
+
+    # -- code
+
+    def statements(self, sizes: Sizes) -> Ints:
+        """How many statements there are with loops over registers written out."""
+        total: Ints = np.zeros(1, np.int64)
+        for site in self.sites:
+            total = total + self._times(site, sizes)
+        return total
+
+    def _times(self, site: Site, sizes: Sizes) -> Ints:
+        times: Ints = np.ones(1, np.int64)
+        nests = {each for nest in self.tree.nests for each in nest}
+        for loop in site.loops:
+            number = None if loop.map is None else loop.map.number
+            fusable = number in nests and self._beside_unrolled(number)
+            if loop.counter in self.unrolled or loop.lanes or fusable:
+                times = times * self.size(loop, sizes)
+        return times
+
+    def _beside_unrolled(self, number: int | None) -> bool:
+        """Whether a map may be one loop with one that indexes registers."""
+        nest = next(each for each in self.tree.nests if number in each)
+        return any(self.loops[each].counter in self.unrolled for each in nest)
+
+
+def _bytes(type_: Type, sizes: Sizes) -> Ints:
+    match type_:
+        case Array(element, size):
+            return np.asarray(evaluate(size, sizes), np.int64) * _bytes(element, sizes)
+        case Tuple(parts):
+            total: Ints = np.zeros(1, np.int64)
+            for part in parts:
+                total = total + _bytes(part, sizes)
+            return total
+        case Vector(_, width):
+            dtype = dtype_of(type_)
+            assert dtype is not None
+            return np.asarray(width * max(WORD, dtype.bytes), np.int64)
+        case _:
+            dtype = dtype_of(type_)
+            return np.asarray(max(WORD, dtype.bytes) if dtype else WORD, np.int64)

@@ -1,0 +1,307 @@
+"""Everything that is open in a program, together: what leaves the model compiles and fits.
+
+Mappings are listed by propagation (`parts.py`), tile sizes by tables of those that divide
+(`axes.py`), threads of a group from one table. A candidate is one of each; it is in the space if
+the machine has room for it (`measure.py`). Sampling draws each part with equal probability and
+leaves out what has no room: what comes out is uniform over all candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.array.bind import variables_of
+from warploom.array.code.program import Candidate
+from warploom.array.code.spread import Spread
+from warploom.array.ir import Program
+from warploom.array.joint.axes import Axis, axes_of
+from warploom.array.joint.measure import CODE, Batch, Ints, StageMeasure
+from warploom.array.joint.order import turns
+from warploom.array.joint.parts import Parts, parts_of, some_mappings
+from warploom.array.loops import Plan
+from warploom.array.mapping.constraint import GLOBAL, GROUP, LANE, LEVELS, LOCAL, RUNS
+from warploom.array.mapping.fusion import Fusion
+from warploom.array.mapping.sound import sound
+from warploom.array.plan import plan as plan_of
+from warploom.errors import CheckError, SearchError
+from warploom.machine.record import Machine
+from warploom.search.budget import Budget
+from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
+
+DRAWN = 1 << 14  # at once
+MAPPINGS_FIRST = 16
+RESERVED = 24  # registers for indices
+MOST_STATEMENTS = 1 << 11  # of one kernel, with loops over registers written out
+MOST_TEMPORARY = 1 << 31  # bytes
+SIDES = tuple(
+    sorted(
+        {b << k for b in (1, 3, 5, 7, 9) for k in range(11) if b << k <= 1024}
+    )  # threads in one dimension
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NoGood:
+    """Decisions that do not go together: sizes, and runs by stage and map."""
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    runs: Mapping[tuple[int, int], str] = field(default_factory=dict)
+
+
+class JointModel:
+    """The candidates of a program whose given sizes are numbers, on a machine."""
+
+    def __init__(
+        self,
+        program: Program,
+        sizes: Mapping[str, int],
+        machine: Machine,
+        fusion: Fusion = "coded",
+        plan: Plan | None = None,
+    ) -> None:
+        _check_names(program, sizes)
+        self.program, self.machine = program, machine
+        self.given = dict(sizes)
+        self.axes: tuple[Axis, ...] = axes_of(program, sizes)
+        self.plan = plan or plan_of(program)
+        self.stages = [StageMeasure(self.plan, at) for at in range(len(self.plan.stages))]
+        self.constraints = [sound(each.tree, fusion) for each in self.stages]
+        self.cuts: list[NoGood] = []
+        self.drawn = 0  # in all, and how many of them had room
+        self.kept = 0
+        self._parts: tuple[Parts, ...] | None = None
+        self.axes = tuple(Axis(each.names, self._with_room(each)) for each in self.axes)
+
+    # -- the space
+
+    def parts(self, budget: Budget | None = None) -> Outcome[tuple[Parts, ...]]:
+        """All mappings, stage by stage."""
+        if self._parts is None:
+            found = []
+            for constraints in self.constraints:
+                outcome = parts_of(constraints, budget)
+                if not isinstance(outcome, Found):
+                    return outcome
+                found.append(outcome.answer)
+            self._parts = tuple(found)
+        return Found(self._parts, complete=True)
+
+    def mappings(self, budget: Budget | None = None) -> Outcome[int]:
+        outcome = self.parts(budget)
+        if not isinstance(outcome, Found):
+            return outcome
+        return Found(prod(each.count for each in outcome.answer), complete=True)
+
+    @property
+    def tilings(self) -> int:
+        """Rows of all axes together that have room by themselves."""
+        return prod(len(each.rows) for each in self.axes)
+
+    def _with_room(self, axis: Axis) -> Ints:
+        """Rows for which there is room if all other sizes are as small as they can be: figures
+        grow with sizes, so others are in no candidate."""
+        least = self._least()
+        sizes: dict[str, Ints] = {name: np.asarray(value) for name, value in least.items()}
+        sizes |= {name: axis.rows[:, k] for k, name in enumerate(axis.names)}
+        keep = np.ones(len(axis.rows), bool)
+        for stage in self.stages:
+            keep &= np.broadcast_to(self._sizes_fit(stage, sizes), keep.shape)
+        return axis.rows[keep]
+
+    def _least(self) -> dict[str, int]:
+        found = dict(self.given)
+        for axis in self.axes:
+            found |= {name: int(axis.column(name).min()) for name in axis.names}
+        return found
+
+    # -- room
+
+    def _sizes_fit(self, stage: StageMeasure, sizes: Mapping[str, Ints]) -> npt.NDArray[np.bool_]:
+        machine = self.machine
+        words = stage.registers(sizes)
+        fits = (words <= machine.thread_registers - RESERVED) & (
+            stage.statements(sizes) <= MOST_STATEMENTS
+        )
+        return np.asarray(fits & (stage.largest(sizes) < machine.thread_registers))
+
+    def valid(self, batch: Batch) -> npt.NDArray[np.bool_]:
+        """Which candidates have room, and are in no cut."""
+        keep = np.ones(batch.count, bool)
+        for at, stage in enumerate(self.stages):
+            runs, group = batch.runs[at], batch.groups[at]
+            keep &= np.broadcast_to(self._sizes_fit(stage, batch.sizes), keep.shape)
+            keep &= self._groups_fit(stage, batch, at)
+            keep &= stage.shared(batch.sizes, runs, group) <= self.machine.shared_bytes
+            keep &= np.broadcast_to(
+                stage.temporary(batch.sizes, runs) <= MOST_TEMPORARY, keep.shape
+            )
+        for cut in self.cuts:
+            keep &= ~self._in_cut(batch, cut)
+        return keep
+
+    def _groups_fit(self, stage: StageMeasure, batch: Batch, at: int) -> npt.NDArray[np.bool_]:
+        """As many threads as there are turns at most, one where no map runs on them."""
+        machine, runs, group = self.machine, batch.runs[at], batch.groups[at]
+        keep: npt.NDArray[np.bool_] = group.prod(1) <= machine.block_threads
+        for side in range(3):
+            codes = (LOCAL[side], GLOBAL[side])
+            turns = stage.along(codes, batch.sizes, runs)
+            lanes = _uses(runs, LANE, len(group)) & (side == 0)
+            keep &= np.where(lanes, True, group[:, side] <= np.maximum(1, turns))
+            keep &= group[:, side] <= machine.block_sides[side]
+            keep &= np.where(lanes, group[:, side] % machine.lanes == 0, True)
+            for run in (GROUP[side], GLOBAL[side]):
+                keep &= stage.along((run,), batch.sizes, runs) <= machine.grid_sides[side]
+        return keep
+
+    def _in_cut(self, batch: Batch, cut: NoGood) -> npt.NDArray[np.bool_]:
+        inside = np.ones(batch.count, bool)
+        for name, value in cut.sizes.items():
+            inside &= batch.sizes[name] == value
+        for (stage, number), run in cut.runs.items():
+            inside &= batch.runs[stage][number] == CODE[run]
+        return inside
+
+    def cut(self, no_good: NoGood) -> None:
+        """Leaves out all candidates that have these decisions."""
+        self.cuts.append(no_good)
+
+    # -- sampling
+
+    def draw(self, random: np.random.Generator, count: int, parts: tuple[Parts, ...]) -> Batch:
+        """So many of everything, each part with equal probability, whether there is room or not."""
+        sizes: dict[str, Ints] = {
+            name: np.full(count, value, np.int64) for name, value in self.given.items()
+        }
+        for axis in self.axes:
+            rows = axis.rows[random.integers(len(axis.rows), size=count)]
+            sizes |= {name: rows[:, k] for k, name in enumerate(axis.names)}
+        sides = np.array([each for each in SIDES if each <= self.machine.block_threads])
+        runs = tuple(each.draw(random, count, len(sides)) for each in parts)
+        groups = []
+        for each in runs:
+            drawn = sides[random.integers(len(sides), size=(count, 3))]
+            used = np.stack([_uses_any(each, side, count) for side in range(3)], 1)
+            groups.append(np.where(used, drawn, 1).astype(np.int64))
+        return Batch(sizes, runs, tuple(groups))
+
+    def batches(
+        self, seed: int = 0, budget: Budget | None = None
+    ) -> Iterator[tuple[Batch, tuple[Parts, ...]]]:
+        """Batches of candidates with room, without end."""
+        outcome = self.parts(budget)
+        if not isinstance(outcome, Found):
+            raise SearchError(f"'{self.program.name}' has no mapping: {outcome}")
+        random = np.random.default_rng(seed)
+        while True:
+            batch = self.draw(random, DRAWN, outcome.answer)
+            kept = batch.only(self.valid(batch))
+            self.drawn, self.kept = self.drawn + DRAWN, self.kept + kept.count
+            yield kept, outcome.answer
+
+    def sample(
+        self, count: int, seed: int = 0, budget: Budget | None = None
+    ) -> Outcome[list[Candidate]]:
+        """So many candidates, all equally likely; undecided if the budget ends before one."""
+        spent = budget or Budget()
+        outcome = self.parts(spent)
+        if not isinstance(outcome, Found):
+            return outcome
+        if any(not len(axis.rows) for axis in self.axes):
+            return Impossible()
+        found: list[Candidate] = []
+        for kept, _ in self.batches(seed, spent):
+            found += [self.candidate(kept, at) for at in range(min(kept.count, count - len(found)))]
+            if len(found) == count:
+                return Found(found, complete=True)
+            if spent.is_spent():
+                break
+        return Found(found, False, Reason.SECONDS) if found else Undecided(Reason.SECONDS)
+
+    def first(self, seed: int = 0, budget: Budget | None = None) -> Outcome[Candidate]:
+        """Some candidate, soon: one mapping of each stage by a random descent, the rest drawn."""
+        spent = budget or Budget()
+        if any(not len(axis.rows) for axis in self.axes):
+            return Impossible()
+        parts = []
+        for constraints in self.constraints:
+            found = some_mappings(constraints, MAPPINGS_FIRST, seed, spent)
+            if not isinstance(found, Found):
+                return found
+            parts.append(found.answer)
+        random = np.random.default_rng(seed)
+        while not spent.is_spent():
+            batch = self.draw(random, DRAWN, tuple(parts))
+            kept = batch.only(self.valid(batch))
+            if kept.count:
+                return Found(self.candidate(kept, 0), complete=True)
+        return Undecided(Reason.SECONDS)
+
+    def best(
+        self, count: int, among: int, seed: int = 0, budget: Budget | None = None
+    ) -> Outcome[list[Candidate]]:
+        """The most promising of so many candidates, in order."""
+        spent = budget or Budget()
+        outcome = self.parts(spent)
+        if not isinstance(outcome, Found):
+            return outcome
+        if any(not len(axis.rows) for axis in self.axes):
+            return Impossible()
+        ranked: list[tuple[float, int, Candidate]] = []
+        seen = 0
+        for kept, _ in self.batches(seed, spent):
+            cost = turns(kept, self.stages, self.machine)
+            ranked += [
+                (float(cost[at]), seen + int(at), self.candidate(kept, int(at)))
+                for at in np.argsort(cost, kind="stable")[:count]
+            ]
+            seen += kept.count
+            ranked = sorted(ranked, key=lambda each: each[:2])[:count]
+            if seen >= among or spent.is_spent():
+                break
+        done = seen >= among
+        found = [candidate for _, _, candidate in ranked]
+        if not found:
+            return Undecided(Reason.SECONDS)
+        return Found(found, done, None if done else Reason.SECONDS)
+
+    def candidate(self, batch: Batch, at: int) -> Candidate:
+        sizes = {name: int(each[at]) for name, each in batch.sizes.items()}
+        spreads = []
+        for runs, group in zip(batch.runs, batch.groups, strict=True):
+            named = {number: RUNS[int(column[at])] for number, column in sorted(runs.items())}
+            x, y, z = (int(side) for side in group[at])
+            spreads.append(Spread(named, (x, y, z), self.machine.lanes))
+        return Candidate(sizes, tuple(spreads))
+
+
+def _uses(runs: Mapping[int, npt.NDArray[np.int8]], run: str, count: int) -> npt.NDArray[np.bool_]:
+    found = np.zeros(count, bool)
+    for column in runs.values():
+        found |= column == CODE[run]
+    return found
+
+
+def _uses_any(
+    runs: Mapping[int, npt.NDArray[np.int8]], side: int, count: int
+) -> npt.NDArray[np.bool_]:
+    wanted = [LOCAL[side], GLOBAL[side], *((LANE,) if side == 0 else ())]
+    assert set(wanted) <= set(LEVELS)
+    found = np.zeros(count, bool)
+    for run in wanted:
+        found |= _uses(runs, run, count)
+    return found
+
+
+def _check_names(program: Program, sizes: Mapping[str, int]) -> None:
+    unknown = sorted(sizes.keys() - variables_of(program))
+    if unknown:
+        raise CheckError(
+            f"'{program.name}' has no size '{unknown[0]}'",
+            advice="its sizes are " + ", ".join(sorted(variables_of(program))),
+        )

@@ -1,0 +1,157 @@
+"""The joint model: what leaves it compiles, fits, and computes what the expression means."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from tests.array.mapped import run_candidate, same
+
+from warploom.array import build as al
+from warploom.array import workload
+from warploom.array.code.program import Candidate, compile_candidate
+from warploom.array.evaluate import evaluate
+from warploom.array.ir import Program
+from warploom.array.joint.axes import axes_of
+from warploom.array.joint.model import JointModel, NoGood
+from warploom.array.joint.parts import parts_of
+from warploom.array.mapping.solve import all_mappings
+from warploom.array.mapping.sound import sound
+from warploom.array.mapping.tree import map_tree
+from warploom.array.plan import plan
+from warploom.array.recipe import convolution as conv
+from warploom.array.recipe import matmul as product
+from warploom.array.recipe import stencil as tiles
+from warploom.array.types import array
+from warploom.errors import CheckError
+from warploom.kernel.dtype import f32
+from warploom.machine.record import CUDA, H200, MALI, Machine
+from warploom.search.outcome import Found, Impossible
+from warploom.trust.mapped import check_on
+
+SMALL = {
+    "total": (workload.total, {"n": 9}, [(9,)]),
+    "dot": (workload.dot, {"n": 10}, [(10,), (10,)]),
+    "matvec": (workload.matvec, {"m": 7, "n": 6}, [(7, 6), (6,)]),
+    "matmul": (lambda: product.mid_level(workload.matmul(), staged=True),
+               {"m": 6, "n": 8, "k": 6}, [(6, 6), (6, 8)]),
+    "stencil_1d": (workload.stencil_1d, {"n": 11}, [(11,), (3,)]),
+    "stencil_2d": (lambda: tiles.mid_level(workload.stencil_2d()), {"n": 6, "m": 10},
+                   [(6, 10), (3, 3)]),
+    "convolution": (lambda: conv.mid_level(workload.convolution()),
+                    workload.Convolution(4, 4, 4, 4).sizes(), [(4, 4, 4), (4, 3, 3, 4)]),
+}  # fmt: skip
+
+
+def sampled(model: JointModel, count: int, seed: int = 1) -> list[Candidate]:
+    outcome = model.sample(count, seed)
+    assert isinstance(outcome, Found)
+    assert outcome.complete
+    return outcome.answer
+
+
+def check_workload(name: str, count: int, machine: Machine) -> None:
+    make, sizes, shapes = SMALL[name]
+    program = make()
+    random = np.random.default_rng(4)
+    values = [random.random(shape).astype(np.float32) for shape in shapes]
+    model = JointModel(program, sizes, machine)
+    for candidate in sampled(model, count):
+        wanted = evaluate(program, *values, **candidate.sizes)
+        compiled, found = run_candidate(model.plan, candidate, *values)
+        for kernel in compiled.kernels:
+            check_on(kernel, machine)
+        assert same(found.reshape(wanted.shape), wanted, exact=False), candidate
+
+
+@pytest.mark.parametrize("name", ["dot", "matvec", "stencil_1d", "stencil_2d"])
+def test_workloads(name: str) -> None:
+    check_workload(name, 3, CUDA)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", [MALI, H200], ids=lambda each: each.name)
+@pytest.mark.parametrize("name", SMALL)
+def test_many_candidates_of_workloads(name: str, machine: Machine) -> None:
+    check_workload(name, 300, machine)
+
+
+def test_axes_are_chains_of_divisors() -> None:
+    program = product.mid_level(workload.matmul())
+    axes = axes_of(program, {"m": 12, "n": 8, "k": 6})
+    found = {axis.names: {tuple(row) for row in axis.rows} for axis in axes}
+    chains = {(a, b) for a in range(1, 13) for b in range(1, 13) if 12 % a == 0 and a % b == 0}
+    assert found["bm", "rm"] == chains
+    assert {len(rows) for rows in found.values()} == {len(chains), 10, 4}
+
+
+def test_given_sizes_that_do_not_divide_are_refused() -> None:
+    program = product.mid_level(workload.matmul())
+    with pytest.raises(CheckError, match="do not go together"):
+        axes_of(program, {"m": 12, "n": 8, "k": 6, "tk": 4})
+
+
+def test_a_size_that_is_not_there_is_refused() -> None:
+    with pytest.raises(CheckError, match="no size 'p'"):
+        JointModel(workload.dot(), {"p": 4}, CUDA)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [product.mid_level(workload.matmul(), staged=True), tiles.mid_level(workload.stencil_2d())],
+    ids=["matmul", "stencil"],
+)
+def test_parts_together_are_all_mappings(program: Program) -> None:
+    constraints = sound(map_tree(plan(program), 0), "coded")
+    parts, every = parts_of(constraints).answer, all_mappings(constraints).outcome.answer
+    assert parts.count == len(every)
+    drawn = parts.draw(np.random.default_rng(0), 200, 46)
+    rows = np.stack([drawn[each] for each in constraints.choices], 1)
+    assert {row.tobytes() for row in rows} <= {row.tobytes() for row in every}
+
+
+def test_sampling_is_uniform() -> None:
+    """All candidates of a small space come up, about equally often."""
+    program = al.program(
+        "twice", lambda x: al.map_(lambda r: al.map_(lambda v: v * 2, r), x), x=array(f32, 2, 3)
+    )
+    model = JointModel(program, {}, CUDA)
+    count = 6_000
+    seen = Counter(str(each.spreads) for each in sampled(model, count))
+    # A chi-square of k - 1 degrees is about k - 1, with a deviation of sqrt(2 (k - 1)).
+    expected = count / len(seen)
+    chi = sum((each - expected) ** 2 / expected for each in seen.values())
+    assert len(seen) > 20
+    assert chi < len(seen) + 6 * (2 * len(seen)) ** 0.5
+
+
+def test_cuts_leave_out_what_they_say() -> None:
+    model = JointModel(product.mid_level(workload.matmul()), {"m": 8, "n": 8, "k": 4}, CUDA)
+    assert any(each.sizes["tk"] == 2 for each in sampled(model, 50))
+    model.cut(NoGood({"tk": 2}))
+    assert not any(each.sizes["tk"] == 2 for each in sampled(model, 50))
+
+
+def test_what_no_machine_has_room_for_is_impossible() -> None:
+    tiny = Machine("tiny", thread_registers=20)
+    model = JointModel(product.mid_level(workload.matmul()), {"m": 8, "n": 8, "k": 4}, tiny)
+    assert isinstance(model.sample(1), Impossible)
+
+
+def test_the_best_are_among_all_and_in_order() -> None:
+    model = JointModel(product.mid_level(workload.matmul()), {"m": 16, "n": 16, "k": 8}, H200)
+    outcome = model.best(5, among=500)
+    assert isinstance(outcome, Found)
+    assert len(outcome.answer) == 5
+    for candidate in outcome.answer[:1]:
+        for kernel in compile_candidate(model.plan, candidate).kernels:
+            check_on(kernel, H200)
+
+
+def test_the_first_comes_without_listing_all() -> None:
+    model = JointModel(product.mid_level(workload.matmul()), {"m": 16, "n": 16, "k": 8}, MALI)
+    outcome = model.first()
+    assert isinstance(outcome, Found)
+    for kernel in compile_candidate(model.plan, outcome.answer).kernels:
+        check_on(kernel, MALI)
