@@ -199,7 +199,7 @@ def line(settings: Parameters, size: Size | None, machine: Machine) -> dict[str,
     del size
     taps = settings["taps"]
     assert isinstance(taps, int)
-    rows = next(rows for least, rows in LINE_ROWS if taps >= least)
+    rows = next((rows for least, rows in LINE_ROWS if taps >= least), 1)
     return _filled(settings, {"width": _vector(settings, machine), "rows": rows, "block": 128})
 
 

@@ -26,6 +26,7 @@ from warploom.catalogue.layout import (
     WARP,
     WORDS_IN_FLIGHT,
     Layout,
+    is_streaming,
     layout,
     widest,
 )
@@ -94,7 +95,7 @@ def _moving(back: bool) -> Callable[..., Kernel]:
             what = f"n structures of {fields} {dtype} become {fields} arrays: {says}."
         if strategy == "registers":
             plan = layout(fields, dtype, block, tiles, pack, width)
-            return _move(name, what, plan, order, bool(streaming), back)
+            return _move(name, what, plan, order, is_streaming(streaming), back)
         _check_plain(strategy, streaming)
         staged = stage(fields, dtype, block, tiles, width)
         if strategy == "direct":
@@ -106,7 +107,7 @@ def _moving(back: bool) -> Callable[..., Kernel]:
 
 
 def _check_plain(strategy: str, streaming: int) -> None:
-    if streaming:
+    if is_streaming(streaming):
         raise CheckError(
             f"streaming accesses of '{strategy}'", advice="only strategy=registers has them"
         )
@@ -121,7 +122,9 @@ def aos_sum(
     name = f"aos_sum_{fields}"
     what = f"The sum of each of n structures of {fields} {dtype}: y[i] = x[i*{fields}] + …"
     if strategy == "registers":
-        return _sum(name, what, layout(fields, dtype, block, tiles, 1, width), bool(streaming))
+        return _sum(
+            name, what, layout(fields, dtype, block, tiles, 1, width), is_streaming(streaming)
+        )
     _check_plain(strategy, streaming)
     write = direct_sums if strategy == "direct" else shared_sums
     return write(name, what, stage(fields, dtype, block, tiles, width))

@@ -17,6 +17,7 @@ COMMANDS = {
     "holes": "What may fill a hole: the built-in functions, their options and letters.",
     "layout": "Layouts of shared memory and registers: the best one, or a proof.",
     "explore": "All implementations of a loop nest: bounded, counted, searched, written.",
+    "map": "Array expressions spread over groups and threads: counted, sampled, the best, written.",
     "ptx": "Shuffles into finished PTX; PTX run without a GPU.",
     "verify": "Check certificates: proofs that were written beside an answer.",
     "bench": "Measure the tables of the papers on this machine, beside the published figures.",

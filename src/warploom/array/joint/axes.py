@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from warploom.array.bind import variables_of
 from warploom.array.check import conditions
-from warploom.array.ir import Apply, Program, walk
+from warploom.array.ir import Apply, Program, Term, place_of, walk
 from warploom.array.op import sizes_of
 from warploom.array.types import Tuple, Type, base, shape
 from warploom.errors import CheckError
@@ -45,14 +45,15 @@ class Axis:
 def axes_of(program: Program, given: Mapping[str, int]) -> tuple[Axis, ...]:
     """The axes of all sizes that are not given; raises CheckError where one has no row."""
     open_ = sorted(variables_of(program) - given.keys())
-    listed = list(_conditions(program, given))
-    wanted = [each for each in listed if variables(each)]
-    for each in listed:
-        if isinstance(each, Const) and not each.value:
+    wanted: list[Expr] = []
+    for each, part in _conditions(program, given):
+        if isinstance(each, Const):
             raise CheckError(
                 f"'{program.name}': the sizes that are given do not go together",
+                span=place_of(part),
                 advice="sizes of splits divide what they split",
             )
+        wanted.append(each)
     linked = _linked(open_, [each for each in wanted if len(variables(each)) <= 2])
     while True:
         made = [_axis(program, names, wanted) for names in linked]
@@ -62,8 +63,9 @@ def axes_of(program: Program, given: Mapping[str, int]) -> tuple[Axis, ...]:
         linked = _linked_by(linked, crossing)
 
 
-def _conditions(program: Program, given: Mapping[str, int]) -> Iterator[Expr]:
-    """Every condition on the open sizes: quotients are exact, pieces not larger than the whole."""
+def _conditions(program: Program, given: Mapping[str, int]) -> Iterator[tuple[Expr, Term]]:
+    """Every condition on the open sizes, and the expression that has it: quotients are exact,
+    pieces not larger than the whole. One without open sizes is not met."""
     seen: set[Expr] = set()
     told: set[Expr] = set()
     types: set[Type] = set()
@@ -81,7 +83,7 @@ def _conditions(program: Program, given: Mapping[str, int]) -> Iterator[Expr]:
             known = simplify(substitute(each, dict(given)))
             if known not in told and known is not Const(1):
                 told.add(known)
-                yield known
+                yield known, part
 
 
 def _sizes_in(type_: Type) -> Iterator[Expr]:

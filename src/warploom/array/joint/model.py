@@ -305,3 +305,11 @@ def _check_names(program: Program, sizes: Mapping[str, int]) -> None:
             f"'{program.name}' has no size '{unknown[0]}'",
             advice="its sizes are " + ", ".join(sorted(variables_of(program))),
         )
+    for each in program.inputs:
+        missing = sorted(variables_of(Program("", (each,), each)) - sizes.keys())
+        if missing:
+            raise CheckError(
+                f"'{program.name}': the size '{missing[0]}' of its input '{each.name}' has no "
+                "value",
+                advice=f"give it one: {missing[0]}=64",
+            )
