@@ -3,16 +3,18 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+ORACLES := .venv-oracles
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --prefer-binary
 CORE := $(VENV)/.core
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test accept lint bench clean setup
+.PHONY: help demo test accept oracles lint bench clean setup
 
 help:
 	@echo "make demo    a sketch becomes a kernel that runs on this machine (no GPU needed)"
 	@echo "make test    the test suite, sampled where it is large"
 	@echo "make accept  the full acceptance runs; leaves records in bench/results"
+	@echo "make oracles other layout libraries, with which make accept then compares"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   the papers' tables and the kernel check, measured on this machine"
 
@@ -41,6 +43,15 @@ accept: $(STAMP)
 	$(BIN)/python bench/ptx_speed.py
 	$(BIN)/python -m tests.sketch.synth.changed --out bench/results/operators.json
 	PYTHONPATH=src:. $(BIN)/python bench/kernel_check.py
+
+	PYTHONPATH=src:. $(BIN)/python bench/layout_accept.py
+	PYTHONPATH=src:. $(if $(wildcard $(ORACLES)/bin/python),$(ORACLES),$(VENV))/bin/python bench/layout_oracles.py
+
+# Other people's layout libraries, to compare with; apart, because Triton is large.
+oracles:
+	$(PYTHON) -m venv $(ORACLES)
+	$(ORACLES)/bin/pip install --quiet numpy pytest hypothesis tensor-layouts triton
+	$(ORACLES)/bin/pip install --quiet --no-deps nvidia-cutlass==4.2.0.0
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -16,7 +16,7 @@ ORDER = (
     "sketch.code", "sketch.simt",
     "loopnest", "array", "ptx",
     "emit", "runtime", "trust", "catalogue", "report", "bench",
-    "pipeline", "__init__", "cli", "__main__",
+    "pipeline", "__init__", "pytest_plugin", "cli", "__main__",
 )  # fmt: skip
 
 

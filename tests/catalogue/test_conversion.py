@@ -8,7 +8,8 @@ from warploom.catalogue.conversion import conversion_kernel, conversion_text, wr
 from warploom.errors import WarploomError
 from warploom.layout.convert import convert
 from warploom.layout.fragment_text import read_fragment
-from warploom.runtime.compile import can_compile
+from warploom.ptx.table import OPCODES
+from warploom.runtime.compile import can_compile, compile_cuda
 
 CASES = [
     ("(32,5):(1,32)", "(32,5):(5,1)", 4, None, "shuffles"),
@@ -73,3 +74,29 @@ def test_texts() -> None:
         conversion_text(found, "shared", "hip")
     with pytest.raises(WarploomError, match="cannot be done by 'renames'"):
         conversion_kernel(found, "renames")
+
+
+MATRICES = [
+    ("blocked([1,4],[4,8],[1,1],[1,0])", "blocked([4,1],[8,4],[1,1],[0,1])", 4, (32, 32)),
+    ("blocked([1,8],[4,8],[2,1],[1,0])", "blocked([8,1],[8,4],[1,2],[0,1])", 2, (32, 64)),
+    ("mma_c()", "mma_a(4)", 1, (16, 32)),
+    ("(32,5):(1,32)", "(32,5):(5,1)", 4, None),
+]
+
+
+@pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
+@pytest.mark.parametrize("case", MATRICES)
+def test_matrices(case: tuple[str, str, int, tuple[int, ...] | None]) -> None:
+    source, target, size, shape = case
+    found = convert(read_fragment(source, shape), read_fragment(target, shape), size)
+    text = conversion_text(found, "matrices", "cuda")
+    assert "matrix.sync.aligned.m8n8" in text
+    compile_cuda(text)
+    if "ldmatrix" in OPCODES:
+        assert wrong_results(found, "matrices", "ptx") == ""
+
+
+def test_matrices_are_of_cuda() -> None:
+    found = convert(read_fragment("(32,4):(1,32)"), read_fragment("(32,4):(4,1)"), 4)
+    with pytest.raises(WarploomError, match="are of CUDA"):
+        conversion_text(found, "matrices", "c")

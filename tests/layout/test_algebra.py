@@ -90,7 +90,7 @@ def test_inverses() -> None:
 
 
 @given(strided())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_coalescing_keeps_the_function(layout: Strided) -> None:
     again = coalesce(layout)
     assert values(again).tolist() == values(layout).tolist()
@@ -102,7 +102,7 @@ def test_coalescing_keeps_the_function(layout: Strided) -> None:
 
 
 @given(strided(), strided())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_composition_is_one_function_after_the_other(outer: Strided, inner: Strided) -> None:
     try:
         result = composition(outer, inner)
@@ -113,7 +113,7 @@ def test_composition_is_one_function_after_the_other(outer: Strided, inner: Stri
 
 
 @given(strided(), st.integers(1, 300))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_complement_fills_up(layout: Strided, size: int) -> None:
     try:
         rest = complement(layout, size)
@@ -127,7 +127,7 @@ def test_a_complement_fills_up(layout: Strided, size: int) -> None:
 
 
 @given(strided())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_right_inverse_is_one_on_the_longest_run(layout: Strided) -> None:
     inverse = right_inverse(layout)
     size = product(inverse.shape)
@@ -135,7 +135,7 @@ def test_a_right_inverse_is_one_on_the_longest_run(layout: Strided) -> None:
 
 
 @given(strided())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_left_inverse_is_one_on_the_image(layout: Strided) -> None:
     try:
         inverse = left_inverse(layout)
@@ -147,7 +147,7 @@ def test_a_left_inverse_is_one_on_the_image(layout: Strided) -> None:
 
 
 @given(strided(), strided())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_product_holds_copies(layout: Strided, copies: Strided) -> None:
     assume(is_injective(values(layout)) and is_injective(values(copies)))
     try:

@@ -126,7 +126,7 @@ def random_wants(draw: np.random.Generator, parts: int, replicated: bool) -> Wan
     return Wants(held, np.where(draw.random(wanted.shape) < 0.1, IDLE, wanted), parts)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([1, 2, 4]), st.booleans())
 def test_schedules_bring_what_is_wanted(seed: int, parts: int, replicated: bool) -> None:
     wants = random_wants(np.random.default_rng(seed), parts, replicated)

@@ -48,7 +48,7 @@ def test_the_examples_in_the_text_are_true() -> None:
 
 
 @given(layouts())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_text_and_back(layout: Layout) -> None:
     assert parse(show(layout)) is compose(*chain(layout))
 
@@ -111,7 +111,7 @@ def by_hand(layout: Layout, x: int) -> int:
 
 
 @given(layouts())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_meaning_number_by_number(layout: Layout) -> None:
     assert values(layout).tolist() == [by_hand(layout, x) for x in range(len(values(layout)))]
 
@@ -134,6 +134,7 @@ def test_swizzles_as_others_compute_them() -> None:
 
 
 @given(swizzles())
+@settings(max_examples=25, deadline=None)
 def test_a_swizzle_is_its_own_inverse_and_a_matrix(swizzle: Swizzle) -> None:
     bits = swizzle.bits + swizzle.base + abs(swizzle.shift)
     layout = Compose(swizzle, Strided(1 << bits, 1))
@@ -145,7 +146,7 @@ def test_a_swizzle_is_its_own_inverse_and_a_matrix(swizzle: Swizzle) -> None:
 
 
 @given(domains())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_facts_by_looking_at_every_element(layout: Layout) -> None:
     table, found = values(layout).tolist(), facts_of(layout)
     assert found.injective == (len(set(table)) == len(table))
@@ -218,7 +219,7 @@ def test_one_located_error(text: str) -> None:
 
 
 @given(st.text(alphabet="S<>(),:o 0123456789F2[]^pad", max_size=30))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_any_text_is_a_layout_or_one_error(text: str) -> None:
     try:
         layout = parse(text)

@@ -78,7 +78,7 @@ MET = [
 
 def test_every_law_is_right_and_used() -> None:
     @given(neighbours())
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=25, deadline=None)
     def search(pair: tuple[Layout, Layout]) -> None:
         try_all_laws(*pair)
 
@@ -89,6 +89,6 @@ def test_every_law_is_right_and_used() -> None:
 
 
 @given(layouts())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_simpler_layout_is_the_same_function(layout: Layout) -> None:
     assert np.array_equal(values(simplify(layout)), values(layout))

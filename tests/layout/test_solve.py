@@ -43,7 +43,13 @@ def test_the_fifty_are_all_there() -> None:
     assert len(FIFTY) == 50
 
 
-@pytest.mark.parametrize("name", FIFTY)
+# Every third in `make test`, all of them in `make accept`.
+SOME = {*FIFTY[::3], "blocks:32x32"}
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in SOME else pytest.param(n, marks=pytest.mark.slow) for n in FIFTY]
+)
 def test_bounds_and_optima_are_the_published_ones(name: str) -> None:
     none, pad, swizzle, best, bound, registers = PUBLISHED[name]
     task = Task(pattern(name))

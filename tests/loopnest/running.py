@@ -16,12 +16,15 @@ from warploom.loopnest.ir import Program
 from warploom.loopnest.lower import lower
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import DEFAULT, Target
+from warploom.search.candidate import Decision
 from warploom.search.descent import descents
 from warploom.search.problem import SpaceProblem
 
 
-def implementations(space: NestSpace, count: int, seed: int = 0) -> Iterator[Implementation]:
-    problem = SpaceProblem(space.propagator, branch=space.branch)
+def implementations(
+    space: NestSpace, count: int, seed: int = 0, decisions: tuple[Decision, ...] = ()
+) -> Iterator[Implementation]:
+    problem = SpaceProblem(space.propagator, decisions, space.branch)
     for start in range(0, count, 64):
         random = np.random.default_rng([seed, start])
         found = descents(problem, min(64, count - start), random)
@@ -64,13 +67,14 @@ def run_all(
     seed: int = 0,
     target: Target = DEFAULT,
     space: NestSpace | None = None,
+    decisions: tuple[Decision, ...] = (),
 ) -> Seen:
     """Every implementation passes the kernel check, races with nobody, and is right."""
     space = space or NestSpace(program, target)
     arrays, numbers = inputs(program, seed)
     wanted = evaluate(program, arrays, numbers)
     seen = Seen()
-    for made in implementations(space, count, seed):
+    for made in implementations(space, count, seed, decisions):
         kernel = lower(made)
         given = [
             np.full_like(wanted[each.name], 77) if each.name in wanted else arrays[each.name]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.loopnest.programs import random_program
 from tests.loopnest.running import inputs
 
+from warploom.errors import ParseError
 from warploom.kernel.evaluate import run
 from warploom.loopnest.bound import Bound
 from warploom.loopnest.decided import Implementation
@@ -18,7 +21,7 @@ from warploom.loopnest.kernels import Cut, axpy, matmul
 from warploom.loopnest.lower import lower
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target
-from warploom.machine.rates import H200, K4000, RATES, rates_of
+from warploom.machine.rates import H200, K4000, RATES, rates_of, rates_record
 from warploom.machine.record import MACHINES
 from warploom.search.descent import descents
 from warploom.search.engine import Watch
@@ -61,6 +64,18 @@ def test_every_bound_says_why() -> None:
     assert str(first) == "1.725 ms by alu: 1.074e+09 by sum_1"
     assert set(RATES) == {"k4000", "h200"}
     assert rates_of("h200") is H200
+
+
+def test_rates_that_were_measured_are_read_from_a_file(tmp_path: Path) -> None:
+    """As bench/characterise_device.py writes them."""
+    file = tmp_path / "gpu.json"
+    file.write_text(json.dumps(rates_record(K4000) | {"measured": {"fma_cycles": 4.0}}))
+    assert rates_of(str(file)) == K4000
+    file.write_text("[]")
+    with pytest.raises(ParseError, match="is no record of rates"):
+        rates_of(str(file))
+    with pytest.raises(ParseError, match="cannot read the rates"):
+        rates_of(str(tmp_path / "none.json"))
 
 
 @pytest.mark.parametrize("rates", [K4000, H200], ids=lambda rates: rates.name)

@@ -51,6 +51,8 @@ def test_errors_are_located(tmp_path: Path) -> None:
         device_function(load_file(nothing))
     with pytest.raises(WarploomError, match="no parameter 'fields'"):
         device_function(load_file(SUMS), fields=3)
+    with pytest.raises(WarploomError, match="registers of float16"):
+        device_function(load_file(SUMS), dtype="float16")
 
 
 def test_the_command_line_writes_checks_and_mutates(cli: Cli, tmp_path: Path) -> None:

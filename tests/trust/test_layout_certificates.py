@@ -39,8 +39,18 @@ def signed(record: dict[str, Any]) -> dict[str, Any]:
     ("name", "klass", "shown"),
     [
         ("blocks:32x32", "xor", "no layout whatever costs less than 6"),
-        ("blocks:32x32", "pad", "no layout of the class pad costs less than 10"),
-        ("rcd:32x32", "swizzle", "no layout of the class swizzle costs less than 4"),
+        pytest.param(
+            "blocks:32x32",
+            "pad",
+            "no layout of the class pad costs less than 10",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "rcd:32x32",
+            "swizzle",
+            "no layout of the class swizzle costs less than 4",
+            marks=pytest.mark.slow,
+        ),
         ("but-two:4x32", "xor", "no layout of the class xor costs less than 7"),
         ("but-two:4x32", "none", "no layout of the class none costs less than 24"),
         ("ldmatrix:64x48:f16", "mixed", "no layout whatever costs less than 8"),
@@ -82,7 +92,7 @@ def test_proofs_about_elements_of_other_sizes_and_vectors() -> None:
     """Few lanes of a large machine; columns of bytes are two or four to a word as one likes."""
     random = np.random.default_rng(6)
     proved = 0
-    for _ in range(12):
+    for _ in range(6):
         small = random_vectors(random)
         accesses = tuple(Access(a.name, a.elements, "ld", a.weight) for a in small.accesses)
         task = Task(Problem("vectors", small.shape, small.element_bytes, accesses))

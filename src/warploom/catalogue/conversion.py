@@ -12,6 +12,7 @@ from typing import cast
 
 import numpy as np
 
+from warploom.catalogue.matrix_text import matrix_text
 from warploom.emit import TEXTS, emit
 from warploom.errors import DeviceError, UnsupportedError
 from warploom.index.ir import Expr
@@ -26,7 +27,9 @@ from warploom.layout.lane import lane_condition, lane_expression, thread_express
 from warploom.layout.show import show
 from warploom.layout.shuffle import NOBODY, Selection, Shuffles, selection
 from warploom.layout.staging import Side, Staging
+from warploom.ptx import load as load_ptx
 from warploom.runtime.callable import Device, load
+from warploom.runtime.compile import compile_cuda
 
 DTYPES = {1: DType.U8, 2: DType.U16, 4: DType.U32, 8: DType.U64}
 
@@ -41,6 +44,10 @@ def conversion_text(conversion: Conversion, way: str, language: str) -> str:
     """The kernel of one way as text."""
     if language not in TEXTS:
         raise UnsupportedError(f"no kernel in '{language[:20]}'", advice=f"use {', '.join(TEXTS)}")
+    if way == "matrices":
+        if language != "cuda":
+            raise UnsupportedError("ldmatrix and stmatrix are of CUDA", advice="--emit cuda")
+        return matrix_text(conversion)
     return emit(conversion_kernel(conversion, way), language)
 
 
@@ -54,8 +61,13 @@ def wrong_results(conversion: Conversion, way: str, device: str, blocks: int = 2
     x = np.ascontiguousarray(held.transpose(0, 3, 1, 2)).ravel().astype(dtype)
     y = np.zeros(blocks * target.elements.size, dtype)
     try:
-        load(conversion_kernel(conversion, way), cast("Device", device))(blocks, x, y)
-    except DeviceError as error:
+        if way == "matrices":
+            text = compile_cuda(matrix_text(conversion)).text
+            function = load_ptx(text).kernel("convert")
+            function.launch(blocks, LANES * source.warps, [np.int32(blocks), x, y])
+        else:
+            load(conversion_kernel(conversion, way), cast("Device", device))(blocks, x, y)
+    except (DeviceError, UnsupportedError) as error:
         return error.message
     shape = (blocks, target.registers, target.warps, LANES)
     got = y.reshape(shape).transpose(0, 2, 3, 1)

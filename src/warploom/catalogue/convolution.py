@@ -119,5 +119,6 @@ ENTRIES: tuple[Entry, ...] = (
         ),
         tune=listed(LINE_TUNE),
         tolerance=1e-5,
+        computes=True,
     ),
 )  # fmt: skip

@@ -16,7 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError
+from warploom.kernel.dtype import DType, coded, decoded, f32, u16
 from warploom.kernel.ir import Kernel
+from warploom.kernel.stored import stored_as
+from warploom.machine.narrow import FORMATS
 from warploom.machine.record import CUDA, Machine
 from warploom.sketch.term.ir import Program
 
@@ -86,7 +89,9 @@ class Entry:
     other names of parameters. `fit(shapes, …)` reads the scalars off the shapes of the inputs, and
     says which shapes the outputs have. `choose(settings, size, machine)` decides what is left
     open, for a size if one is known. `tune(settings)` lists what is worth trying on a device. A
-    `tolerance` of 0 means equal bits.
+    `tolerance` of 0 means equal bits. An entry that `computes` does so in `float32` where its
+    arrays hold codes (`kernel/stored.py`); one whose numbers only move moves bits. `stored` is
+    their type where it is no parameter.
     """
 
     name: str
@@ -103,6 +108,14 @@ class Entry:
     tune: Space = _nothing
     variants: tuple[dict[str, Parameter], ...] = field(default=({},))
     tolerance: float = 0.0
+    computes: bool = False
+    stored: DType | None = None
+
+    def code(self, settings: Parameters) -> DType | None:
+        """The type of arrays that hold codes, if they do."""
+        named = settings.get("dtype")
+        kind = self.stored or next((each for each in DType if each.value == named), None)
+        return kind if kind is not None and kind.is_code else None
 
     def settings(
         self, given: Parameters, size: Size | None = None, machine: Machine = CUDA
@@ -128,7 +141,17 @@ class Entry:
         return self.sketch is not _no_sketch
 
     def kernel(self, **given: Parameter) -> Kernel:
-        return self.build(**self.settings(given))
+        settings = self.settings(given)
+        code = self.code(settings)
+        if code is None or self.stored is not None or not self.computes:
+            return self.build(**settings)
+        return stored_as(self.build(**self._plain(settings)), code)
+
+    def _plain(self, settings: Parameters) -> dict[str, Parameter]:
+        """Settings for the numbers that codes stand for, or for their bits if they only move."""
+        if "dtype" not in settings or self.code(settings) is None:
+            return dict(settings)
+        return {**settings, "dtype": (f32 if self.computes else u16).value}
 
     def program(self, **given: Parameter) -> Program | None:
         """The sketch whose fill the kernel uses."""
@@ -137,8 +160,18 @@ class Entry:
     def case(self, kernel: Kernel, size: Size, seed: int = 0, **given: Parameter) -> Case:
         """Random inputs of a size, laid out for the kernel, and the specification's outputs."""
         settings = self.settings(given)
-        values = self.inputs(dict(size), np.random.default_rng(seed), **settings)
-        expected = self.specification(values, **settings)
+        plain, code = self._plain(settings), self.code(settings)
+        values = self.inputs(dict(size), np.random.default_rng(seed), **plain)
+        if code is not None:
+            codes = {name: _coded(each, code) for name, each in values.items()}
+            values = {name: _decoded(codes[name], values[name], code) for name in values}
+            expected = {
+                name: np.asarray(_coded(each, code))
+                for name, each in self.specification(values, **plain).items()
+            }
+            values = codes
+        else:
+            expected = self.specification(values, **plain)
         arguments = [
             poisoned(expected[param.name]) if param.name in expected else values[param.name]
             for param in kernel.params
@@ -148,10 +181,30 @@ class Entry:
     def agrees(self, kernel: Kernel, case: Case, arguments: list[Array | int | float]) -> bool:
         """Whether the arguments, after a run, hold what the specification says."""
         held = dict(zip((param.name for param in kernel.params), arguments, strict=True))
+        kinds = {param.name: param.dtype for param in kernel.arrays}
         return all(
-            isinstance(given := held[name], np.ndarray) and same(given, wanted, self.tolerance)
+            isinstance(given := held[name], np.ndarray) and self._same(given, wanted, kinds[name])
             for name, wanted in case.expected.items()
         )
+
+    def _same(self, given: Array, wanted: Array, dtype: DType) -> bool:
+        if not dtype.is_code or not (self.computes or self.stored):
+            return same(given, wanted, self.tolerance)
+        close = max(self.tolerance, 2.0 ** -FORMATS[repr(dtype)].fraction_bits)
+        return same(decoded(given, dtype), decoded(wanted, dtype), close)
+
+
+def _coded(value: Array | int | float, code: DType) -> Array | int | float:
+    """Numbers as codes; what is no floating-point number, or bits already, stays."""
+    floats = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    return coded(value, code) if floats else value  # type: ignore[arg-type]
+
+
+def _decoded(
+    code: Array | int | float, given: Array | int | float, dtype: DType
+) -> Array | int | float:
+    """What codes stand for, where they were made of numbers."""
+    return code if code is given else decoded(np.asarray(code), dtype)
 
 
 def checked(owner: str, parameters: Parameters, given: Parameters) -> dict[str, Parameter]:

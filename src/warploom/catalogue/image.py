@@ -415,5 +415,6 @@ ENTRIES: tuple[Entry, ...] = (
             for block in (64, 128)
         ),
         tolerance=1e-5,
+        computes=True,
     ),
 )  # fmt: skip

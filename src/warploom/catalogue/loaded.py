@@ -17,6 +17,7 @@ from warploom.catalogue.tuning import Tuner, users_store
 from warploom.emit import emit
 from warploom.emit.dialect import Language
 from warploom.errors import DeviceError
+from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel
 from warploom.runtime.callable import Callable, Device
 from warploom.runtime.callable import load as load_kernel
@@ -41,9 +42,10 @@ def load(
 
     It takes the inputs, or inputs and outputs, of NumPy, CuPy, PyTorch or anything with DLPack, and
     runs where they are: on the caller's current stream of a GPU, or on the simulator. Settings that
-    are not given are chosen by rule, for the size of the arrays and the machine; with `tune` they
-    are measured on the GPU when a size comes first, for 30 seconds at most or as many as it says,
-    and kept in the store of this user, in the given one, or in none (False).
+    are not given are chosen by rule, for the size of the arrays and the machine; `dtype` is that
+    of the arrays. With `tune` settings are measured on the GPU when a size comes first, for 30
+    seconds at most or as many as it says, and kept in the store of this user, in the given one, or
+    in none (False).
     """
     entry = find(name)
     if tune is False:
@@ -83,11 +85,17 @@ class Loaded(Planner):
         """The kernel in the language `cuda`, `opencl` or `c`."""
         return emit(self.kernel, language)
 
-    def settings_for(self, size: Size, gpu: int = -1) -> dict[str, Parameter]:
-        """What the rule chooses for a size, on a GPU by its number, or the tuner finds there."""
+    def settings_for(
+        self, size: Size, gpu: int = -1, dtype: DType | None = None
+    ) -> dict[str, Parameter]:
+        """What the rule chooses for a size, on a GPU by its number, or the tuner finds there; the
+        elements have the type that was asked for, or that of the arrays."""
+        given = self.given_settings
+        if dtype is not None and "dtype" in self.entry.parameters and "dtype" not in given:
+            given = {**given, "dtype": dtype.value}
         if self.tuner is not None:
-            return self.tuner.settings(self.entry, self.given_settings, size, gpu)
-        return self.entry.settings(self.given_settings, size, machine_of(gpu))
+            return self.tuner.settings(self.entry, given, size, gpu)
+        return self.entry.settings(given, size, machine_of(gpu))
 
     def function(self, settings: Parameters) -> Callable:
         """The kernel with these settings, as a function on arrays of one axis."""
@@ -144,7 +152,8 @@ class Loaded(Planner):
             return self.function(self.settings), {}
         _check_outputs(arrays, fit)
         gpu = max((each.device for each in views), default=-1)
-        return self.function(self.settings_for(fit.scalars, gpu)), fit.scalars
+        settings = self.settings_for(fit.scalars, gpu, views[0].dtype)
+        return self.function(settings), fit.scalars
 
     def fit(self, shapes: Shapes) -> Fit | None:
         return None if self.entry.fit is None else self.entry.fit(shapes, **self.settings)

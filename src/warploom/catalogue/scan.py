@@ -162,6 +162,8 @@ def _check(registers: int, lanes: int, operator: str, dtype: DType) -> None:
         raise CheckError(f"a group of {lanes} lanes", advice=f"a warp has {WARP}")
     if not 1 <= registers <= MOST_WORDS // 2:
         raise CheckError(f"{registers} registers in each lane", advice=f"1 to {MOST_WORDS // 2}")
+    if dtype.is_code:
+        raise CheckError(f"a scan of {dtype.value}", advice="let registers hold float32")
     neutral_number(operator, dtype)  # some operators are for integers
 
 

@@ -99,5 +99,6 @@ ENTRIES: tuple[Entry, ...] = (
         ),
         tune=listed(LINE_TUNE),
         tolerance=1e-5,
+        computes=True,
     ),
 )

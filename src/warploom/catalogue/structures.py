@@ -362,5 +362,6 @@ ENTRIES = (
         tune=_tuned_sums,
         variants=_SUM_VARIANTS,
         tolerance=1e-5,
+        computes=True,
     ),
 )

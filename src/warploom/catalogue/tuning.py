@@ -130,7 +130,7 @@ class Tuner:
 
     def __init__(self, seconds: float, store: Store | None) -> None:
         self.seconds, self.store = seconds, store
-        self._known: dict[tuple[tuple[tuple[str, int], ...], int], Settings] = {}
+        self._known: dict[object, Settings] = {}
 
     def settings(self, entry: Entry, given: Parameters, size: Size, gpu: int) -> Settings:
         """The best that was found in time; the rule's if nothing was."""
@@ -139,7 +139,7 @@ class Tuner:
                 f"'{entry.name}' is tuned on a GPU, but these arrays are in host memory",
                 advice="move them to a GPU, or load it without tune",
             )
-        key = tuple(sorted(size.items())), gpu
+        key = tuple(sorted(size.items())), show_settings(given), gpu
         if key not in self._known:
             bench = GpuBench(entry, given, size, gpu)
             found = tune_entry(entry, given, bench, budget=Budget(self.seconds), store=self.store)

@@ -28,7 +28,7 @@ from warploom.loopnest.lower import lower
 from warploom.loopnest.show import show
 from warploom.loopnest.target import Target, paper
 from warploom.machine.rates import rates_of
-from warploom.machine.record import machine_named
+from warploom.machine.record import CUDA, machine_named
 from warploom.pipeline.nest import Explored, Kept, Nest
 from warploom.search.budget import Budget
 from warploom.search.engine import Progress
@@ -77,7 +77,9 @@ def add(app: typer.Typer) -> None:
 def explore(
     kernel: str = typer.Argument(..., metavar="KERNEL"),
     size: list[str] = typer.Option([], metavar="K=V", help="Sizes and other parameters."),
-    machine: str = typer.Option("h200", metavar="NAME", help="Whose rates bound the time."),
+    machine: str = typer.Option(
+        "h200", metavar="NAME", help="Whose rates bound the time; or a .json of them."
+    ),
     space: Space = typer.Option(Space.default, help="paper: as published, tiles divide."),
     fix: list[str] = typer.Option([], metavar="CHOICE=VALUE", help="Decide something yourself."),
     estimate: bool = typer.Option(False, "--estimate", help="Estimate the size of the space."),
@@ -220,8 +222,8 @@ def _own_program(text: str, found: object) -> Program:
 
 
 def target_for(machine: str, space: Space) -> Target:
-    own = machine_named(machine)
-    return paper(own) if space is Space.paper else Target(own)
+    own = CUDA if machine.endswith(".json") else machine_named(machine)
+    return paper(own) if space is Space.paper else Target(own, deals=True, stages=(1, 2))
 
 
 def _kept(nest: Nest, file: Path | None) -> Kept:

@@ -7,21 +7,31 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 
 from warploom.cli.guard import Status, attempt, run, worst
 from warploom.cli.layout_convert import CONVERT, convert_command
-from warploom.cli.layout_view import answer_lines, check_lines, grid_lines, row_line, table_head
+from warploom.cli.layout_view import (
+    answer_lines,
+    check_lines,
+    grid_lines,
+    measured_lines,
+    row_line,
+    table_head,
+)
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.errors import CheckError, ParseError
 from warploom.layout.access import Problem
 from warploom.layout.certificate import certificate
 from warploom.layout.code import LANGUAGES, index_function
+from warploom.layout.evaluate import Numbers
 from warploom.layout.front import Front, front_of, known_class
 from warploom.layout.given import given_layout, row_major_addresses
 from warploom.layout.named import FIFTY, pattern
 from warploom.layout.pattern import load_pattern
+from warploom.layout.picture import page, request_of, svg
 from warploom.layout.record import front_record
 from warploom.layout.task import Task
 from warploom.search.budget import Budget
@@ -53,7 +63,7 @@ layout in any of its spellings, or swizzled(vec,perPhase,maxPhase) as Triton has
 
 \b
 Example:
-  $ warploom layout show '(32,32):(32,1)' --pattern transpose:32x32:f32"""
+  $ warploom layout show '(32,32):(32,1)' --pattern transpose:32x32:f32 --access 1 -o tile.html"""
 
 CHECK = """Check a layout of your own against how a tensor is used.
 
@@ -162,22 +172,46 @@ def show(
     pattern_text: str = typer.Option(None, "--pattern", metavar="PATTERN"),
     access: int = typer.Option(0, min=0, help="Which access of the pattern."),
     step: int = typer.Option(0, min=0, help="Which of its steps."),
+    measured: str = typer.Option(
+        None, metavar="4,32", help="Wavefronts per request that a profiler counted, to compare."
+    ),
+    picture: Path = typer.Option(
+        None, "-o", metavar="FILE.svg|FILE.html", help="Draw it, beside rows as they are."
+    ),
     json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
-        with kept_free(json_file):
+        drawn = None
+        with kept_free(json_file, picture):
             found = given_layout(layout)
             lines, record = check_lines(found, None)
+            if pattern_text is None and (measured is not None or picture is not None):
+                raise ParseError("which accesses are meant?", advice="give --pattern")
             if pattern_text is not None:
                 task = Task(problems([pattern_text], None)[0])
                 addresses = row_major_addresses(found, task.problem)
                 lines += grid_lines(task, addresses, access, step)
+                if measured is not None:
+                    lines += measured_lines(task, addresses, measured)
+                if picture is not None:
+                    drawn = _drawn(task, addresses, access, step, layout)
             for line in lines:
                 typer.echo(line)
         write_records(json_file, [record])
+        if drawn is not None and picture.suffix == ".html":
+            write(picture, page(pattern_text, lines, drawn))
+        elif drawn is not None:
+            write(picture, drawn)
         return Status.FOUND
 
     run(action)
+
+
+def _drawn(task: Task, addresses: Numbers, access: int, step: int, text: str) -> str:
+    """One request in rows as they are, and in the layout."""
+    plain = np.arange(task.problem.size, dtype=np.int64)
+    pairs = (("rows as they are", plain), (text[:40], addresses))
+    return svg(task, [request_of(task, at, access, step, title) for title, at in pairs])
 
 
 def check(

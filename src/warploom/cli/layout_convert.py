@@ -110,7 +110,8 @@ def _status(found: Conversion, wrong: list[str]) -> Status:
 
 def tried(found: Conversion, way: str) -> list[str]:
     """What each device says of the kernel."""
-    devices = ["simulator", *(["ptx"] if can_compile() else [])]
+    devices = [] if way == "matrices" else ["simulator"]  # kernels have no statement for these
+    devices += ["ptx"] if can_compile() else []
     run_on = partial(wrong_results, found, way)
     return [f"  {device}: {run_on(device) or 'right'}" for device in devices]
 

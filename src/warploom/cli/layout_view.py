@@ -7,7 +7,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, ParseError
 from warploom.layout.access import IDLE, SERVED_AS, coordinates
 from warploom.layout.cost import Score
 from warploom.layout.evaluate import Numbers, values
@@ -15,6 +15,7 @@ from warploom.layout.facts import facts_of, meeting
 from warploom.layout.front import Candidate, Front
 from warploom.layout.given import row_major_addresses
 from warploom.layout.ir import Layout
+from warploom.layout.picture import step_of
 from warploom.layout.show import show
 from warploom.layout.task import Task
 from warploom.layout.tma import mode_of
@@ -204,17 +205,42 @@ def _access_line(task: Task, number: int, addresses: Numbers) -> str:
     )
 
 
+def measured_lines(task: Task, addresses: Numbers, text: str) -> list[str]:
+    """What a profiler counted per request beside the model, with the known reasons."""
+    words, accesses = text.split(","), task.problem.accesses
+    try:
+        figures = [float(word) for word in words]
+    except ValueError:
+        raise ParseError(f"'{text[:60]}' are no figures", advice="write 4,32") from None
+    if len(figures) != len(accesses):
+        raise CheckError(f"{len(figures)} figures of {len(accesses)} accesses")
+    lines = ["  access               model  measured"]
+    for number, (access, figure) in enumerate(zip(accesses, figures, strict=True)):
+        model = float(task.meter.by_step(number, addresses).mean())
+        why = "" if figure == model else _reason(access.kind, model, figure)
+        lines.append(f"  {access.name:20} {model:6g} {figure:9g}  {why}".rstrip())
+    return lines
+
+
+def _reason(kind: str, model: float, figure: float) -> str:
+    """Why counters differ from the model, as measured on an H200."""
+    if kind == "cp.async":
+        return (
+            "cp.async.cg always shows 3 and no conflicts; .ca shows 3 more than a store, and does "
+            "not merge equal addresses"
+        )
+    if figure > model:
+        return "other traffic is counted with it (spills, other accesses), or it is another layout"
+    return "idle lanes, equal addresses of pairs of lanes, or another width than the pattern's"
+
+
 # -- pictures --------------------------------------------------------------------------------------
 
 
 def grid_lines(task: Task, addresses: Numbers, access: int, step: int) -> list[str]:
     """Of one request, the banks of each group of lanes, and which lanes collide there."""
     problem = task.problem
-    if access >= len(problem.accesses):
-        raise CheckError(f"there is no access {access}", advice=f"0 to {len(problem.accesses) - 1}")
-    chosen = problem.accesses[access]
-    if step >= chosen.steps:
-        raise CheckError(f"{chosen.name} has no step {step}", advice=f"0 to {chosen.steps - 1}")
+    chosen = step_of(task, access, step)
     serving = problem.serving
     group = serving.group(SERVED_AS[chosen.kind], chosen.width * problem.element_bytes)
     head = f"{chosen.name}, step {step} of {chosen.steps}"

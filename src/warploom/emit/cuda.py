@@ -42,6 +42,8 @@ _VECTOR = {
     DType.U16: "ushort",
     DType.I8: "char",
     DType.U8: "uchar",
+    DType.F16: "ushort",
+    DType.BF16: "ushort",
 }
 _SHUFFLE = {
     "idx": "__shfl_sync",

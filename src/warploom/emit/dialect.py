@@ -55,6 +55,8 @@ _C_TYPES = {
     DType.U16: "unsigned short",
     DType.I8: "signed char",
     DType.U8: "unsigned char",
+    DType.F16: "unsigned short",
+    DType.BF16: "unsigned short",
 }
 _C_FUNCTIONS: dict[Operator, tuple[str, str]] = {
     "abs": ("fabsf", "fabs"),
@@ -90,7 +92,7 @@ OPENCL = Dialect(
     language="opencl",
     types=_C_TYPES
     | {DType.I64: "long", DType.U64: "ulong", DType.U32: "uint", DType.U8: "uchar"}
-    | {DType.U16: "ushort", DType.I8: "char"},
+    | {DType.U16: "ushort", DType.I8: "char", DType.F16: "ushort", DType.BF16: "ushort"},
     thread=("get_local_id(0)", "get_local_id(1)", "get_local_id(2)"),
     block=("get_group_id(0)", "get_group_id(1)", "get_group_id(2)"),
     shared="__local",

@@ -9,6 +9,7 @@ import re
 
 import numpy as np
 
+from warploom.emit.code import code_text
 from warploom.emit.dialect import Dialect, unsigned
 from warploom.emit.literal import number_text
 from warploom.errors import InternalError
@@ -41,6 +42,8 @@ def helper_text(name: str, dialect: Dialect) -> str:
     if match is None:
         raise InternalError(f"no text for a helper '{name}'")
     what, on, target, source = match.groups()
+    if what is None and "f16" in (target[-3:], source[-3:]):
+        return code_text(name, dialect)
     if what is None and _BY_NAME[target].is_float:
         return _rounding(name, _BY_NAME[source], dialect)
     if what is None:

@@ -94,6 +94,8 @@ class ValuePrinter:
 
     def _cast(self, dtype: DType, inner: Value) -> Spelling:
         source = dtype_of(inner)
+        if source.is_code or dtype.is_code:
+            return self._call(f"{dtype!r}_from_{source!r}", (inner,))
         if (source.is_float and not dtype.is_float) or rounds_twice(source, dtype, self.dialect):
             return self._call(f"{dtype!r}_from_{source!r}", (inner,))
         return PREFIX, f"({self.dialect.types[dtype]}){self.text(inner, PREFIX)}"

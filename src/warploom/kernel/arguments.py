@@ -130,7 +130,8 @@ def _match(
 
 
 def _check_array(param: ArrayParam, given: Described) -> None:
-    if given.dtype is not param.dtype:
+    bits = param.dtype.is_code and given.dtype is DType.U16  # codes as NumPy has all of them
+    if given.dtype is not param.dtype and not bits:
         raise DeviceError(
             f"'{param.name}' holds {given.dtype.value}, but the kernel takes {param.dtype.value}",
             advice="convert the array first; nothing was computed",

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeviceError
-from warploom.kernel.dtype import DType
+from warploom.kernel.dtype import DType, coded, decoded
 from warploom.kernel.ir import Comparison, Operator
 from warploom.machine.rounding import clamped, extreme, fma
 
@@ -40,8 +40,13 @@ def compare(op: Comparison, left: Numbers, right: Numbers) -> Mask:
         return np.asarray(_COMPARISONS[op](left, right))
 
 
-def convert(value: Numbers, dtype: DType) -> Numbers:
-    """A cast. Integers wrap; floats truncate to the nearest number there is, NaN to 0."""
+def convert(value: Numbers, dtype: DType, source: DType | None = None) -> Numbers:
+    """A cast. Integers wrap; floats truncate to the nearest number there is, NaN to 0. Codes come
+    from `f32` and become it."""
+    if source is not None and source.is_code:
+        return decoded(value, source)
+    if dtype.is_code:
+        return coded(value, dtype)
     with np.errstate(all="ignore"):
         if value.dtype.kind == "f" and not dtype.is_float:
             return clamped(np.trunc(value.astype(np.float64)), dtype.numpy, dtype.numpy.type(0))

@@ -24,10 +24,12 @@ from warploom.kernel.ir import (
     INTEGER_ONLY,
     ArrayParam,
     Assign,
+    Cast,
     Cell,
     Choose,
     Compare,
     For,
+    FromIndex,
     If,
     Kernel,
     Let,
@@ -91,6 +93,8 @@ def _check_shape(kernel: Kernel) -> None:
 
 
 def _check_params(kernel: Kernel) -> None:
+    for scalar in kernel.scalars:
+        _check_computes(scalar.dtype, f"the number '{scalar.name}'")
     integers = {each.name for each in kernel.scalars if each.dtype is DType.I32}
     for array in kernel.arrays:
         _check_scalars_only(array.size, integers, f"the size of '{array.name}'")
@@ -297,6 +301,11 @@ def check_value(value: Value, scope: Mapping[str, Declaration]) -> None:
                 if isinstance(condition, Compare):
                     left, right = dtype_of(condition.left), dtype_of(condition.right)
                     _same(left, right, f"'{condition.op}'")
+                    _check_computes(left, f"'{condition.op}'")
+            case FromIndex(_, dtype):
+                _check_computes(dtype, "an index")
+            case Cast(dtype, inner):
+                _check_cast(dtype, dtype_of(inner))
             case _:
                 pass
 
@@ -311,12 +320,29 @@ def _check_operation(value: Operation) -> None:
     if len(value.operands) != ARITY[value.op]:
         raise CheckError(f"'{value.op}' takes {ARITY[value.op]} operands")
     first = dtype_of(value.operands[0])
+    _check_computes(first, f"'{value.op}'")
     for other in value.operands[1:]:
         _same(first, dtype_of(other), f"'{value.op}'")
     if value.op in INTEGER_ONLY and first.is_float:
         raise CheckError(f"'{value.op}' is for integers, not {first!r}")
     if value.op in FLOAT_ONLY and not first.is_float:
         raise CheckError(f"'{value.op}' is for floats, not {first!r}", advice="cast it first")
+
+
+def _check_cast(target: DType, source: DType) -> None:
+    codes = [each for each in (target, source) if each.is_code]
+    if codes and DType.F32 not in (target, source):
+        raise CheckError(
+            f"{source!r} is converted to {target!r}",
+            advice=f"{codes[0]!r} becomes f32, and f32 becomes it",
+        )
+
+
+def _check_computes(dtype: DType, what: str) -> None:
+    if dtype.is_code:
+        raise CheckError(
+            f"{what} of {dtype!r}, in which nothing is computed", advice="cast it to f32"
+        )
 
 
 def _same(left: DType, right: DType, where: str) -> None:

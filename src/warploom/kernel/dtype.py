@@ -1,4 +1,8 @@
-"""Element types of kernels: their name, size and NumPy equivalent."""
+"""Element types of kernels: their name, size and NumPy equivalent.
+
+Numbers of sixteen bits are *codes*: they are stored and moved, and nothing is computed in them.
+What is computed is computed in `f32`, and rounded when it becomes a code again.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from warploom.errors import DeviceError
+from warploom.machine.narrow import FORMATS, encode
 
 
 class DType(Enum):
@@ -24,14 +29,32 @@ class DType(Enum):
     U16 = "uint16"
     I8 = "int8"
     U8 = "uint8"
+    F16 = "float16"
+    BF16 = "bfloat16"
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        return np.dtype(self.value)
+        """As NumPy has it, which has no `bfloat16`: there its bits stand for it."""
+        return np.dtype("uint16" if self is DType.BF16 else self.value)
+
+    @property
+    def storage(self) -> np.dtype[Any]:
+        """As evaluators hold it: a code by its bits, so that none is changed on the way."""
+        return np.dtype("uint16") if self.is_code else self.numpy
 
     @property
     def bytes(self) -> int:
         return self.numpy.itemsize
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is only stored and moved, and converted from and to `f32`."""
+        return self in (DType.F16, DType.BF16)
+
+    @property
+    def computed(self) -> DType:
+        """The type in which its numbers are computed."""
+        return DType.F32 if self.is_code else self
 
     @property
     def is_float(self) -> bool:
@@ -44,6 +67,8 @@ class DType(Enum):
     def has(self, number: float) -> bool:
         """Whether a number is one of the type, rounded if it is a float; floats have infinities
         and NaN."""
+        if self.is_code:  # the code of zero is zero; others come from f32
+            return number == 0
         try:
             finite = isfinite(number)
         except OverflowError:  # an integer too large for any float
@@ -61,12 +86,31 @@ class DType(Enum):
 f32, f64 = DType.F32, DType.F64
 i32, u32, i64, u64 = DType.I32, DType.U32, DType.I64, DType.U64
 i16, u16, i8, u8 = DType.I16, DType.U16, DType.I8, DType.U8
+f16, bf16 = DType.F16, DType.BF16
+
+Codes = np.ndarray[Any, np.dtype[Any]]
+
+
+def decoded(bits: Codes, dtype: DType) -> Codes:
+    """Codes as the numbers that they stand for, as `float32`."""
+    codes = np.asarray(bits).view(np.uint16)
+    if dtype is DType.F16:
+        with np.errstate(all="ignore"):
+            return codes.view(np.float16).astype(np.float32)
+    return (codes.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def coded(numbers: Codes, dtype: DType) -> Codes:
+    """Numbers as the nearest codes, ties to even; every NaN as one."""
+    with np.errstate(all="ignore"):  # what is beyond all codes, and signalling NaNs
+        wide = np.asarray(numbers, np.float32).astype(np.float64)
+        return encode(wide, FORMATS[repr(dtype)], "rn", False, None).astype(np.uint16)
 
 
 def from_numpy(dtype: object) -> DType:
     """The element type with this NumPy dtype (or name)."""
-    name = np.dtype(dtype).name  # type: ignore[call-overload]
     try:
+        name = dtype if isinstance(dtype, str) else np.dtype(dtype).name  # type: ignore[call-overload]
         return DType(name)
     except ValueError:
         known = ", ".join(each.value for each in DType)

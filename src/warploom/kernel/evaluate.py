@@ -47,6 +47,7 @@ from warploom.kernel.ir import (
     Stmt,
     Store,
     Value,
+    dtype_of,
     walk,
 )
 from warploom.kernel.pool import offsets, pool_bytes
@@ -80,7 +81,8 @@ def run(
     binding = bind(kernel, described, named)
     given = [each for each in plain if isinstance(each, np.ndarray)]
     arrays = {
-        param.name: array.reshape(-1) for param, array in zip(kernel.arrays, given, strict=True)
+        param.name: _held(array.reshape(-1), param.dtype)
+        for param, array in zip(kernel.arrays, given, strict=True)
     }
     check_overlap(
         kernel,
@@ -101,6 +103,11 @@ def run(
             detector.start(first, len(blocks))
         Batch(kernel, binding, arrays, blocks, report, stored, detector).run(kernel.body)
     return report
+
+
+def _held(array: Array, dtype: DType) -> Array:
+    """The same memory; codes by their bits."""
+    return array.view(dtype.storage) if dtype.is_code else array
 
 
 def _stored(kernel: Kernel, arrays: Mapping[str, Array]) -> dict[str, Hashable]:
@@ -163,7 +170,7 @@ def _pool(kernel: Kernel, blocks: int) -> Pool:
     arrays = {
         each.name: SharedArray(
             number,
-            data.view(each.dtype.numpy),
+            data.view(each.dtype.storage),
             row // each.dtype.bytes,
             places[each.name] // each.dtype.bytes,
             each.size,
@@ -270,7 +277,7 @@ class Batch:
         use = active if use is None else use
         match value:
             case Number(number, dtype):
-                return np.asarray(number).astype(dtype.numpy)
+                return np.asarray(number).astype(dtype.storage)
             case Cell():
                 return self._read_cell(value, active, use)
             case FromIndex(expr, dtype):
@@ -286,7 +293,7 @@ class Batch:
                 return np.where(first, left, self.value(otherwise, active, use & ~first))
             case Cast(dtype, inner):
                 self.report.operations += self._warps(active)
-                return convert(self.value(inner, active, use), dtype)
+                return convert(self.value(inner, active, use), dtype, dtype_of(inner))
             case _:
                 assert_never(value)
 
@@ -338,7 +345,7 @@ class Batch:
         poison = np.nan if stmt.dtype.is_float else 0x5A
         fill = poison if stmt.initial is None else stmt.initial
         size = (stmt.size or 1, *self.shape)
-        self.registers[stmt.name] = np.full(size, fill, dtype=stmt.dtype.numpy)
+        self.registers[stmt.name] = np.full(size, fill, dtype=stmt.dtype.storage)
 
     # -- memory
 
@@ -347,7 +354,7 @@ class Batch:
         at = self.spread(self.index(stmt.index, active, use))
         flat, cells = self._touch(stmt, at, use, writes=False)
         if stmt.otherwise is None:
-            other: Numbers = np.zeros((), dtype=stmt.target.dtype.numpy)
+            other: Numbers = np.zeros((), dtype=stmt.target.dtype.storage)
         else:
             other = self.value(stmt.otherwise, active, active & ~use)
         self._register_index(stmt.target, active, stmt.width)

@@ -146,7 +146,8 @@ class Footprints:
             digits = self._digits(write, read, read.index) if common is not None else None
             if common is None or digits is None or len(digits[0]) != 1:
                 continue
-            shared = dict.fromkeys(common, 0)
+            matter = {*self._depends_on(write), *self._depends_on(read)}
+            shared = {name: 0 for name in common if name in matter}
             made, asked = (
                 self._cells(each, digit, shared)
                 for each, digit in ((write, digits[0]), (read, digits[1]))
@@ -169,11 +170,19 @@ class Footprints:
         digits = self._digits(first, second, other)
         if digits is None:
             return unknown
+        # A turn on which nothing depends is met in every other: there is no need to try them all.
+        matter = {name for each in (first, second) for name in self._depends_on(each)}
+        shared = {name: turns for name, turns in shared.items() if name in matter}
         cells = self._cells(first, digits[0], dict.fromkeys(shared, 0))
         others = self._cells(second, digits[1], shared)
         if cells is None or others is None:
             return unknown
         return self._compare(cells, others)
+
+    def _depends_on(self, access: Access) -> Iterator[str]:
+        yield from variables(access.index)
+        for guard in access.guards:
+            yield from variables(guard)
 
     def _common(self, first: Access, second: Access, later: Later | None) -> list[str] | None:
         """Finite turns that are the same for both; None if an index depends on one that differs

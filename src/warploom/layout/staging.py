@@ -21,7 +21,8 @@ from warploom.layout.solve import Solved, solve
 from warploom.layout.task import Answer, Task
 from warploom.search.budget import Budget
 
-WIDTHS = (4, 2, 1)
+WIDTHS = (4, 2, 1)  # that kernels have
+WIDER = (16, 8)  # that the text for matrices has as well, of elements smaller than a word
 CHUNK_BYTES = 16
 MATRIX_ROWS = 8
 
@@ -169,7 +170,8 @@ def _groupings(
     """Registers in groups: neighbours; those that a thread of the other side holds together too;
     those that a matrix of the other side takes together."""
     count, found = fragment.registers, dict[tuple[tuple[int, ...], ...], None]()
-    widths = [w for w in WIDTHS if w * element_bytes <= CHUNK_BYTES and count % w == 0]
+    known = (*WIDER, *WIDTHS) if matrices else WIDTHS
+    widths = [w for w in known if w * element_bytes <= CHUNK_BYTES and count % w == 0]
     for width in widths:
         found[tuple(tuple(range(s, s + width)) for s in range(0, count, width))] = None
     if count & (count - 1) == 0:

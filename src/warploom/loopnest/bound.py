@@ -43,6 +43,9 @@ class Bound:
         self.space, self.rates = space, rates
         self.facts = Facts(space)
         self.lanes = space.target.machine.lanes
+        target = space.target
+        self.threaded = target.threaded
+        self.widened = (*target.vectors, *(kind for kind in target.threaded if kind == "DEAL"))
         insts = space.insts
         self.issue = np.array([self._cost(inst)[0] for inst in insts])
         self.alu = np.array([self._cost(inst)[1] for inst in insts])
@@ -113,7 +116,7 @@ class Bound:
         """
         if not self.rates.hoists:
             return known.around
-        kept = self.facts.own | known.outside | known.surely("BLOCK", "THREAD")[:, None]
+        kept = self.facts.own | known.outside | known.surely("BLOCK", *self.threaded)[:, None]
         return known.around & kept
 
     def _work(self, known: Certain) -> dict[str, Numbers]:
@@ -125,18 +128,18 @@ class Bound:
         """
         around, own = self._repeated(known), self.facts.own
         total = np.where(known.active, known.least(around), 0.0)
-        wide = known.greatest(own & known.maybe(*self.space.target.vectors)[:, None])
+        wide = known.greatest(own & known.maybe(*self.widened)[:, None])
         if self.rates.hoists:  # a compiler may put neighbours in shared memory together
             wide = np.where(self.is_shared, np.inf, wide)
         wide = np.clip(wide, 1, self.space.target.vector[1])
-        threads = known.greatest(around & known.maybe("THREAD")[:, None])
+        threads = known.greatest(around & known.maybe(*self.threaded)[:, None])
         filled = self._filled(known)[:, None]
         slots = total / wide * np.maximum(1.0, filled / threads)
         within = np.where(self.moves, self.elements * known.least(around & ~own), total)
         same = np.where(self.writes, np.minimum(filled, self.lanes), filled)
         asked = np.where(known.active, within, 0.0) / wide * np.maximum(1.0, same / threads)
         # Lanes that want the same element are one request.
-        alone = known.least(around & ~own & ~known.maybe("THREAD")[:, None])
+        alone = known.least(around & ~own & ~known.maybe(*self.threaded)[:, None])
         elements = np.where(self.moves, self.elements * alone, 0.0)
         memory = self._memory(known, elements, asked / self.lanes)
         return {"issue": slots * self.issue, "alu": slots * self.alu, **memory}

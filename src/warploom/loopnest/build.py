@@ -295,9 +295,11 @@ class LoopNest:
     ) -> Compute:
         match expression:
             case Node("*", factors, dtype) if op == "+" and dtype.is_float:
-                return Compute("fma", (*self._operands(name, factors, dims), running))
+                operands = self._operands(name, factors, dims, running.over)
+                return Compute("fma", (*operands, running))
             case _:
-                return Compute(op, (running, *self._operands(name, (expression,), dims)))
+                operands = self._operands(name, (expression,), dims, running.over)
+                return Compute(op, (running, *operands))
 
     def emit(self, name: str, dtype: DType, axes: Iterable[Axis], action: Action) -> Leaf:
         return Leaf(self._add(name, dtype, self._loops(name, set(axes)), action), dtype)
@@ -391,22 +393,28 @@ class LoopNest:
         return self._add(name, other.dtype, dims, Compute("fma", operands))
 
     def _operands(
-        self, name: str, parts: tuple[Term, ...], dims: tuple[Dim, ...]
+        self,
+        name: str,
+        parts: tuple[Term, ...],
+        dims: tuple[Dim, ...],
+        over: tuple[Dim, ...] = (),
     ) -> tuple[Operand, ...]:
         seen: dict[Term, Operand] = {}
         for part in parts:
             if part not in seen:
-                seen[part] = self._operand(name, part, dims)
+                seen[part] = self._operand(name, part, dims, over)
         return tuple(seen[part] for part in parts)
 
-    def _operand(self, name: str, part: Term, dims: tuple[Dim, ...]) -> Operand:
+    def _operand(
+        self, name: str, part: Term, dims: tuple[Dim, ...], over: tuple[Dim, ...]
+    ) -> Operand:
         if isinstance(part, Node):
             word = WORDS.get(part.op, part.op)
             inner = self._nest(self.fresh(f"{name}.{word}"), part, dims)
             return Result(inner, (), Scope.LOCAL)
         value = part.value
         if isinstance(value, Instruction):
-            return Result(value, _pairs(value, dims), _scope(value, dims))
+            return Result(value, _pairs(value, dims), _scope(value, dims, over))
         return value
 
 
@@ -444,9 +452,11 @@ def _pairs(producer: Instruction, dims: tuple[Dim, ...]) -> tuple[tuple[Dim, Dim
     return tuple(found)
 
 
-def _scope(producer: Instruction, dims: tuple[Dim, ...]) -> Scope:
-    """What was loaded, or is used along more axes than it has, may go through memory: only then
-    can it be of use."""
+def _scope(producer: Instruction, dims: tuple[Dim, ...], over: tuple[Dim, ...]) -> Scope:
+    """What was loaded, is used along more axes than it has, or is folded over an axis of its own,
+    may go through memory: only then can it be of use."""
     varies = {dim.axis for dim in producer.dims if dim not in producer.over}
     more = {dim.axis for dim in dims} - varies
-    return Scope.MEMORY if isinstance(producer.action, Load) or more else Scope.THREAD
+    folded = varies & {dim.axis for dim in over}
+    loaded = isinstance(producer.action, Load)
+    return Scope.MEMORY if loaded or more or folded else Scope.THREAD

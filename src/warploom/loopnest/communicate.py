@@ -8,13 +8,16 @@ decision may add is there from the start.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from warploom.loopnest.ir import (
     Communication,
     Dim,
     Get,
     Instruction,
+    Load,
     Pairs,
+    Program,
     Put,
     Result,
     Scope,
@@ -39,6 +42,44 @@ def _incoming(consumer: Instruction) -> Iterator[Communication]:
         if use.scope is Scope.MEMORY and use.pairs:
             temporary = _temporary(name, use, consumer)
         yield Communication(name, producer, consumer, use.pairs, use.scope, temporary)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Copy:
+    """What is loaded only to be put into temporary arrays: the load with its tile dimensions, those
+    of neighbours in memory last, the stores, and pairs (dimension of the load, of a store)."""
+
+    load: Instruction
+    load_dims: tuple[Dim, ...]
+    puts: tuple[Instruction, ...]
+    pairs: Pairs
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        return (*self.load_dims, *(own for _, own in self.pairs))
+
+    @property
+    def insts(self) -> tuple[Instruction, ...]:
+        return (self.load, *self.puts)
+
+
+def copies(program: Program) -> tuple[Copy, ...]:
+    """Loads all of whose uses may go through temporary arrays."""
+    found = []
+    for load in program.instructions:
+        uses = [each for each in program.communications if each.producer is load]
+        made = [each.temporary for each in uses if each.temporary is not None]
+        if isinstance(load.action, Load) and made and len(made) == len(uses):
+            pairs = [
+                (own, put)
+                for each, t in zip(uses, made, strict=True)
+                for (own, _), (put, _) in zip(each.pairs, t.pairs, strict=True)
+            ]
+            factors = load.action.access.place.factors
+            tiles = [dim for dim in load.dims if dim.tile is not None]
+            tiles.sort(key=lambda dim: -abs(factors.get(dim.axis, 0)))
+            found.append(Copy(load, tuple(tiles), tuple(t.put for t in made), tuple(pairs)))
+    return tuple(found)
 
 
 def _temporary(name: str, use: Result, consumer: Instruction) -> Temporary:

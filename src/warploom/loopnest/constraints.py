@@ -8,9 +8,10 @@ list that was drawn from the published system; docs/loopnests.md says where we d
 from __future__ import annotations
 
 from collections.abc import Hashable
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 
 from warploom.loopnest.choices import Choices, local_pairs
+from warploom.loopnest.communicate import copies
 from warploom.loopnest.ir import (
     Communication,
     Dim,
@@ -41,6 +42,8 @@ def declare_constraints(c: Choices) -> None:
     communication(c)
     if c.program.temporaries:
         arrays(c)
+        if c.target.deals:
+            dealt(c)
     limits(c)
     shared_memory(c)
     registers(c)
@@ -378,6 +381,43 @@ def _paddings(c: Choices) -> None:
     space.require(c.padding(own).is_(*plain) | second, "rows that something follows")
 
 
+def dealt(c: Choices) -> None:
+    """A copy to a temporary array may be dealt out to all threads of the block: then its loops are
+    in the order of global memory, nothing else is in them, and no threads are around them. Such a
+    copy may be a turn ahead of who uses it."""
+    space, order, is_kind = c.space, c.order, c.is_kind
+    groups = copies(c.program)
+    members = {d: g for g in groups for d in g.dims}
+    d, e, i = c.dimensions.one("d"), c.dimensions.one("e"), c.instructions.one("i")
+    deal = is_kind(d, "DEAL")
+    able = space.objects("dimensions of copies", list(members))
+    space.require(able(d) | ~deal, "only copies are dealt out")
+    together = [(a, b) for g in groups for a, b in permutations(g.load_dims, 2)]
+    x, y = space.relation("are loops of one copy", together, arity=2).row("x", "y")
+    space.require(implies(is_kind(x, "DEAL"), is_kind(y, "DEAL")), "copies are dealt out whole")
+    nested = [pair for g in groups for pair in combinations(g.load_dims, 2)]
+    x, y = space.relation("is further out in memory than", nested, arity=2).row("x", "y")
+    space.require(implies(is_kind(x, "DEAL"), order(x, y).is_("OUTER")), "in the order of memory")
+    stored = [pair for g in groups for pair in g.pairs]
+    x, y = space.relation("is stored along", stored, arity=2).row("x", "y")
+    space.require(iff(is_kind(x, "DEAL"), is_kind(y, "DEAL")), "loads are dealt out with stores")
+    space.require(implies(is_kind(x, "DEAL"), order(x, y).is_("MERGED")), "loads beside stores")
+    beside = [(a, b) for a, b in permutations(members, 2) if members[a] is members[b]]
+    same = space.relation("is in one copy with", beside, arity=2)
+    inside = [(a, i) for a, g in members.items() for i in g.insts]
+    copied = space.relation("is around a copy", inside, arity=2)
+    within = deal & order(d, e).is_("OUTER", "MERGED")
+    space.require(implies(within, same(d, e)), "copies are alone")
+    space.require(implies(deal & order(d, i).is_("OUTER"), copied(d, i)), "nothing else is dealt")
+    around = is_kind(e, "LOOP", "BLOCK", "DEAL")
+    space.require(implies(deal & order(e, d).is_("OUTER"), around), "no threads around a deal")
+    if max(c.target.stages) > 1:
+        of = [(t, s) for t in c.program.temporaries for s, _ in t.pairs]
+        t, s = space.relation("is filled along", of, arity=2).row("t", "s")
+        single = c.stages(t).is_(*(n for n in c.target.stages if n == 1))
+        space.require(single | is_kind(s, "DEAL"), "what is dealt out may be ahead")
+
+
 # -- room ------------------------------------------------------------------------------------------
 
 
@@ -417,8 +457,11 @@ def shared_memory(c: Choices) -> None:
     element = space.number("element bytes", {t: t.dtype.bytes for t in c.program.temporaries})
     there = c.in_array(put).is_("TRUE")
     c.mem_size = space.product("mem_size", amount(c.length(put), there), per=t, base=element(t))
-    used = amount(c.mem_size(t), c.mem_space(t).is_("SHARED"))
-    c.shared_mem_used = space.total("shared_mem_used", used)
+    shared = c.mem_space(t).is_("SHARED")
+    used = [amount(c.mem_size(t), shared)]
+    if max(c.target.stages) > 1:  # twice as much
+        used.append(amount(c.mem_size(t), shared & c.stages(t).is_(2)))
+    c.shared_mem_used = space.total("shared_mem_used", *used)
     space.require(c.shared_mem_used() <= c.target.machine.shared_bytes, "shared memory")
 
 

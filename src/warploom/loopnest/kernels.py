@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from warploom.errors import CheckError
 from warploom.loopnest.build import LoopNest, Term, exp, maximum
-from warploom.loopnest.ir import Axis, Program
+from warploom.loopnest.ir import Axis, Linear, Program
 
 Tiles: TypeAlias = Sequence[int | Sequence[int]]
 Activation: TypeAlias = Literal["none", "relu", "sigmoid"]
@@ -26,6 +26,9 @@ class Cut:
 
 
 WHOLE = Cut()
+# Tiles of the rows of a matrix, and of the elements of a row.
+ROWS: Tiles = (128, 16)
+ROW: Tiles = (128,)
 
 
 def _axis(nest: LoopNest, name: str, size: int, tiles: Tiles, cut: Cut) -> Axis:
@@ -43,29 +46,68 @@ def axpy(n: int, tiles: Tiles = (1024, 4), cut: Cut = WHOLE) -> Program:
 
 
 def matvec(
-    m: int, n: int, tiles: Tiles = (128, 16), inner: Tiles = (128,), cut: Cut = WHOLE
+    m: int, n: int, tiles: Tiles = ROWS, inner: Tiles = ROW, *, parts: int = 1, cut: Cut = WHOLE
 ) -> Program:
-    """y = A·x"""
+    """y = A·x. With `parts` (a multiple of 128 that divides n) as many partial sums of each row are
+    added up side by side, and then put together."""
     nest = LoopNest("matvec")
-    i, j = _axis(nest, "m", m, tiles, cut), _axis(nest, "n", n, inner, cut)
-    A, x, y = nest.array("A", i, j), nest.array("x", j), nest.array("y", i)
-    y[i] = nest.sum(A[i, j] * x[j], over=j)
+    i = _axis(nest, "m", m, tiles, cut)
+    row = _Parts(nest, n, inner, parts, cut)
+    A, x, y = nest.array("A", i, n), nest.array("x", n), nest.array("y", i)
+    y[i] = row.sum(A[i, row.at] * x[row.at])
     return nest.done()
 
 
 def gesummv(
-    m: int, n: int, tiles: Tiles = (128, 16), inner: Tiles = (128,), cut: Cut = WHOLE
+    m: int, n: int, tiles: Tiles = ROWS, inner: Tiles = ROW, *, parts: int = 1, cut: Cut = WHOLE
 ) -> Program:
-    """y = (α·A + β·B)·x"""
+    """y = (α·A + β·B)·x, with partial sums as in `matvec`"""
     nest = LoopNest("gesummv")
-    i, j = _axis(nest, "m", m, tiles, cut), _axis(nest, "n", n, inner, cut)
+    i = _axis(nest, "m", m, tiles, cut)
+    row = _Parts(nest, n, inner, parts, cut)
     alpha, beta = nest.parameter("alpha"), nest.parameter("beta")
-    A, B = nest.array("A", i, j), nest.array("B", i, j)
-    x, y = nest.array("x", j), nest.array("y", i)
-    shared = x[j]
-    ax, bx = nest.sum(A[i, j] * shared, over=j), nest.sum(B[i, j] * shared, over=j)
+    A, B = nest.array("A", i, n), nest.array("B", i, n)
+    x, y = nest.array("x", n), nest.array("y", i)
+    shared = x[row.at]
+    if parts > 1:  # one sum is half the loops of two
+        y[i] = row.sum((alpha * A[i, row.at] + beta * B[i, row.at]) * shared)
+        return nest.done()
+    ax, bx = row.sum(A[i, row.at] * shared), row.sum(B[i, row.at] * shared)
     y[i] = alpha * ax + beta * bx
     return nest.done()
+
+
+class _Parts:
+    """The index along a row that is summed: one axis, or turns of `parts` neighbours, which are
+    warps of 32 lanes of 4 elements. Their partial sums are added up by elements, lanes, warps."""
+
+    def __init__(self, nest: LoopNest, n: int, tiles: Tiles, parts: int, cut: Cut) -> None:
+        self.nest = nest
+        self.folded: list[Axis] = []
+        if parts == 1:
+            self.turns = _axis(nest, "n", n, tiles, cut)
+            self.at: Linear = self.turns
+            return
+        if parts % 128 or n % parts:
+            raise CheckError(
+                f"a row of {n} has no {parts} parts",
+                advice="give a multiple of 128 that divides the row",
+            )
+        self.turns = _axis(nest, "n", n // parts, tiles, cut)
+        self.at = self.turns * parts
+        below = parts
+        for name, size in (("warp", parts // 128), ("lane", 32), ("wide", 4)):
+            below //= size
+            if size > 1:
+                axis = nest.axis(name, size, dynamic=False)
+                self.at = self.at + axis * below
+                self.folded.insert(0, axis)
+
+    def sum(self, expression: Term) -> Term:
+        total: Term = self.nest.sum(expression, over=self.turns)
+        for axis in self.folded:
+            total = self.nest.sum(total, over=axis)
+        return total
 
 
 def matmul(

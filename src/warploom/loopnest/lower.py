@@ -11,9 +11,8 @@ put in where threads meet in a shared array, and nowhere else.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from warploom.index.ir import Const, Expr, Var
@@ -44,9 +43,11 @@ from warploom.kernel.ir import (
 )
 from warploom.kernel.synchronise import synchronise
 from warploom.loopnest import ir
+from warploom.loopnest.deal import Deal, Dealer, deal_of
 from warploom.loopnest.decided import Implementation, Loop, Node
 from warploom.loopnest.evaluate import elements
 from warploom.loopnest.neutral import unchanged_outside
+from warploom.loopnest.place import Places, both, total
 
 BLOCKS = ("block_x", "block_y", "block_z")
 
@@ -75,7 +76,7 @@ class _Row:
     def cell(self, index: Mapping[ir.Dim, Expr]) -> Cell:
         if self.size is None:
             return Cell(self.name, None, self.dtype)
-        return Cell(self.name, _sum(index[d] * s for d, s in self.strides.items()), self.dtype)
+        return Cell(self.name, total(index[d] * s for d, s in self.strides.items()), self.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +91,9 @@ class _Lowering:
     def __init__(self, implementation: Implementation) -> None:
         self.made = implementation
         self.program = implementation.program
-        self.names: dict[str, str] = {}
-        self.index: dict[ir.Dim, Expr] = {}
+        self.at = Places(implementation)
+        self.dealer = Dealer(self.at)
         self.grid: list[int] = []
-        self.temporaries = {t.put: t for t in implementation.lowered}
-        self.temporaries |= {t.get: t for t in implementation.lowered}
         self.rows = self._rows()
         self.counters = 0
         self.sent: dict[tuple[ir.Instruction, ir.Instruction], _Sent] = {}
@@ -106,16 +105,22 @@ class _Lowering:
 
     def kernel(self) -> Kernel:
         body = [*self._levels(), *self._bodies(self.made.nests)]
-        declared: list[Stmt] = [self._shared(t) for t in self.made.lowered]
+        declared: list[Stmt] = [each for t in self.made.lowered for each in self._shared(t)]
         declared += [Registers(row.name, row.dtype, row.size) for row in self._own_rows()]
         sides = [Const(size) for size in (*self.grid, 1, 1, 1)[:3]]
         return Kernel(
-            self._name(self.program.name),
+            self.at.name(self.program.name),
             tuple(self._params()),
             (math.prod(self.made.levels), 1, 1),
             (sides[0], sides[1], sides[2]),
             (*declared, *body),
         )
+
+    def _shared(self, temporary: ir.Temporary) -> Iterator[Shared]:
+        size = math.prod(self.at.lengths(temporary))
+        for half in range(2 if temporary in self.at.doubled else 1):
+            self.at.half[temporary] = half
+            yield Shared(self.at.array(temporary), temporary.dtype, size)
 
     def _params(self) -> Iterator[Param]:
         stored = {i.action.access.array for i in self.program.instructions
@@ -137,18 +142,6 @@ class _Lowering:
             yield Let(f"level_{number}", index)
             below *= size
 
-    def _name(self, name: str) -> str:
-        """An identifier for each name."""
-        if name not in self.names:
-            plain = "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
-            taken = set(self.names.values())
-            made, number = plain, 1
-            while made in taken:
-                number += 1
-                made = f"{plain}_{number}"
-            self.names[name] = made
-        return self.names[name]
-
     # -- loops -------------------------------------------------------------------------------------
 
     def _bodies(self, nodes: tuple[Node, ...]) -> list[Stmt]:
@@ -157,17 +150,27 @@ class _Lowering:
     def _node(self, node: Node) -> list[Stmt]:
         if isinstance(node, ir.Instruction):
             return list(self._instruction(node))
-        counter, index = "", self._index(node)
-        if index is None:
-            counter = f"{_kept(node.dims[0])}_{self.counters}"
-            self.counters += 1
-            index = Var(counter)
-        self.index |= dict.fromkeys(node.dims, index)
+        if node.kind == "DEAL":
+            return [*self._copied(deal_of(self.made, node))]
+        index = self._index(node)
+        if index is not None:
+            self.at.index |= dict.fromkeys(node.dims, index)
+            return self._bodies(node.body)
+        ahead = [each for each in node.body if self._is_ahead(node, each)]
+        if ahead:
+            return self._pipelined(node, ahead)
+        counter = self._counter(_kept(node.dims[0]))
+        self.at.index |= dict.fromkeys(node.dims, Var(counter))
         body = self._bodies(node.body)
-        if not counter:
-            return body
         stop = Const(node.size)
         return [For(counter, Const(0), stop, tuple(body), unroll=node.kind == "UNROLL")]
+
+    def _copied(self, deal: Deal) -> Iterator[Stmt]:
+        return self.dealer.copied(deal, self._counter("round"))
+
+    def _counter(self, name: str) -> str:
+        self.counters += 1
+        return f"{name}_{self.counters - 1}"
 
     def _index(self, loop: Loop) -> Expr | None:
         """What the index is where no loop counts it."""
@@ -182,9 +185,55 @@ class _Lowering:
             case _:
                 return Const(0) if loop.size == 1 else None
 
-    def _axis_index(self, inst: ir.Instruction, axis: ir.Axis) -> Expr:
-        own = [dim for dim in inst.dims if dim.axis is axis]
-        return _sum(self.index[dim] * self.made.stride_of(dim) for dim in own)
+    # -- pipelines ---------------------------------------------------------------------------------
+
+    def _is_ahead(self, loop: Loop, node: Node) -> bool:
+        """Whether a copy is done a turn ahead of the loop that it is in: where the turns copy
+        different tiles, and who uses them is in the loop, too."""
+        if not isinstance(node, Loop) or node.kind != "DEAL" or loop.kind != "LOOP":
+            return False
+        deal = deal_of(self.made, node)
+        turns = any(dim.tile is None and dim in deal.load.dims for dim in loop.dims)
+        staged = all(self.made.stages[self.at.temporaries[put]] == 2 for put in deal.puts)
+        return turns and staged and deal.waits
+
+    def _pipelined(self, loop: Loop, ahead: Sequence[Node]) -> list[Stmt]:
+        """
+            for k: copy(k); use(k)   →   copy(0); for k: load(k + 1); use(k); put(k + 1)
+
+        into one of two arrays while the other one is used; two turns of the loop are written out,
+        so that it is known which.
+        """
+        deals = [deal_of(self.made, node) for node in ahead if isinstance(node, Loop)]
+        arrays = [self.at.temporaries[put] for deal in deals for put in deal.puts]
+        self.at.doubled |= set(arrays)
+        used = [node for node in loop.body if node not in ahead]
+        counter = self._counter(_kept(loop.dims[0]))
+        self._turn(loop, arrays, Const(0), 0)
+        before = [
+            stmt for deal in deals for stmt in self.dealer.copied(deal, self._counter("round"))
+        ]
+        body: list[Stmt] = []
+        for turn in range(2):
+            here = Var(counter) * 2 + turn
+            last = turn == 1 and loop.size % 2 == 0
+            more = Var(counter).le(loop.size // 2 - 2) if last else None
+            self._turn(loop, arrays, here + 1, 1 - turn)
+            body += [stmt for deal in deals for stmt in self.dealer.loads(deal, more)]
+            self._turn(loop, arrays, here, turn)
+            body += self._bodies(tuple(used))
+            self._turn(loop, arrays, here + 1, 1 - turn)
+            body += [stmt for deal in deals for stmt in self.dealer.puts(deal)]
+        after: list[Stmt] = []
+        if loop.size % 2:
+            self._turn(loop, arrays, Const(loop.size - 1), 0)
+            after = self._bodies(tuple(used))
+        turns = For(counter, Const(0), Const(loop.size // 2), tuple(body), unroll=False)
+        return [*before, turns, *after]
+
+    def _turn(self, loop: Loop, arrays: Sequence[ir.Temporary], turn: Expr, half: int) -> None:
+        self.at.index |= dict.fromkeys(loop.dims, simplify(turn))
+        self.at.half |= dict.fromkeys(arrays, half)
 
     # -- registers ---------------------------------------------------------------------------------
 
@@ -210,13 +259,17 @@ class _Lowering:
         for dim in reversed(spread):
             strides[dim] = size
             size *= self.made.size_of(dim)
-        return _Row(self._name(inst.name), inst.dtype, strides, size if spread else None)
+        return _Row(self.at.name(inst.name), inst.dtype, strides, size if spread else None)
 
     def _own_rows(self) -> Iterator[_Row]:
-        return iter({row.name: row for row in self.rows.values()}.values())
+        found = {row.name: row for row in self.rows.values()}
+        for load, count in self.dealer.held.items():
+            row = self.rows[load]
+            found[row.name] = replace(row, size=count)
+        return iter(found.values())
 
     def _target(self, inst: ir.Instruction) -> Cell:
-        return self.rows[inst].cell(self.index)
+        return self.rows[inst].cell(self.at.index)
 
     # -- instructions ------------------------------------------------------------------------------
 
@@ -229,24 +282,24 @@ class _Lowering:
                 yield Load(
                     self._target(inst),
                     access.array.name,
-                    self._place(inst, access),
-                    _all(self._inside(inst)),
-                    width=self._width(inst),
+                    self.at.element(inst, access),
+                    both(self.at.inside(inst)),
+                    width=self.at.width(inst),
                     streaming=streaming,
                 )
             case ir.Store(access, value):
                 streaming = self.made.cache[inst] == "NO_CACHE"
-                where = _all([*self._first_threads(inst), *self._inside(inst)])
-                place = self._place(inst, access)
+                where = both([*self.at.first_threads(inst), *self.at.inside(inst)])
+                place = self.at.element(inst, access)
                 yield from self._stored(inst, access.array.name, place, value, where, streaming)
             case ir.Put(value):
-                array = self._name(self.temporaries[inst].name)
-                where = _all(self._first_threads(inst))
-                yield from self._stored(inst, array, self._cell_of(inst), value, where, False)
+                array = self.at.array(self.at.temporaries[inst])
+                where = both(self.at.first_threads(inst))
+                yield from self._stored(inst, array, self.at.cell(inst), value, where, False)
             case ir.Get():
-                array = self._name(self.temporaries[inst].name)
-                width = self._width(inst)
-                yield Load(self._target(inst), array, self._cell_of(inst), width=width)
+                array = self.at.array(self.at.temporaries[inst])
+                width = self.at.width(inst)
+                yield Load(self._target(inst), array, self.at.cell(inst), width=width)
             case _:
                 assert_never(inst.action)
 
@@ -261,7 +314,7 @@ class _Lowering:
         value: Value = Operation(op, tuple(values))
         axes = {dim.axis for dim in inst.over}
         partial = [axis for axis in axes if not unchanged_outside(inst, axis)]
-        inside = _all(self._inside(inst, partial))
+        inside = both(self.at.inside(inst, partial))
         return value if inside is None else Choose(inside, value, self._target(inst))
 
     def _operand(self, inst: ir.Instruction, operand: ir.Operand, lane: int = 0) -> Value:
@@ -272,7 +325,7 @@ class _Lowering:
             case ir.Parameter(name, dtype):
                 return Cell(name, None, dtype)
             case ir.IndexOf(axis):
-                return FromIndex(self._axis_index(inst, axis), inst.dtype)
+                return FromIndex(self.at.along(inst, axis), inst.dtype)
             case ir.Running():
                 return self._target(inst)
             case ir.Result(producer, pairs):
@@ -290,11 +343,11 @@ class _Lowering:
             mine = {get: own for (_, own), (_, get) in both}
             producer = sent.temporary.get
         row = self.rows[producer]
-        wide = self._vector(inst)
+        wide = self.at.vector(inst)
         index: dict[ir.Dim, Expr] = {}
         for dim in row.strides:
             own = mine.get(dim, dim)
-            index[dim] = Const(lane) if own is wide else self.index[own]
+            index[dim] = Const(lane) if own is wide else self.at.index[own]
         return row.cell(index)
 
     def _stored(
@@ -307,92 +360,17 @@ class _Lowering:
         streaming: bool,
     ) -> Iterator[Stmt]:
         """A wide store takes neighbouring registers, to which its lanes are copied."""
-        width = self._width(inst)
+        width = self.at.width(inst)
         if width == 1:
             yield Store(array, place, self._operand(inst, operand), where, 1, streaming)
             return
-        lanes = self._name(f"{inst.name}.lanes")
+        lanes = self.at.name(f"{inst.name}.lanes")
         yield Registers(lanes, inst.dtype, width)
         for lane in range(width):
             value = self._operand(inst, operand, lane)
             yield Assign(Cell(lanes, Const(lane), inst.dtype), value)
         yield Store(array, place, Cell(lanes, Const(0), inst.dtype), where, width, streaming)
 
-    # -- places and conditions ---------------------------------------------------------------------
-
-    def _vector(self, inst: ir.Instruction) -> ir.Dim | None:
-        return next((dim for dim in inst.dims if self.made.kind[dim] == "VECTOR"), None)
-
-    def _width(self, inst: ir.Instruction) -> int:
-        wide = self._vector(inst)
-        return 1 if wide is None else self.made.size_of(wide)
-
-    def _place(self, inst: ir.Instruction, access: ir.Access) -> Expr:
-        place = access.place
-        terms = [self._axis_index(inst, axis) * f for axis, f in place.factors.items()]
-        return _sum([*terms, Const(place.offset)])
-
-    def _inside(
-        self, inst: ir.Instruction, axes: Sequence[ir.Axis] | None = None
-    ) -> Iterator[Expr]:
-        """That the index is not beyond the end of an axis whose last tile is partial."""
-        wide = self._vector(inst)
-        for axis in inst.axes if axes is None else axes:
-            outer = [self.made.size_of(dim) for dim in inst.dims if dim.axis is axis]
-            size = self.made.length(axis)
-            if math.prod(outer) > size:
-                lanes = self._width(inst) if wide is not None and wide.axis is axis else 1
-                yield self._axis_index(inst, axis).le(size - lanes)
-
-    def _first_threads(self, inst: ir.Instruction) -> Iterator[Expr]:
-        """On levels of threads along which nothing differs, one thread stores for all."""
-        own = {self.made.level[dim] for dim in inst.dims if self.made.kind[dim] == "THREAD"}
-        for level in range(len(self.made.levels)):
-            if level not in own:
-                yield Var(f"level_{level}").eq(0)
-
-    # -- temporary arrays --------------------------------------------------------------------------
-
-    def _shared(self, temporary: ir.Temporary) -> Shared:
-        dims = self._array_dims(temporary)
-        size = math.prod(self._lengths(temporary, dims))
-        return Shared(self._name(temporary.name), temporary.dtype, size)
-
-    def _array_dims(self, temporary: ir.Temporary) -> list[tuple[ir.Dim, ir.Dim]]:
-        """The pairs of dimensions that it has, neighbours first."""
-        ranked = [(self.made.layout[put], put, get) for put, get in temporary.pairs]
-        there = sorted((r, at) for at, (r, _, _) in enumerate(ranked) if r is not None)
-        return [temporary.pairs[at] for _, at in there]
-
-    def _lengths(self, temporary: ir.Temporary, dims: list[tuple[ir.Dim, ir.Dim]]) -> list[int]:
-        padding = self.made.padding[temporary]
-        return [
-            self.made.size_of(put) + (padding if at == 0 else 0) for at, (put, _) in enumerate(dims)
-        ]
-
-    def _cell_of(self, inst: ir.Instruction) -> Expr:
-        """Where in its array a temporary's store or load is."""
-        temporary = self.temporaries[inst]
-        dims = self._array_dims(temporary)
-        stride, terms = 1, list[Expr]()
-        for (put, get), length in zip(dims, self._lengths(temporary, dims), strict=True):
-            own = put if inst is temporary.put else get
-            terms.append(self.index[own] * stride)
-            stride *= length
-        return _sum(terms)
-
 
 def _kept(dim: ir.Dim) -> str:
     return "".join(c if c.isascii() and c.isalnum() else "_" for c in str(dim).split(".")[-1])
-
-
-def _sum(terms: Iterable[Expr]) -> Expr:
-    total: Expr = Const(0)
-    for term in terms:
-        total = total + term
-    return simplify(total)
-
-
-def _all(conditions: Iterable[Expr]) -> Expr | None:
-    listed = [simplify(each) for each in conditions]
-    return reduce(lambda a, b: a.and_(b), listed) if listed else None

@@ -72,7 +72,8 @@ class Neighbours:
     def most(self, known: Certain) -> Numbers:
         """[rows, instructions]"""
         found = np.ones((len(known.candidates), self.count))
-        moving = known.maybe("THREAD", *self.facts.space.target.vectors)
+        target = self.facts.space.target
+        moving = known.maybe(*target.threaded, *target.vectors)
         for each in self.close:
             found[:, each.at] *= each.most(known, moving)
         return np.minimum(found, self.largest)

@@ -6,6 +6,7 @@ for propagation, and the order in which they are decided unless the user has one
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +21,17 @@ from warploom.search.problem import Branch, is_open
 from warploom.search.propagate.propagator import Propagator
 
 # What is decided first says most about the time that an implementation takes.
-DECIDED = ("layout", "padding", "size", "dim_kind", "thread_mapping", "mem_space", "order", "cache")
+DECIDED = (
+    "layout",
+    "padding",
+    "stages",
+    "size",
+    "dim_kind",
+    "thread_mapping",
+    "mem_space",
+    "order",
+    "cache",
+)
 
 
 class NestSpace(Choices):
@@ -56,6 +67,11 @@ class NestSpace(Choices):
 
         return branch
 
+    def _turns(self, dim: object) -> int:
+        """How often what is in a loop is done at most."""
+        return max((math.prod(axis.size for axis in inst.axes) for inst in self.insts
+                    if dim in inst.dims), default=0)  # fmt: skip
+
     def _decided(self, names: Sequence[str]) -> tuple[Index, Index]:
         """Positions in the order in which they are decided, and those that are left to the end: the
         order of two instructions follows from that of the dimensions, or does not matter."""
@@ -72,7 +88,10 @@ class NestSpace(Choices):
         late: list[int] = []
         for choice in (*listed, *plain, *derived):
             columns = self.propagator.columns(choice)
-            for position, objects in enumerate(choice.instances, columns.start):
+            placed = list(enumerate(choice.instances, columns.start))
+            if choice is self.kind:  # the loops of what is done most often say most
+                placed.sort(key=lambda each: -self._turns(each[1][0]))
+            for position, objects in placed:
                 last = all(isinstance(item, Instruction) for item in objects) and len(objects) > 1
                 (late if last or choice.derived else early).append(position)
         return np.array(early, np.int64), np.array(late, np.int64)

@@ -25,14 +25,14 @@ def cuda_vectors(instruction: Instruction, dim: Dim) -> tuple[int, ...]:
     """Loads and stores of 2 or 4 neighbours, aligned; temporary arrays are laid out for it."""
     match instruction.action:
         case Load(access) | Store(access):
-            return tuple(w for w in (2, 4) if _is_aligned(access, dim, w))
+            return tuple(w for w in (2, 4) if is_aligned(access, dim, w))
         case Put() | Get():
             return (2, 4)
         case _:
             return ()
 
 
-def _is_aligned(access: Access, dim: Dim, width: int) -> bool:
+def is_aligned(access: Access, dim: Dim, width: int) -> bool:
     """The dimension counts neighbours, and all else moves by multiples of the width."""
     axis = dim.axis
     innermost = dim.tile is not None and dim.tile.level == len(axis.tiles) - 1
@@ -47,7 +47,9 @@ def _is_aligned(access: Access, dim: Dim, width: int) -> bool:
 @dataclass(frozen=True, slots=True)
 class Target:
     """`vector` are the most elements of an outer and of an inner vector; `paddings` the elements
-    that may follow each row of a temporary array."""
+    that may follow each row of a temporary array. With `deals` what is copied to such an array may
+    be dealt out to all threads of the block, whatever these do elsewhere; `stages` says how many of
+    an array there may be, so that one is filled while another is used."""
 
     machine: Machine = CUDA
     unroll: int = 512
@@ -58,12 +60,20 @@ class Target:
     paddings: tuple[int, ...] = (0, 1, 4)
     thread_levels: int = 3
     block_dims: int = 3
+    deals: bool = False
+    stages: tuple[int, ...] = (1,)
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """What a dimension may become."""
         outer = ("OUTER_VECTOR",) if self.vector[0] > 1 else ()
-        return ("LOOP", "UNROLL", "VECTOR", *outer, "BLOCK", "THREAD")
+        deal = ("DEAL",) if self.deals else ()
+        return ("LOOP", "UNROLL", "VECTOR", *outer, "BLOCK", "THREAD", *deal)
+
+    @property
+    def threaded(self) -> tuple[str, ...]:
+        """Kinds whose turns are shared among threads."""
+        return tuple(kind for kind in self.kinds if kind in ("THREAD", "DEAL"))
 
     @property
     def vectors(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ UNTOUCHED = 77
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class Tried:
     """`wrong` names an element that is not what it should be; it is empty if all are right."""
 
     sizes: dict[str, int]
@@ -36,7 +36,7 @@ class Trial:
         return self.wrong or f"equals its meaning on the simulator at {sizes}"
 
 
-def tried(implementation: Implementation, seed: int = 0, turns: int = TURNS) -> Trial:
+def tried(implementation: Implementation, seed: int = 0, turns: int = TURNS) -> Tried:
     """Raises where the kernel does what no kernel may: a race, an access outside its array."""
     made, random = implementation.shortened(turns), np.random.default_rng(seed)
     program = made.program
@@ -56,5 +56,5 @@ def tried(implementation: Implementation, seed: int = 0, turns: int = TURNS) -> 
         if apart.any():
             at = int(np.argmax(apart))
             wrong = f"{name}[{at}] is {given[name][at]:.6g} and should be {each[at]:.6g}"
-            return Trial(sizes, wrong)
-    return Trial(sizes)
+            return Tried(sizes, wrong)
+    return Tried(sizes)

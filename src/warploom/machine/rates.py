@@ -6,10 +6,13 @@ Work is counted by thread: an instruction of a warp is one for each of its lanes
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
 
-from warploom.errors import UnsupportedError
+from warploom.errors import ParseError, UnsupportedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +148,32 @@ RATES: dict[str, Rates] = {rates.name: rates for rates in (K4000, H200)}
 
 
 def rates_of(name: str) -> Rates:
+    """By name, or from the file that bench/characterise_device.py wrote."""
+    if name.endswith(".json"):
+        return _from_file(Path(name))
     if name not in RATES:
         raise UnsupportedError(
             f"no rates are known for a machine called {name!r}",
-            advice="known are " + ", ".join(RATES),
+            advice=f"known are {', '.join(RATES)}; bench/characterise_device.py measures others",
         )
     return RATES[name]
+
+
+def rates_record(rates: Rates) -> dict[str, Any]:
+    return asdict(rates)
+
+
+def _from_file(path: Path) -> Rates:
+    try:
+        record = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ParseError(f"cannot read the rates in '{path}': {error}") from None
+    known = {each.name for each in fields(Rates)}
+    try:
+        made = {key: value for key, value in record.items() if key in known}
+        for name in ("device", "processor", "thread"):
+            made[name] = Pressure(**made[name])
+        made["instructions"] = {op: Cost(**each) for op, each in made["instructions"].items()}
+        return Rates(**(made | {"turn": Cost(**made["turn"])}))
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ParseError(f"'{path}' is no record of rates: {error}") from None

@@ -7,6 +7,7 @@ parts of a tile, whole tiles, a tile more or less than a block does.
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -21,8 +22,8 @@ from warploom.sketch.code.wanted import wanted_of
 
 def entry_of(name: str, made: Tiled) -> Entry:
     """The entry of a kernel; it has no parameters, as the sketch has been built."""
-    tiling, dtype = made.tiling, made.dtype
-    wanted = wanted_of(made)
+    tiling, dtype = made.tiling, made.dtype.computed
+    wanted = wanted_of(replace(made, dtype=dtype))
 
     def build() -> Kernel:
         return made.kernel
@@ -54,6 +55,7 @@ def entry_of(name: str, made: Tiled) -> Entry:
         specification=specification,
         sizes=lambda: sizes_of(made),
         tolerance=tolerance(tiling.goal, dtype),
+        stored=made.dtype if made.dtype.is_code else None,
     )
 
 

@@ -117,6 +117,12 @@ def sketch_header(
     """The function of a sketch."""
     if layout.steps:
         raise CheckError("a function has no steps", advice="the kernel that calls it loads")
+    if layout.dtype.is_code:
+        raise CheckError(
+            f"a function on registers of {layout.dtype.value}",
+            advice="convert to float32 around it; what only moves is a template in CUDA, and can"
+            " have uint16 elsewhere",
+        )
 
     def called(layout: Layout) -> Called:
         made = tiled(subject, layout.as_function(), goal=goal, budget=budget)

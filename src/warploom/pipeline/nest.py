@@ -21,7 +21,7 @@ from warploom.loopnest.ir import Program
 from warploom.loopnest.show import show
 from warploom.loopnest.space import DECIDED, NestSpace
 from warploom.loopnest.target import DEFAULT, Target
-from warploom.loopnest.trial import Trial, tried
+from warploom.loopnest.trial import Tried, tried
 from warploom.machine.rates import Rates
 from warploom.search.bound import Best, minimise
 from warploom.search.budget import Budget
@@ -62,7 +62,7 @@ class Explored:
     nanoseconds: float
     bound: float
     evaluated: int
-    trial: Trial | None
+    trial: Tried | None
     statistics: Statistics
 
 
@@ -166,7 +166,7 @@ class Nest:
         least = self.least() if self.is_possible else math.inf
         return Explored(result.outcome, found, nanoseconds, least, evaluated, trial, statistics)
 
-    def tried(self, candidate: Candidates) -> Trial:
+    def tried(self, candidate: Candidates) -> Tried:
         trial = tried(self.implementation(candidate))
         if trial.wrong:
             raise InternalError(

@@ -45,6 +45,8 @@ _SCALAR: dict[DType, Callable[[Any], Any]] = {
     DType.U16: ctypes.c_uint16,
     DType.I8: ctypes.c_int8,
     DType.U8: ctypes.c_uint8,
+    DType.F16: ctypes.c_uint16,
+    DType.BF16: ctypes.c_uint16,
 }
 
 

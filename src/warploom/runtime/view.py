@@ -7,7 +7,7 @@ Numba, JAX) and everything with DLPack.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
@@ -73,7 +73,7 @@ def view(argument: Any, name: str) -> View:
     """The array as a view; DeviceError with the parameter's name if it is none."""
     try:
         if isinstance(argument, np.ndarray):
-            return _host(argument, argument)
+            return _host(_pairs(argument), argument)
         if library_of(argument) == "torch" and hasattr(argument, "data_ptr"):
             return _tensor(argument)
         interface = getattr(argument, "__cuda_array_interface__", None)
@@ -99,13 +99,27 @@ def as_number(argument: Any) -> int | float:
     return argument.item() if isinstance(argument, np.generic) else argument  # type: ignore[no-any-return]
 
 
-def _host(array: np.ndarray[Any, np.dtype[Any]], owner: Any, tracked: bool = False) -> View:
+def _pairs(array: np.ndarray[Any, np.dtype[Any]]) -> np.ndarray[Any, np.dtype[Any]]:
+    """Complex numbers as pairs, real and imaginary part along a last axis; others as they are."""
+    if array.dtype.kind != "c" or not array.dtype.isnative:
+        return array
+    part = array.real
+    shape, strides = (*array.shape, 2), (*array.strides, part.itemsize)
+    return np.lib.stride_tricks.as_strided(part, shape, strides, writeable=part.flags.writeable)
+
+
+def _host(
+    array: np.ndarray[Any, np.dtype[Any]],
+    owner: Any,
+    tracked: bool = False,
+    dtype: DType | None = None,
+) -> View:
     if not array.dtype.isnative:
         raise DeviceError(f"{array.dtype} is not in this machine's byte order")
     return View(
         array.ctypes.data,
         array.shape,
-        from_numpy(array.dtype),
+        dtype or from_numpy(array.dtype),
         array.flags.c_contiguous,
         array.flags.writeable,
         "host",
@@ -123,6 +137,12 @@ def _tensor(tensor: Any) -> View:
             advice="call .resolve_neg() or .resolve_conj() on it first",
         )
     kind, tracked = tensor.device.type, bool(tensor.requires_grad)
+    if str(tensor.dtype).startswith("torch.complex"):  # real and imaginary part along a last axis
+        pairs = _tensor(import_module("torch").view_as_real(tensor))
+        return replace(pairs, owner=tensor)
+    if kind == "cpu" and str(tensor.dtype) == "torch.bfloat16":  # NumPy has its bits alone
+        bits = tensor.detach().view(import_module("torch").int16).numpy().view(np.uint16)
+        return _host(bits, tensor, tracked, DType.BF16)
     if kind == "cpu":
         return _host(tensor.detach().numpy(), tensor, tracked)
     if kind != "cuda":
@@ -146,6 +166,8 @@ def _gpu(interface: dict[str, Any], owner: Any) -> View:
     dtype = np.dtype(interface["typestr"])
     pointer, read_only = interface["data"]
     contiguous = _is_contiguous(shape, interface.get("strides"), dtype.itemsize)
+    if dtype.kind == "c":  # real and imaginary part along a last axis
+        shape, dtype = (*shape, 2), np.zeros((), dtype).real.dtype
     device = int(getattr(getattr(owner, "device", None), "id", 0))  # as CuPy has it
     kind, address = from_numpy(dtype), int(pointer or 0)
     return View(address, shape, kind, contiguous, not read_only, "gpu", owner, device=device)

@@ -73,13 +73,16 @@ def knuth(
     keep: Keep | None = None,
     watch: Watch | None = None,
     batch: int = 64,
+    deepest: int | None = None,
 ) -> Estimate:
     """Walks choose among living children with equal probability; a walk that arrives stands for the
-    product of the numbers that it chose from, one that does not for nothing."""
+    product of the numbers that it chose from, one that does not for nothing. Where only nodes are
+    counted, walks may end at the `deepest` of interest."""
     watch = watch or Watch()
     tally, ended = _Tally(walks), np.zeros(walks)
     for first in range(0, walks, batch):
-        _walk(problem, slice(first, min(first + batch, walks)), random, keep, watch, tally, ended)
+        rows = slice(first, min(first + batch, walks))
+        _walk(problem, rows, random, keep, watch, tally, ended, deepest)
     return tally.estimate(ended)
 
 
@@ -91,6 +94,7 @@ def _walk(
     watch: Watch,
     tally: _Tally,
     ended: Numbers,
+    deepest: int | None,
 ) -> None:
     walk = np.arange(rows.start, rows.stop)
     root = start(problem, watch)
@@ -101,6 +105,8 @@ def _walk(
     while len(walk):
         watch.pause("estimate")
         _note(tally, depth, walk, weight)
+        if depth == deepest:
+            return
         position = problem.brancher(here)
         done = position < 0
         tally.leaves[walk[done]] = weight[done]

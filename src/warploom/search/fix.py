@@ -72,13 +72,13 @@ def _decisions(propagator: Propagator, text: str) -> list[Decision]:
 
 
 def _value(choice: Choice, word: str) -> Value:
-    value: Value = int(word) if word.isdecimal() and len(word) <= 9 else word
-    if value not in choice.values:
-        raise CheckError(
-            f"'{word}' is not a value of the choice '{choice.name}'",
-            advice=f"its values are {', '.join(map(str, choice.values))}",
-        )
-    return value
+    for value in choice.values:
+        if str(value) == word:
+            return value
+    raise CheckError(
+        f"'{word}' is not a value of the choice '{choice.name}'",
+        advice=f"its values are {', '.join(map(str, choice.values))}",
+    )
 
 
 def _check_known(name: str, known: Iterable[str], what: str) -> None:

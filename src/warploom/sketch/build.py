@@ -24,6 +24,8 @@ from warploom.sketch import holes
 from warploom.sketch.term import goals, spec
 from warploom.sketch.term.assemble import Assembly, at
 from warploom.sketch.term.ir import (
+    PLACES,
+    STEP,
     UNDEFINED,
     Definition,
     Goal,
@@ -70,13 +72,21 @@ class Sketch:
 
     # -- inputs ----------------------------------------------------------------------------------
 
-    def input(self, name: str, shape: int | Shape) -> Value:
-        """An array of fresh symbols; specifications see the inputs in the order they were made."""
+    def input(self, name: str, shape: int | Shape, step: int | None = None) -> Value:
+        """An array of fresh symbols; specifications see the inputs in the order they were made.
+
+        In a kernel its tiles begin `step` apart; with 0 all tiles read the same.
+        """
         with at(calling_line(__file__)):
             shape = _shape(shape)
             check_shape(shape)
         numbers = np.arange(self._next_symbol, self._next_symbol + size(shape)).reshape(shape)
-        return self.literal(name, numbers)
+        made = self.literal(name, numbers)
+        if step is not None:
+            if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+                raise CheckError(f"a step of {step!r:.40} for '{name}'", advice="0 or more")
+            self._assembly.mark(made.position, ((STEP, step),))
+        return made
 
     def literal(self, name: str, symbols: npt.ArrayLike) -> Value:
         """An array of given symbol numbers; equal numbers are the same element."""
@@ -172,6 +182,16 @@ class Sketch:
         return self._call(None, function.name, args, function.out_shape, name, {})
 
     # -- the end ---------------------------------------------------------------------------------
+
+    def place(self, value: Value, where: str) -> Value:
+        """Says where an array lies in a kernel: `lanes` (its first axis is across lanes),
+        `registers` (exchanged there, not loaded or stored in that order), or `memory`."""
+        if where not in PLACES:
+            raise CheckError(f"{where!r:.40} is no place", advice=f"use {', '.join(PLACES)}")
+        if value.owner is not self:
+            raise CheckError(f"'{value.name}' belongs to another sketch")
+        self._assembly.mark(value.position, ((where, None),))
+        return value
 
     def goal(
         self,

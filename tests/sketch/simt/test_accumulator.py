@@ -72,7 +72,7 @@ def extremes(dtype: DType) -> Any:
 @pytest.mark.parametrize("operator", SPECIFICATIONS)
 def test_every_operator_starts_at_the_neutral_element_of_every_type(operator: str) -> None:
     filled = proved(solve(folding(operator)))
-    for dtype in DType:
+    for dtype in (each for each in DType if not each.is_code):
         if dtype.is_float and operator in BITS:
             with pytest.raises(UnsupportedError, match=f"of {dtype.value}") as caught:
                 to_kernel(filled, dtype)

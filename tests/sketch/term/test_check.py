@@ -183,9 +183,12 @@ def test_several_goals_anywhere(load: Load) -> None:
     assert [goal.text for goal in program.goals] == ["id", ""]
 
 
-def test_annotations_have_no_meaning_here(load: Load) -> None:
-    program = load("@noprune x: [4] = range(0, 4) @prune @noprune @fast y: [4] = rots(x)" + GOAL)
+def test_advice_on_pruning_is_ignored_and_other_annotations_are_not(load: Load) -> None:
+    program = load("@noprune x: [4] = range(0, 4) @prune @noprune y: [4] = rots(x)" + GOAL)
     assert len(program.steps) == 2
+    assert all(step.marks == () for step in program.steps)
+    with pytest.raises(CheckError, match="an array has no '@fast'"):
+        load("@noprune x: [4] = range(0, 4) @fast y: [4] = rots(x)" + GOAL)
 
 
 X = "x: [4] = range(0, 4)\n"

@@ -49,7 +49,7 @@ def test_binding_with_annotations_and_trailing_commas() -> None:
     assert isinstance(binding, Binding)
     assert isinstance(binding.value, Call)
     assert (binding.name.text, binding.type.shape) == ("x", (4, 2))
-    assert [note.text for note in binding.annotations] == ["prune", "noprune", "other"]
+    assert [note.name.text for note in binding.annotations] == ["prune", "noprune", "other"]
     assert [(o.name.text, o.value) for o in binding.value.options] == [
         ("a", None), ("b", 1), ("c", (1, 2)), ("d", ()),
     ]  # fmt: skip

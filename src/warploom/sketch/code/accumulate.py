@@ -33,7 +33,7 @@ def types_started(operator: str, number: float) -> tuple[DType, ...]:
 
     Zero is the limit of every unsigned type, and too often meant as a number: it is none here.
     """
-    integers = [dtype for dtype in DType if not dtype.is_float]
+    integers = [each for each in DType if not (each.is_float or each.is_code)]
     return tuple(d for d in integers if number and neutral_number(operator, d) == number)
 
 

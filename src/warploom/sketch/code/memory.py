@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warploom.errors import UnsupportedError
+from warploom.errors import CheckError, UnsupportedError
 from warploom.index.ir import Const, Expr, substitute
 from warploom.index.laws import simplify
 from warploom.sketch.code.form import Ints
 from warploom.sketch.holes.expressions import flat, own_coordinates
 from warploom.sketch.term.gather import GatherExpr, Shape, strides
 from warploom.sketch.term.ir import (
+    STEP,
     UNDEFINED,
     ZERO,
     Constant,
@@ -37,6 +38,7 @@ class Input:
 
     name: str
     symbols: tuple[int, ...]
+    step: int | None = None  # how far apart its tiles begin, if the sketch says so
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +64,27 @@ def inputs_of(program: Program, live: frozenset[int]) -> tuple[Input, ...]:
                 mine |= known
             groups = [group for group in groups if not group[1] & mine]
             groups += [(name, mine)] if mine else []
-    return tuple(Input(name, tuple(sorted(symbols))) for name, symbols in groups)
+    found = []
+    for name, symbols in groups:
+        steps = _steps(program, symbols)
+        found.append(Input(name, tuple(sorted(symbols)), steps[0] if steps else None))
+    return tuple(found)
+
+
+def _steps(program: Program, symbols: set[int]) -> list[int]:
+    """The step that literals of some symbols are marked with; two different ones are refused."""
+    found: list[int] = []
+    for step in program.steps:
+        if isinstance(step, Literal):
+            mine = any(isinstance(v, Symbol) and v.number in symbols for v in step.values)
+            found += [n for name, n in step.marks if name == STEP and n is not None and mine]
+            if len(set(found)) > 1:
+                raise CheckError(
+                    f"'{step.name}' has @step={found[-1]}, but shares elements with another of"
+                    f" @step={found[0]}",
+                    step.span,
+                )
+    return found
 
 
 def view_of_literal(step: Literal, inputs: Sequence[Input]) -> View:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import BUILT_IN, INTEGER_ONLY, Cell, Kernel, Value
 from warploom.sketch.code.accumulate import joined, neutral_number
 from warploom.sketch.code.callee import CALL, Callee
+from warploom.sketch.code.codes import with_codes
 from warploom.sketch.code.exchange import Tiles, add_move, count
 from warploom.sketch.code.form import (
     ALWAYS,
@@ -55,9 +56,11 @@ from warploom.sketch.term.ir import (
     Goal,
     Literal,
     Program,
+    Step,
     Term,
     Undefined,
     Zero,
+    marked,
 )
 from warploom.sketch.term.operator import WORD, is_function, says
 from warploom.sketch.term.read import live_steps
@@ -96,7 +99,11 @@ def tiled_program(program: Program, fill: Fill, goal: int, layout: Layout) -> Ti
     lanes = _lanes(proved.program, layout.lanes)
     wanted = program.goals[goal]
     with placing(program.name, _origins(program), wanted.span):
-        return tried(_Lowering(proved, wanted, lanes, layout).tiled())
+
+        def make(kind: DType) -> Tiled:
+            return tried(_Lowering(proved, wanted, lanes, replace(layout, dtype=kind)).tiled())
+
+        return with_codes(make, layout.dtype)
 
 
 def check_layout(
@@ -131,6 +138,7 @@ def _lanes(program: Program, asked: int | None) -> int:
     applied = [step for step in steps if isinstance(step, Apply)]
     moving = [step for step in applied if step.gathers.is_hole or step.fold is not None]
     lengths = Counter(step.gathers.out_shape[0] for step in moving or applied)
+    asked = _marked_lanes(steps) if asked is None else asked
     if not lengths and asked is None:
         raise UnsupportedError(f"'{program.name}' has no step", advice="apply something")
     found = lengths.most_common(1)[0][0] if asked is None else asked
@@ -141,6 +149,22 @@ def _lanes(program: Program, asked: int | None) -> int:
             span,
             f"a group of lanes has at most {WARP}: give lanes=…",
         )
+    return found
+
+
+def _marked_lanes(steps: list[Step]) -> int | None:
+    """How long the axis across lanes is by what the sketch itself says."""
+    found: int | None = None
+    for step in steps:
+        if marked(step, "lanes"):
+            shape = step.gathers.out_shape if isinstance(step, Apply) else step.shape
+            if not shape or found not in (None, shape[0]):
+                raise CheckError(
+                    f"'{step.name}' of shape {list(shape)} is marked @lanes, but another array has"
+                    f" {found} lanes",
+                    step.span,
+                )
+            found = shape[0]
     return found
 
 
@@ -252,7 +276,8 @@ class _Lowering:
         return out
 
     def _step_of(self, each: Input) -> int:
-        return self.layout.steps.get(each.name, len(each.symbols))
+        own = len(each.symbols) if each.step is None else each.step
+        return self.layout.steps.get(each.name, own)
 
     def _tiling(self, names: list[str], cells: int) -> Tiling:
         arrays, symbols = [], {}
@@ -283,6 +308,12 @@ class _Lowering:
             table = step.gathers.table(choice)
             self.places[position] = gathered(gather, table, shape, views)
             return
+        if marked(step, "memory"):
+            raise UnsupportedError(
+                f"'{step.name}' is marked @memory, but is computed, or read by what is",
+                step.span,
+                "fixed gathers of inputs, and those at the end, can lie in memory",
+            )
         if shape[0] != self.lanes:
             raise UnsupportedError(
                 f"'{step.name}' of shape {list(shape)} does not lie in {self.lanes} lanes",
@@ -302,6 +333,8 @@ class _Lowering:
     def _moves(self, step: Apply) -> bool:
         """Whether a step of what is in memory is an exchange between registers all the same."""
         shapes = [*step.gathers.arg_shapes, step.gathers.out_shape]
+        if marked(step, "registers"):
+            return True
         return step.gathers.is_hole and all(shape[:1] == (self.lanes,) for shape in shapes)
 
     def _registers(self, name: str, registers: int) -> Tiles:
@@ -492,7 +525,8 @@ class _Lowering:
         position = len(self.program.steps) - 1
         table = np.arange(size(self.program.steps[position].shape))
         while isinstance(step := self.program.steps[position], Apply):
-            outside = step.shape[:1] != (self.lanes,)
+            outside = step.shape[:1] != (self.lanes,) or marked(step, "memory")
+            outside = outside and not marked(step, "registers")
             if step.fold is not None or step.gathers.is_hole or len(step.args) != 1 or not outside:
                 break
             table = step.gathers.table(0)[table].astype(np.int64)

@@ -26,6 +26,7 @@ from warploom.kernel.names import INVENTED
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.sketch.code.accumulate import accumulate, added
 from warploom.sketch.code.callee import CALL
+from warploom.sketch.code.codes import with_codes
 from warploom.sketch.code.exchange import permuted_by
 from warploom.sketch.code.function import on_register
 from warploom.sketch.code.need import needs_of
@@ -81,8 +82,12 @@ def tiled_sketch(
     check_launch(dtype, warps)
     check_arrays(traced)
     with placing(traced.name, origins(traced), traced.span):
-        made = _Emitter(filled, dtype, warps, function).kernel()
-        return tried(Tiled(made, traced.tiling, filled.verification, dtype, warps))
+
+        def make(kind: DType) -> Tiled:
+            made = _Emitter(filled, kind, warps, function).kernel()
+            return tried(Tiled(made, traced.tiling, filled.verification, kind, warps))
+
+        return with_codes(make, dtype)
 
 
 def _filled(given: Filled | Outcome[Filled]) -> Filled:

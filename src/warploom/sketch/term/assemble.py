@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +22,7 @@ from warploom.sketch.term.ir import (
     GatherSet,
     Goal,
     Literal,
+    Marks,
     Program,
     Shape,
     Step,
@@ -139,6 +141,11 @@ class Assembly:
         step = Apply(self.unique(name), shape, args, gathers, fold, operator or WORD, span)
         nesting = max((self._heights[arg] for arg in args), default=0)
         return self._add(step, nesting + (fold is not None), size(gathers.out_shape))
+
+    def mark(self, position: int, marks: Marks) -> None:
+        """Says of a step where its array lies."""
+        step = self.steps[position]
+        self.steps[position] = replace(step, marks=(*step.marks, *marks))
 
     def define(self, definition: Definition) -> None:
         """Makes a user's own gathers known: equal ones once; it replaces an earlier definition."""

@@ -16,10 +16,13 @@ from warploom.errors import CheckError, Span
 from warploom.sketch.term import goals
 from warploom.sketch.term.assemble import Assembly, Functions, at, nearest
 from warploom.sketch.term.ir import (
+    PLACES,
+    STEP,
     UNDEFINED,
     ZERO,
     Definition,
     Goal,
+    Marks,
     Program,
     Shape,
     Symbol,
@@ -33,6 +36,7 @@ from warploom.sketch.term.laws import FLATTEN
 from warploom.sketch.term.limits import check_run, check_shape, show_shape
 from warploom.sketch.term.parse import parse
 from warploom.sketch.term.surface import (
+    Annotation,
     Array,
     Binding,
     Block,
@@ -54,6 +58,8 @@ from warploom.sketch.term.surface import (
     Type,
     Unknown,
 )
+
+_IGNORED = ("prune", "noprune")
 
 
 def load(text: str, name: str, functions: Functions) -> Program:
@@ -94,9 +100,10 @@ def _statement(assembly: Assembly, scope: _Scope, statement: Statement) -> int |
             with at(statement.span):
                 assembly.goal(_goal(statement))
             return None
-        case Binding(name, declared, value, _):
+        case Binding(name, declared, value, annotations):
             check_shape(declared.shape, declared.span)
             position = _value(assembly, scope, name, declared, value)
+            assembly.mark(position, _marks(annotations, is_input=isinstance(value, LiteralValue)))
             scope.variables[name.text] = position
             return position
         case _:
@@ -275,14 +282,33 @@ def _goal(statement: GoalStatement) -> Goal:
             assert_never(statement.value)
 
 
-def _laws(annotations: tuple[Name, ...]) -> tuple[str, ...]:
+def _laws(annotations: tuple[Annotation, ...]) -> tuple[str, ...]:
     """Up to what a goal is to be met; advice on pruning is read and ignored, as elsewhere."""
-    for name in annotations:
-        if name.text not in (FLATTEN, "prune", "noprune"):
+    for name in (each.name for each in annotations):
+        if name.text not in (FLATTEN, *_IGNORED):
             raise CheckError(
                 f"a goal has no '@{name.text}'", name.span, "write @flatten, or nothing"
             )
-    return (FLATTEN,) if any(name.text == FLATTEN for name in annotations) else ()
+    return (FLATTEN,) if any(each.name.text == FLATTEN for each in annotations) else ()
+
+
+def _marks(annotations: tuple[Annotation, ...], *, is_input: bool) -> Marks:
+    """Where an array lies in a kernel."""
+    for name, number in ((each.name, each.number) for each in annotations):
+        if name.text not in (*PLACES, STEP, *_IGNORED):
+            known = ", ".join(f"@{each}" for each in (*PLACES, f"{STEP}=n"))
+            raise CheckError(f"an array has no '@{name.text}'", name.span, f"there are {known}")
+        if (name.text == STEP) != (number is not None):
+            raise CheckError(
+                f"'@{name.text}' {'with' if number is not None else 'without'} a number",
+                name.span,
+                f"write @{STEP}=32, and the others alone",
+            )
+        if name.text == STEP and not is_input:
+            raise CheckError("only inputs have a step", name.span)
+    return tuple(
+        (each.name.text, each.number) for each in annotations if each.name.text not in _IGNORED
+    )
 
 
 def _mapping(options: tuple[Option, ...]) -> goals.Options:

@@ -94,6 +94,17 @@ def leaves_of(terms: list[Term]) -> Iterator[Symbol | Constant]:
             stack += term.items
 
 
+# Where an array lies when the sketch becomes a kernel: `lanes` (its first axis is across lanes),
+# `registers`, `memory`; of an input, `step`: how far apart its tiles begin.
+PLACES = ("lanes", "registers", "memory")
+STEP = "step"
+Marks: TypeAlias = tuple[tuple[str, int | None], ...]
+
+
+def marked(step: Step, name: str) -> bool:
+    return any(mark == name for mark, _ in step.marks)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal:
     """An input: `values` in row-major order."""
@@ -102,6 +113,7 @@ class Literal:
     shape: Shape
     values: tuple[Term, ...]
     span: Span | None = None
+    marks: Marks = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,6 +132,7 @@ class Apply:
     operator: str = WORD
     span: Span | None = None
     function: Callable[[Any], Any] | None = None
+    marks: Marks = ()
 
 
 Step: TypeAlias = Literal | Apply

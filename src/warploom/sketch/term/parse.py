@@ -1,6 +1,7 @@
 """Reads a `.swflow` text: characters come in, the surface tree comes out.
 
 statement  := annotation* (definition | goal | binding)
+annotation := '@' NAME ('=' NUMBER)?
 binding    := name ':' type '=' (literal | block | call)
 type       := '[' number, … ']'
 literal    := fold* (nested array of leaves | 'range' '(' number ',' number ')')
@@ -25,6 +26,7 @@ from warploom.sketch.term.lex import Kind, Lexer, Token, lexer
 from warploom.sketch.term.limits import MAX_NESTING, MAX_RANK, MAX_WORDS
 from warploom.sketch.term.operator import WORD, function
 from warploom.sketch.term.surface import (
+    Annotation,
     Array,
     Binding,
     Block,
@@ -121,9 +123,11 @@ class _Parser:
         return File(tuple(statements), self.here())
 
     def statement(self, depth: int) -> Statement:
-        annotations: list[Name] = []
+        annotations: list[Annotation] = []
         while self.accept(Kind.AT):
-            annotations.append(self.name())
+            name = self.name()
+            number = self.number() if self.accept(Kind.EQUALS) else None
+            annotations.append(Annotation(name, number))
         if self.token.kind is Kind.GOAL:
             return self.goal(tuple(annotations))
         if self.accept(Kind.DEFINE):
@@ -238,7 +242,7 @@ class _Parser:
             raise self.unexpected("a number or '['")
         return Option(name, self.number())
 
-    def goal(self, annotations: tuple[Name, ...]) -> GoalStatement:
+    def goal(self, annotations: tuple[Annotation, ...]) -> GoalStatement:
         span = self.here()
         self.next()
         self.expect(

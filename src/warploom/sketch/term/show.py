@@ -20,6 +20,7 @@ from warploom.sketch.term.ir import (
     Literal,
     Program,
     Shape,
+    Step,
     Symbol,
     Term,
     Undefined,
@@ -130,7 +131,8 @@ def to_swflow(program: Program) -> str:
     lines: list[str] = []
     for position, step in enumerate(program.steps):
         if isinstance(step, Literal):
-            lines.append(f"{names[position]}: {_literal(step.shape, step.values)}")
+            literal = _literal(step.shape, step.values)
+            lines.append(f"{_marks(step)}{names[position]}: {literal}")
             continue
         own = _definition_of(program, step)
         if own is not None:
@@ -138,9 +140,15 @@ def to_swflow(program: Program) -> str:
             if active.get(key) is not own:
                 active[key] = own
                 lines.append(_definition(own))
-        lines.append(_apply(step, names[position], [names[arg] for arg in step.args]))
+        applied = _apply(step, names[position], [names[arg] for arg in step.args])
+        lines.append(f"{_marks(step)}{applied}")
     lines += [_goal(goal) for goal in program.goals]
     return "\n".join(lines) + "\n"
+
+
+def _marks(step: Step) -> str:
+    texts = (name if number is None else f"{name}={number}" for name, number in step.marks)
+    return "".join(f"@{text} " for text in texts)
 
 
 def _names(program: Program) -> list[str]:

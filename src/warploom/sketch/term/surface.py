@@ -102,11 +102,19 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Annotation:
+    """`@name` or `@name=number`."""
+
+    name: Name
+    number: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Binding:
     name: Name
     type: Type
     value: LiteralValue | Block | Call
-    annotations: tuple[Name, ...]
+    annotations: tuple[Annotation, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +131,7 @@ class GoalStatement:
 
     type: Type
     value: LiteralValue | NamedGoal
-    annotations: tuple[Name, ...]
+    annotations: tuple[Annotation, ...]
     span: Span
 
 

@@ -1,0 +1,275 @@
+"""The acceptance of layouts that needs no GPU: each line with its figure, in one record.
+
+    PYTHONPATH=src:. python bench/layout_accept.py [LINE…] [--out FILE]
+
+Lines that are there already are kept unless they are named; each is written as it is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.layout import test_linear, test_solve, test_texts
+from tests.layout.mutants import mutated
+from tests.trust import test_layout_certificates as certificates
+
+from warploom.errors import CheckError
+from warploom.layout.access import Access, Problem
+from warploom.layout.convert import convert
+from warploom.layout.fragment_text import read_fragment
+from warploom.layout.front import front_of
+from warploom.layout.named import FIFTY, pattern
+from warploom.layout.solve import solve
+from warploom.layout.task import Task
+from warploom.search.budget import Budget
+from warploom.search.outcome import Found, Impossible
+from warploom.trust.layout import check_layout
+
+OUT = Path(__file__).parent / "results" / "layout_accept.json"
+
+
+def fifty() -> dict[str, Any]:
+    """The published table: sums of each class, bounds, all optima proved."""
+    lower, seconds = [], []
+    for name in FIFTY:
+        published = dict(
+            zip(
+                ("none", "pad", "swizzle", "mixed", "bound"),
+                test_solve.PUBLISHED[name],
+                strict=False,
+            )
+        )
+        started = time.process_time()
+        task = Task(pattern(name))
+        front = front_of(task, "mixed")
+        seconds.append(time.process_time() - started)
+        assert isinstance(front.asked.outcome, Found), name
+        bound = [float(x) for x in task.bound.per_request]
+        assert np.allclose(bound, test_solve.numbers(published["bound"])), name
+        for solved in (*front.others, front.asked):
+            wanted = published[solved.klass]
+            if wanted == "-" or solved.best is None:
+                continue
+            ours, theirs = float(solved.best.cost), sum(test_solve.numbers(wanted))
+            assert solved.proved, (name, solved.klass)
+            assert ours <= theirs + 1e-9, (name, solved.klass)
+            if ours < theirs - 0.01:
+                lower.append(f"{name} {solved.klass}: {ours:g} < {theirs:g}")
+    return {
+        "problems": len(FIFTY),
+        "optima_proved": len(FIFTY),
+        "lower_than_published": lower,
+        "cpu_seconds": round(sum(seconds), 2),
+        "slowest_cpu_seconds": round(max(seconds), 2),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+
+
+def named() -> dict[str, Any]:
+    """Problems that the issue names, by what they must come to."""
+    found: dict[str, Any] = {}
+    for name, waste in (
+        ("blocks:32x32", True), ("rcd:32x32", True), ("ldmatrix:64x48:f16", False),
+        ("ldmatrix:64x80:f16", False), ("ldmatrix:64x96:f16", False), ("stencil:34x34:f32", True),
+    ):  # fmt: skip
+        task = Task(pattern(name), waste=waste)
+        solved = solve(task, "mixed")
+        assert isinstance(solved.outcome, Found)
+        found[name] = {
+            klass: isinstance(solve(task, klass).outcome, Impossible)
+            for klass in ("pad", "swizzle")
+        }
+        found[name] = {"wavefronts": str(solved.outcome.answer.score), "impossible": found[name]}
+    offered = front_of(Task(pattern("blocks:32x32")), "mixed").candidates
+    found["blocks:32x32"]["bit_reversal_offered"] = any(c.klass == "reversal" for c in offered)
+    return found
+
+
+def impossible() -> dict[str, Any]:
+    """Six patterns of which one must wait, for linear layouts and for all."""
+    task = Task(pattern("but-two:4x32"))
+    found = {}
+    for klass in ("xor", "any"):
+        solved = solve(task, klass)
+        assert isinstance(solved.outcome, Impossible)
+        assert solved.best is not None
+        found[klass] = {"best": sorted(map(int, solved.best.score.per_request)), "how": solved.how}
+    return found
+
+
+def refused() -> dict[str, Any]:
+    """Certificates with one thing changed, the digest made to fit."""
+    record = certificates.written(Task(pattern("but-two:4x32")), "xor")
+    seen, held = Counter[str](), []
+    for name, changed in certificates.changes(record).items():
+        try:
+            found = check_layout(certificates.signed(changed))
+        except CheckError:
+            seen["refused"] += 1
+            continue
+        held.append(f"{name}: {'leaves it open: ' + found.open if found.open else 'still a proof'}")
+    return dict(seen) | {"held": held}
+
+
+def counts() -> dict[str, Any]:
+    """Triples of subspaces without a common complement, of F2^2 to F2^5."""
+    found = {}
+    for (bits, dimension), wanted in test_linear.WITHOUT.items():
+        assert test_linear.count_without(bits, dimension) == wanted
+        found[f"F2^{bits}, dimension {dimension}"] = wanted
+    return found
+
+
+def random() -> dict[str, Any]:
+    """Random problems against all linear layouts, one by one."""
+    test_linear.compare(2000, seed=2, most_bits=6)
+    test_linear.compare_vectors(600, seed=4)
+    return {"words": 2000, "vectors_and_other_sizes": 600, "different": 0}
+
+
+def mutants() -> dict[str, Any]:
+    return mutated(1000)
+
+
+def times() -> dict[str, Any]:
+    """Random linear problems of up to 4096 elements; the nine-point stencil under a budget."""
+    draw, seconds = np.random.default_rng(11), []
+    for _ in range(200):
+        bits = int(draw.integers(6, 13))
+        accesses = []
+        for number in range(int(draw.integers(2, 5))):
+            lanes = np.zeros(32, np.int64)
+            for bit in range(5):
+                lanes ^= np.where(np.arange(32) >> bit & 1, draw.integers(0, 1 << bits), 0)
+            accesses.append(Access(f"a{number}", lanes.reshape(1, 32, 1), "ld"))
+        started = time.process_time()
+        solve(Task(Problem("random", (1 << bits,), 4, tuple(accesses))), "xor")
+        seconds.append(time.process_time() - started)
+    wall = time.monotonic()
+    task = Task(pattern("stencil:34x34:f32:points=9"), waste=False)
+    solved = solve(task, "mixed", Budget(seconds=5))
+    return {
+        "random_linear": 200,
+        "slowest_cpu_seconds": round(max(seconds), 2),
+        "stencil9_wall_seconds": round(time.monotonic() - wall, 2),
+        "stencil9": type(solved.outcome).__name__,
+        "stencil9_best": None if solved.best is None else str(solved.best.score),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+
+
+def spellings() -> dict[str, Any]:
+    """CuTe's five spellings and ours, written and read again."""
+    test_texts.round_trips(10_000)
+    return {"layouts": 10_000, "spellings": len(test_texts.SPELLINGS), "different": 0}
+
+
+def conversions() -> dict[str, Any]:
+    """The fewest rounds of shuffles, each proved."""
+    found = {}
+    for count in (2, 4, 8, 16, 32, 3, 5, 6, 7, 12):
+        own, striped = (
+            read_fragment(t) for t in (f"(32,{count}):({count},1)", f"(32,{count}):(1,32)")
+        )
+        plans = [
+            convert(a, b, 4, shared=False).shuffles for a, b in ((own, striped), (striped, own))
+        ]
+        assert all(plan is not None and plan.proved for plan in plans)
+        found[f"{count} elements of a lane"] = [plan.rounds for plan in plans if plan is not None]
+    one, two = (read_fragment(text, (16, 32)) for text in ("mma_c()", "mma_a(4)"))
+    plan = convert(one, two, 1, shared=False).shuffles
+    assert plan is not None
+    assert plan.proved
+    found["i8 mma C to mma A, packed words"] = [plan.rounds]
+    return found
+
+
+HEAD = 'shape = [64, 8]\nelement = "f32"\n'
+ACCESS = '[[access]]\nname = "a"\nkind = "st"\nsteps = 2\nindex = "step * 32 + lane"\n'
+FILES = {  # each a pattern with one thing wrong
+    "empty tensor": HEAD.replace("64, 8", "") + ACCESS,
+    "size 0": HEAD.replace("64", "0") + ACCESS,
+    "negative size": HEAD.replace("64", "-4") + ACCESS,
+    "element of 3 bytes": HEAD.replace('element = "f32"', "bytes = 3") + ACCESS,
+    "index out of range": HEAD + ACCESS.replace("step * 32", "step * 500"),
+    "vector of three": HEAD + ACCESS + "width = 3\n",
+    "vector over the end": HEAD
+    + ACCESS.replace("step * 32 + lane", "509 + lane * 0")
+    + "width = 4\n",
+    "lanes of no group": HEAD + ACCESS + "lanes = 24\n",
+    "two lanes, one element": HEAD + ACCESS.replace("+ lane", "+ lane // 2"),
+    "unknown key": HEAD + ACCESS + "colour = 3\n",
+    "10^9 elements": HEAD.replace("64, 8", "100000, 10000") + ACCESS,
+    "weight NaN": HEAD + ACCESS + "weight = nan\n",
+    "index that is Python": HEAD + ACCESS.replace("step * 32 + lane", "__import__('os')"),
+}
+COMMANDS = {
+    "|S| < B": ("layout", "show", "S<3,3,2> o 64:1"),
+    "not injective": ("layout", "check", "(32,32):(32,0)", "transpose:32x32:f32"),
+    "unknown class": ("layout", "solve", "transpose:32x32", "--class", "best"),
+    "unknown machine": ("layout", "solve", "transpose:32x32", "--machine", "gtx"),
+    "unknown pattern": ("layout", "solve", "transpos:32x32"),
+    "composition out of range": ("layout", "check", "F2[1,2] o 8:1", "transpose:32x32"),
+}
+
+
+def bad_inputs() -> dict[str, Any]:
+    """One error and status 2 each, no traceback; a layout that is wrong in use has status 1."""
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        commands = dict(COMMANDS)
+        for name, text in FILES.items():
+            file = Path(folder, re.sub(r"\W", "_", name) + ".toml")
+            file.write_text(text)
+            commands[name] = ("layout", "solve", str(file))
+        binary = Path(folder, "binary.toml")
+        binary.write_bytes(bytes(range(256)))
+        commands["binary file"] = ("layout", "solve", str(binary))
+        for name, command in commands.items():
+            ran = subprocess.run(
+                [sys.executable, "-m", "warploom.cli", *command],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert "Traceback" not in ran.stderr, name
+            assert ran.returncode == (1 if name == "not injective" else 2), (name, ran)
+            first = (ran.stderr or ran.stdout).strip().replace(folder, "").splitlines()
+            found[name] = next((line for line in first if "rror" in line or line), "")[:120]
+    return found
+
+
+LINES: dict[str, Callable[[], dict[str, Any]]] = {
+    "fifty": fifty, "named": named, "impossible": impossible, "refused": refused, "counts": counts,
+    "random": random, "mutants": mutants, "times": times, "spellings": spellings,
+    "conversions": conversions, "bad_inputs": bad_inputs,
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("lines", nargs="*", choices=[[], *LINES], metavar="LINE")
+    parser.add_argument("--out", type=Path, default=OUT)
+    given = parser.parse_args()
+    record: dict[str, Any] = json.loads(given.out.read_text()) if given.out.exists() else {}
+    for name, line in LINES.items():
+        if name not in given.lines if given.lines else name in record:
+            continue
+        started = time.process_time()
+        record[name] = line() | {"line_cpu_seconds": round(time.process_time() - started, 1)}
+        print(f"{name}: {json.dumps(record[name], ensure_ascii=False)}", flush=True)
+        given.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""Conversions by ldmatrix and stmatrix as CUDA text: kernels have no statement for these.
+
+The kernel has the parameters of all conversions, and the same meaning: `conversion.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warploom.errors import UnsupportedError
+from warploom.index.ir import Expr, Var
+from warploom.index.show import c_text
+from warploom.layout.access import IDLE
+from warploom.layout.convert import Conversion
+from warploom.layout.evaluate import Numbers
+from warploom.layout.fragment import LANES
+from warploom.layout.lane import thread_expression
+from warploom.layout.show import show
+from warploom.layout.staging import Side, Staging
+
+TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int"}
+VECTORS = {4: "unsigned int", 8: "uint2", 16: "uint4"}
+
+
+def matrix_text(conversion: Conversion, name: str = "convert") -> str:
+    """The whole kernel."""
+    way = conversion.matrices
+    if way is None:
+        raise UnsupportedError(
+            "this conversion cannot be done by 'matrices'",
+            advice=conversion.why.get("matrices", ""),
+        )
+    source, target = conversion.source, conversion.target
+    kind, threads = TYPES[conversion.unit_bytes], LANES * source.warps
+    held, wanted = source.registers, target.registers
+    lines = [
+        f"// From {source.name} to {target.name}: {way.store.name} and {way.load.name}.",
+        f"// Shared memory: {show(way.layout)}",
+        f"// Launch: (blocks) blocks of {threads} threads.",
+        f'extern "C" __global__ void __launch_bounds__({threads})',
+        f"{name}(const int blocks, const {kind}* __restrict__ x, {kind}* __restrict__ y) {{",
+        f"  __shared__ __align__(16) {kind} memory[{way.slots}];",
+        "  const int block_x = (int)blockIdx.x, thread = (int)threadIdx.x;",
+        "  const int lane = thread % 32, warp = thread / 32;",
+        f"  {kind} held[{held}], after[{wanted}];",
+        "  #pragma unroll",
+        f"  for (int r = 0; r < {held}; ++r)",
+        f"    held[r] = x[(block_x * {held} + r) * {threads} + thread];",
+    ]
+    for step in range(way.store.steps):
+        lines += _access(way, way.store, step, conversion.unit_bytes, "held")
+    lines.append("  __syncthreads();")
+    for step in range(way.load.steps):
+        lines += _access(way, way.load, step, conversion.unit_bytes, "after")
+    lines += [
+        "  #pragma unroll",
+        f"  for (int r = 0; r < {wanted}; ++r)",
+        f"    y[(block_x * {wanted} + r) * {threads} + thread] = after[r];",
+        "}\n",
+    ]
+    return "\n".join(lines)
+
+
+def _access(way: Staging, side: Side, step: int, unit_bytes: int, array: str) -> list[str]:
+    """One instruction, with what puts registers into words and back."""
+    store = array == "held"
+    registers, parts = side.registers[step], 4 // unit_bytes
+    first = side.elements[:, step, :, 0]
+    at, active = _address(way, first)
+    if "matrix" in side.kind:
+        body = _matrix(side.kind, registers, parts, at, array)
+    else:
+        body = _vector(registers, unit_bytes, at, array, store)
+    guard = "" if active is None or "matrix" in side.kind else f"if ({active}) "
+    return [f"  {guard}{{", *(f"    {line}" for line in body), "  }"]
+
+
+def _address(way: Staging, first: Numbers) -> tuple[str, str | None]:
+    """The place that each thread names. Lanes beyond the rows of a matrix name the first."""
+    busy = first != IDLE
+    table = np.where(busy, way.addresses[np.maximum(first, 0)], way.addresses[first[:, :1]])
+    names = tuple(Var(name) for name in ("thread", "lane", "warp"))
+    bounds = {"thread": (0, first.size - 1), "lane": (0, LANES - 1), "warp": (0, len(first) - 1)}
+
+    def text(expr: Expr) -> str:
+        return c_text(expr, bounds)
+
+    at = text(thread_expression(table, *names))
+    if busy.all():
+        return at, None
+    return at, text(thread_expression(busy.astype(np.int64), *names))
+
+
+def _matrix(kind: str, registers: tuple[int, ...], parts: int, at: str, array: str) -> list[str]:
+    words = [registers[n : n + parts] for n in range(0, len(registers), parts)]
+    name, *trans = kind.split(".")
+    opcode = ".".join([name, "sync.aligned.m8n8", f"x{len(words)}", *trans, "shared.b16"])
+    lines = [f"const unsigned at = (unsigned)__cvta_generic_to_shared(&memory[{at}]);"]
+    numbers = range(len(words))
+    if name == "stmatrix":
+        listed = ", ".join(f"%{n + 1}" for n in numbers)
+        given = ", ".join(f'"r"({_word(array, word)})' for word in words)
+        lines.append(
+            f'asm volatile("{opcode} [%0], {{{listed}}};" :: "r"(at), {given} : "memory");'
+        )
+        return lines
+    listed = ", ".join(f"%{n}" for n in numbers)
+    results = ", ".join(f'"=r"(w{n})' for n in numbers)
+    lines += [f"unsigned {', '.join(f'w{n}' for n in numbers)};"]
+    lines.append(
+        f'asm volatile("{opcode} {{{listed}}}, [%{len(words)}];" : {results} : "r"(at) : "memory");'
+    )
+    return lines + [
+        line for n, word in enumerate(words) for line in _unpacked(f"w{n}", array, word)
+    ]
+
+
+def _vector(
+    registers: tuple[int, ...], unit_bytes: int, at: str, array: str, store: bool
+) -> list[str]:
+    """A plain access: as words where it has whole ones, else register by register."""
+    size, parts = len(registers) * unit_bytes, 4 // unit_bytes
+    if size < 4:
+        cells = [(f"memory[{at} + {n}]", f"{array}[{r}]") for n, r in enumerate(registers)]
+        return [f"{a} = {b};" if store else f"{b} = {a};" for a, b in cells]
+    words = [registers[n : n + parts] for n in range(0, len(registers), parts)]
+    kind = VECTORS[size]
+    names = [f"v.{axis}" for axis in "xyzw"[: len(words)]] if size > 4 else ["v"]
+    if store:
+        lines = [f"{kind} v;"]
+        lines += [f"{n} = {_word(array, word)};" for n, word in zip(names, words, strict=True)]
+        return [*lines, f"*({kind}*)&memory[{at}] = v;"]
+    lines = [f"const {kind} v = *(const {kind}*)&memory[{at}];"]
+    for name, word in zip(names, words, strict=True):
+        lines += _unpacked(name, array, word)
+    return lines
+
+
+def _word(array: str, registers: tuple[int, ...]) -> str:
+    if len(registers) == 1:
+        return f"{array}[{registers[0]}]"
+    bits = 32 // len(registers)
+    parts = [
+        f"(unsigned){array}[{r}]" + (f" << {bits * n}" if n else "")
+        for n, r in enumerate(registers)
+    ]
+    return (
+        " | ".join(f"({part})" for part in parts) if len(parts) > 1 else f"{array}[{registers[0]}]"
+    )
+
+
+def _unpacked(word: str, array: str, registers: tuple[int, ...]) -> list[str]:
+    if len(registers) == 1:
+        return [f"{array}[{registers[0]}] = {word};"]
+    bits = 32 // len(registers)
+    mask = (1 << bits) - 1
+    return [f"{array}[{r}] = ({word} >> {bits * n}) & {mask}u;" for n, r in enumerate(registers)]

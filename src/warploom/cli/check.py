@@ -1,0 +1,90 @@
+"""`warploom check`: a user's own index arithmetic, for all lanes, steps and warps it declares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from warploom.cli.guard import Status, run
+from warploom.cli.inputs import parse_sizes, python_value
+from warploom.cli.output import kept_free, write_records
+from warploom.errors import CheckError, ParseError
+from warploom.layout.own import Examined, SharedTile, examine
+
+HELP = """Check your own index arithmetic of shared memory: stores, loads, swizzles.
+
+FILE.py::NAME is a SharedTile (from warploom.layout.own), a list of them, or a function that returns
+either and takes sizes (--size). Of each: are all elements at different places, inside, at the same
+place for everybody who uses them, vectors whole and aligned, wavefronts as stated? What is wrong
+comes with the lanes that show it; what is right was tried on every lane, step and warp.
+
+\b
+Example:
+  $ warploom check kernels.py::tile --size columns=48
+
+Exit status: 0 right, 1 something is wrong, 2 bad input."""
+
+MOST_TILES = 1000
+
+
+def add(app: typer.Typer) -> None:
+    app.command("check", help=HELP)(check)
+
+
+def check(
+    name: str = typer.Argument(..., metavar="FILE.py::NAME"),
+    size: list[str] = typer.Option([], metavar="k=v", help="Sizes of a function."),
+    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
+) -> None:
+    def action() -> Status:
+        if "::" not in name:
+            raise ParseError(f"'{name[:80]}' names nothing to check", advice="write FILE.py::NAME")
+        with kept_free(json_file):
+            found = [examine(tile) for tile in tiles(name, python_value(name, parse_sizes(size)))]
+            for each in found:
+                for line in examined_lines(each):
+                    typer.echo(line)
+        write_records(json_file, [examined_record(each) for each in found])
+        return Status.FOUND if all(each.right for each in found) else Status.IMPOSSIBLE
+
+    run(action)
+
+
+def tiles(name: str, value: object) -> list[SharedTile]:
+    given = value if isinstance(value, list | tuple) else [value]
+    for each in given:
+        if not isinstance(each, SharedTile):
+            raise CheckError(
+                f"{name} is a {type(each).__name__}",
+                advice="it should be a SharedTile, a list of them, or a function that returns such",
+            )
+    if not 1 <= len(given) <= MOST_TILES:
+        raise CheckError(f"{name} has {len(given)} tiles", advice=f"1 to {MOST_TILES}")
+    return [each for each in given if isinstance(each, SharedTile)]
+
+
+def examined_lines(found: Examined) -> list[str]:
+    if not found.right:
+        return [f"{found.name}: wrong", *(f"  {line}" for line in found.wrong)]
+    lines = [
+        f"{found.name}: proved for every lane, step and warp, {found.tried} in all: one place for "
+        "each element, inside, the same for all, vectors whole"
+    ]
+    for name, count, bound in zip(found.accesses, found.wavefronts, found.bound, strict=True):
+        best = "no layout takes fewer" if count == bound else f"the bound is {bound:g}"
+        lines.append(f"  {name:20} {count:g} wavefronts per request; {best}")
+    return lines
+
+
+def examined_record(found: Examined) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "right": found.right,
+        "wrong": list(found.wrong),
+        "accesses": list(found.accesses),
+        "wavefronts": list(found.wavefronts),
+        "bound": list(found.bound),
+        "tried": found.tried,
+    }

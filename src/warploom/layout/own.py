@@ -1,0 +1,280 @@
+"""A user's own index arithmetic, checked for every lane, step and warp that is declared.
+
+    >>> def place(row, column):
+    ...     return row * 32 + (column ^ row)
+    >>> tile = SharedTile((32, 32), 4, (
+    ...     Use("store", lambda lane, step: (step, lane), lambda lane, step: place(step, lane),
+    ...         kind="st", steps=32, wavefronts=1),
+    ...     Use("load", lambda lane, step: (lane, step), lambda lane, step: place(lane, step),
+    ...         steps=32, wavefronts=1),
+    ... ))
+    >>> examine(tile).right
+    True
+
+Two elements at one place, a place outside, a load that looks elsewhere than the store put it, a
+vector that is torn, more wavefronts than stated: each is found with the lanes that show it. As
+every lane, step and warp is tried, nothing found is a proof for all of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from warploom.errors import CheckError, WarploomError, defining_line
+from warploom.layout.access import IDLE, STORES, Access, AccessKind, Problem, coordinates
+from warploom.layout.evaluate import Numbers
+from warploom.layout.task import Task
+from warploom.machine.serving import NVIDIA, Serving
+
+MOST_CALLS = 1 << 20
+PLACES = ("lane", "step", "warp")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One access. `element` and `place` take lane, step and warp, or some of them by name: what is
+    accessed (a number or coordinates, None: nothing) and at which place, counted in elements."""
+
+    name: str
+    element: Callable[..., Any]
+    place: Callable[..., int]
+    kind: AccessKind = "ld"
+    width: int = 1
+    steps: int = 1
+    warps: int = 1
+    lanes: int = 32
+    wavefronts: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTile:
+    """A tensor in shared memory and all that is done with it; `places` is how many there are."""
+
+    shape: tuple[int, ...]
+    element_bytes: int
+    uses: tuple[Use, ...]
+    places: int | None = None
+    name: str = "tile"
+    serving: Serving = NVIDIA
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Looked:
+    """An access as tables: `elements[request, lane, i]`, and the place that a lane names."""
+
+    access: Access
+    at: Numbers
+    stated: float | None = None
+
+    def who(self, request: int, lane: int, steps: int) -> str:
+        warp, step = divmod(request, steps)
+        return f"lane {lane} of step {step}" + (f" of warp {warp}" if warp else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What was found wrong, what each access costs, and what it would at least."""
+
+    name: str
+    wrong: tuple[str, ...]
+    wavefronts: tuple[float, ...] = ()
+    bound: tuple[float, ...] = ()
+    accesses: tuple[str, ...] = ()
+    tried: int = 0  # pairs of a thread and a step
+
+    @property
+    def right(self) -> bool:
+        return not self.wrong
+
+
+def examine(tile: SharedTile) -> Examined:
+    """Every use of a tile, on every lane, step and warp."""
+    if not tile.uses:
+        raise CheckError(f"{tile.name}: there is no use", advice="say who stores and who loads")
+    looked = [_tabulated(tile, use) for use in tile.uses]
+    accesses = tuple(each.access for each in looked)
+    problem = Problem(tile.name, tile.shape, tile.element_bytes, accesses, tile.serving)
+    steps = [use.steps for use in tile.uses]
+    return examine_tables(problem, looked, steps, tile.places)
+
+
+def examine_tables(
+    problem: Problem, looked: Sequence[Looked], steps: Sequence[int], places: int | None
+) -> Examined:
+    """The same of tables."""
+    task = Task(problem)
+    wrong: list[str] = []
+    where = _Where(problem)
+    for each, count in zip(looked, steps, strict=True):
+        for finding in (_outside(each, count, places), _unaligned(each, count)):
+            wrong += [] if finding is None else [finding]
+        wrong += where.add(each, count)
+    wrong += where.together()
+    names = tuple(each.access.name for each in looked)
+    tried = sum(each.at.size for each in looked)
+    if wrong or task.torn is not None:
+        more = () if task.torn is None else (task.torn,)
+        return Examined(problem.name, (*wrong, *more), accesses=names, tried=tried)
+    score = task.meter.score(where.everywhere())
+    assert score is not None, "torn vectors were looked for"
+    for each, found in zip(looked, score.per_request, strict=True):
+        if each.stated is not None and Fraction(each.stated) != found:
+            wrong.append(
+                f"{each.access.name} takes {float(found):g} wavefronts, not {each.stated:g}"
+            )
+    counts, bound = (tuple(float(f) for f in s.per_request) for s in (score, task.bound))
+    return Examined(problem.name, tuple(wrong), counts, bound, names, tried)
+
+
+def _tabulated(tile: SharedTile, use: Use) -> Looked:
+    """The functions on every lane, step and warp."""
+    total = use.steps * use.warps * use.lanes
+    if min(use.steps, use.warps, use.lanes, use.width) < 1 or total > MOST_CALLS:
+        raise CheckError(f"{use.name}: {total} lanes and steps", advice=f"1 to {MOST_CALLS}")
+    element, place = _by_name(use.element), _by_name(use.place)
+    elements = np.full((use.warps * use.steps, use.lanes, use.width), IDLE)
+    at = np.zeros((use.warps * use.steps, use.lanes), dtype=np.int64)
+    for warp, step, lane in np.ndindex(use.warps, use.steps, use.lanes):
+        given = {"lane": int(lane), "step": int(step), "warp": int(warp)}
+        first = _number(tile, use, _called(use, element, given))
+        if first is not None:
+            request = warp * use.steps + step
+            elements[request, lane] = first + np.arange(use.width)
+            at[request, lane] = _whole(use, _called(use, place, given))
+    return Looked(Access(use.name, elements, use.kind), at, use.wavefronts)
+
+
+def _by_name(function: Callable[..., Any]) -> tuple[Callable[..., Any], list[str]]:
+    names = list(inspect.signature(function).parameters)
+    strange = [name for name in names if name not in PLACES]
+    if strange:
+        raise CheckError(
+            f"a parameter is called '{strange[0]}'",
+            defining_line(function),
+            advice=f"they are {', '.join(PLACES)}, or some of these",
+        )
+    return function, names
+
+
+def _called(use: Use, known: tuple[Callable[..., Any], list[str]], given: dict[str, int]) -> Any:
+    function, names = known
+    try:
+        return function(**{name: given[name] for name in names})
+    except WarploomError:
+        raise
+    except Exception as error:  # noqa: BLE001 - it is the user's own function
+        told = ", ".join(f"{name} = {given[name]}" for name in names)
+        raise CheckError(
+            f"{use.name}: {type(error).__name__}: {error} at {told}", defining_line(function)
+        ) from None
+
+
+def _number(tile: SharedTile, use: Use, found: Any) -> int | None:
+    if found is None:
+        return None
+    if not isinstance(found, tuple):
+        return _whole(use, found)
+    if len(found) != len(tile.shape):
+        raise CheckError(f"{use.name}: coordinates {found} of a tensor of {tile.shape}")
+    numbers = [_whole(use, each) for each in found]
+    for place, size in zip(numbers, tile.shape, strict=True):
+        if not 0 <= place < size:
+            raise CheckError(f"{use.name}: {tuple(numbers)} is outside {tile.shape}")
+    return int(np.ravel_multi_index(numbers, tile.shape))
+
+
+def _whole(use: Use, found: Any) -> int:
+    if isinstance(found, bool) or not isinstance(found, int | np.integer):
+        raise CheckError(f"{use.name}: {found!r} is no whole number")
+    return int(found)
+
+
+# -- what may be wrong -----------------------------------------------------------------------------
+
+
+def _outside(each: Looked, steps: int, places: int | None) -> str | None:
+    busy = each.access.elements[:, :, 0] != IDLE
+    last = each.at + each.access.width - 1
+    outside = busy & ((each.at < 0) | (last >= (places if places is not None else np.inf)))
+    if not outside.any():
+        return None
+    request, lane = np.argwhere(outside)[0].tolist()
+    end = "" if places is None else f", and there are {places}"
+    who = each.who(request, lane, steps)
+    return f"{each.access.name}: {who} goes to place {int(each.at[request, lane])}{end}"
+
+
+def _unaligned(each: Looked, steps: int) -> str | None:
+    busy = each.access.elements[:, :, 0] != IDLE
+    torn = busy & (each.at % each.access.width != 0)
+    if not torn.any():
+        return None
+    request, lane = np.argwhere(torn)[0].tolist()
+    return (
+        f"{each.access.name}: the vector of {each.access.width} of {each.who(request, lane, steps)}"
+        f" begins at place {int(each.at[request, lane])}, which is no multiple of it"
+    )
+
+
+@dataclass
+class _Where:
+    """Where each element was found to lie, and by whom."""
+
+    problem: Problem
+    at: dict[int, tuple[int, str]] = field(default_factory=dict)
+    stored: set[int] = field(default_factory=set)
+    stores: bool = False
+
+    def add(self, each: Looked, steps: int) -> list[str]:
+        access, wrong = each.access, list[str]()
+        store = access.kind in STORES
+        self.stores = self.stores or store
+        for request, lane in np.ndindex(access.elements.shape[:2]):
+            elements = access.elements[request, lane].tolist()
+            if elements[0] == IDLE:
+                continue
+            who = f"{access.name}, {each.who(request, lane, steps)}"
+            for part, element in enumerate(elements):
+                place = int(each.at[request, lane]) + part
+                known = self.at.setdefault(element, (place, who))
+                if known[0] != place and not wrong:
+                    wrong.append(
+                        f"the element {self._name(element)} is at place {known[0]} for {known[1]}, "
+                        f"and at place {place} for {who}"
+                    )
+                if store:
+                    self.stored.add(element)
+                elif self.stores and element not in self.stored and not wrong:
+                    wrong.append(
+                        f"nobody stored the element {self._name(element)} that {who} loads"
+                    )
+        return wrong
+
+    def together(self) -> list[str]:
+        """Two elements at one place."""
+        first: dict[int, int] = {}
+        for element, (place, who) in self.at.items():
+            other = first.setdefault(place, element)
+            if other != element:
+                return [
+                    f"the elements {self._name(other)} ({self.at[other][1]}) and "
+                    f"{self._name(element)} ({who}) are both at place {place}"
+                ]
+        return []
+
+    def everywhere(self) -> Numbers:
+        """The address of every element; those that nobody asks for lie beyond all others."""
+        beyond = max((place for place, _ in self.at.values()), default=0) + 1
+        found = np.arange(self.problem.size, dtype=np.int64) + -(-beyond // 1024) * 1024
+        for element, (place, _) in self.at.items():
+            found[element] = place
+        return found
+
+    def _name(self, element: int) -> str:
+        return str(coordinates(self.problem.shape, element))

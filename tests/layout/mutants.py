@@ -1,0 +1,98 @@
+"""Wrong layouts on purpose: is every one noticed, and if not, is it no mistake?
+
+A mutant changes a layout in one place: a bit of its matrix, the shift of its swizzle. It is put in
+place of the layout of one access, which then disagrees with the others; or of all, which changes
+what they cost. What is stated beforehand is the wavefronts of each access and how many places there
+are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from warploom.layout.evaluate import Numbers, extended
+from warploom.layout.facts import as_matrix
+from warploom.layout.ir import Layout, Matrix, Swizzle
+from warploom.layout.named import FIFTY, pattern
+from warploom.layout.own import Looked, examine_tables
+from warploom.layout.solve import solve
+from warploom.layout.task import Task
+
+
+def mutations(layout: Layout, size: int, random: np.random.Generator) -> Iterator[Layout]:
+    """Layouts that differ from one in one place."""
+    if isinstance(layout, Swizzle) and layout.bits:
+        for shift in (layout.shift - 1, layout.shift + 1):
+            if abs(shift) >= layout.bits:
+                yield Swizzle(layout.bits, layout.base, shift)
+    matrix = as_matrix(extended(layout, np.arange(size, dtype=np.int64)))
+    if size & (size - 1) == 0 and matrix is not None:
+        bits = len(matrix.columns)
+        for _ in range(40):
+            at, bit = int(random.integers(bits)), int(random.integers(bits))
+            columns = list(matrix.columns)
+            columns[at] ^= 1 << bit
+            yield Matrix(tuple(columns), matrix.offset)
+
+
+def noticed(task: Task, tables: list[Numbers], stated: list[float], places: int) -> bool:
+    looked = []
+    for access, table, count in zip(task.problem.accesses, tables, stated, strict=True):
+        first = np.maximum(access.elements[:, :, 0], 0)
+        looked.append(Looked(access, table[first], count))
+    steps = [access.steps for access in task.problem.accesses]
+    return not examine_tables(task.problem, looked, steps, places).right
+
+
+def mutated(count: int, seed: int = 3) -> dict[str, Any]:
+    """So many mutants; a mutant that is missed must be no mistake, by counting it again."""
+    random, seen, equivalent, names = np.random.default_rng(seed), Counter[str](), Counter[str](), 0
+    while sum(seen.values()) < count:
+        name = FIFTY[names % len(FIFTY)]
+        names += 1
+        task = Task(pattern(name))
+        if task.problem.size > 2048 or len(task.problem.accesses) > 6:
+            continue
+        best = solve(task, "mixed").best
+        assert best is not None
+        original = task.addresses(best.map)
+        stated = [float(x) for x in best.score.per_request]
+        places = int(original.max()) + 1
+        plain = [original] * len(task.problem.accesses)
+        assert not noticed(task, plain, stated, places), name
+        options = list(mutations(best.map, task.problem.size, random))
+        for choice in random.permutation(len(options))[:12]:
+            if sum(seen.values()) == count:
+                break
+            other = task.addresses(options[int(choice)])
+            alone = len(plain) > 1 and bool(random.random() < 0.5)
+            tables = [other, *plain[1:]] if alone else [other] * len(plain)
+            if noticed(task, tables, stated, places):
+                seen["noticed"] += 1
+                continue
+            seen["equivalent"] += 1
+            equivalent[_why(task, original, other, alone, stated)] += 1
+    return dict(seen) | {"reasons": dict(equivalent)}
+
+
+def _why(task: Task, original: Numbers, other: Numbers, alone: bool, stated: list[float]) -> str:
+    """The reason that a mutant is none, each looked at anew."""
+    first = task.problem.accesses[0].elements
+    used = np.unique(first[first >= 0])
+    if np.array_equal(original, other):
+        return "the same function"
+    if alone:
+        assert np.array_equal(original[used], other[used]), "a wrong place was missed"
+        return "the same for every element that the access uses"
+    wanted = np.unique(np.concatenate([a.elements.ravel() for a in task.problem.accesses]))
+    wanted = wanted[wanted >= 0]
+    assert len(np.unique(other[wanted])) == len(wanted), "two elements at one place were missed"
+    score = task.meter.score(other)
+    assert score is not None
+    assert [float(x) for x in score.per_request] == stated, "a wrong count was missed"
+    assert int(other[wanted].max()) <= int(original.max()), "a place outside was missed"
+    return "another layout, as good: all accesses agree on it"

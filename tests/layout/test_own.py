@@ -1,0 +1,136 @@
+"""A user's own index arithmetic: what is right, and what is wrong with the lanes that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.layout.mutants import mutated
+
+from warploom.errors import CheckError
+from warploom.layout.own import Examined, SharedTile, Use, examine
+
+Place = Callable[[int, int], int]
+
+
+def swizzled(row: int, column: int) -> int:
+    return row * 64 + (column ^ (row % 8 * 8))
+
+
+def tile(store: Place = swizzled, load: Place = swizzled, **more: Any) -> SharedTile:
+    """Rows of 16 bytes stored, matrices loaded, of 64×64 elements of two bytes."""
+
+    def stored(lane: int, step: int) -> tuple[int, int]:
+        return step * 4 + lane // 8, lane % 8 * 8
+
+    def loaded(lane: int, step: int) -> tuple[int, int]:
+        return step // 4 * 16 + lane % 16, (step % 4 * 2 + lane // 16) * 8
+
+    uses = (
+        Use("store", stored, lambda lane, step: store(*stored(lane, step)), "st", 8, 16,
+            wavefronts=4),
+        Use("load", loaded, lambda lane, step: load(*loaded(lane, step)), "ldmatrix", 8, 16,
+            wavefronts=4),
+    )  # fmt: skip
+    return SharedTile((64, 64), 2, uses, **more)
+
+
+def wrong(found: Examined) -> str:
+    return "\n".join(found.wrong)
+
+
+def test_a_right_tile() -> None:
+    found = examine(tile(places=4096))
+    assert found.right
+    assert found.wavefronts == found.bound == (4, 4)
+    assert found.tried == 2 * 16 * 32
+
+
+def test_a_load_that_looks_elsewhere() -> None:
+    found = examine(tile(load=lambda row, column: row * 64 + (column ^ (row % 4 * 8))))
+    assert "the element (4, 0) is at place 288 for store, lane 0 of step 1" in wrong(found)
+    assert "and at place 256 for load, lane 4 of step 0" in wrong(found)
+
+
+def test_conflicts_that_were_not_stated() -> None:
+    def plain(row: int, column: int) -> int:
+        return row * 64 + column
+
+    found = examine(tile(plain, plain))
+    assert wrong(found) == "load takes 32 wavefronts, not 4"
+    assert found.wavefronts == (4, 32)
+
+
+def test_two_elements_at_one_place() -> None:
+    def folded(row: int, column: int) -> int:
+        return row % 32 * 64 + column
+
+    found = examine(tile(folded, folded))
+    assert "the elements (0, 0) (store, lane 0 of step 0) and (32, 0)" in wrong(found)
+    assert "both at place 0" in wrong(found)
+
+
+def test_places_outside_and_vectors_that_begin_anywhere() -> None:
+    def padded(row: int, column: int) -> int:
+        return row * 72 + column
+
+    assert "goes to place 4104, and there are 4096" in wrong(
+        examine(tile(padded, padded, places=4096))
+    )
+    assert examine(tile(padded, padded)).right
+
+    def shifted(row: int, column: int) -> int:
+        return row * 65 + column
+
+    assert "begins at place 65, which is no multiple of it" in wrong(
+        examine(tile(shifted, shifted))
+    )
+
+
+def test_what_nobody_stored() -> None:
+    whole = tile()
+    half = replace(whole, uses=(replace(whole.uses[0], steps=8), whole.uses[1]))
+    assert "nobody stored the element (32, 0) that load, lane 0 of step 8 loads" in wrong(
+        examine(half)
+    )
+
+
+def test_idle_lanes_and_warps() -> None:
+    uses = (
+        Use("store", lambda lane, warp: warp * 32 + lane, lambda lane, warp: warp * 33 + lane,
+            "st", warps=4),
+        Use("load", lambda lane: lane * 4 if lane < 31 else None,
+            lambda lane: lane * 4 // 32 * 33 + lane * 4 % 32),
+    )  # fmt: skip
+    found = examine(SharedTile((128,), 4, uses))
+    assert found.right
+    assert found.wavefronts == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"element": lambda lane: (0, 64)}, "outside"),
+        ({"element": lambda lane: (0,)}, "coordinates"),
+        ({"element": lambda lane: 1.5}, "no whole number"),
+        ({"place": lambda thread: thread}, "a parameter is called 'thread'"),
+        ({"place": lambda lane: 1 // (lane - 3)}, "ZeroDivisionError.*lane = 3"),
+        ({"steps": 0}, "0 lanes and steps"),
+        ({"steps": 10**9}, "lanes and steps"),
+        ({"width": 3}, "vectors are powers of two"),
+    ],
+)
+def test_refused(change: dict[str, Any], message: str) -> None:
+    first, *rest = tile().uses
+    with pytest.raises(CheckError, match=message):
+        examine(SharedTile((64, 64), 2, (replace(first, **change), *rest)))
+    with pytest.raises(CheckError, match="there is no use"):
+        examine(SharedTile((4,), 4, ()))
+
+
+def test_mutants_are_noticed_or_none() -> None:
+    found = mutated(40)
+    assert found["noticed"] + found.get("equivalent", 0) == 40
+    assert found["noticed"] > 20

@@ -1,0 +1,46 @@
+"""Pictures of requests: the cells are what the model counts."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+from warploom.errors import CheckError
+from warploom.layout.named import pattern
+from warploom.layout.picture import page, request_of, svg
+from warploom.layout.task import Task
+
+
+@pytest.mark.parametrize(
+    "name", ["transpose:32x32:f32", "ldmatrix:64x64:f16", "bitonic:1x1024:f32"]
+)
+def test_wavefronts_are_the_models(name: str) -> None:
+    task = Task(pattern(name))
+    plain = np.arange(task.problem.size)
+    for number, access in enumerate(task.problem.accesses):
+        counted = task.meter.by_step(number, plain)
+        for step in range(min(3, access.steps)):
+            drawn = request_of(task, plain, number, step, "plain")
+            assert drawn.wavefronts == counted[step]
+            assert max(each.turn for each in drawn.wanted) < drawn.wavefronts
+
+
+def test_a_picture_is_well_formed_and_has_a_cell_for_each_word() -> None:
+    task = Task(pattern("transpose:32x32:f32"))
+    drawn = request_of(task, np.arange(1024), 1, 0, "a < b")
+    text = svg(task, [drawn, drawn])
+    cells = ElementTree.fromstring(text).findall(".//{*}rect/{*}title")
+    assert len(cells) == 64
+    assert cells[1].text == "lane 1, bank 0, word 32, element 1,0, wavefront 1"
+    assert "a &lt; b: 32 wavefronts" in text
+    assert "<pre>1 &lt; 2</pre>" in page("title", ["1 < 2"], text)
+
+
+def test_what_is_not_there() -> None:
+    task = Task(pattern("transpose:32x32:f32"))
+    with pytest.raises(CheckError, match="no access 2"):
+        request_of(task, np.arange(1024), 2, 0, "")
+    with pytest.raises(CheckError, match="no step 32"):
+        request_of(task, np.arange(1024), 0, 32, "")
