@@ -33,6 +33,7 @@ from warploom.array.mapping.sound import sound  # noqa: E402
 from warploom.array.mapping.tree import map_tree  # noqa: E402
 from warploom.array.plan import plan  # noqa: E402
 from warploom.array.recipe import convolution  # noqa: E402
+from warploom.errors import WarploomError  # noqa: E402
 from warploom.machine.record import CUDA, H200, MALI  # noqa: E402
 from warploom.search.farm import Farm  # noqa: E402
 
@@ -85,8 +86,8 @@ def _by_cpsat(rules: Any, count: int) -> dict[str, Any]:
 
         start = time.process_time()
         answer = solve_by_cpsat(rules).answer
-    except ImportError:
-        return {}
+    except WarploomError as error:  # the extra is not there
+        return {"cpsat": error.message}
     mine = all_mappings(rules).outcome.answer
     same = set(map(bytes, answer)) == set(map(bytes, mine))
     return {

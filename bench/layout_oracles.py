@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 from tests.layout.test_oracles import ALWAYS, KNOWN, OPERATIONS, differences
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, WarploomError
 from warploom.layout.convert import convert
 from warploom.layout.evaluate import values
 from warploom.layout.fragment_text import from_bases
 from warploom.layout.triton import from_offset_bases
+from warploom.ptx import load
 
 OUT = Path(__file__).parent / "results" / "layout_oracles.json"
 
@@ -140,6 +141,94 @@ def shuffles(count: int) -> dict[str, Any]:
     return found
 
 
+def _gluon_cases(ttgl: Any) -> list[tuple[str, int, tuple[int, int], Any, Any, int]]:
+    """Conversions that Triton itself does in several ways: name, bytes, shape, from, to, warps."""
+
+    def rows(wide: int, lanes: list[int], warps: int) -> Any:
+        return ttgl.BlockedLayout([1, wide], lanes, [warps, 1], [1, 0])
+
+    def columns(tall: int, lanes: list[int], warps: int) -> Any:
+        return ttgl.BlockedLayout([tall, 1], lanes, [1, warps], [0, 1])
+
+    def mma(warps: int) -> Any:
+        return ttgl.NVMMADistributedLayout(
+            version=[2, 0], warps_per_cta=[warps, 1], instr_shape=[16, 8]
+        )
+
+    def operand(warps: int, k: int) -> Any:
+        return ttgl.DotOperandLayout(operand_index=0, parent=mma(warps), k_width=k)
+
+    plain = rows(1, [1, 32], 1)
+    return [
+        ("f32 32x32, rows to columns", 4, (32, 32), plain, columns(1, [32, 1], 1), 1),
+        ("f32 32x32, v4", 4, (32, 32), rows(4, [4, 8], 1), columns(4, [8, 4], 1), 1),
+        ("f32 128x128, v4", 4, (128, 128), rows(4, [1, 32], 4), columns(4, [32, 1], 4), 4),
+        ("f16 64x64, v8", 2, (64, 64), rows(8, [4, 8], 4), columns(8, [8, 4], 4), 4),
+        ("f16 64x64 to mma A", 2, (64, 64), rows(8, [4, 8], 4), operand(4, 2), 4),
+        ("f32 64x64 of mma C", 4, (64, 64), mma(4), rows(4, [2, 16], 4), 4),
+        ("f16 64x64 of mma C", 2, (64, 64), mma(4), rows(8, [4, 8], 4), 4),
+        ("f32 16x32, columns in pairs", 4, (16, 32), plain, columns(1, [16, 2], 1), 1),
+        ("f32 2x32", 4, (2, 32), plain, rows(2, [2, 16], 1), 1),
+        ("f32 4x32", 4, (4, 32), plain, rows(4, [4, 8], 1), 1),
+        ("f32 8x32", 4, (8, 32), plain, rows(8, [8, 4], 1), 1),
+        ("f16 16x16, mma C to A", 2, (16, 16), mma(1), operand(1, 2), 1),
+        ("i8 16x32, mma C to A", 1, (16, 32), mma(1), operand(1, 4), 1),
+    ]
+
+
+def emulated(_: int) -> dict[str, Any]:
+    """Those conversions as Triton compiles them, run on our emulator: right, without conflicts."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.experimental import gluon
+    from triton.experimental.gluon import _runtime
+    from triton.experimental.gluon import language as ttgl
+
+    @gluon.jit
+    def moved(x, y, m: ttgl.constexpr, n: ttgl.constexpr, a: ttgl.constexpr, b: ttgl.constexpr):  # type: ignore[no-untyped-def]
+        row = ttgl.arange(0, m, layout=ttgl.SliceLayout(1, a))
+        column = ttgl.arange(0, n, layout=ttgl.SliceLayout(0, a))
+        w = ttgl.convert_layout(ttgl.load(x + row[:, None] * n + column[None, :]), b)
+        to_row = ttgl.arange(0, m, layout=ttgl.SliceLayout(1, b))
+        to_column = ttgl.arange(0, n, layout=ttgl.SliceLayout(0, b))
+        ttgl.store(y + to_row[:, None] + to_column[None, :] * m, w)
+
+    found: dict[str, Any] = {}
+    for name, size, shape, a, b, warps in _gluon_cases(ttgl):
+        kind = f"*i{8 * size}"
+        names = {"x": kind, "y": kind, **dict.fromkeys("mnab", "constexpr")}
+        constants = {"m": shape[0], "n": shape[1], "a": a, "b": b}
+        source = _runtime.GluonASTSource(
+            moved, signature=names, constexprs=constants,
+            attrs={(0,): [["tt.divisibility", 16]], (1,): [["tt.divisibility", 16]]},
+        )  # fmt: skip
+        made = triton.compile(
+            source, target=GPUTarget("cuda", 90, 32), options={"num_warps": warps}
+        )
+        ops = OPS.findall(made.asm["ptx"])
+        row: dict[str, Any] = {"emitted": {op: ops.count(op) for op in sorted(set(ops))}}
+        row |= _run(made.asm["ptx"], size, shape, 32 * warps, int(made.metadata.shared))
+        found[name] = row
+    return found
+
+
+def _run(text: str, size: int, shape: tuple[int, int], threads: int, shared: int) -> dict[str, Any]:
+    kind = {1: np.uint8, 2: np.uint16, 4: np.uint32}[size]
+    x = np.random.default_rng(size).integers(0, np.iinfo(kind).max, shape, kind)
+    y = np.zeros(shape[::-1], kind)
+    try:
+        module = load(text)
+        kernel = module.kernel("moved")
+        more = [0] * (len(kernel.function.parameters) - 2)  # scratch memory, which is not used
+        ran = kernel.launch(
+            1, threads, [x.ravel(), y.ravel(), *more], shared_bytes=shared, counters=True
+        )
+    except WarploomError as error:
+        return {"not_run": error.message}
+    assert (y == x.T).all(), "Triton's conversion is wrong on the emulator"
+    return {"right": True, "conflicts": int(ran.bank_conflicts)}
+
+
 def in_child(function: Any, count: int) -> dict[str, Any]:
     """The result of a function in a process of its own; what ends that is said."""
     context = multiprocessing.get_context("spawn")
@@ -164,17 +253,23 @@ def _child(function: Any, count: int, there: Any) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("lines", nargs="*", metavar="LINE", help="by default all of them")
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args()
     record: dict[str, Any] = {"count": given.count}
+    if given.lines and given.out.exists():
+        record = json.loads(given.out.read_text())
     lines = {
         "pycute": ("pycute", lambda: algebra("pycute", given.count)),
         "tensor_layouts": ("tensor_layouts", lambda: algebra("tensor_layouts", given.count)),
         "triton_linear": ("triton", lambda: in_child(linear, given.count)),
         "triton_shuffles": ("triton", lambda: in_child(shuffles, max(1, given.count // 50))),
+        "triton_emulated": ("triton", lambda: in_child(emulated, given.count)),
     }
     for name, (package, line) in lines.items():
+        if given.lines and name not in given.lines:
+            continue
         started = time.process_time()
         there = find_spec(package) is not None
         record[name] = line() if there else {"skipped": f"{package} is not installed: make oracles"}

@@ -83,6 +83,16 @@ class DeviceError(WarploomError):
     """Compiling, launching or running failed, or the arguments of a launch do not fit."""
 
 
+class KernelError(DeviceError):
+    """A kernel did something wrong while it ran; `output` is what it had printed by then."""
+
+    output: tuple[str, ...] = ()
+
+
+class LimitError(DeviceError):
+    """A kernel was stopped because it did not end in the time it was given."""
+
+
 class InternalError(WarploomError):
     """A promise of ours is broken; please report it."""
 

@@ -71,10 +71,20 @@ def test_workloads(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", [MALI, H200], ids=lambda each: each.name)
 @pytest.mark.parametrize("name", SMALL)
-def test_many_candidates_of_workloads(name: str, machine: Machine) -> None:
-    check_workload(name, 300, machine)
+def test_many_candidates_of_workloads(name: str) -> None:
+    check_workload(name, 300, H200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", [MALI, H200], ids=lambda each: each.name)
+def test_candidates_at_full_size(machine: Machine) -> None:
+    """`bench/array_check.py joint` does so with thousands."""
+    program = conv.mid_level(workload.convolution())
+    model = JointModel(program, workload.VGG_16["conv4_2"].sizes(), machine)
+    for candidate in sampled(model, 40):
+        for kernel in compile_candidate(model.plan, candidate).kernels:
+            check_on(kernel, machine)
 
 
 def test_axes_are_chains_of_divisors() -> None:

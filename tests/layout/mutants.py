@@ -81,18 +81,26 @@ def mutated(count: int, seed: int = 3) -> dict[str, Any]:
 
 def _why(task: Task, original: Numbers, other: Numbers, alone: bool, stated: list[float]) -> str:
     """The reason that a mutant is none, each looked at anew."""
-    first = task.problem.accesses[0].elements
+    first = task.problem.accesses[0].elements[:, :, 0]  # all that an access computes of a vector
     used = np.unique(first[first >= 0])
     if np.array_equal(original, other):
         return "the same function"
     if alone:
-        assert np.array_equal(original[used], other[used]), "a wrong place was missed"
-        return "the same for every element that the access uses"
+        moved = used[original[used] != other[used]]
+        if not len(moved):
+            return "the same for every place that the access computes"
+        others = np.concatenate([a.elements.ravel() for a in task.problem.accesses[1:]])
+        assert not np.isin(moved, others).any(), "a wrong place was missed"
+        return "only elements that no other access uses lie elsewhere, and cost the same"
+    places = original.copy()  # where elements lie, as the accesses go: on from the first of each
+    for access in task.problem.accesses:
+        busy = access.elements[access.elements[:, :, 0] >= 0]
+        places[busy] = other[busy[:, :1]] + np.arange(access.width)
     wanted = np.unique(np.concatenate([a.elements.ravel() for a in task.problem.accesses]))
     wanted = wanted[wanted >= 0]
-    assert len(np.unique(other[wanted])) == len(wanted), "two elements at one place were missed"
-    score = task.meter.score(other)
-    assert score is not None
+    assert len(np.unique(places[wanted])) == len(wanted), "two elements at one place were missed"
+    score = task.meter.score(places)
+    assert score is not None, "a torn vector was missed"
     assert [float(x) for x in score.per_request] == stated, "a wrong count was missed"
-    assert int(other[wanted].max()) <= int(original.max()), "a place outside was missed"
+    assert int(places[wanted].max()) <= int(original.max()), "a place outside was missed"
     return "another layout, as good: all accesses agree on it"

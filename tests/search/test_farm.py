@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.search.workers import died, refused, squared, untold
@@ -43,6 +47,34 @@ def test_a_process_that_dies_costs_one_result(farm: Farm) -> None:
         with pytest.raises(DeviceError, match="ended with status 7"):
             farm.submit(died, 7).result()
     assert farm.submit(squared, 4).result()[0] == 16
+
+
+ALONE = """
+import os, sys
+from tests.search.workers import napped
+from warploom.search.farm import Farm
+farm = Farm(1)
+farm.submit(napped, 600)
+while not farm._processes:
+    pass
+print(farm._processes[0].pid, flush=True)
+os._exit(0)
+"""
+
+
+def test_a_worker_does_not_outlive_who_asked() -> None:
+    """However long its work would take: the other process is gone at once, and nobody waits."""
+    path = os.pathsep.join(filter(None, sys.path))
+    ran = subprocess.run(
+        [sys.executable, "-c", ALONE],
+        stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    worker = Path(f"/proc/{int(ran.stdout)}")
+    for _ in range(600):
+        if not worker.exists() or "Z" in (worker / "stat").read_text().split()[2]:
+            return
+        time.sleep(0.1)
+    pytest.fail("it is still there")
 
 
 def test_a_closed_farm_takes_nothing() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from warploom.errors import CheckError
 from warploom.search.store import Key, Store
@@ -19,6 +20,10 @@ def squared(number: int) -> tuple[int, int]:
     """The square, and who computed it."""
     sys.stdout.write("this is no message\n")
     return number * number, os.getpid()
+
+
+def napped(seconds: float) -> None:
+    time.sleep(seconds)
 
 
 def refused(number: int) -> int:

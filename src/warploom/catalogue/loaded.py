@@ -42,10 +42,10 @@ def load(
 
     It takes the inputs, or inputs and outputs, of NumPy, CuPy, PyTorch or anything with DLPack, and
     runs where they are: on the caller's current stream of a GPU, or on the simulator. Settings that
-    are not given are chosen by rule, for the size of the arrays and the machine; `dtype` is that
-    of the arrays. With `tune` settings are measured on the GPU when a size comes first, for 30
-    seconds at most or as many as it says, and kept in the store of this user, in the given one, or
-    in none (False).
+    are not given are chosen by rule, for the size of the arrays and the machine, `dtype` as the
+    arrays have it; with `tune` they are measured on the GPU when a size comes first, for 30 seconds
+    at most or as many as it says, and kept in the store of this user, in the given one, or in none
+    (False).
     """
     entry = find(name)
     if tune is False:

@@ -12,6 +12,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -26,8 +27,9 @@ P = ParamSpec("P")
 _SERVE = """import json, sys
 sys.path[:] = json.loads(sys.argv[1])
 from warploom.search.farm import serve
-serve()"""
+serve(int(sys.argv[2]))"""
 _LENGTH = 8  # bytes before each message
+_LOOK_EVERY = 1.0  # seconds
 
 
 class Farm(Executor):
@@ -87,7 +89,7 @@ class Farm(Executor):
                     raise DeviceError("the farm is closed")
                 # A session of its own: Ctrl-C is for us, who end it in order.
                 found = subprocess.Popen(
-                    [sys.executable, "-c", _SERVE, json.dumps(sys.path)],
+                    [sys.executable, "-c", _SERVE, json.dumps(sys.path), str(os.getpid())],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     start_new_session=True,
@@ -97,8 +99,9 @@ class Farm(Executor):
         return found
 
 
-def serve() -> None:
+def serve(parent: int) -> None:
     """The life of a worker: a function in, its result or error out, until nobody asks any more."""
+    threading.Thread(target=_outlive_nobody, args=(parent,), daemon=True).start()
     asked, told = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the functions print is no message
     while True:
@@ -112,6 +115,13 @@ def serve() -> None:
         except Exception as error:  # noqa: BLE001  # it is raised where it was asked for
             answer = _as_error(error)
         _send(told, answer)
+
+
+def _outlive_nobody(parent: int) -> None:
+    """Nobody waits for a result any more when the process that asked for it is gone."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK_EVERY)
+    os._exit(1)
 
 
 def _as_error(error: Exception) -> bytes:
