@@ -138,7 +138,10 @@ def work(
 
 
 def settings_of(name: str, fields: int) -> list[dict[str, Any]]:
-    return [dict(each) for each in find(name).tune if each["fields"] == fields]
+    """The exchanges in registers of the tune space."""
+    entry = find(name)
+    space = entry.tune(entry.settings({"fields": fields}))
+    return [{"fields": fields, **each} for each in space if each["strategy"] == "registers"]
 
 
 def ours(name: str, setting: dict[str, Any], arrays: tuple[Any, Any], right: Any) -> Make:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from warploom import Budget, Sketch, WarploomError, solve, synthesize, to_kernel, transfer
-from warploom.search.outcome import Impossible, Reason, Undecided
+from warploom.search.outcome import Impossible, Reason, Undecided, Verdict
 
 
 def sketched(goal: Any) -> Sketch:
@@ -58,3 +58,34 @@ def test_what_looks_like_a_mistake_but_is_none() -> None:
     s.goal(lambda x: [x.max()])
     assert synthesize(s).fills.count == 1
     assert np.array_equal(s.program().goals[0].shape, (1,))
+
+
+def test_what_is_right_on_symbols_alone_is_impossible_as_it_is_for_solve() -> None:
+    """A goal that computes something else on numbers: no fill is right, and the outcome says why
+    (of warp sketches: tests/sketch/simt/test_accumulator.py)."""
+
+    def two_faced(x: Any) -> list[Any]:
+        on_symbols = type(x[0]).__name__ == "Sym"
+        return [x[0] + x[1] if on_symbols else x[0] - x[1]]
+
+    s = Sketch("sums")
+    s.sum("reshape", s.hole("rots", s.input("x", 2), main=0, second=0, out=0), shape=(1, 2))
+    s.goal(two_faced)
+    found = synthesize(s)
+    assert isinstance(found.outcome, Impossible)
+    assert "right on symbols are wrong on numbers" in found.outcome.why
+    assert (len(found.fills), found.fills.count) == (0, 0)
+    assert found.verdict is Verdict.IMPOSSIBLE
+    assert found.verdicts[0].on_numbers
+
+
+def test_what_comes_back_prints_as_people_read_it() -> None:
+    result = synthesize(sketched(RIGHT))
+    assert str(result) == (
+        "small: found, 1 fill, all there are; proved\n  s1  rot[shift=1]  x.flat[(x0 + 1) % 4]"
+    )
+    none = synthesize(sketched([0, 2, 1, 3]))
+    assert str(none) == "small: impossible: no fill is equal to the goal under the laws used"
+    assert str(none.outcome) == "impossible"
+    assert str(Impossible("y[0] is wrong")) == "impossible: y[0] is wrong"
+    assert str(Undecided(Reason.SECONDS)) == "undecided: time budget spent"

@@ -4,10 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from warploom.catalogue import entries as kernels  # noqa: F401 - public by this name
     from warploom.catalogue.loaded import load as load
     from warploom.errors import WarploomError as WarploomError
     from warploom.pipeline.compiled import compiled as compile  # noqa: F401 - public by this name
     from warploom.pipeline.header import device_function as device_function
+    from warploom.ptx.emulate.launch import load as emulate  # noqa: F401 - likewise
+    from warploom.ptx.shuffle import rewrite as insert_shuffles  # noqa: F401 - likewise
     from warploom.search.budget import Budget as Budget
     from warploom.sketch.build import Sketch as Sketch
     from warploom.sketch.front import load_file as load_file
@@ -31,6 +34,9 @@ _PUBLIC = {
     "Sketch": ("warploom.sketch.build", "Sketch"),
     "WarploomError": ("warploom.errors", "WarploomError"),
     "compile": ("warploom.pipeline.compiled", "compiled"),
+    "emulate": ("warploom.ptx.emulate.launch", "load"),
+    "insert_shuffles": ("warploom.ptx.shuffle", "rewrite"),
+    "kernels": ("warploom.catalogue", "entries"),
     "device_function": ("warploom.pipeline.header", "device_function"),
     "load": ("warploom.catalogue.loaded", "load"),
     "load_file": ("warploom.sketch.front", "load_file"),

@@ -57,6 +57,16 @@ class CheckError(WarploomError):
     """The text is in the language, but the program is not well formed."""
 
 
+class OptionError(CheckError):
+    """One option of a call is wrong; `option` is its name, by which its place is found."""
+
+    def __init__(
+        self, message: str, span: Span | None = None, advice: str = "", option: str = ""
+    ) -> None:
+        super().__init__(message, span, advice)
+        self.option = option
+
+
 class UnsupportedError(WarploomError):
     """A construct, target or extra that is not there; the advice names the nearest that is."""
 
@@ -71,6 +81,16 @@ class EmitError(WarploomError):
 
 class DeviceError(WarploomError):
     """Compiling, launching or running failed, or the arguments of a launch do not fit."""
+
+
+class KernelError(DeviceError):
+    """A kernel did something wrong while it ran; `output` is what it had printed by then."""
+
+    output: tuple[str, ...] = ()
+
+
+class LimitError(DeviceError):
+    """A kernel was stopped because it did not end in the time it was given."""
 
 
 class InternalError(WarploomError):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from threading import Lock
 from typing import Any, TypeVar, dataclass_transform
 from weakref import WeakValueDictionary
 
 T = TypeVar("T")
+
+_BUILDING = Lock()
 
 
 class Interned(type):
@@ -27,7 +30,9 @@ class Interned(type):
         try:
             return cls._live[key]
         except KeyError:
-            return cls._live.setdefault(key, super().__call__(*given))
+            made = super().__call__(*given)
+            with _BUILDING:  # two threads that build one node get the same
+                return cls._live.setdefault(key, made)
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)

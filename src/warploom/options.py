@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ class Options:
     color: bool = True
     real_ptxas: str | None = None  # WARPLOOM_PTXAS: the assembler that `warploom-ptxas` calls
     path: str = ""  # PATH: where programs are looked for
+    data_folder: str = ""  # where results are kept: of this user, as the system has it
 
 
 def from_environment() -> Options:
@@ -21,7 +23,20 @@ def from_environment() -> Options:
         color="NO_COLOR" not in os.environ,
         real_ptxas=os.environ.get("WARPLOOM_PTXAS") or None,
         path=os.environ.get("PATH", ""),
+        data_folder=os.path.join(_data_folder(), "warploom"),
     )
+
+
+def _data_folder() -> str:
+    """Where programs keep what is theirs."""
+    home = os.path.expanduser("~")
+    if sys.platform == "win32":
+        return os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
+    if sys.platform == "darwin":
+        return os.path.join(home, "Library", "Application Support")
+    given = os.environ.get("XDG_DATA_HOME", "")
+    # The specification has relative ones ignored.
+    return given if os.path.isabs(given) else os.path.join(home, ".local", "share")
 
 
 def cache_folder() -> Path | None:

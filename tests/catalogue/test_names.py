@@ -13,6 +13,7 @@ from warploom.catalogue import (
     entries,
     fill,
     find,
+    function_entries,
     image,
     names,
     product,
@@ -20,9 +21,10 @@ from warploom.catalogue import (
     window,
 )
 from warploom.catalogue.entry import Parameter
+from warploom.catalogue.meaning import MEANINGS
 from warploom.catalogue.texts import multiplication_shared, transposition
 from warploom.cli.inputs import find_input, parse_parameters
-from warploom.errors import CheckError, ParseError
+from warploom.errors import CheckError, ParseError, WarploomError
 from warploom.sketch.front import load_text
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.ir import Apply, Program
@@ -168,3 +170,23 @@ def test_what_a_name_cannot_be_is_refused(
 def test_no_kernel_is_built_from_a_published_product() -> None:
     with pytest.raises(CheckError, match="no kernel is built from the published sketch"):
         find("product-registers").kernel(level=1)
+
+
+def test_every_parameter_has_a_meaning() -> None:
+    known = {**names(), **function_entries()}
+    used = {key for each in known.values() for key in each.parameters}
+    assert used == set(MEANINGS)
+
+
+@pytest.mark.parametrize("name", entries())
+def test_parameters_out_of_range_are_refused(name: str) -> None:
+    """A number that is none of the possible ones is our own error, or is possible; no other."""
+    entry = entries()[name]
+    for key, usual in entry.parameters.items():
+        refused = 0
+        for value in (-1, 10**7) if isinstance(usual, int) else ("", "nonsense"):
+            try:
+                entry.kernel(**{key: value})
+            except WarploomError as error:
+                refused += bool(error.message)
+        assert refused == 2, key

@@ -73,8 +73,13 @@ def test_arrays_that_begin_within_a_line_go_through_shared_memory() -> None:
     assert chosen("soa-to-aos", 4097, fields=5)["strategy"] == "registers"
 
 
-def test_small_structures_and_whole_accesses() -> None:
-    assert chosen("soa-to-aos", 4097, fields=2)["strategy"] == "shared"
+def test_structures_of_few_fields_and_whole_accesses() -> None:
+    for n in (4096, 4097):
+        assert chosen("soa-to-aos", n, fields=2)["strategy"] == "shared"
+        assert chosen("soa-to-aos", n, fields=3)["strategy"] == "shared"
+        assert chosen("soa-to-aos", n, fields=3, dtype="float64")["strategy"] == "shared"
+        assert chosen("soa-to-aos", n, fields=6)["strategy"] == "registers"
+    assert chosen("soa-to-aos", 4097, fields=1)["strategy"] == "registers"
     for name in MOVES:
         assert chosen(name, 4096, fields=4)["strategy"] == "direct"
         assert chosen(name, 4096, fields=2, dtype="float64")["strategy"] == "direct"
@@ -106,6 +111,26 @@ def test_small_images_are_cut_into_more_strips() -> None:
     assert entry.settings({"taps": 9}, small, H200)["rows"] < 96
     assert entry.settings({"taps": 9}, small, CUDA)["rows"] == 96
     assert entry.settings({"taps": 9, "rows": 50}, small, H200)["rows"] == 50
+
+
+@pytest.mark.parametrize("taps", [11, 13, 15])
+@pytest.mark.parametrize("height", [64, 600, 1500, 4096, 8192, 10000])
+def test_large_windows_spread_their_rows_evenly(taps: int, height: int) -> None:
+    """The multiprocessor with most blocks has no more to do than with any strip of a round size."""
+    size = {"height": height, "columns": 8192}
+    found = find("convolution-2d").settings({"taps": taps}, size, H200)
+
+    def most(rows: int) -> int:
+        blocks = -(-height // rows) * (8192 // 512)
+        return max(4, -(-blocks // (H200.multiprocessors or 1))) * (rows + taps - 1)
+
+    assert most(int(found["rows"])) <= min(most(rows) for rows in (32, 64, 96, 128, 192, 256))
+    assert found["exchange"] == ("shuffle" if taps == 15 else "load")
+
+
+def test_long_windows_have_more_rows() -> None:
+    rows = [find("convolution-1d").settings({"taps": taps})["rows"] for taps in (3, 13, 17, 21, 31)]
+    assert rows == [1, 2, 2, 4, 4]
 
 
 @pytest.mark.parametrize("name", STRUCTURES)

@@ -85,6 +85,24 @@ def test_the_type_is_that_of_the_arrays(dtype: str) -> None:
         warploom.load("aos-to-soa", fields=12, dtype="float32")(x)
 
 
+@pytest.mark.slow
+def test_images_come_in_batches() -> None:
+    entry = entries()["convolution-2d"]
+    settings: dict[str, Parameter] = {"images": 1, "rows": 4}
+    sizes = entry.sizes(**entry.settings(settings))[4:20:7]
+    assert {size["images"] for size in sizes} > {1}
+    for device in ("simulator", "c"):
+        require(device)
+        found = verify(entry, settings, device, sizes)  # type: ignore[arg-type]
+        assert [each for each in found if each.wrong] == []
+    images = np.random.default_rng(0).integers(0, 9, (2, 3, 7, 33)).astype(np.float32)
+    weights = np.arange(9, dtype=np.float32)
+    convolve = warploom.load("convolution-2d", rows=4)
+    many = convolve(images, weights)
+    assert many.shape == images.shape
+    assert (many[1, 2] == convolve(images[1, 2].copy(), weights)).all()
+
+
 def test_complex_numbers_are_pairs() -> None:
     x = (np.arange(40) + 1j * np.arange(40)[::-1]).astype(np.complex64)
     planes = warploom.load("aos-to-soa", fields=2)(x)

@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NEEDS_GPU = "needs a GPU"
 NO_GPU = ("there is no GPU", "PyTorch or CuPy")  # what commands say where there is none
-# Tables take minutes, and a mutation check draws a few mutants of the many.
-SLOW = ("warploom bench",)
+# Tables and whole spaces take minutes, and a mutation check draws a few mutants of the many.
+SLOW = ("warploom bench", "warploom explore")
 SHORTENED = {"--mutate": ["--most", "4"]}
 
 

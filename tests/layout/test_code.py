@@ -123,6 +123,7 @@ print(*out)
 """
 
 
+@pytest.mark.slow
 def test_opencl_functions_are_their_layouts(tmp_path: Path) -> None:
     """In a process of its own, with a cache of its own: a compiler for the GPU may be loaded here,
     and what others left half written in a common cache crashes the reader."""

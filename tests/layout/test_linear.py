@@ -39,7 +39,7 @@ def compare(count: int, seed: int, most_bits: int) -> None:
 
 
 def test_some_random_problems_of_words() -> None:
-    compare(15, seed=1, most_bits=4)
+    compare(10, seed=1, most_bits=4)
 
 
 @pytest.mark.slow
@@ -67,7 +67,7 @@ def compare_vectors(count: int, seed: int) -> None:
 
 
 def test_some_vectors_and_elements_of_other_sizes() -> None:
-    compare_vectors(12, seed=3)
+    compare_vectors(6, seed=3)
 
 
 @pytest.mark.slow

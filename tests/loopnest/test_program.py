@@ -56,6 +56,18 @@ def test_matvec_and_gesummv() -> None:
     assert close(made["y"], (2 * A - 3 * B) @ x)
 
 
+@pytest.mark.parametrize("parts", [128, 256])
+def test_rows_in_parts_are_the_same_rows(parts: int) -> None:
+    A, B, x = signed(3, 512), signed(3, 512, seed=1), signed(512)
+    made = evaluate(matvec(3, 512, parts=parts), {"A": A, "x": x})
+    assert close(made["y"], A @ x)
+    given = {"A": A, "B": B, "x": x}
+    made = evaluate(gesummv(3, 512, parts=parts), given, {"alpha": 2, "beta": -3})
+    assert close(made["y"], (2 * A - 3 * B) @ x)
+    with pytest.raises(CheckError, match="a row of 512 has no 96 parts"):
+        matvec(3, 512, parts=96)
+
+
 @pytest.mark.parametrize("transposed", ["", "A", "B", "AB"])
 @pytest.mark.parametrize("activation", ["none", "relu", "sigmoid"])
 def test_matmul_by_strides_and_activations(transposed: str, activation: str) -> None:

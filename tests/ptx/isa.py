@@ -174,6 +174,7 @@ _MEMORY = (
         async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes = [%r1] [%r4] %r2 [%r3]
         async bulk global shared::cta bulk_group cp_mask? = [%l1] [%r1] %r2
         async bulk global shared::cta bulk_group L2::cache_hint = [%l1] [%r1] %r2 %l2
+        async bulk shared::cluster global mbarrier::complete_tx::bytes L2::cache_hint = [%r1] [%l1] %r2 [%r3] %l2
         async bulk commit_group
         async bulk wait_group read? = 0
         async bulk prefetch L2 global = [%l1] %r2
@@ -186,6 +187,19 @@ _MEMORY = (
         async bulk tensor 2d shared::cluster global mbarrier::complete_tx::bytes multicast::cluster = [%r1] [%l1,{%r2,%r4}] [%r3] %h1
         async bulk tensor 3d shared::cluster global im2col mbarrier::complete_tx::bytes = [%r1] [%l1,{%r2,%r4,%r5}] [%r3] {%h1}
         async bulk tensor 4d shared::cluster global im2col mbarrier::complete_tx::bytes = [%r1] [%l1,{%r2,%r4,%r5,%r6}] [%r3] {%h1,%h2}
+        async bulk tensor 1d shared::cluster global tile? mbarrier::complete_tx::bytes L2::cache_hint = [%r1] [%l1,{%r2}] [%r3] %l2
+        async bulk tensor 1d global shared::cta tile? bulk_group L2::cache_hint = [%l1,{%r2}] [%r1] %l2
+        async bulk tensor 1d global shared::cta tile? bulk_group = [%l1,{%r2}] [%r1]
+        async bulk tensor 2d shared::cluster global tile? mbarrier::complete_tx::bytes L2::cache_hint = [%r1] [%l1,{%r2,%r4}] [%r3] %l2
+        async bulk tensor 2d global shared::cta tile? bulk_group L2::cache_hint = [%l1,{%r2,%r4}] [%r1] %l2
+        async bulk tensor 3d shared::cluster global tile? mbarrier::complete_tx::bytes L2::cache_hint = [%r1] [%l1,{%r2,%r4,%r5}] [%r3] %l2
+        async bulk tensor 3d global shared::cta tile? bulk_group L2::cache_hint = [%l1,{%r2,%r4,%r5}] [%r1] %l2
+        async bulk tensor 4d shared::cluster global tile? mbarrier::complete_tx::bytes L2::cache_hint = [%r1] [%l1,{%r2,%r4,%r5,%r6}] [%r3] %l2
+        async bulk tensor 4d global shared::cta tile? bulk_group L2::cache_hint = [%l1,{%r2,%r4,%r5,%r6}] [%r1] %l2
+        async bulk tensor 4d global shared::cta tile? bulk_group = [%l1,{%r2,%r4,%r5,%r6}] [%r1]
+        async bulk tensor 5d shared::cluster global tile? mbarrier::complete_tx::bytes L2::cache_hint = [%r1] [%l1,{%r2,%r4,%r5,%r6,%r7}] [%r3] %l2
+        async bulk tensor 5d global shared::cta tile? bulk_group L2::cache_hint = [%l1,{%r2,%r4,%r5,%r6,%r7}] [%r1] %l2
+        async bulk tensor 5d global shared::cta tile? bulk_group = [%l1,{%r2,%r4,%r5,%r6,%r7}] [%r1]
         async bulk tensor 2d global shared::cta tile? bulk_group = [%l1,{%r2,%r4}] [%r1]
         async bulk tensor 3d global shared::cta tile|im2col_no_offs? bulk_group = [%l1,{%r2,%r4,%r5}] [%r1]
         reduce async bulk global shared::cta bulk_group add|min|max|inc|dec|and|or|xor u32|s32|u64|s64|b32|b64|f16|bf16|f32|f64 = [%l1] [%r1] %r2
@@ -337,18 +351,25 @@ def _wmma() -> str:
 
 def _wgmma() -> str:
     rows = ["fence sync aligned", "commit_group sync aligned", "wait_group sync aligned = 0"]
-    for n in (8, 64, 256):
-        f32, packed = _registers("f", n // 2), _registers("r", max(n // 4, 1))
-        rows += [
-            f"mma_async sync aligned m64n{n}k16 f32 f16|bf16 f16|bf16 = {f32} %l1 %l2 %p1 1 1 0 0",
-            f"mma_async sync aligned m64n{n}k16 f16 f16 f16 = {packed} %l1 %l2 %p1 1 1 0 0",
-            f"mma_async sync aligned m64n{n}k16 f32 f16|bf16 f16|bf16 = {f32} {_registers('r', 4, 130)} %l2 %p1 1 1 0",
-            f"mma_async sync aligned m64n{n}k8 f32 tf32 tf32 = {f32} %l1 %l2 %p1 1 1",
-            f"mma_async sync aligned m64n{n}k32 f32 e4m3|e5m2 e4m3|e5m2 = {f32} %l1 %l2 %p1 1 1",
-            f"mma_async sync aligned m64n{n}k32 f16 e4m3|e5m2 e4m3|e5m2 = {packed} %l1 %l2 %p1 1 1",
-            f"mma_async sync aligned m64n{n}k32 satfinite? s32 s8|u8 s8|u8 = {_registers('r', n // 2)} %l1 %l2 %p1",
-            f"mma_async sp sync aligned m64n{n}k32 f32 f16|bf16 f16|bf16 = {f32} %l1 %l2 %r1 0 %p1 1 1 0 0",
-        ]
+    for n in range(8, 257, 8):
+        f32, packed, whole = (
+            _registers("f", n // 2),
+            _registers("r", max(n // 4, 1)),
+            _registers("r", n // 2),
+        )
+        for a, turned in (("%l1", "0 0"), (_registers("r", 4, 130), "0")):
+            rows += [
+                f"mma_async sync aligned m64n{n}k16 f32 f16|bf16 f16|bf16 = {f32} {a} %l2 %p1 1 1 {turned}",
+                f"mma_async sync aligned m64n{n}k16 f16 f16 f16 = {packed} {a} %l2 %p1 1 1 {turned}",
+                f"mma_async sync aligned m64n{n}k8 f32 tf32 tf32 = {f32} {a} %l2 %p1 1 1",
+                f"mma_async sync aligned m64n{n}k32 f32 e4m3|e5m2 e4m3|e5m2 = {f32} {a} %l2 %p1 1 1",
+                f"mma_async sync aligned m64n{n}k32 f16 e4m3|e5m2 e4m3|e5m2 = {packed} {a} %l2 %p1 1 1",
+                f"mma_async sync aligned m64n{n}k32 s32 s8|u8 s8|u8 satfinite? = {whole} {a} %l2 %p1",
+            ]
+        if n in (8, 64, 256):
+            rows.append(
+                f"mma_async sp sync aligned m64n{n}k32 f32 f16|bf16 f16|bf16 = {f32} %l1 %l2 %r1 0 %p1 1 1 0 0"
+            )
     return "\n".join(rows)
 
 

@@ -14,8 +14,8 @@ HEADER = """.version {version}
 .target {target}
 .address_size 64
 .visible .entry k()
-{{ .reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %l<9>; .reg .b128 %q<9>;
-.reg .f32 %f<9>; .reg .f64 %d<9>; .reg .b8 %c<9>; .local .align 16 .b8 own[32]; .shared .align 16 .b8 tile[32];
+{{ .reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<130>; .reg .b64 %l<9>; .reg .b128 %q<9>;
+.reg .f32 %f<130>; .reg .f64 %d<9>; .reg .b8 %c<9>; .local .align 16 .b8 own[32]; .shared .align 16 .b8 tile[32];
 """
 TYPE = re.compile(r"pred|[busf]\d+|bf16|tf32|[busf]+\d+x\d|u?e\dm\d(x\d)?")
 NARROW = {"e2m1x2": 8, "e2m1x4": 16, "tf32": 32}  # other numbers of 4 to 8 bits take a byte each
@@ -70,8 +70,17 @@ def instruction(opcode: Opcode, form: OpcodeForm, modifiers: tuple[str, ...]) ->
 def _operand(
     name: str, word: str, kinds: list[str], modifiers: tuple[str, ...], number: int, vector: int
 ) -> str:
-    if re.match(r"[%{_L\d]|\[[^ad]", word):
+    if re.match(r"[%{_L\d]|\[[^abdst]", word):
         return word
+    if name == "wgmma" and word in "xyqiz":
+        return {"x": "%l1", "y": "%l2", "q": "%p1", "i": "1", "z": "0"}[word]
+    if word in ("[b]", "[s]"):
+        return "[%r8]"
+    if re.fullmatch(r"\[t\d\]", word):
+        return "[%l8, {" + ", ".join(f"%r{i}" for i in range(int(word[2]))) + "}]"
+    several = re.fullmatch(r"[a-d](\d+)([rfd])", word)
+    if several:  # registers of a matrix
+        return "{" + ", ".join(f"%{several[2]}{i}" for i in range(int(several[1]))) + "}"
     if word.startswith("["):
         return _address(name, word, modifiers)
     if name in ("ld", "ldu", "st", "atom", "red") and word in ("d", "b", "c"):
@@ -153,6 +162,18 @@ def kind_of(name: str, word: str, kinds: list[str], modifiers: tuple[str, ...]) 
             return "16" if "wait_group" not in modifiers else "0"
         case ("setmaxnreg", "n"):
             return "64"
+        case ("movmatrix", _) | ("mbarrier", "n" | "t"):
+            return "b32"
+        case ("mbarrier", "d") if modifiers[0].endswith("wait"):
+            return "pred"
+        case ("mbarrier", "s") if "parity" in modifiers:
+            return "b32"
+        case ("mbarrier", "d") if "pending_count" in modifiers:
+            return "b32"
+        case ("cp", "n") if "bulk" in modifiers:
+            return "b32"
+        case ("cp", "i"):
+            return "0"
         case ("pmevent", "a"):
             return "1"
         case _:

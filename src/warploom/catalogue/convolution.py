@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from warploom.catalogue import rule
-from warploom.catalogue.entry import Arrays, Entry, Size, Values
+from warploom.catalogue.entry import Arrays, Entry, Size, Values, listed
 from warploom.catalogue.layout import check_block
 from warploom.catalogue.shape import windows_of_line
 from warploom.catalogue.window import (
@@ -117,7 +117,7 @@ ENTRIES: tuple[Entry, ...] = (
             {"taps": 7, "width": 2, "rows": 2, "dtype": "float64"},
             {"taps": 5, "width": 4, "rows": 1, "dtype": "int32"},
         ),
-        tune=LINE_TUNE,
+        tune=listed(LINE_TUNE),
         tolerance=1e-5,
         computes=True,
     ),

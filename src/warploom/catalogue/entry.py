@@ -8,7 +8,7 @@ is one `Entry` in one file, named in the table of `catalogue/__init__.py`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -31,6 +31,7 @@ Values: TypeAlias = dict[str, Array | int | float]
 Arrays: TypeAlias = dict[str, Array]
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 Choose: TypeAlias = Callable[[Parameters, Size | None, Machine], dict[str, Parameter]]
+Space: TypeAlias = Callable[[Parameters], Sequence[dict[str, Parameter]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,20 @@ def _as_given(settings: Parameters, size: Size | None, machine: Machine) -> dict
     return dict(settings)
 
 
+def listed(settings: Iterable[Mapping[str, Parameter]]) -> Space:
+    """A space that is the same whatever else is set."""
+    known = tuple(dict(each) for each in settings)
+
+    def space(given: Parameters) -> Sequence[dict[str, Parameter]]:
+        del given
+        return known
+
+    return space
+
+
+_nothing = listed(())
+
+
 def _no_sketch(**_: Parameter) -> Program | None:
     return None
 
@@ -73,10 +88,10 @@ class Entry:
     them. `sketch(…)` is what the kernel is built from, None where it has no fill; `aliases` are
     other names of parameters. `fit(shapes, …)` reads the scalars off the shapes of the inputs, and
     says which shapes the outputs have. `choose(settings, size, machine)` decides what is left
-    open, for a size if one is known. `tune` lists settings worth trying on a device. A `tolerance`
-    of 0 means equal bits. An entry that `computes` does so in `float32` where its arrays hold codes
-    (`kernel/stored.py`); one whose numbers only move moves bits. `stored` is their type where it is
-    no parameter.
+    open, for a size if one is known. `tune(settings)` lists what is worth trying on a device. A
+    `tolerance` of 0 means equal bits. An entry that `computes` does so in `float32` where its
+    arrays hold codes (`kernel/stored.py`); one whose numbers only move moves bits. `stored` is
+    their type where it is no parameter.
     """
 
     name: str
@@ -90,7 +105,7 @@ class Entry:
     fit: Callable[..., Fit] | None = None
     choose: Choose = _as_given
     aliases: Mapping[str, str] = field(default_factory=dict)
-    tune: tuple[dict[str, Parameter], ...] = ()
+    tune: Space = _nothing
     variants: tuple[dict[str, Parameter], ...] = field(default=({},))
     tolerance: float = 0.0
     computes: bool = False

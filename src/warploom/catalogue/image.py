@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from warploom.catalogue import rule
-from warploom.catalogue.entry import Arrays, Entry, Size, Values
+from warploom.catalogue.batch import with_batches
+from warploom.catalogue.entry import Arrays, Entry, Size, Values, listed
 from warploom.catalogue.layout import check_block
 from warploom.catalogue.shape import windows_of_image
 from warploom.catalogue.window import WARP, check_width, numbers, sendable
@@ -383,38 +384,42 @@ def _sizes(**_: Any) -> list[dict[str, int]]:
     return [{"height": height, "columns": columns} for height, columns in shapes]
 
 
-ENTRIES: tuple[Entry, ...] = (
-    Entry(
-        name="convolution-2d",
-        doc="taps × taps convolution of an image, borders replicated",
-        parameters={
-            "taps": 3, "width": 0, "rows": 0, "step": 0, "block": 0, "exchange": "auto",
-            "dtype": "float32",
-        },
-        build=convolution_2d,
-        inputs=_inputs,
-        specification=_specification,
-        sizes=_sizes,
-        sketch=_sketch,
-        fit=windows_of_image,
-        choose=rule.image,
-        variants=(
-            {"rows": 4},
-            {"taps": 5, "rows": 5, "exchange": "load"},
-            {"taps": 7, "rows": 3, "width": 2, "step": 2},
-            {"taps": 9, "rows": 4, "width": 1, "block": 64},
-            {"taps": 11, "rows": 4},
-            {"taps": 3, "rows": 2, "width": 4, "dtype": "int32"},
-        ),
-        tune=tuple(
-            {"width": width, "rows": rows, "step": step, "block": block, "exchange": exchange}
-            for exchange in ("shuffle", "load")
-            for width in (2, 4)
-            for rows in (32, 64, 128)
-            for step in (1, 2, 4)
-            for block in (64, 128)
-        ),
-        tolerance=1e-5,
-        computes=True,
+_ONE = Entry(
+    name="convolution-2d",
+    doc="taps × taps convolution of an image, borders replicated",
+    parameters={
+        "taps": 3,
+        "width": 0,
+        "rows": 0,
+        "step": 0,
+        "block": 0,
+        "exchange": "auto",
+        "dtype": "float32",
+    },
+    build=convolution_2d,
+    inputs=_inputs,
+    specification=_specification,
+    sizes=_sizes,
+    sketch=_sketch,
+    fit=windows_of_image,
+    choose=rule.image,
+    variants=(
+        {"rows": 4},
+        {"taps": 5, "rows": 5, "exchange": "load"},
+        {"taps": 7, "rows": 3, "width": 2, "step": 2},
+        {"taps": 9, "rows": 4, "width": 1, "block": 64},
+        {"taps": 11, "rows": 4},
+        {"taps": 3, "rows": 2, "width": 4, "dtype": "int32"},
     ),
-)  # fmt: skip
+    tune=listed(
+        {"width": width, "rows": rows, "step": step, "block": block, "exchange": exchange}
+        for exchange in ("shuffle", "load")
+        for width in (2, 4)
+        for rows in (32, 64, 128)
+        for step in (1, 2, 4)
+        for block in (64, 128)
+    ),
+    tolerance=1e-5,
+    computes=True,
+)
+ENTRIES = (with_batches(_ONE, ("image", "out"), 2),)

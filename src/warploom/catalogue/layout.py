@@ -103,6 +103,12 @@ def widest(share: int, dtype: DType) -> int:
     return next(w for w in WIDTHS if share % w == 0 and w * dtype.bytes <= ACCESS_BYTES)
 
 
+def is_streaming(value: int) -> bool:
+    if value not in (0, 1):
+        raise CheckError(f"streaming={value}", advice="use 1 for accesses past the cache, or 0")
+    return value == 1
+
+
 def element_type(name: str) -> DType:
     known = {each.value: each for each in DType}
     if name not in known:

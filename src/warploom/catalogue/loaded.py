@@ -13,6 +13,7 @@ from typing import Any
 
 from warploom.catalogue import find
 from warploom.catalogue.entry import Entry, Fit, Parameter, Parameters, Shapes, Size
+from warploom.catalogue.tuning import Tuner, users_store
 from warploom.emit import emit
 from warploom.emit.dialect import Language
 from warploom.errors import DeviceError
@@ -24,26 +25,50 @@ from warploom.runtime.driver import Launch
 from warploom.runtime.gpu import machine_of
 from warploom.runtime.plan import Given, MisalignedError, Named, Plan, Planner
 from warploom.runtime.view import View
+from warploom.search.store import Store
+
+TUNE_SECONDS = 30.0
 
 
-def load(name: str, *, device: Device = "auto", **settings: Parameter) -> Loaded:
+def load(
+    name: str,
+    *,
+    device: Device = "auto",
+    tune: bool | float = False,
+    store: Store | bool = True,
+    **settings: Parameter,
+) -> Loaded:
     """A kernel of the catalogue, as a function on arrays: `load("aos-to-soa", fields=5)(x)`.
 
     It takes the inputs, or inputs and outputs, of NumPy, CuPy, PyTorch or anything with DLPack, and
     runs where they are: on the caller's current stream of a GPU, or on the simulator. Settings that
-    are not given are chosen by rule, for the size of the arrays and the machine; `dtype` is that
-    of the arrays.
+    are not given are chosen by rule, for the size of the arrays and the machine, `dtype` as the
+    arrays have it; with `tune` they are measured on the GPU when a size comes first, for 30 seconds
+    at most or as many as it says, and kept in the store of this user, in the given one, or in none
+    (False).
     """
-    return Loaded(find(name), settings, device)
+    entry = find(name)
+    if tune is False:
+        return Loaded(entry, settings, device)
+    seconds = TUNE_SECONDS if tune is True else float(tune)
+    kept = users_store() if store is True else None if store is False else store
+    return Loaded(entry, settings, device, Tuner(seconds, kept))
 
 
 class Loaded(Planner):
     """A kernel of the catalogue with its parameters. For each size the rule may choose another
     strategy; what is built is kept by its settings."""
 
-    def __init__(self, entry: Entry, given: Parameters, device: Device = "auto") -> None:
+    def __init__(
+        self,
+        entry: Entry,
+        given: Parameters,
+        device: Device = "auto",
+        tuner: Tuner | None = None,
+    ) -> None:
         super().__init__()
         self.entry, self.given_settings, self.device = entry, dict(given), device
+        self.tuner = tuner
         self.settings = entry.settings(given)  # where no size is known
         self._functions: dict[tuple[Parameter, ...], Callable] = {}
 
@@ -63,11 +88,13 @@ class Loaded(Planner):
     def settings_for(
         self, size: Size, gpu: int = -1, dtype: DType | None = None
     ) -> dict[str, Parameter]:
-        """What the rule chooses for a size, on a GPU by its number; the elements have the type
-        that was asked for, or that of the arrays."""
+        """What the rule chooses for a size, on a GPU by its number, or the tuner finds there; the
+        elements have the type that was asked for, or that of the arrays."""
         given = self.given_settings
         if dtype is not None and "dtype" in self.entry.parameters and "dtype" not in given:
             given = {**given, "dtype": dtype.value}
+        if self.tuner is not None:
+            return self.tuner.settings(self.entry, given, size, gpu)
         return self.entry.settings(given, size, machine_of(gpu))
 
     def function(self, settings: Parameters) -> Callable:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.catalogue.entry import Arrays, Entry, Size, Values
+from warploom.catalogue.entry import Arrays, Entry, Size, Values, listed
 from warploom.catalogue.layout import WARP, check_block
 from warploom.catalogue.pieces import piece_sizes, product_pieces
 from warploom.catalogue.product import (
@@ -95,7 +95,7 @@ def _lane_entry(
         fit=products,
         sketch=_sketch(name, text),
         variants=({}, {"degree": 64}, {"degree": 160, "block": 64}, {"degree": 384}),
-        tune=tuple({"block": block} for block in (64, 128, 256)),
+        tune=listed({"block": block} for block in (64, 128, 256)),
     )
 
 
@@ -143,7 +143,7 @@ ENTRIES: tuple[Entry, ...] = (
             {"degree": 352, "block": 64},
             {"degree": 384, "piece": 12},
         ),
-        tune=tuple(
+        tune=listed(
             {"operand": operand, "finish": finish, "block": block}
             for operand in ("load", "shuffle")
             for finish in ("store", "keep")

@@ -25,14 +25,20 @@ WORDS_IN_FLIGHT = 16
 # A lane's share of packed structures: more takes more registers than it gains.
 PACKED_BYTES = 256
 # Structures so large that a line more is a small part of a block only if the block is large.
-LARGE_BYTES = 96
+LARGE_BYTES = 64
+# Of so few fields an exchange in registers is more selects and shuffles than words moved.
+FEW_FIELDS = 3
 
-LONG_WINDOW = 13  # taps from which on a second row pays
-LOADED_IMAGE = 9  # taps from which on loading is cheaper than exchanging
+# Taps from which on a thread has so many rows: what its neighbours send is used for all of them.
+LINE_ROWS = ((21, 4), (13, 2), (0, 1))
+# Taps with which loading is cheaper than exchanging; with more it takes too many registers.
+LOADED_IMAGE = range(9, 15)
+ARITHMETIC_IMAGE = 11  # taps from which on it is arithmetic that takes the time, not memory
 # By taps: input rows of a step, and output rows of a strip.
-IMAGE_ROWS = {3: (4, 16), 5: (2, 32), 7: (2, 72)}
-OTHER_IMAGE_ROWS = (1, 96)
-BLOCKS_FOR_EACH = 4  # multiprocessor, where an image is small
+IMAGE_ROWS = {3: (4, 16), 5: (2, 32), 7: (2, 72), 9: (1, 96)}
+OTHER_IMAGE_ROWS = (1, 128)
+BLOCKS_FOR_EACH = 4  # multiprocessor, to keep it busy
+MOST_BLOCKS_FOR_EACH = 16
 
 
 # -- structures ------------------------------------------------------------------------------------
@@ -57,14 +63,14 @@ def to_structures(
     settings: Parameters, size: Size | None, machine: Machine
 ) -> dict[str, Parameter]:
     """Loads from the middle of a line cost little: an exchange in registers, unless structures are
-    so small that a thread would have too little under way."""
+    so small that a thread would have too little under way, or have few fields."""
     case = _Structures(settings, size, machine)
     strategy = case.asked
     if strategy == AUTO:
-        small = case.fields > 1 and 2 * case.bytes <= machine.access_bytes
-        strategy = "shared" if small else "direct" if case.is_one_access else "registers"
-        if case.n is None:
-            strategy = "registers"
+        small = case.fields <= FEW_FIELDS or 2 * case.bytes <= machine.access_bytes
+        strategy = "registers"
+        if case.n is not None and case.fields > 1:
+            strategy = "direct" if case.is_one_access else "shared" if small else "registers"
     return case.decided(strategy, to_arrays=False)
 
 
@@ -193,7 +199,7 @@ def line(settings: Parameters, size: Size | None, machine: Machine) -> dict[str,
     del size
     taps = settings["taps"]
     assert isinstance(taps, int)
-    rows = 1 if taps < LONG_WINDOW else 2
+    rows = next((rows for least, rows in LINE_ROWS if taps >= least), 1)
     return _filled(settings, {"width": _vector(settings, machine), "rows": rows, "block": 128})
 
 
@@ -206,20 +212,42 @@ def image(settings: Parameters, size: Size | None, machine: Machine) -> dict[str
         "step": step,
         "rows": rows,
         "block": 128,
-        "exchange": "shuffle" if taps < LOADED_IMAGE else "load",
+        "exchange": "load" if taps in LOADED_IMAGE else "shuffle",
     }
     found = _filled(settings, found)
     if size is not None and machine.multiprocessors and not settings["rows"]:
-        found["rows"] = _rows_of_small(found, size, machine.multiprocessors)
+        fitting = _balanced_rows if taps >= ARITHMETIC_IMAGE else _rows_of_small
+        found["rows"] = fitting(found, size, machine.multiprocessors)
     return found
+
+
+def _balanced_rows(found: Parameters, size: Size, multiprocessors: int) -> int:
+    """Where arithmetic takes the time, the multiprocessor with most blocks decides: it computes
+    their rows, and for each the rows above and below that a window needs besides."""
+    taps, height = int(found["taps"]), size.get("height", 1)
+    across = _blocks_across(found, size)
+
+    def work(rows: int) -> int:
+        blocks = -(-height // rows) * across
+        each = max(BLOCKS_FOR_EACH, -(-blocks // multiprocessors))  # fewer do not keep it busy
+        return each * (rows + taps - 1)
+
+    strips = {
+        max(1, each * multiprocessors // across)
+        for each in range(BLOCKS_FOR_EACH, MOST_BLOCKS_FOR_EACH + 1)
+    }
+    return min(sorted(max(4, -(-height // count)) for count in strips), key=work)
 
 
 def _rows_of_small(found: Parameters, size: Size, multiprocessors: int) -> int:
     """A small image is cut into more strips, so that every multiprocessor has some."""
-    rows, block, width = (int(found[name]) for name in ("rows", "block", "width"))
-    across = -(-size.get("columns", 1) // max(1, block * width))
+    rows, across = int(found["rows"]), _blocks_across(found, size)
     down = -(-BLOCKS_FOR_EACH * multiprocessors // across)
     return max(min(rows, 4), min(rows, -(-size.get("height", 1) // down)))
+
+
+def _blocks_across(found: Parameters, size: Size) -> int:
+    return -(-size.get("columns", 1) // max(1, int(found["block"]) * int(found["width"])))
 
 
 def _vector(settings: Parameters, machine: Machine) -> int:

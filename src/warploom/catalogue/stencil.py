@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from warploom.catalogue import rule
-from warploom.catalogue.entry import Arrays, Entry, Size, Values
+from warploom.catalogue.entry import Arrays, Entry, Size, Values, listed
 from warploom.catalogue.layout import check_block
 from warploom.catalogue.shape import windows_of_line
 from warploom.catalogue.window import (
@@ -97,7 +97,7 @@ ENTRIES: tuple[Entry, ...] = (
             {"taps": 33, "width": 1, "rows": 2},
             {"taps": 5, "width": 2, "rows": 3, "dtype": "float64"},
         ),
-        tune=LINE_TUNE,
+        tune=listed(LINE_TUNE),
         tolerance=1e-5,
         computes=True,
     ),

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from warploom.catalogue import rule
-from warploom.catalogue.entry import Array, Arrays, Entry, Parameter, Values
+from warploom.catalogue.entry import Array, Arrays, Entry, Parameter, Parameters, Values
 from warploom.catalogue.fill import sketch, sum_sketch, summing, transposing
 from warploom.catalogue.layout import (
     ACCESS_BYTES,
@@ -26,6 +26,7 @@ from warploom.catalogue.layout import (
     WARP,
     WORDS_IN_FLIGHT,
     Layout,
+    is_streaming,
     layout,
     widest,
 )
@@ -94,7 +95,7 @@ def _moving(back: bool) -> Callable[..., Kernel]:
             what = f"n structures of {fields} {dtype} become {fields} arrays: {says}."
         if strategy == "registers":
             plan = layout(fields, dtype, block, tiles, pack, width)
-            return _move(name, what, plan, order, bool(streaming), back)
+            return _move(name, what, plan, order, is_streaming(streaming), back)
         _check_plain(strategy, streaming)
         staged = stage(fields, dtype, block, tiles, width)
         if strategy == "direct":
@@ -106,7 +107,7 @@ def _moving(back: bool) -> Callable[..., Kernel]:
 
 
 def _check_plain(strategy: str, streaming: int) -> None:
-    if streaming:
+    if is_streaming(streaming):
         raise CheckError(
             f"streaming accesses of '{strategy}'", advice="only strategy=registers has them"
         )
@@ -121,7 +122,9 @@ def aos_sum(
     name = f"aos_sum_{fields}"
     what = f"The sum of each of n structures of {fields} {dtype}: y[i] = x[i*{fields}] + …"
     if strategy == "registers":
-        return _sum(name, what, layout(fields, dtype, block, tiles, 1, width), bool(streaming))
+        return _sum(
+            name, what, layout(fields, dtype, block, tiles, 1, width), is_streaming(streaming)
+        )
     _check_plain(strategy, streaming)
     write = direct_sums if strategy == "direct" else shared_sums
     return write(name, what, stage(fields, dtype, block, tiles, width))
@@ -235,7 +238,7 @@ def _sketch_of_sum(**parameters: Any) -> Program | None:
 
 
 def tuned(fields: int, dtype: str = "float32") -> list[dict[str, Parameter]]:
-    """Settings worth measuring for structures of a size: the likely best, then around it."""
+    """Exchanges in registers worth measuring: the likely best, then around it."""
     kind = layout(fields, dtype, 256, 1).dtype
     settings: list[dict[str, Parameter]] = []
     for order, pack in (("crc", 1), ("rcr", 1), ("crc", 2), ("crc", 4)):
@@ -248,11 +251,36 @@ def tuned(fields: int, dtype: str = "float32") -> list[dict[str, Parameter]]:
         if pack == 1:
             ways += [(full, wide, 128, 1), (full, wide, 256, 0), (full, 1, 256, 1)]
         settings += [
-            {"fields": fields, "order": order, "dtype": dtype, "pack": pack, "tiles": tiles,
+            {"strategy": "registers", "order": order, "pack": pack, "tiles": tiles,
              "width": width, "block": block, "streaming": streaming}
             for tiles, width, block, streaming in dict.fromkeys(ways)
         ]  # fmt: skip
     return settings
+
+
+def _tuned_moves(given: Parameters) -> list[dict[str, Parameter]]:
+    """All strategies: in registers, through shared memory, each thread on its own."""
+    fields, dtype = given["fields"], str(given["dtype"])
+    assert isinstance(fields, int)
+    staged: list[dict[str, Parameter]] = [
+        {"strategy": strategy, "block": block, "tiles": tiles}
+        for strategy in ("shared", "direct")
+        for block in (64, 128, 256)
+        for tiles in (1, 2, 4)
+    ]
+    return tuned(fields, dtype) + staged
+
+
+def _tuned_sums(given: Parameters) -> list[dict[str, Parameter]]:
+    fields = given["fields"]
+    assert isinstance(fields, int)
+    some = sorted({max(1, words // fields) for words in (8, 16, 32)})
+    return [
+        {"strategy": strategy, "block": block, "tiles": tiles}
+        for strategy in ("registers", "shared", "direct")
+        for block in (128, 256)
+        for tiles in some
+    ]
 
 
 # What is 0 or auto is chosen by rule.
@@ -291,15 +319,6 @@ _SUM_VARIANTS: tuple[dict[str, Parameter], ...] = (
     {"fields": 8, "strategy": "direct"},
 )
 
-_MEASURED = (2, 3, 4, 5, 6, 7, 8, 12, 16)
-_TUNE = tuple(setting for fields in _MEASURED for setting in tuned(fields))
-_SUM_TUNE: tuple[dict[str, Parameter], ...] = tuple(
-    {"fields": fields, "block": block, "tiles": tiles}
-    for fields in _MEASURED
-    for block in (128, 256)
-    for tiles in sorted({max(1, words // fields) for words in (8, 16, 32)})
-)
-
 ENTRIES = (
     Entry(
         name="aos-to-soa",
@@ -312,7 +331,7 @@ ENTRIES = (
         sketch=_sketch_to(back=False),
         fit=structures_to_arrays,
         choose=rule.to_arrays,
-        tune=_TUNE,
+        tune=_tuned_moves,
         variants=_VARIANTS,
     ),
     Entry(
@@ -326,7 +345,7 @@ ENTRIES = (
         sketch=_sketch_to(back=True),
         fit=arrays_to_structures,
         choose=rule.to_structures,
-        tune=_TUNE,
+        tune=_tuned_moves,
         variants=_VARIANTS,
     ),
     Entry(
@@ -340,7 +359,7 @@ ENTRIES = (
         sketch=_sketch_of_sum,
         fit=sums_of_structures,
         choose=rule.sums,
-        tune=_SUM_TUNE,
+        tune=_tuned_sums,
         variants=_SUM_VARIANTS,
         tolerance=1e-5,
         computes=True,

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from warploom.catalogue.entry import Case, Entry, Parameter, Size
+from warploom.catalogue.entry import Case, Entry, Parameter, Parameters, Size
 from warploom.errors import CheckError, DeviceError
 from warploom.kernel.ir import ArrayParam, Kernel
 from warploom.runtime.callable import load
+from warploom.runtime.driver import Launch
 from warploom.runtime.gpu import machine_of
-from warploom.runtime.measure import clock, copy_ceiling, gpu_library, measure, rotation
+from warploom.runtime.measure import Timing, clock, copy_ceiling, gpu_library, measure, rotation
 
 TIMED_BYTES = 256 << 20
 
@@ -41,23 +42,58 @@ def time_on_gpu(
     """Runs on random inputs, checks the result, then measures; an error where there is no GPU.
 
     What is left open is decided for the size and the GPU."""
-    library, module = gpu_library()
+    gpu_library()  # without a GPU nothing else needs to be done first
     chosen = named_size(entry, settings, size) if size else timed_size(entry, settings)
     decided = entry.settings(settings, chosen, machine_of(0))
     kernel = entry.kernel(**decided)
-    case = entry.case(kernel, chosen, 0, **decided)
-    function = load(kernel, "cuda")
-    moved = bytes_of(case)
-    first = on_gpu(kernel, case, library, module)
-    function(*first)
-    if not entry.agrees(kernel, case, on_host(first)):
-        raise DeviceError(f"'{kernel.name}' computes a wrong result on this GPU")
-    sets = [first] + [
-        on_gpu(kernel, case, library, module) for _ in range(min(16, rotation(moved)) - 1)
-    ]
-    timing = measure([function.prepare(*each) for each in sets], samples=samples, timer=clock())
+    rig = Rig(entry, settings, chosen)
+    timing = rig.time(kernel, samples)
+    moved = bytes_of(rig.case(kernel))
     ceiling, _ = copy_ceiling(moved, samples=samples)
     return Timed(chosen, decided, timing.median, timing.spread, moved, ceiling)
+
+
+class Rig:
+    """Random inputs of one size on the GPU, and as many copies as exceed its cache: what kernels of
+    one entry are checked and timed on."""
+
+    def __init__(self, entry: Entry, settings: Parameters, size: Size, gpu: int = 0) -> None:
+        self.entry, self.settings, self.size, self.gpu = entry, settings, size, gpu
+        self._cases: dict[tuple[str, ...], Case] = {}
+        self._sets: dict[tuple[str, ...], list[list[Any]]] = {}
+
+    def case(self, kernel: Kernel) -> Case:
+        """One for all kernels that take the same; they compute the same."""
+        names = tuple(param.name for param in kernel.params)
+        if names not in self._cases:
+            self._cases[names] = self.entry.case(kernel, self.size, 0, **self.settings)
+        return self._cases[names]
+
+    def launches(self, kernel: Kernel, code: bytes | None = None) -> list[Launch]:
+        """Launches of the kernel on each set of arrays, after the first gave what is specified;
+        `code` is its machine code where that is there already."""
+        function = load(kernel, "cuda")
+        if code is not None:
+            function.adopt(code, self.gpu)
+        sets = self._arrays(kernel)
+        function(*sets[0])
+        if not self.entry.agrees(kernel, self.case(kernel), on_host(sets[0])):
+            raise DeviceError(f"'{kernel.name}' computes a wrong result on this GPU")
+        return [function.prepare(*each) for each in sets]
+
+    def time(self, kernel: Kernel, samples: int) -> Timing:
+        return measure(self.launches(kernel), samples=samples, timer=clock())
+
+    def _arrays(self, kernel: Kernel) -> list[list[Any]]:
+        library, module = gpu_library()
+        case = self.case(kernel)
+        names = tuple(param.name for param in kernel.params)
+        if names not in self._sets:
+            count = min(16, rotation(bytes_of(case)))
+            self._sets[names] = [on_gpu(kernel, case, library, module) for _ in range(count)]
+        else:  # what an earlier kernel stored must not be taken for this one's
+            self._sets[names][0] = on_gpu(kernel, case, library, module)
+        return self._sets[names]
 
 
 def timed_size(entry: Entry, settings: dict[str, Parameter]) -> dict[str, int]:

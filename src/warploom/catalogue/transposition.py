@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from warploom.catalogue.entry import Arrays, Entry, Parameter, Values
+from warploom.catalogue.entry import Arrays, Entry, Parameter, Values, listed
 from warploom.catalogue.fill import sketch, transposing
-from warploom.catalogue.layout import MOST_WORDS, WARP, check_block, element_type
+from warploom.catalogue.layout import MOST_WORDS, WARP, check_block, element_type, is_streaming
 from warploom.catalogue.shape import transposed_matrices
 from warploom.catalogue.sketches import check_level, check_sizes
 from warploom.errors import CheckError
@@ -108,12 +108,12 @@ def transposition(
 
     with count(k, "tile", plan.tiles) as tile, count(k, "j", plan.registers) as j:
         at, inside = place(tile, j, load_lane)
-        k.set(held.at(tile, j), x.at(at, when=inside, streaming=bool(streaming)))
+        k.set(held.at(tile, j), x.at(at, when=inside, streaming=is_streaming(streaming)))
     lead = 0 if side is None else side * plan.lanes
     held = exchange(k, held, fill.moves(steps), lane=own, first_lane=lead)
     with count(k, "tile", plan.tiles) as tile, count(k, "j", plan.registers) as j:
         at, inside = place(tile, j, store_lane)
-        y.put(at, held.at(tile, j), when=inside, streaming=bool(streaming))
+        y.put(at, held.at(tile, j), when=inside, streaming=is_streaming(streaming))
     return k.done()
 
 
@@ -186,7 +186,7 @@ ENTRIES = (
         sizes=_sizes,
         sketch=_sketch,
         fit=transposed_matrices,
-        tune=tuple(
+        tune=listed(
             {"order": order, "block": block, "tiles": tiles}
             for order in ("crc", "rcr")
             for block in (128, 256)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from warploom.bench import synth as table
 from warploom.bench.measure import Request, apart
 from warploom.bench.published import published
 from warploom.cli.guard import Status, run
+from warploom.cli.output import JSON, STDOUT, kept_free, write_records
 from warploom.errors import ParseError
 from warploom.sketch.synth.record import Record
 
@@ -57,35 +58,43 @@ def bench(
     limits: bool = typer.Option(False, "--limits", help="Also beyond the published limits."),
     ablation: bool = typer.Option(False, "--ablation", help="Also weaker pruning, and the phases."),
     seconds: float = typer.Option(20.0, min=0.1, help="Budget of each run: ablation, growth."),
-    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
+    json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
         try:
             re.compile(match)
         except re.error as error:
             raise ParseError(f"--match '{match}': {error}") from None
-        if name is Table.inventor:
-            return _inventor(match, ablation, seconds, json_file)
-        if name is Table.transpositions:
-            return _transpositions(json_file)
-        if name is Table.growth:
-            return _growth(match, seconds, json_file)
-        records = _table(table.rows(match, quick))
-        if limits:
-            typer.echo("\nbeyond the published limits (full grammar, all fills)")
-            # A pattern that selects among published names must not empty this part.
-            records += _table(table.limits())
-        if ablation:
-            weaker = _ablation(match, seconds)
-            typer.echo("")
-            for line in table.phase_lines(records or weaker):
-                typer.echo(line)
-            records += weaker
-        if json_file is not None:
-            json_file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+        with kept_free(json_file):
+            match name:
+                case Table.synth:
+                    records = _synth(match, quick, limits, ablation, seconds)
+                case Table.inventor:
+                    records = _inventor(match, ablation, seconds)
+                case Table.growth:
+                    records = _growth(match, seconds)
+                case Table.transpositions:
+                    records = _transpositions(json_file)
+        if name is not Table.transpositions or json_file == STDOUT:  # it has kept a file itself
+            write_records(json_file, records)
         return Status.BAD_INPUT if any("error" in r for r in records) else Status.FOUND
 
     run(action)
+
+
+def _synth(match: str, quick: bool, limits: bool, ablation: bool, seconds: float) -> list[Record]:
+    records = _table(table.rows(match, quick))
+    if limits:
+        typer.echo("\nbeyond the published limits (full grammar, all fills)")
+        # A pattern that selects among published names must not empty this part.
+        records += _table(table.limits())
+    if ablation:
+        weaker = _ablation(match, seconds)
+        typer.echo("")
+        for line in table.phase_lines(records or weaker):
+            typer.echo(line)
+        records += weaker
+    return records
 
 
 def _table(requests: Sequence[Request]) -> list[Record]:
@@ -116,7 +125,7 @@ def _ablation(match: str, seconds: float) -> list[Record]:
     return records
 
 
-def _inventor(match: str, ablation: bool, seconds: float, json_file: Path | None) -> Status:
+def _inventor(match: str, ablation: bool, seconds: float) -> list[Record]:
     records = []
     for row in inventor.rows(match):
         _say(row.name)
@@ -130,12 +139,12 @@ def _inventor(match: str, ablation: bool, seconds: float, json_file: Path | None
         for line in inventor.ablation_table(weaker):
             typer.echo(line)
         records += weaker
-    if json_file is not None:
-        json_file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
-    return Status.FOUND
+    return records
 
 
-def _transpositions(json_file: Path | None) -> Status:
+def _transpositions(json_file: Path | None) -> list[Record]:
+    """A file is kept up to date while the cases run, and says what need not be run again."""
+
     def all_cases(
         done: Collection[transpositions.Key] = (),
     ) -> Iterator[transpositions.Transposition]:
@@ -143,14 +152,17 @@ def _transpositions(json_file: Path | None) -> Status:
             _say(f"{case.m} x {case.n}")
             yield case
 
-    cases = list(all_cases()) if json_file is None else transpositions.update(json_file, all_cases)
+    if json_file is None or json_file == STDOUT:
+        cases = list(all_cases())
+    else:
+        cases = transpositions.update(json_file, all_cases)
     _say("")
     for line in transpositions.summary(cases):
         typer.echo(line)
-    return Status.FOUND
+    return [asdict(case) for case in cases]
 
 
-def _growth(match: str, seconds: float, json_file: Path | None) -> Status:
+def _growth(match: str, seconds: float) -> list[Record]:
     records = []
     for request in growth.rows(match, seconds):
         _say(request.label)
@@ -158,9 +170,7 @@ def _growth(match: str, seconds: float, json_file: Path | None) -> Status:
     _say("")
     for line in growth.table(records):
         typer.echo(line)
-    if json_file is not None:
-        json_file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
-    return Status.BAD_INPUT if any("error" in r for r in records) else Status.FOUND
+    return records
 
 
 def _say(text: str) -> None:

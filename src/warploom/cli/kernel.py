@@ -17,8 +17,9 @@ from warploom.catalogue.timing import named_size, time_on_gpu
 from warploom.catalogue.verify import Checked, mutation, verify
 from warploom.cli.guard import Status, run, worst
 from warploom.cli.inputs import find_input, parse_sizes
+from warploom.cli.measured import check_tuned, tune_settings, tuner_of
 from warploom.cli.names import list_names
-from warploom.cli.output import STDOUT, kept_free, write, write_records
+from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.own import DTYPE, FORM, LANES, STEP, Form, Text, check_fits, layout_of
 from warploom.emit.function import calling_text
 from warploom.emit.spell import function_name
@@ -46,6 +47,8 @@ sketch with --as function) is a header to include in a kernel of your own.
 \b
 --check   specification = simulator = C = OpenCL = compiled PTX on the emulator, on all its sizes
 --time    on this machine's GPU, beside a copy of as many bytes
+--tune    measure the settings that are left open instead of choosing them by rule, for --size;
+          --seconds S at most (30); kept in the store, from which --tune alone reads
 --mutate  change index expressions, one at a time; the check must catch all that matter
 
 \b
@@ -55,6 +58,7 @@ Examples:
   $ warploom kernel transposition --set m=12 --set n=8 --emit opencl
   $ warploom kernel aos-to-soa --set fields=24 --size n=10000001
   $ warploom kernel aos-sum --time --size n=10000000
+  $ warploom kernel aos-to-soa --set fields=7 --size n=10000001 --tune --seconds 20
   $ warploom kernel sums.swflow --check --mutate
   $ warploom kernel load-structures --set fields=5 -o load_structures_5.cuh
 
@@ -83,10 +87,13 @@ def kernel(
     lanes: int = typer.Option(None, min=1, help=LANES),
     step: list[str] = typer.Option([], metavar="X=N", help=STEP),
     dtype: str = typer.Option(None, metavar="TYPE", help=DTYPE),
-    seconds: float = typer.Option(None, min=0, help="Wall time for the search, of own sketches."),
-    json_file: Path = typer.Option(
-        None, "--json", metavar="FILE", help="Write a list of records; - is standard output."
+    seconds: float = typer.Option(
+        None, min=0, help="Wall time for --tune, or for the search of own sketches."
     ),
+    tune: bool = typer.Option(False, "--tune", help="Measure open settings on a GPU; keep them."),
+    store: Path = typer.Option(None, metavar="FILE", help="Where (default: the user's own)."),
+    no_store: bool = typer.Option(False, "--no-store", help="Keep nothing, and read nothing."),
+    json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
         if not names:
@@ -96,13 +103,15 @@ def kernel(
             return Status.FOUND
         if out is not None and len(names) > 1:
             raise ParseError("-o is for one kernel", advice="give one at a time")
+        tuner = tuner_of(tune, store, no_store, seconds, checked=check or mutate)
         wanted = text is not None or out is not None or not (check or time or mutate)
         target = (out or STDOUT) if wanted else None
         statuses, records = list[Status](), list[dict[str, Any]]()
         record: dict[str, Any]
         for name in names:
-            own = Own(lanes, step, dtype, seconds)
+            own = Own(lanes, step, dtype, None if tuner else seconds)
             if form is Form.function or (form is None and name in function_entries()):
+                check_tuned(tuner, name)
                 asked = Examination(check, mutate, time, most)
                 record, found = _function(name, setting, own, asked, text, target, json_file)
                 records.append(record)
@@ -110,13 +119,15 @@ def kernel(
                 continue
             with kept_free(json_file, target):
                 entry, given = _entry(name, setting, own)
-                if time:
+                if time or tuner:
                     gpu_library()  # without one nothing else needs to be done first
                 sizes = named_size(entry, given, parse_sizes(size)) if size else None
+                record = {"name": name}
+                if tuner:
+                    given = tune_settings(entry, given, sizes, tuner, record)
                 decided = entry.settings(given, sizes)
                 built = entry.kernel(**decided)
-                record = {"name": name, "settings": decided}
-                record["doc"] = built.doc
+                record |= {"settings": decided, "doc": built.doc}
             if target is not None:
                 write(target, emit.emit(built, (text or Text.cuda).value))
             with kept_free(json_file, target):

@@ -20,7 +20,7 @@ from warploom.cli.layout_view import (
     row_line,
     table_head,
 )
-from warploom.cli.output import STDOUT, kept_free, write, write_records
+from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.errors import CheckError, ParseError
 from warploom.layout.access import Problem
@@ -74,9 +74,6 @@ Exit status: 0 it is right and meets the bound, 1 something is wrong or could be
 input."""
 
 PATTERN: Any = typer.Argument(..., metavar="PATTERN", help="A TOML file, a name, or 'all'.")
-JSON: Any = typer.Option(
-    None, "--json", metavar="FILE", help="Write a list of records ('-': stdout)."
-)
 
 
 def add(app: typer.Typer) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import typer
 
 from warploom.cli.guard import Status, run
+from warploom.cli.output import JSON, kept_free, write_records
 from warploom.machine.latency import LATENCIES, Latency
 from warploom.machine.record import MACHINES, Machine
 
@@ -28,20 +28,24 @@ def add(app: typer.Typer) -> None:
 
 
 def machines(
-    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
+    json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
-        typer.echo("limits    " + "".join(f"{title:>10}" for _, title in _LIMITS))
-        for machine in MACHINES.values():
-            typer.echo(f"{machine.name:10}" + _row(machine, [name for name, _ in _LIMITS]))
-        typer.echo("\ncycles    " + "".join(f"{name:>10}" for name in _CYCLES) + "  from")
-        for entry in LATENCIES.values():
-            typer.echo(f"{entry.name:10}{_row(entry, _CYCLES)}  {entry.source}")
-        if json_file is not None:
-            json_file.write_text(json.dumps(records(), indent=1) + "\n")
+        with kept_free(json_file):
+            _show()
+        write_records(json_file, records())
         return Status.FOUND
 
     run(action)
+
+
+def _show() -> None:
+    typer.echo("limits    " + "".join(f"{title:>10}" for _, title in _LIMITS))
+    for machine in MACHINES.values():
+        typer.echo(f"{machine.name:10}" + _row(machine, [name for name, _ in _LIMITS]))
+    typer.echo("\ncycles    " + "".join(f"{name:>10}" for name in _CYCLES) + "  from")
+    for entry in LATENCIES.values():
+        typer.echo(f"{entry.name:10}{_row(entry, _CYCLES)}  {entry.source}")
 
 
 def _row(record: Machine | Latency, names: list[str] | tuple[str, ...]) -> str:

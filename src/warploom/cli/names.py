@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from warploom.catalogue import Entry, function_entries, names
+from warploom.catalogue.meaning import MEANINGS
 
 
 def sketch_names() -> list[str]:
@@ -37,9 +38,15 @@ def list_names() -> list[dict[str, Any]]:
                 "name": name,
                 "doc": each.doc,
                 "parameters": dict(each.parameters),
+                "meaning": {key: MEANINGS[key] for key in each.parameters},
                 "kernel": has_kernel,
                 "sketch": each.has_sketch,
                 "function": is_function,
             }
         )
+    typer.echo("\nparameters")
+    used = dict.fromkeys(key for each in known.values() for key in each.parameters)
+    longest = max(map(len, used))
+    for key in used:
+        typer.echo(f"  {key:<{longest}}  {MEANINGS[key]}")
     return records

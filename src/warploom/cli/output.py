@@ -9,9 +9,16 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from warploom.errors import ParseError
 
 STDOUT = Path("-")
+
+# The one option that every command has.
+JSON: Any = typer.Option(
+    None, "--json", metavar="FILE", help="Write a list of records; - is standard output."
+)
 
 
 def write(file: Path, text: str) -> None:
@@ -19,7 +26,8 @@ def write(file: Path, text: str) -> None:
         sys.stdout.write(text)
         return
     try:
-        file.write_text(text)
+        # Texts of others may hold bytes that are no UTF-8; they go out as they came.
+        file.write_bytes(text.encode("utf-8", "surrogateescape"))
     except OSError as error:
         raise ParseError(f"cannot write '{file}': {error.strerror or error}") from None
 
@@ -37,7 +45,7 @@ def kept_free(*files: Path | None) -> Iterator[None]:
     taken = sum(file == STDOUT for file in files)
     if taken > 1:
         raise ParseError(
-            "the kernel and the records both go to standard output",
+            "the text and the records both go to standard output",
             advice="give one of them a file",
         )
     if not taken:

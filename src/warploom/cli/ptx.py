@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-import json
+import re
+import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import typer
 
-from warploom.cli.guard import Status, run
-from warploom.cli.ptx_arguments import parse_argument, parse_shape
-from warploom.errors import ParseError, UnsupportedError
-from warploom.ptx import load
+from warploom.cli.guard import Status, complain, run
+from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
+from warploom.cli.ptx_arguments import parse_argument, parse_shape, save_arrays
+from warploom.errors import (
+    KernelError,
+    LimitError,
+    ParseError,
+    Span,
+    UnsupportedError,
+    WarploomError,
+)
+from warploom.machine.race import Race
+from warploom.ptx import LoadedModule, load
 from warploom.ptx.emulate.launch import Report
 from warploom.ptx.shuffle import FARTHEST, KernelReport, Rewrite, check, confirm, rewrite
+from warploom.runtime.compile import Compiler, compile_cuda
 from warploom.search.outcome import Verdict
 
 SHUFFLE = """Replace loads by warp shuffles where proved right and, by default, where it pays.
@@ -41,9 +53,15 @@ Example:
   $ warploom ptx run saxpy.ptx --grid 4 --block 256 \\
       --arg f32[1000]=range --arg f32[1000]=ones --arg f32=2 --arg i32=1000 --races
 
-Exit status: 0 it ran, 2 bad input or a fault of the kernel (reported with line, block, thread)."""
+CUDA text (.cu) is compiled by NVRTC or nvcc first. What is found is shown at the line of the source
+where the PTX names one (-lineinfo), with block and thread; `--json` has it as `findings`.
+
+Exit status: 0 clean, 1 something found (a fault, a race, an assertion), 2 bad input, 3 stopped by
+the time limit."""
 
 MOST_BYTES = 256 << 20
+CUDA_ENDS = (".cu", ".cuh", ".cpp")
+SECONDS = 60.0  # a launch is stopped after so long, unless another time is given
 
 
 def add(app: typer.Typer) -> None:
@@ -76,10 +94,11 @@ def shuffle(
     machine: str = typer.Option("h200", help="Whose latencies decide what pays."),
     check_it: bool = typer.Option(False, "--check", help="Run both on the emulator and compare."),
     why: bool = typer.Option(False, "--why", help="Say for each load what was decided."),
-    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
+    json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
-        text = read_text(source)
+        with kept_free(json_file, output or STDOUT):  # what people read goes to standard error
+            text = read_text(source)
         done = rewrite(
             text, source, select=select, variant=variant, limit=limit, machine=machine
         )  # fmt: skip
@@ -87,9 +106,8 @@ def shuffle(
             _say(kernel, why)
         _write_result(source, output, done)
         checked = _check(text, done) if check_it else None
-        if json_file is not None:
-            records = [{**kernel.as_record(), "checked": checked} for kernel in done.kernels]
-            _write(json_file, json.dumps(records, indent=1) + "\n")
+        records = [{**kernel.as_record(), "checked": checked} for kernel in done.kernels]
+        write_records(json_file, records)
         if check_it and checked is None:
             return Status.UNDECIDED
         return Status.IMPOSSIBLE if checked is False else Status.FOUND
@@ -115,19 +133,12 @@ def _say(kernel: KernelReport, why: bool) -> None:
 
 
 def _write_result(source: str, output: Path | None, done: Rewrite) -> None:
-    if output is None:
+    if output is None or output == STDOUT:
         typer.echo(done.text, nl=False)
         return
     if source != "-" and output.exists() and output.samefile(source):
         raise ParseError("the input is not overwritten", advice="give -o another name")
-    _write(output, done.text)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    except OSError as error:
-        raise ParseError(f"cannot write '{path}': {error.strerror or error}") from None
+    write(output, done.text)
 
 
 def _check(text: str, done: Rewrite) -> bool | None:
@@ -164,7 +175,7 @@ def _judge(done: Rewrite) -> bool:
 
 
 def run_kernel(
-    source: str = typer.Argument(..., metavar="IN.ptx", help="- is standard input."),
+    source: str = typer.Argument(..., metavar="IN.ptx|IN.cu", help="- is standard input."),
     kernel: str = typer.Option(None, help="Needed if the file has several.", show_default=False),
     grid: str = typer.Option("1", help="Blocks: X or X,Y or X,Y,Z."),
     block: str = typer.Option("32", help="Threads of a block, likewise."),
@@ -172,31 +183,105 @@ def run_kernel(
     shared: int = typer.Option(0, min=0, help="Bytes of dynamic shared memory."),
     seed: int = typer.Option(0, help="For random arrays."),
     races: bool = typer.Option(False, "--races", help="Also look for data races."),
-    seconds: float = typer.Option(None, min=0, help="Wall time for the launch."),
-    save: Path = typer.Option(None, metavar="FILE.npz", help="Write the arrays afterwards."),
-    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write the report."),
+    benign: bool = typer.Option(False, "--benign", help="Writes of one value are no races."),
+    seconds: float = typer.Option(SECONDS, min=0, help="Wall time for the launch."),
+    arch: str = typer.Option("sm_90a", help="What CUDA text is compiled for."),
+    save: Path = typer.Option(
+        None, metavar="FILE", help="Write the arrays: all as .npz, the one that was stored as .npy."
+    ),
+    json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
         rng = np.random.default_rng(seed)
         args = [parse_argument(text, rng) for text in arg]
-        module = load(read_text(source), source)
-        report = module.kernel(kernel).launch(
-            parse_shape(grid), parse_shape(block), args,
-            shared_bytes=shared, races=races, counters=True, seconds=seconds,
-        )  # fmt: skip
+        before = {f"arg{i}": a.copy() for i, a in enumerate(args) if isinstance(a, np.ndarray)}
+        name = f"{source}, as PTX" if source.endswith(CUDA_ENDS) else source
+        module = load(ptx_of(source, arch), name)
+        record: dict[str, Any] = {}
+        findings: list[dict[str, Any]] = []
+        status = Status.FOUND
+        try:
+            report = module.kernel(kernel).launch(
+                parse_shape(grid), parse_shape(block), args, shared_bytes=shared,
+                races="all" if races else False, benign=benign, counters=True, seconds=seconds,
+            )  # fmt: skip
+            record = _run_record(report)
+            with kept_free(json_file):
+                _print_output(report.output)
+            for race in report.races:
+                error = race_fault(module, race)
+                findings.append(finding("race", error) | {"same_value": race.same_value})
+                complain(error)
+            status = Status.IMPOSSIBLE if report.races else Status.FOUND
+        except KernelError as error:
+            with kept_free(json_file):
+                _print_output(error.output)
+            findings.append(finding("fault", error))
+            complain(error)
+            status = Status.IMPOSSIBLE
+        except LimitError as error:
+            findings.append(finding("limit", error))
+            complain(error)
+            status = Status.UNDECIDED
         arrays = {f"arg{i}": a for i, a in enumerate(args) if isinstance(a, np.ndarray)}
-        record = _run_record(report)
-        for name, value in record.items():
-            typer.echo(f"{name}: {value}")
-        for name, array in arrays.items():
-            typer.echo(f"{name}: {np.array2string(array, threshold=16, edgeitems=4)}")
+        with kept_free(json_file):
+            _show_run(record, arrays)
         if save is not None:
-            np.savez(save, **arrays)  # type: ignore[arg-type]
-        if json_file is not None:
-            _write(json_file, json.dumps([record], indent=1) + "\n")
-        return Status.FOUND
+            save_arrays(save, arrays, before)
+        write_records(json_file, [{**record, "status": int(status), "findings": findings}])
+        return status
 
     run(action)
+
+
+def ptx_of(source: str, arch: str) -> str:
+    """PTX from a file; CUDA text is compiled, with its lines kept."""
+    text = read_text(source)
+    if not source.endswith(CUDA_ENDS):
+        return text
+    # nvcc knows the headers of the host, which CUDA text for a whole program may include.
+    compiler: Compiler = "nvcc" if shutil.which("nvcc") else "auto"
+    made = compile_cuda(text, arch, compiler=compiler, options=("-lineinfo",)).text
+    path = str(Path(source).resolve())
+    return re.sub(r'(\.file\s+\d+\s+)"[^"]*\bkernel\.cu"', lambda m: f'{m[1]}"{path}"', made)
+
+
+def _print_output(lines: Iterable[str]) -> None:
+    for line in lines:
+        typer.echo(line, nl=False)
+
+
+def finding(kind: str, error: WarploomError) -> dict[str, Any]:
+    """What was found, for a program that reads it."""
+    span = error.span
+    place = {} if span is None else {"file": span.source.name, "line": span.line,
+                                     "column": span.column}  # fmt: skip
+    return {"kind": kind, "message": error.message, **place, "advice": error.advice}
+
+
+def race_fault(module: LoadedModule, race: Race) -> KernelError:
+    """A race as an error at its second side; the first is named with its line."""
+    first, second = race.first, race.second
+    spans = [each.label if isinstance(each.label, Span) else None for each in (first, second)]
+    places = [None if span is None else module.places.at(span) for span in spans]
+    where = (
+        ""
+        if spans[0] is None
+        else f" at {places[0].words if places[0] else f'line {spans[0].line}'}"
+    )
+    message = (
+        f"data race: this {second.words} by block {second.block}, thread {second.thread} and the "
+        f"{first.words}{where} by block {first.block}, thread {first.thread}: nothing orders them"
+    )
+    shown = places[1].span() if places[1] else None
+    return KernelError(message + (" (one value)" if race.same_value else ""), shown or spans[1])
+
+
+def _show_run(record: dict[str, Any], arrays: dict[str, Any]) -> None:
+    for name, value in record.items():
+        typer.echo(f"{name}: {value}")
+    for name, array in arrays.items() if record else ():
+        typer.echo(f"{name}: {np.array2string(array, threshold=16, edgeitems=4)}")
 
 
 def _run_record(report: Report) -> dict[str, Any]:

@@ -73,3 +73,26 @@ def parse_shape(text: str) -> tuple[int, ...]:
     if not 1 <= len(parts) <= 3 or not all(p.strip().isdecimal() and len(p) < 10 for p in parts):
         raise ParseError(f"'{text[:80]}' is not a shape", advice="write 256 or 16,8 or 8,8,4")
     return tuple(int(p) for p in parts)
+
+
+def save_arrays(path: Path, arrays: dict[str, Any], before: dict[str, Any]) -> None:
+    """Writes exactly this file: as .npy the one array that the kernel changed, else all of them."""
+    changed = [name for name in arrays if not same_bytes(arrays[name], before[name])]
+    if path.suffix == ".npy" and len(changed) != 1:
+        listed = ", ".join(changed) or "none"
+        raise ParseError(
+            f"'{path}' takes one array, but the kernel changed {len(changed)}: {listed}",
+            advice="write all of them with --save FILE.npz",
+        )
+    try:
+        with path.open("wb") as file:
+            if path.suffix == ".npy":
+                np.save(file, arrays[changed[0]])
+            else:
+                np.savez(file, **arrays)
+    except OSError as error:
+        raise ParseError(f"cannot write '{path}': {error.strerror or error}") from None
+
+
+def same_bytes(one: Any, other: Any) -> bool:
+    return bool(one.tobytes() == other.tobytes())

@@ -14,6 +14,7 @@ from warploom import __version__
 COMMANDS = {
     "synth": "Fill the holes of sketches so that each computes its goal, and prove the fills.",
     "kernel": "Write, check, time and mutate kernels: those of the catalogue, and of your own.",
+    "holes": "What may fill a hole: the built-in functions, their options and letters.",
     "layout": "Layouts of shared memory and registers: the best one, or a proof.",
     "explore": "All implementations of a loop nest: bounded, counted, searched, written.",
     "map": "Array expressions spread over groups and threads: counted, sampled, the best, written.",

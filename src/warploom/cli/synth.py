@@ -17,7 +17,7 @@ from warploom.catalogue.entry import Parameter
 from warploom.cli.guard import Status, attempt, run, worst
 from warploom.cli.inputs import Input, find_input, parse_parameters, parse_sizes
 from warploom.cli.names import list_names, sketch_lines
-from warploom.cli.output import STDOUT, kept_free, write, write_records
+from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.own import DTYPE, FORM, LANES, STEP, Form, Text, check_fits, layout_of
 from warploom.cli.progress import progress
 from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, verdict_text
@@ -153,9 +153,7 @@ def synth(
     lanes: int = typer.Option(None, min=1, help=LANES),
     step: list[str] = typer.Option([], metavar="X=N", help=STEP),
     dtype: str = typer.Option(None, metavar="TYPE", help=DTYPE),
-    json_file: Path = typer.Option(
-        None, "--json", metavar="FILE", help="Write a list of records; - is standard output."
-    ),
+    json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
         if not sketches and _on_terminal():
@@ -411,8 +409,8 @@ def _transfers(
             continue
         if isinstance(large.outcome, Found):
             typer.echo(f"  carried over to {label}: {verdict_text(large)}")
-            for line in fill_lines(large, min(1, asked.limit)):
-                typer.echo("  " + line)
+            for line in fill_lines(large, min(1, asked.limit), indent="    "):
+                typer.echo(line)
         else:
             why = large.stopped.value if large.stopped else "no answer"
             typer.echo(f"  not carried over to {label}: {why}")

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from warploom.cli.guard import Status, complain, run, worst
+from warploom.cli.output import JSON, kept_free, write_records
 from warploom.errors import CheckError, ParseError
 from warploom.trust.layout import check_layout
 
@@ -26,13 +27,16 @@ def add(app: typer.Typer) -> None:
 
 def verify(
     files: list[Path] = typer.Argument(..., metavar="CERTIFICATE…"),
+    json_file: Path = JSON,
 ) -> None:
-    run(lambda: worst([one(file) for file in files]))
+    def action() -> Status:
+        told: list[dict[str, Any]] = []
+        with kept_free(json_file):
+            statuses = [checked(file, each, told) for file in files for each in records(file)]
+        write_records(json_file, told)
+        return worst(statuses)
 
-
-def one(file: Path) -> Status:
-    """Each certificate of a file; the worst decides."""
-    return worst([checked(file, record) for record in records(file)])
+    run(action)
 
 
 def records(file: Path) -> list[dict[str, Any]]:
@@ -50,7 +54,8 @@ def records(file: Path) -> list[dict[str, Any]]:
     return listed
 
 
-def checked(file: Path, record: dict[str, Any]) -> Status:
+def checked(file: Path, record: dict[str, Any], told: list[dict[str, Any]]) -> Status:
+    """Whether one certificate holds; what is said of it is told as a record, too."""
     kind = record.get("kind")
     if kind not in CHECKERS:
         raise ParseError(f"{file}: no certificate is of the kind {str(kind)[:40]!r}")
@@ -58,9 +63,13 @@ def checked(file: Path, record: dict[str, Any]) -> Status:
         found = CHECKERS[kind](record)
     except CheckError as error:
         complain(error)
+        told.append({"file": str(file), "kind": kind, "verdict": "refuted", "why": error.message})
         return Status.IMPOSSIBLE
     for line in found.shown:
         typer.echo(f"{file}: {line}")
+    verdict = "unknown" if found.open else "proved"
+    told.append({"file": str(file), "kind": kind, "verdict": verdict, "shown": list(found.shown)})
     if found.open:
+        told[-1]["open"] = found.open
         typer.echo(f"{file}: open: {found.open}")
     return Status.UNDECIDED if found.open else Status.FOUND

@@ -23,9 +23,7 @@ def coloured(word: str) -> str:
 
 
 def headline(name: str, result: Result) -> str:
-    wrong = result.verdict is Verdict.REFUTED  # right on symbols, but that is not enough
-    word = "refuted" if wrong else outcome_word(result.outcome)
-    return f"{name}: {coloured(word)}, {_how_many(result)}"
+    return f"{name}: {coloured(outcome_word(result.outcome))}, {_how_many(result)}"
 
 
 def _how_many(result: Result) -> str:
@@ -34,7 +32,7 @@ def _how_many(result: Result) -> str:
     if isinstance(result.outcome, Undecided):
         return f"{result.outcome.reason.value} ({spent})"
     if not isinstance(result.outcome, Found):
-        return f"no fill exists under the laws used ({spent})"
+        return f"{result.outcome.why or 'no fill exists under the laws used'} ({spent})"
     fills = f"{result.fills.count} fill" + ("s" if result.fills.count != 1 else "")
     if result.complete:
         kind = "all there are"
@@ -63,14 +61,15 @@ def note_lines(result: Result) -> Iterator[str]:
         yield f"  {note}"
 
 
-def fill_lines(result: Result, limit: int) -> Iterator[str]:
+def fill_lines(result: Result, limit: int, indent: str = "  ") -> Iterator[str]:
     """The first fills, and how many more there are."""
     for number in range(min(limit, len(result.fills))):
-        yield f"  fill {number + 1}" + ("" if result.fills.holes else ": the sketch has no holes")
+        none = "" if result.fills.holes else ": the sketch has no holes"
+        yield f"{indent}fill {number + 1}{none}"
         if result.fills.holes:
-            yield show_fill(result, number, indent="    ")
+            yield show_fill(result, number, indent=indent + "  ")
     if result.fills.count > limit and len(result.fills):
-        yield f"  … {result.fills.count - limit} more (--limit N shows more)"
+        yield f"{indent}… {result.fills.count - limit} more (--limit N shows more)"
 
 
 def _short(count: int) -> str:

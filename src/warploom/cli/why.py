@@ -25,6 +25,8 @@ def remarks(result: Result, goal: int, budget: Budget, suggesting: bool) -> Reco
     said: Record = {"warnings": [_warning_record(remark) for remark in idle]}
     if not isinstance(result.outcome, Impossible):
         return said
+    if result.outcome.why:  # known already: it is not on symbols that nothing is right
+        return said | {"why": {"on_numbers": result.outcome.why}}
     # The reason may take half of it if suggestions are to follow.
     said |= _reason(result, goal, budget.split(2) if suggesting else budget)
     if suggesting:

@@ -48,6 +48,7 @@ class Apart(Enum):
     UNORDERED = "unordered"  # those of two threads, if nothing orders them
     OTHER_BLOCK = "other block"  # … of two blocks
     OTHER_CLUSTER = "other cluster"
+    UNFENCED = "unfenced"  # if nothing orders them, or no fence between the ways to memory does
     ALWAYS = "always"  # whatever orders them
 
 
@@ -60,12 +61,16 @@ class Manner:
     size: int = 0
     constant: bool = False
     under_way: bool = False  # done by a copy that nobody has waited for yet
+    asynchronous: bool = False  # by the way of bulk copies and of wgmma
 
     def apart(self, other: Manner) -> Apart:
+        """Of an access and an earlier one."""
         if not (self.kind.writes or other.kind.writes):
             return Apart.NEVER
         if self.constant or other.constant:
             return Apart.ALWAYS
+        if self.asynchronous and other.kind.writes and not other.asynchronous:
+            return Apart.UNFENCED
         if not (self.kind.strong and other.kind.strong) or self.size != other.size:
             return Apart.UNORDERED
         match min(self.scope, other.scope):

@@ -106,6 +106,7 @@ class RaceDetector:
     def start(self, first_block: int, blocks: int) -> None:
         """The next blocks run; from now on threads are numbered from the first of these."""
         self.clocks: Clocks = self._clock_type(self.layout, first_block, blocks, self._ticks)
+        self._fenced = np.zeros(self.clocks.entries.size, np.int64)  # ticks
         if self.flags is not None:
             self.flags.start()
 
@@ -133,6 +134,12 @@ class RaceDetector:
         if not isinstance(self.clocks, Vector):
             raise InternalError("the race detector was not made for partial barriers")
         return self.clocks
+
+    def proxy_fence(self, threads: Array) -> None:
+        """What these threads wrote, or know of, may be read by the asynchronous way from now on."""
+        if isinstance(self.clocks, Vector):
+            self.clocks.advance(threads)
+            self._fenced[threads] = self.clocks.ticks
 
     def fence(self, threads: Array, scope: Scope, order: Order) -> None:
         """These threads pass a fence."""
@@ -167,6 +174,15 @@ class RaceDetector:
             found += self._cells(region, shadow, threads, first + part, manner, mine, writing)
         self.races += found
         return found
+
+    def by_one(self, thread: int, places: Array) -> list[tuple[Array, Array]]:
+        """Many places that one thread touches, as threads and places for `access`.
+
+        As many as there are threads would be taken for one of each.
+        """
+        step = max(1, self.clocks.entries.size - 1)
+        parts = [places[i : i + step] for i in range(0, places.size, step)]
+        return [(np.full(part.size, thread), part) for part in parts]
 
     def complete(
         self, region: Hashable, threads: Array, start: Array, width: int, manner: Manner,
@@ -215,12 +231,24 @@ class RaceDetector:
                 raise InternalError("more instructions than the race detector was made for")
         return number
 
+    def _unfenced(self, entries: Array, threads: Array) -> Mask:
+        """Writes that are unordered, or that neither writer nor reader passed a fence after."""
+        clocks, layout = self.clocks, self.layout
+        row = layout.block(entries) - clocks.first_block
+        here = (row >= 0) & (row < clocks.blocks)
+        writer = np.where(here, row, 0) * layout.block_threads + layout.inside(entries)
+        fence = np.maximum(np.where(here, self._fenced[writer], 0), self._fenced[threads])
+        bare = (entries != 0) & (entries >> layout.stamp_shift >= fence)
+        return np.asarray(bare | clocks.unordered(entries, threads))
+
     def _judge(self, apart: Apart) -> Judge:
         """Which earlier accesses conflict with accesses now."""
         clocks, layout = self.clocks, self.layout
         match apart:
             case Apart.UNORDERED:
                 return clocks.unordered
+            case Apart.UNFENCED:
+                return self._unfenced
             case Apart.ALWAYS:
                 return lambda entries, threads: np.asarray(
                     (entries != 0) & (layout.differ(entries, clocks.now(threads)) != 0)

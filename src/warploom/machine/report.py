@@ -22,6 +22,7 @@ class Report(Counters):
     seconds: float = 0.0
     engine: str = "numpy"  # what ran it
     races: list[Race] = field(default_factory=list)
+    output: list[str] = field(default_factory=list)  # what printf of the kernel said
 
     @property
     def counters(self) -> Counters:

@@ -206,6 +206,8 @@ def fma_double(a: Array, b: Array, c: Array, mode: str = "rn") -> Array:
     wild = (_wild(ea, eb) | (ec > 1000)) & ~plain
     if plain.any():
         result = np.where(plain, a * b + c, result)
+        beyond = np.isinf(c) & np.isfinite(a) & np.isfinite(b)  # a·b may be infinite as a double
+        result = np.where(beyond, c, result)
     result = _repair(result, wild, mode, lambda x, y, z: x * y + z, a, b, c)
     lost = (p == 0) & (a != 0) & (b != 0)  # a product too small for a double is no zero
     return np.where(lost, result, signed_zero(result, p, c, mode))

@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from warploom.errors import Source, Span
+from warploom.errors import (
+    DeviceError,
+    KernelError,
+    LimitError,
+    Source,
+    Span,
+    UnsupportedError,
+    WarploomError,
+)
 from warploom.ptx.ir import Directive, Function, Module
 
 Numbers = tuple[int, int, int]  # of a file, a line, a column
@@ -61,6 +71,19 @@ def _read(file: str) -> Source | None:
     return Source(file, text)
 
 
+def plain_name(name: str) -> str:
+    """What a mangled C++ name is called in its source, without namespaces and types."""
+    if not name.startswith("_Z"):
+        return name
+    rest = name.removeprefix("_ZN").removeprefix("_Z")
+    found = ""
+    while (number := re.match(r"\d+", rest)) is not None:
+        start = number.end()
+        found = rest[start : start + int(number[0])]
+        rest = rest[start + int(number[0]) :]
+    return found or name
+
+
 class SourceMap:
     """The places of a module's instructions; none where it was compiled without them."""
 
@@ -73,6 +96,34 @@ class SourceMap:
         }
         self._functions = [f for f in module.functions if f.body is not None]
         self._starts: dict[str, tuple[list[int], list[SourcePlace]]] = {}
+
+    @contextmanager
+    def shown(self, output: list[str]) -> Iterator[None]:
+        """What a kernel does wrong is told in the words of its source, where that can be read."""
+        try:
+            yield
+        except (LimitError, UnsupportedError) as error:
+            raise self._told(error, type(error)) from None
+        except DeviceError as error:
+            told = self._told(error, KernelError)
+            assert isinstance(told, KernelError)
+            told.output = tuple(output)
+            raise told from None
+
+    def _told(self, error: WarploomError, kind: type[WarploomError]) -> WarploomError:
+        place = None if error.span is None else self.at(error.span)
+        if place is None or error.span is None:
+            return kind(error.message, error.span, error.advice)
+        span = place.span()
+        if span is None:
+            return kind(f"{error.message} (from {place.words})", error.span, error.advice)
+        text = error.span.source.line(error.span.line).strip().rstrip(";")
+        frames = place.frames
+        outer = "" if len(frames) == 1 else f"; {place.words}"
+        compiled = f"in {error.span.source.name}, line {error.span.line}: {text}{outer}"
+        return kind(
+            error.message, span, f"{error.advice}; {compiled}" if error.advice else compiled
+        )
 
     def at(self, span: Span) -> SourcePlace | None:
         """Where the instruction at a place of the PTX comes from."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from warploom.ptx import matrices
 from warploom.ptx.opcode import Control, MemoryEffect, Opcode, opcode
 
 _LOADED = [kind + bits for kind, sizes in (("b", "8 16 32 64"), ("u", "8 16 32 64"),
@@ -80,7 +81,7 @@ WITHOUT_EFFECT = {
         ["gpu", "gl", "sys", "cluster"], "an access takes effect at once, for all threads"
     ),
     **dict.fromkeys(
-        ["relaxed", "acquire", "release", "acq_rel", "sc"],
+        ["relaxed", "acquire", "release", "acq_rel", "sc", "relaxed.cta", "relaxed.cluster"],
         "accesses take effect in order, one by one",
     ),
     **dict.fromkeys(
@@ -94,6 +95,12 @@ WITHOUT_EFFECT = {
     **dict.fromkeys(["launch_dependents", "wait"], "one grid runs at a time"),
     **dict.fromkeys(["inc", "dec", "sync"], "registers are not rationed"),
     "mask": "events of the profiler are not recorded",
+    **dict.fromkeys(["shared", "shared::cta"],
+                    "an mbarrier lies in shared memory, and a generic address of it says so"),
+    "mbarrier::complete_tx::bytes": "the one way to say that bytes came",
+    "bulk_group": "the one way to wait for copies to global memory",
+    "tile": "what a tensor copy is without it",
+    "fence": "registers are read and written in order",
 }  # fmt: skip
 
 _op = partial(opcode, choices=_CHOICES)
@@ -346,7 +353,9 @@ _MEMORY = (
         async ~ca|cg shared|shared::cta global ~L2::cache_hint ~{fetch}? = [d] [a] n k? p
         async commit_group|wait_all
         async wait_group = n
-    """, memory=_ANYTHING),
+        async mbarrier arrive noinc? ~shared|shared::cta? b64 = [b]
+    """ + matrices.bulk_copies(), memory=_ANYTHING),
+    _op("mbarrier", "", matrices.MBARRIERS, memory=_ANYTHING),
     _op("prefetch", "[a]", "global|local? ~L1|L2\nglobal ~L2::evict_last|L2::evict_normal"),
     _op("prefetchu", "[a]", "~L1"),
     _op("applypriority", "[a] n", "global? ~L2::evict_normal"),
@@ -379,6 +388,14 @@ _LANES = (
     _op("elect", "d|p m", "sync", control=Control.LANES),
     _op("activemask", "d", "b32"),
 )  # fmt: skip
+_WARP = partial(_op, control=Control.LANES)  # all lanes of a warp, together
+_MATRICES = (
+    _WARP("mma", "d a b c", matrices.products()),
+    _WARP("wgmma", "", matrices.group_products(), memory=_READS),
+    _WARP("ldmatrix", "d [a]", matrices.MOVED, memory=_READS),
+    _WARP("stmatrix", "[a] b", matrices.STORED, memory=_WRITES),
+    _WARP("movmatrix", "d a", "sync ~aligned m8n8 trans b16"),
+)
 _MEET = partial(_op, memory=MemoryEffect.MEETS, control=Control.BARRIER)
 _FLOW = (
     _op("bra", "t", "~uni?", control=Control.BRANCH),
@@ -408,6 +425,16 @@ _FLOW = (
 
 OPCODES: dict[str, Opcode] = {
     record.name: record
-    for group in (_INTEGERS, _BITS, _FLOATS, _COMPARISONS, _CONVERSIONS, _MEMORY, _LANES, _FLOW)
+    for group in (
+        _INTEGERS,
+        _BITS,
+        _FLOATS,
+        _COMPARISONS,
+        _CONVERSIONS,
+        _MEMORY,
+        _LANES,
+        _MATRICES,
+        _FLOW,
+    )
     for record in group
 }

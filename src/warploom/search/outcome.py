@@ -30,6 +30,9 @@ class Found(Generic[T]):
     complete: bool
     stopped: Reason | None = None
 
+    def __str__(self) -> str:
+        return f"found: {self.answer}"
+
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
@@ -40,10 +43,16 @@ class Impossible:
 
     why: str = ""
 
+    def __str__(self) -> str:
+        return f"impossible: {self.why}" if self.why else "impossible"
+
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
     reason: Reason
+
+    def __str__(self) -> str:
+        return f"undecided: {self.reason.value}"
 
 
 Outcome = Found[T] | Impossible | Undecided

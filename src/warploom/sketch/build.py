@@ -22,7 +22,7 @@ import numpy.typing as npt
 from warploom.errors import CheckError, calling_line
 from warploom.sketch import holes
 from warploom.sketch.term import goals, spec
-from warploom.sketch.term.assemble import Assembly
+from warploom.sketch.term.assemble import Assembly, at
 from warploom.sketch.term.ir import (
     PLACES,
     STEP,
@@ -77,8 +77,9 @@ class Sketch:
 
         In a kernel its tiles begin `step` apart; with 0 all tiles read the same.
         """
-        shape = _shape(shape)
-        check_shape(shape)
+        with at(calling_line(__file__)):
+            shape = _shape(shape)
+            check_shape(shape)
         numbers = np.arange(self._next_symbol, self._next_symbol + size(shape)).reshape(shape)
         made = self.literal(name, numbers)
         if step is not None:
@@ -90,15 +91,17 @@ class Sketch:
     def literal(self, name: str, symbols: npt.ArrayLike) -> Value:
         """An array of given symbol numbers; equal numbers are the same element."""
         numbers = np.asarray(symbols)
-        if numbers.dtype.kind not in "iu" or not numbers.shape:
-            raise CheckError(f"input '{name}' is an array of symbol numbers")
-        check_shape(numbers.shape)
-        flat: list[int] = numbers.reshape(-1).tolist()
-        terms = tuple(Symbol(number) for number in flat)
+        span = calling_line(__file__)
+        with at(span):
+            if numbers.dtype.kind not in "iu" or not numbers.shape:
+                raise CheckError(f"input '{name}' is an array of symbol numbers")
+            check_shape(numbers.shape)
+            flat: list[int] = numbers.reshape(-1).tolist()
+            terms = tuple(Symbol(number) for number in flat)
+            made = self._assembly.literal(self._checked(name), numbers.shape, terms, span)
         self._next_symbol = max(self._next_symbol, 1 + max(flat))
         self._inputs.append(numbers)
-        span = calling_line(__file__)
-        return self._value(self._assembly.literal(self._checked(name), numbers.shape, terms, span))
+        return self._value(made)
 
     # -- steps -----------------------------------------------------------------------------------
 
@@ -204,6 +207,16 @@ class Sketch:
         `laws` is "flatten" or "none": up to what both must be equal; a function's goal flattens.
         """
         span = calling_line(__file__)
+        with at(span):
+            self._assembly.goal(replace(self._goal(wanted, shape, laws, options), span=span))
+
+    def _goal(
+        self,
+        wanted: str | Callable[..., Any] | npt.ArrayLike,
+        shape: int | Shape | None,
+        laws: str | None,
+        options: Mapping[str, int],
+    ) -> Goal:
         if isinstance(wanted, str):
             own = _shape(shape) if shape is not None else self._last_shape()
             goal = goals.built_in(wanted, options, own)
@@ -217,7 +230,7 @@ class Sketch:
             goal = replace(goal, shape=_reshaped(goal.shape, _shape(shape)))
         if laws is not None:
             goal = replace(goal, laws=laws_named(laws))
-        self._assembly.goal(replace(goal, span=span))
+        return goal
 
     def program(self) -> Program:
         """The finished program."""
@@ -234,20 +247,29 @@ class Sketch:
         name: str | None,
         options: Mapping[str, Option],
     ) -> Value:
+        span = calling_line(__file__)
+        with at(span):
+            self._check_arguments(function, args)
+            if shape is None:
+                shape = _default_shape(function, args)
+            positions = tuple(arg.position for arg in args)
+            given = {key: _option(value) for key, value in options.items()}
+            gathers = self._assembly.resolve(function, given, positions, _shape(shape))
+            if name is None:
+                self._made += 1
+                name = f"s{self._made}"
+            made = self._assembly.call(self._checked(name), gathers, positions, operator, span)
+        return self._value(made)
+
+    def _check_arguments(self, function: str, args: tuple[Value, ...]) -> None:
         for arg in args:
+            if not isinstance(arg, Value):
+                raise CheckError(
+                    f"'{function}' takes values of the sketch, not {_kind(arg)}",
+                    advice="give what s.input, s.apply or s.hole returned; options go by name",
+                )
             if arg.owner is not self:
                 raise CheckError(f"'{arg.name}' belongs to another sketch")
-        if shape is None:
-            shape = _default_shape(function, args)
-        positions = tuple(arg.position for arg in args)
-        given = {key: _option(value) for key, value in options.items()}
-        gathers = self._assembly.resolve(function, given, positions, _shape(shape))
-        if name is None:
-            self._made += 1
-            name = f"s{self._made}"
-        span = calling_line(__file__)
-        made = self._assembly.call(self._checked(name), gathers, positions, operator, span)
-        return self._value(made)
 
     def _define(
         self,

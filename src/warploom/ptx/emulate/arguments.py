@@ -14,6 +14,7 @@ from warploom.errors import DeviceError
 from warploom.machine.memory import WINDOWS, Memory, window_of
 from warploom.ptx.emulate.compile import alignment, byte_size
 from warploom.ptx.emulate.context import immediate
+from warploom.ptx.emulate.tensor import TensorMap
 from warploom.ptx.ir import (
     Function,
     Generic,
@@ -111,7 +112,11 @@ def _bytes_of(group: list[_Given]) -> npt.NDArray[np.uint8]:
 
 def _arrays(parameters: Sequence[Variable], args: Sequence[Any]) -> Iterator[_Given]:
     for number, (parameter, arg) in enumerate(zip(parameters, args, strict=True)):
-        if isinstance(arg, np.ndarray) and arg.ndim > 0 and not parameter.sizes:
+        if isinstance(arg, TensorMap):
+            arg = arg.array
+        elif parameter.sizes:
+            continue
+        if isinstance(arg, np.ndarray) and arg.ndim > 0:
             what = _what(number, parameter)
             if not arg.flags.c_contiguous:
                 advice = "pass numpy.ascontiguousarray(…)"
@@ -129,6 +134,8 @@ def _argument(
 ) -> npt.NDArray[np.uint8]:
     size = byte_size(parameter)
     what = _what(number, parameter)
+    if isinstance(arg, TensorMap):
+        arg = arg.encode(known[number])
     if parameter.sizes:
         raw = np.frombuffer(
             arg.tobytes() if isinstance(arg, np.ndarray | np.generic) else bytes(arg), np.uint8

@@ -104,6 +104,8 @@ def _step(
                 if region.written is not None:
                     _require_stored(f, site, unstored(region, at, DTYPES[kind]))
                 old[chosen] = apply(memory, at, b[chosen], c[chosen], store is not None)
+                if name == "add" and kind == "f32":  # which makes one NaN of all
+                    memory[at] = r.clean_single(memory[at])
             if store is not None:
                 store(f, f.spread(old))
 

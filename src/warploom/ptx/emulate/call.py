@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warploom.errors import DeviceError
-from warploom.ptx.emulate import undefined
+from warploom.ptx.emulate import printf, undefined
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.schedule import Code, Runner
@@ -43,10 +42,10 @@ class CallCompiler:
         self, ctx: Context, ins: Instruction, name: str, results: tuple[Operand, ...],
         arguments: tuple[Operand, ...],
     ) -> Step:  # fmt: skip
-        if name == "vprintf":  # output of kernels is not shown
-            return lambda _: None
+        if name == "vprintf":
+            return printf.vprintf(ctx, results, arguments)
         if name == "__assertfail":
-            return _assertion(ctx, ins)
+            return printf.assertion(ctx, ins, arguments)
 
         def step(f: Frame) -> None:
             found = self.lookup(name)
@@ -73,14 +72,6 @@ class CallCompiler:
                     invoke(ctx, ins, f, found, results, arguments)
 
         return step
-
-
-def _assertion(ctx: Context, ins: Instruction) -> Step:
-    def step(f: Frame) -> None:
-        where = f.batch.where(int(f.index[0]))
-        raise DeviceError(f"an assertion of the kernel failed; {where}", ctx.module.span(ins))
-
-    return step
 
 
 def invoke(

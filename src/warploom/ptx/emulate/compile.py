@@ -13,9 +13,23 @@ import numpy as np
 from warploom.errors import DeviceError, WarploomError
 from warploom.machine.record import CUDA
 from warploom.ptx import flow
-from warploom.ptx.emulate import atomics, bits, compare, convert, floats, integer, memory, warp
+from warploom.ptx.emulate import (
+    atomics,
+    bits,
+    bulk,
+    compare,
+    convert,
+    floats,
+    integer,
+    matrix,
+    mbarrier,
+    memory,
+    product,
+    warp,
+    warpgroup,
+)
 from warploom.ptx.emulate.barrier import Barrier
-from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step
+from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step, constant
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.lanes import Members
 from warploom.ptx.emulate.ordering import looks_at_flags
@@ -30,7 +44,8 @@ from warploom.ptx.types import is_float, size_of
 
 TABLE: dict[str, Compile] = {
     **integer.TABLE, **bits.TABLE, **compare.TABLE, **convert.TABLE, **memory.TABLE,
-    **atomics.TABLE, **warp.TABLE,
+    **atomics.TABLE, **warp.TABLE, **product.TABLE, **matrix.TABLE, **bulk.TABLE,
+    **mbarrier.TABLE, **warpgroup.TABLE,
 }  # fmt: skip
 WAITS = frozenset({Control.BARRIER, Control.LANES})
 CallCompiler = Callable[[Context, Instruction], Step]
@@ -159,9 +174,16 @@ def _add(
             code.steps.append(_barrier_reduction(ctx, ins))
     else:
         if form.control is Control.LANES:
-            named = ctx.read(ins.operands[-1], "b32")
+            named = _named_lanes(ctx, ins, form)
             code.members = Members(ins, named, _guard(ctx, ins))
         code.steps.append(_guarded(ctx, ins, _compile(ctx, ins, call)))
+
+
+def _named_lanes(ctx: Context, ins: Instruction, form: OpcodeForm) -> Fetch:
+    """The mask of members; instructions on matrices have none, and mean all lanes of the warp."""
+    if form.operands[-1:] == ("m",):
+        return ctx.read(ins.operands[-1], "b32")
+    return constant(np.array([0xFFFFFFFF], np.uint32))
 
 
 def _compile(ctx: Context, ins: Instruction, call: CallCompiler) -> Step:

@@ -104,7 +104,7 @@ def _long_to_double(a: Array, mode: str) -> Array:
 
 
 def _from_float(ins: Instruction, source: str) -> Function:
-    ftz = "ftz" in ins.modifiers
+    ftz = "ftz" in ins.modifiers and type_of(ins, -2) != "f16"  # halves are made of the number
     if source == "bf16":
         return r.bf16_to_single
     if source == "f32" and ftz:
@@ -129,8 +129,11 @@ def _float_to_integer(ins: Instruction, target: str, source: str, widen: Functio
 def _float_to_float(ins: Instruction, target: str, source: str, widen: Function) -> Function:
     name = next((m for m in ins.modifiers if m in _INTEGRAL), None)
     mode = rounding_of(ins)
-    # NaNs keep their upper bits from f64 and from bf16 to f32; elsewhere there is only one NaN.
+    # NaNs keep their upper bits from f64, and to f32 from bf16; elsewhere there is only one NaN.
+    wide = source == "f64" and target in ("f16", "bf16")
     keep = target == "f32" and source in ("f64", "bf16") and name is None
+    if target == source == "f32" and len(ins.modifiers) == 2:
+        return lambda a: a  # a copy
     finish = _finisher(ins, target, keep)
 
     def convert(a: Array) -> Array:
@@ -149,9 +152,23 @@ def _float_to_float(ins: Instruction, target: str, source: str, widen: Function)
             out = x.astype(DTYPES[target])
         else:
             out = r.narrow(x.astype(F64), DTYPES[target], mode)
-        return finish(out)
+        return _upper_bits(finish(out), x) if wide else finish(out)
 
     return convert
+
+
+def _upper_bits(out: Array, x: Array) -> Array:
+    """Halves of which NaNs have the upper bits of the doubles that they were made of."""
+    bad = np.isnan(x)
+    if not bad.any():
+        return out
+    single = x.astype(F32).view(np.uint32)
+    fraction = 7 if out.dtype == np.uint16 else 10
+    exponent = np.uint32((1 << 15 - fraction) - 1 << fraction)
+    payload = (single >> np.uint32(23 - fraction)) & np.uint32((1 << fraction) - 1)
+    quiet = np.uint32(1 << fraction - 1)
+    made = (single >> np.uint32(16) & np.uint32(0x8000)) | exponent | payload | quiet
+    return np.where(bad, made.astype(np.uint16).view(out.dtype), out)
 
 
 def _finisher(ins: Instruction, target: str, keep_nan: bool) -> Function:
@@ -204,7 +221,11 @@ def _to_tf32(x: Array, mode: str) -> Array:
         rounded = bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
     kept = rounded & np.uint32(0xFFFFE000)
     special = (bits & np.uint32(0x7F800000)) == np.uint32(0x7F800000)
-    return np.where(special, bits & np.uint32(0xFFFFE000), kept)  # NaNs keep their upper bits
+    upper = bits & np.uint32(0xFFFFE000)
+    if mode != "rna":  # which alone keeps the upper bits of a NaN
+        nan = special & (bits & np.uint32(0x7FFFFF) != 0)
+        upper = np.where(nan, np.uint32(0x7FFFE000), upper)
+    return np.where(special, upper, kept)
 
 
 def _pair(ctx: Context, ins: Instruction, target: str) -> Step:

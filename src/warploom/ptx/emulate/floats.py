@@ -298,9 +298,15 @@ def neg(ctx: Context, ins: Instruction) -> Step:
     return compile_float(ctx, ins, kind, 1, np.negative)
 
 
+def _clean_bf16(magnitude: Array) -> Array:
+    return np.where(magnitude > 0x7F80, np.uint16(0x7FFF), magnitude)
+
+
 def absolute(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
-    if scalar_kind(kind) == "bf16":
+    if kind == "bf16x2":  # of pairs every NaN becomes the one
+        return compile_float(ctx, ins, kind, 1, lambda a: _clean_bf16(a & np.uint16(0x7FFF)))
+    if kind == "bf16":
         return compile_float(ctx, ins, kind, 1, lambda a: a & np.uint16(0x7FFF))
     return compile_float(ctx, ins, kind, 1, np.abs)
 

@@ -66,6 +66,10 @@ class Batch:
     special: dict[str, Array] = field(default_factory=dict)
     causes: list[str] = field(default_factory=list)  # of registers that hold no value
     copies: Copies = field(init=False)  # cp.async that nobody waited for yet
+    mbarriers: dict[int, Any] = field(default_factory=dict)  # by place in shared memory
+    results: dict[int, list[Any]] = field(default_factory=dict)  # groups of wgmma, by frame
+    output: list[str] = field(default_factory=list)  # what the kernel printed
+    bulks: dict[int, list[Any]] = field(default_factory=dict)  # groups of bulk copies, by thread
     joined: Array = field(init=False)  # by block, of its last bar.red: how many hold, of how many
 
     def __post_init__(self) -> None:

@@ -36,6 +36,7 @@ from warploom.ptx.emulate.schedule import Code, Runner
 from warploom.ptx.fast.engine import EngineName, FastKernel, Job
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.parse import parse
+from warploom.ptx.source import SourceMap, plain_name
 from warploom.ptx.types import DTYPES
 
 Array = npt.NDArray[Any]
@@ -53,6 +54,7 @@ class LoadedModule:
         self.module = module
         self.variables: dict[str, npt.NDArray[np.uint8]] = {}
         self.functions = {f.name: FIRST_FUNCTION * (i + 1) for i, f in enumerate(module.functions)}
+        self.places = SourceMap(module)
         self._kernels: dict[str, Kernel] = {}
         memory = Memory()
         globals_ = [v for v in module.variables if v.space in ("global", "const")]
@@ -78,6 +80,9 @@ class LoadedModule:
         """The kernel of that name; without one, the only kernel of the module."""
         if name is None and len(self.kernels) == 1:
             name = self.kernels[0]
+        if name not in self.kernels:  # as it is called in the source
+            plain = [each for each in self.kernels if plain_name(each) == name]
+            name = plain[0] if len(plain) == 1 else name
         if name is None or name not in self.kernels:
             known = ", ".join(self.kernels) or "none"
             raise DeviceError(f"no kernel '{name}' in this module", advice=f"kernels: {known}")
@@ -220,8 +225,9 @@ class Kernel:
         )  # fmt: skip
         for _, code in self._codes.values():
             code.executed[:] = [0] * len(code.executed)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), self.owner.places.shown(launch.output):
             launch.run(batch_threads)
+        report.output = launch.output
         report.mix = self._mix()
         report.races = [] if launch.races is None else launch.races.races
         report.seconds = time.monotonic() - started
@@ -322,6 +328,7 @@ class _Launch:
     deadline: float | None
     chance: np.random.Generator | None
     same_shape: dict[str, Array] = field(default_factory=dict)  # what batches have in common
+    output: list[str] = field(default_factory=list)
 
     def run(self, batch_threads: int) -> None:
         blocks = self.grid[0] * self.grid[1] * self.grid[2]
@@ -347,6 +354,7 @@ class _Launch:
             counters=self.counters,
             races=self.races, deadline=self.deadline,
             dynamic_shared=self.shared_bytes, check=self.check, chance=self.chance,
+            output=self.output,
         )  # fmt: skip
         if self.same_shape and self.same_shape["threads"].size == total:
             batch.special |= self.same_shape

@@ -297,7 +297,7 @@ def nothing(_: Context, __: Instruction) -> Step:
 
 
 TABLE: dict[str, Compile] = {
-    "mov": mov, "ld": ld, "ldu": ld, "st": st, "cvta": cvta, "isspacep": isspacep, "cp": cp,
+    "mov": mov, "ld": ld, "ldu": ld, "st": st, "cvta": cvta, "isspacep": isspacep,
     "prefetch": nothing, "prefetchu": nothing, "membar": fence, "fence": fence,
     "discard": nothing, "applypriority": nothing, "griddepcontrol": nothing, "nanosleep": nothing,
     "pmevent": nothing, "setmaxnreg": nothing,

@@ -47,20 +47,24 @@ def order_of(ins: Instruction) -> Order:
 
 def uses_flags(ins: Instruction) -> bool:
     """Whether an instruction may order memory other than by barriers of the block."""
-    if ins.opcode == "fence":
-        return "proxy" not in ins.modifiers
-    return ins.opcode == "membar" or bool(_FLAGGED & set(ins.modifiers))
+    if ins.opcode in ("membar", "fence") or ins.opcode in ("mbarrier", "wgmma"):
+        return True
+    return (ins.opcode == "cp" and "bulk" in ins.modifiers) or bool(_FLAGGED & set(ins.modifiers))
 
 
 def looks_at_flags(ins: Instruction) -> bool:
     """Whether an instruction reads what others may write at the same time."""
-    return ins.opcode == "atom" or (ins.opcode == "ld" and bool(STRONG & set(ins.modifiers)))
+    return ins.opcode in ("atom", "mbarrier") or (
+        ins.opcode == "ld" and bool(STRONG & set(ins.modifiers))
+    )
 
 
 def fence(_: Context, ins: Instruction) -> Step:
     """fence and membar; without a word for it a fence is acq_rel."""
-    if "proxy" in ins.modifiers or "mbarrier_init" in ins.modifiers:
-        return lambda _: None
+    if "proxy" in ins.modifiers:
+        return _proxy_fence if "async" in ins.modifiers else _nothing
+    if "mbarrier_init" in ins.modifiers:
+        return _nothing
     scope, order = scope_of(ins), order_of(ins)
     if ins.opcode == "membar" or not (order.acquires or order.releases):
         order = Order(acquires=True, releases=True)
@@ -70,6 +74,15 @@ def fence(_: Context, ins: Instruction) -> Step:
             f.batch.races.fence(f.index, scope, order)
 
     return step
+
+
+def _nothing(_: Frame) -> None:
+    return
+
+
+def _proxy_fence(f: Frame) -> None:
+    if f.batch.races is not None:
+        f.batch.races.proxy_fence(f.index)
 
 
 def copy_groups(ctx: Context, ins: Instruction) -> Step:

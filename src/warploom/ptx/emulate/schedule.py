@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import DeviceError
+from warploom.errors import DeviceError, LimitError
 from warploom.ptx.emulate import undefined
 from warploom.ptx.emulate.barrier import Barrier, BlockBarriers, Going
 from warploom.ptx.emulate.context import Fetch, Step
@@ -277,7 +277,7 @@ class Runner:
             return
         self.code.executed[rank] += f.count
         if self.batch.deadline is not None and time.monotonic() > self.batch.deadline:
-            raise DeviceError(f"kernel '{self.code.name}' did not end in the time it was given")
+            raise self._too_long(block)
         number = 0
         try:
             for number, step in enumerate(block.steps):
@@ -289,6 +289,19 @@ class Runner:
             instruction = block.passages[number].instruction
             raise malformed(self.code.module, instruction, error) from error
         self._leave(block)
+
+    def _too_long(self, block: CodeBlock) -> LimitError:
+        """Who is still running, and where; others may wait for what it does not do."""
+        passage = (*block.passages, block.leaving, None)[0]
+        here = self.batch.where(int(self.frame.index[0]))
+        waiting = sum(self._count(mask) for mask in self.pending.values())
+        others = f", {waiting} other threads wait for their turn" if waiting else ""
+        return LimitError(
+            f"kernel '{self.code.name}' did not end in the time it was given: {here} and "
+            f"{self.frame.count - 1} others are still here{others}",
+            None if passage is None else self.code.module.span(passage.instruction),
+            "if this is a loop that waits, what it waits for never comes",
+        )
 
     def _leave(self, block: CodeBlock) -> None:
         f = self.frame

@@ -76,7 +76,7 @@ def passage_of(ctx: Context, ins: Instruction, guard: Fetch | None) -> Passage:
         None if ins.predicate is None else ctx.slot(ins.predicate),
         choice,
         form.control is Control.LANES or ins.opcode == "vote",
-        ins.opcode == "shfl",
+        ins.opcode in ("shfl", "wgmma"),
     )
 
 

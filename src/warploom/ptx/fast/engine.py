@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import DeviceError
+from warploom.errors import DeviceError, LimitError
 from warploom.machine.memory import Memory, Region
 from warploom.machine.record import CUDA
 from warploom.machine.report import Report
@@ -169,7 +169,7 @@ class Engine:
             if status != _AGAIN:
                 return executed.tolist() if status == _DONE else None
             if job.deadline is not None and time.monotonic() > job.deadline:
-                raise DeviceError(f"kernel '{self.text.name}' did not end in the time it was given")
+                raise LimitError(f"kernel '{self.text.name}' did not end in the time it was given")
 
 
 def _passed(region: Region) -> _PassedRegion:

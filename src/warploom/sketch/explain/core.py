@@ -54,7 +54,7 @@ class Asker:
         """
         part = cut(self.program, self.goal, cells)
         try:
-            result = synthesize(part, mode="first", budget=self._rest())
+            result = synthesize(part, mode="first", budget=self._rest(), only_symbols=True)
         except MemoryError:
             raise BudgetSpentError(Reason.MEMORY) from None
         if isinstance(result.outcome, Undecided):

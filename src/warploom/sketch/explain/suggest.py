@@ -136,7 +136,9 @@ def _built(function: str, own: GatherSet, most: int) -> GatherSet | None:
 def _would_do(program: Program, goal: int, budget: Budget) -> bool | None:
     """Whether there is a fill; None: not known."""
     try:
-        result = synthesize(program, goal, mode="first", budget=budget.up_to(_EACH))
+        result = synthesize(
+            program, goal, mode="first", budget=budget.up_to(_EACH), only_symbols=True
+        )
     except (CheckError, SearchError):
         return False
     except MemoryError:

@@ -104,7 +104,7 @@ def _check(call: Call) -> None:
         if name not in _OPTIONS:
             near = difflib.get_close_matches(name[:80], _OPTIONS, n=1, cutoff=0.5)
             advice = f"did you mean {near[0]}?" if near else f"options are {', '.join(_OPTIONS)}"
-            call.fail(f"{call.function} has no option '{name[:80]}'", advice)
+            call.fail(f"{call.function} has no option '{name[:80]}'", advice, name)
     if not call.arg_shapes:
         call.fail(f"{call.function} needs an argument", f"write {call.function}(x)")
     for shape in (*call.arg_shapes, call.out_shape):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, OptionError
 from warploom.search.budget import governing_budget
 from warploom.sketch.term.gather import Shape, size
 
@@ -43,7 +43,10 @@ class Call:
     def cells(self) -> int:
         return size(self.out_shape)
 
-    def fail(self, message: str, advice: str = "") -> NoReturn:
+    def fail(self, message: str, advice: str = "", option: str = "") -> NoReturn:
+        """`option` is the one that is wrong, if it is one that was given."""
+        if option:
+            raise OptionError(message, None, advice, option)
         raise CheckError(message, advice=advice)
 
     def mismatch(self, what: str, expected: object, got: object, advice: str = "") -> NoReturn:
@@ -52,7 +55,8 @@ class Call:
     def flag(self, name: str) -> bool:
         """Whether the bare option `name` is there."""
         if self.options.get(name) is not None:
-            self.fail(f"{self.function}: option {name} takes no value", f"write {name} alone")
+            message = f"{self.function}: option {name} takes no value"
+            self.fail(message, f"write {name} alone", name)
         return name in self.options
 
     def maybe_number(self, name: str) -> int | None:
@@ -60,7 +64,8 @@ class Call:
             return None
         value = self.options[name]
         if not isinstance(value, int):
-            self.fail(f"{self.function}: option {name} needs one number", f"write {name}=1, say")
+            message = f"{self.function}: option {name} needs one number"
+            self.fail(message, f"write {name}=1, say", name)
         return value
 
     def number(self, name: str) -> int:
@@ -74,7 +79,8 @@ class Call:
             return None
         value = self.options[name]
         if not isinstance(value, tuple):
-            self.fail(f"{self.function}: option {name} needs a list", f"write {name}=[0,1], say")
+            message = f"{self.function}: option {name} needs a list"
+            self.fail(message, f"write {name}=[0,1], say", name)
         return value
 
     def pairs(self, name: str) -> tuple[tuple[int, int], ...]:
@@ -84,17 +90,19 @@ class Call:
             self.fail(
                 f"{self.function}: option {name} needs an even count of numbers, got {len(flat)}",
                 f"{name} is a list of pairs, [a,b,a,b]",
+                name,
             )
         return tuple(zip(flat[::2], flat[1::2], strict=True))
 
-    def below(self, value: int, limit: int, what: str) -> int:
+    def below(self, value: int, limit: int, what: str, option: str) -> int:
         """`value`, if it counts something of which there are `limit`."""
         if not 0 <= value < limit:
-            self.fail(f"{self.function}: {what} {value} is out of range", f"use 0 to {limit - 1}")
+            message = f"{self.function}: {what} {value} is out of range"
+            self.fail(message, f"use 0 to {limit - 1}", option)
         return value
 
     def axis(self, name: str, rank: int) -> int:
-        return self.below(self.number(name), rank, f"option {name}: axis")
+        return self.below(self.number(name), rank, f"option {name}: axis", name)
 
     def agree_but_for(self, axis: int) -> None:
         """Argument and output shapes must be equal, `axis` apart."""

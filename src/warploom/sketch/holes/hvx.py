@@ -252,13 +252,15 @@ def _sources(call: Call) -> Integers:
         pairs = call.pairs("in")
         for pair in pairs:
             for register in pair:
-                call.below(register, registers, "option in: register")
+                call.below(register, registers, "option in: register", "in")
         return np.array(pairs, np.intp).reshape(-1, 2)
     limit = call.maybe_number("in_lim")
     limit = registers if limit is None else limit
     if not 1 <= limit <= registers:
         call.fail(
-            f"{call.function}: option in_lim={limit} is out of range", f"use 1 to {registers}"
+            f"{call.function}: option in_lim={limit} is out of range",
+            f"use 1 to {registers}",
+            "in_lim",
         )
     call.afford(limit * limit, 8 * 4, _FEWER)
     return np.indices((limit, limit)).reshape(2, -1).T
@@ -274,7 +276,7 @@ def _destinations(call: Call, outputs: int, inplace: bool) -> Integers:
         if outputs == 2:
             call.pairs("out")
         for register in named:
-            call.below(register, rows, "option out: register")
+            call.below(register, rows, "option out: register", "out")
         flat_list = np.array(named, np.intp)
     else:
         flat_list = np.arange(0 if inplace else rows)

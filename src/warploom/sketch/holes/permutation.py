@@ -159,6 +159,7 @@ def _permutations(call: Call, swizzles: int) -> GatherSet:
         call.fail(
             f"{call.function}: option group={group} is out of range: it has {group}! permutations",
             f"use a group of 1 to {_LARGEST_GROUP}",
+            "group",
         )
     family = Permutations(call, GroupPermutations(shape, axis, group), axis, _restriction(call))
     count = 1 + math.factorial(group) + swizzles
@@ -177,10 +178,11 @@ def _restriction(call: Call) -> tuple[int, int] | None:
     if not pairs:
         return None
     if len(pairs) > 1:
-        call.fail(f"{call.function}: option restrict takes one pair", "write restrict=[axis,value]")
-    axis = call.below(pairs[0][0], len(call.out_shape), "option restrict: axis")
+        message = f"{call.function}: option restrict takes one pair"
+        call.fail(message, "write restrict=[axis,value]", "restrict")
+    axis = call.below(pairs[0][0], len(call.out_shape), "option restrict: axis", "restrict")
     what = f"option restrict: on axis {axis}, position"
-    return axis, call.below(pairs[0][1], call.out_shape[axis], what)
+    return axis, call.below(pairs[0][1], call.out_shape[axis], what, "restrict")
 
 
 def _permuted(x: Expr, permutation: list[int], length: int) -> Expr:

@@ -175,11 +175,11 @@ def cond_keep(call: Call, constants: bool) -> GatherSet:
     call.same_shape()
     shape = call.out_shape
     restrict = tuple(
-        (call.below(axis, len(shape), "option restrict: axis"), value)
+        (call.below(axis, len(shape), "option restrict: axis", "restrict"), value)
         for axis, value in call.pairs("restrict")
     )
     for axis, value in restrict:
-        call.below(value, shape[axis], f"option restrict: on axis {axis}, position")
+        call.below(value, shape[axis], f"option restrict: on axis {axis}, position", "restrict")
     open_axes = [a for a in range(len(shape)) if a not in dict(restrict)]
     found = _conditions(call, open_axes, shape[0], constants)
     family = Keeping(call, found, restrict)
@@ -206,7 +206,7 @@ def general_select(call: Call, constants: bool) -> GatherSet:
     dims = call.maybe_numbers("dims")
     dims = tuple(range(rank)) if dims is None else dims
     for dim in dims:
-        call.below(dim, rank, "option dims: axis")
+        call.below(dim, rank, "option dims: axis", "dims")
     found = _conditions(call, dims, call.out_shape[axis], constants)
     every = found.rows(len(found.constants))
     masks = found.masks(every, grid(call.out_shape, found.depends))
@@ -230,7 +230,7 @@ def general_select(call: Call, constants: bool) -> GatherSet:
 def _conditions(call: Call, dims: Sequence[int], scale: int, constants: bool) -> Conditions:
     """Every condition over `dims`, affordable."""
     if len(set(dims)) != len(dims):
-        call.fail(f"{call.function}: option dims names a dimension twice", "name each once")
+        call.fail(f"{call.function}: option dims names a dimension twice", "name each once", "dims")
     consts = call.maybe_numbers("consts")
     if not constants:
         consts = (0,)
@@ -239,7 +239,9 @@ def _conditions(call: Call, dims: Sequence[int], scale: int, constants: bool) ->
     for constant in consts:
         if abs(constant) >= 1 << 31:
             call.fail(
-                f"{call.function}: the constant {constant} is too large", "use 32-bit numbers"
+                f"{call.function}: the constant {constant} is too large",
+                "use 32-bit numbers",
+                "consts",
             )
     points = math.prod(call.out_shape[a] for a in dims)
     count = len(consts) * 2 * len(dims) ** 2 * len(COMPARISONS)

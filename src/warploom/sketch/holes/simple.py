@@ -166,7 +166,8 @@ def broadcast(call: Call) -> Gather:
     shape, rank = call.in_shape, len(call.in_shape)
     group = call.maybe_number("group") or 0
     if not 0 <= group <= rank:
-        call.fail(f"broadcast: option group={group} is out of range", f"use 0 to {rank}")
+        message = f"broadcast: option group={group} is out of range"
+        call.fail(message, f"use 0 to {rank}", "group")
     lead = len(call.out_shape) - rank + group
     if lead < group or shape[group:] != call.out_shape[lead:]:
         call.mismatch(

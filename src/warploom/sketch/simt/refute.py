@@ -17,7 +17,7 @@ from warploom.sketch.term.evaluate import evaluate
 from warploom.sketch.term.ir import Term, Undefined, Zero, size
 from warploom.sketch.term.read import place_text
 from warploom.sketch.term.show import show_term
-from warploom.sketch.term.verify import Verification
+from warploom.sketch.term.verify import WRONG_ON_NUMBERS, Verification
 
 _SHOWN = 200  # characters of a term
 
@@ -76,7 +76,7 @@ def why_on_numbers(traced: Traced, verdict: Verification) -> str:
     said = f"the specification{place_text(traced.goal.span)}"
     who = f"{' and '.join(named)} and {said} differ" if named else f"{said} is another there"
     return (
-        f"fills that are right on symbols are wrong on numbers: {who}, {cell} should hold "
+        f"{WRONG_ON_NUMBERS}: {who}, {cell} should hold "
         f"{verdict.should_hold} but holds {verdict.holds}"
     )
 

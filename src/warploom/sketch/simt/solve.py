@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from warploom.errors import CheckError, InternalError, calling_line
 from warploom.index.ir import Expr, Select, constants, operations, walk
+from warploom.index.show import show
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
 from warploom.sketch.explain.numbers import agreeing_fill
@@ -66,6 +67,12 @@ class Filled:
     cpu_seconds: float
     # Parameters by hole: of this fill, then of others that are as good at this size.
     rows: tuple[Mapping[str, Setting], ...] = field(repr=False)
+
+    def __str__(self) -> str:
+        """The fill, a line for each hole, and what was made of it."""
+        width = max(map(len, self.fill), default=0)
+        holes = [f"  {hole:<{width}}  {show(expr)}" for hole, expr in self.fill.items()]
+        return "\n".join([f"{self.traced.name}: {self.verification}", *holes])
 
     @property
     def statements(self) -> int:
@@ -215,7 +222,7 @@ class _Search:
 
     def _run(self, program: Program, mode: str, seconds: float | None = None) -> Result:
         budget = self.budget if seconds is None else self.budget.up_to(seconds)
-        result = synthesize(program, mode=mode, budget=budget)
+        result = synthesize(program, mode=mode, budget=budget, only_symbols=True)
         if isinstance(result.outcome, Undecided) and seconds is None:
             raise BudgetSpentError(result.outcome.reason)
         return result
@@ -367,7 +374,7 @@ def reinstantiate(small: Filled, large: Traced, *, budget: Budget | None = None)
             if not verify(lowered.program, large.goal, lowered.fill(fills[0])):
                 continue
         else:
-            result = synthesize(lowered.program, mode="first", budget=limits)
+            result = synthesize(lowered.program, mode="first", budget=limits, only_symbols=True)
             if isinstance(result.outcome, Undecided):
                 return Undecided(result.outcome.reason)
             fills = best_fills(lowered, result)

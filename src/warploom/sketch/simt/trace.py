@@ -146,6 +146,7 @@ class Tracer:
         return self._declare(name, "constant", shape, 0)
 
     def shared(self, name: str, shape: int | Shape) -> ArrayHandle:
+        """Shared memory, one array for the lanes of a tile."""
         return self._declare(name, "shared", shape, None)
 
     def registers(self, shape: int | Shape, name: str | None = None) -> ArrayHandle:
@@ -253,6 +254,7 @@ class Tracer:
     # -- moving values
 
     def read(self, handle: ArrayHandle, index: tuple[Index, ...]) -> Value:
+        """What `x[i]` means: the element that each lane reads."""
         array = self._array(handle)
         where = self._index(array, index)
         if array.space == "output":
@@ -271,6 +273,7 @@ class Tracer:
         return target
 
     def write(self, handle: ArrayHandle, index: tuple[Index, ...], value: Value) -> None:
+        """What `y[i] = value` means: each lane stores its own."""
         array = self._array(handle)
         self._check_value(value)
         where = self._index(array, index)
@@ -316,6 +319,7 @@ class Tracer:
         return result
 
     def barrier(self) -> None:
+        """All lanes come here before any goes on: between writes and reads of shared memory."""
         self._add(Sync())
 
     # -- accumulators
@@ -347,6 +351,7 @@ class Tracer:
     def accumulate(
         self, handle: AccumulatorHandle, items: tuple[Value, ...], when: Expr | bool
     ) -> None:
+        """What `total.add(a, b, when=…)` means: one item more, in lanes where that holds."""
         acc = handle.accumulator
         self._check_owner(handle.owner)
         if acc.name in self._done:
@@ -366,6 +371,7 @@ class Tracer:
         self._add(Accumulate(number, acc.name, names, predicate, self._line()))
 
     def finished(self, handle: AccumulatorHandle) -> Value:
+        """What `total.value()` means: the accumulator after all its items."""
         acc = handle.accumulator
         self._check_owner(handle.owner)
         if tuple(self._loops) != acc.loops:
@@ -454,6 +460,7 @@ class Tracer:
         specification: Callable[..., Any],
         span: Span | None = None,
     ) -> Traced:
+        """The sketch that was traced, with its goal; called once, by `SketchFunction.at`."""
         if self._broken or len(self._open) != 1:
             raise CheckError(
                 "a loop of the sketch was left early", advice="no break or return in it"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from warploom.search.outcome import Found, Impossible, Reason, Undecided, Verdict
 from warploom.search.record import stopped_by
 from warploom.sketch.synth.fills import Fills
+from warploom.sketch.synth.show import fill_text
 from warploom.sketch.term.ir import Apply, Goal, Program
 from warploom.sketch.term.verify import Verification
 
@@ -87,6 +88,20 @@ class Result:
             return Verdict.REFUTED
         whole = len(self.verdicts) == len(self.fills) > 0
         return Verdict.PROVED if whole else Verdict.UNKNOWN
+
+    def __str__(self) -> str:
+        """What was found, and the first fill, a line for each hole."""
+        if not isinstance(self.outcome, Found):
+            none = "no fill is equal to the goal under the laws used"
+            why = "" if str(self.outcome) != "impossible" else f": {none}"
+            return f"{self.program.name}: {self.outcome}{why}"
+        count = f"{self.fills.count} fill{'' if self.fills.count == 1 else 's'}"
+        rest = ", all there are" if self.complete else ""
+        head = f"{self.program.name}: found, {count}{rest}; {self.verdict.value}"
+        return "\n".join([head, fill_text(self.program, self.fills, 0, "  ")]).rstrip()
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
     def described(self, number: int) -> dict[str, str]:
         """Fill `number` as text, by the name of the hole."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from warploom.index.show import show
-from warploom.sketch.synth.result import Result
-from warploom.sketch.term.ir import Apply, GatherExpr
+from warploom.sketch.synth.fills import Fills
+from warploom.sketch.term.ir import Apply, GatherExpr, Program
+
+if TYPE_CHECKING:
+    from warploom.sketch.synth.result import Result
 
 WIDEST_INDEX = 100
 
@@ -14,18 +18,23 @@ WIDEST_INDEX = 100
 def show_fill(result: Result, number: int = 0, indent: str = "") -> str:
     """One line for each hole. `x.flat[…]` is the value `x` as a flat array, x0, x1, … are the
     coordinates of the cell that is computed."""
-    rows = list(_choices(result, number))
+    return fill_text(result.program, result.fills, number, indent)
+
+
+def fill_text(program: Program, fills: Fills, number: int, indent: str = "") -> str:
+    """The same of a program and its fills."""
+    rows = list(_choices(program, fills, number))
     names = max((len(name) for name, _, _ in rows), default=0)
     texts = max((len(text) for _, text, _ in rows), default=0)
     lines = [f"{indent}{name:<{names}}  {text:<{texts}}  {index}" for name, text, index in rows]
     return "\n".join(lines)
 
 
-def _choices(result: Result, number: int) -> Iterator[tuple[str, str, str]]:
-    for hole, choice in result.fills.as_dict(number).items():
-        step = result.program.steps[hole]
+def _choices(program: Program, fills: Fills, number: int) -> Iterator[tuple[str, str, str]]:
+    for hole, choice in fills.as_dict(number).items():
+        step = program.steps[hole]
         assert isinstance(step, Apply)
-        sources = [result.program.steps[arg].name for arg in step.args]
+        sources = [program.steps[arg].name for arg in step.args]
         read = show_index(step.gathers.expression(choice), sources)
         short = read if len(read) <= WIDEST_INDEX else read[: WIDEST_INDEX - 1] + "…"
         yield step.name, step.gathers.describe(choice), short

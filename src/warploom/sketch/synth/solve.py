@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 from typing import Protocol
 
-from warploom.errors import SearchError, calling_line
+from warploom.errors import InternalError, SearchError, calling_line
 from warploom.search.budget import STOPS, Budget, peak_megabytes, reason_of
 from warploom.search.engine import Gathered, gather, outcome_of
-from warploom.search.outcome import Reason
+from warploom.search.outcome import Impossible, Reason
 from warploom.search.statistics import Clock, Tally
 from warploom.sketch.build import Sketch, program_of
 from warploom.sketch.synth.cost import Prices, cheapest
@@ -27,7 +27,7 @@ from warploom.sketch.synth.rows import Rows
 from warploom.sketch.synth.smt import SmtEngine
 from warploom.sketch.term.ir import Apply, Program
 from warploom.sketch.term.read import check_symbols, with_laws
-from warploom.sketch.term.verify import Verification, Verifier
+from warploom.sketch.term.verify import WRONG_ON_NUMBERS, Verification, Verifier
 
 MODES = ("all", "first", "best")
 ENGINES = ("default", "pairs", "smt")
@@ -61,6 +61,7 @@ def synthesize(
     set_seconds: float = 0.0,
     fuel: int | None = None,
     single: bool = False,
+    only_symbols: bool = False,
 ) -> Result:
     """Fills the holes of a sketch so that its last step equals goal number `goal`.
 
@@ -68,7 +69,8 @@ def synthesize(
     `mode`: all fills, the first one found, or the best by cost. `set_seconds` is the CPU time that
     was already spent on building the gather sets. `fuel` and `single` weaken the pairs engine, for
     the ablations of the paper. Ctrl-C and a spent budget keep what was found; the verdict is open
-    for what could not be verified any more.
+    for what could not be verified any more. A fill that is right on symbols and wrong on numbers
+    means that there is none; with `only_symbols` such fills are given, with that verdict.
     """
     if mode not in MODES or engine not in ENGINES:
         raise SearchError(
@@ -89,7 +91,21 @@ def synthesize(
     limits = budget or Budget()
     with limits.interruptible():
         run = _Run(program, goal, mode, limits, on_progress, Clock({"sets": set_seconds}))
-        return run.result(engine, fuel, single)
+        found = run.result(engine, fuel, single)
+    return found if only_symbols else settled(found)
+
+
+def settled(result: Result) -> Result:
+    """Impossible, if a fill is wrong on numbers: all that are right on symbols hold the same terms,
+    so they compute the same."""
+    wrong = next((each for each in result.verdicts if not each), None)
+    if wrong is None:
+        return result
+    if not wrong.on_numbers:
+        raise InternalError(f"the search for '{result.program.name}' gave a wrong fill: {wrong}")
+    why = f"{WRONG_ON_NUMBERS}: {wrong}"
+    none = Fills(result.fills.holes, 0, result.fills.choices[:0])
+    return replace(result, outcome=Impossible(why), fills=none, verdicts=(wrong,))
 
 
 @dataclass(slots=True, eq=False)

@@ -7,14 +7,14 @@ sets, which come in as `Functions` because they live in a later folder.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
-from warploom.errors import CheckError, Span, WarploomError
+from warploom.errors import CheckError, OptionError, Span, WarploomError
 from warploom.sketch.term.goals import Options
 from warploom.sketch.term.ir import (
     Apply,
@@ -64,13 +64,15 @@ class Functions(Protocol):
 
 
 @contextmanager
-def at(span: Span | None) -> Iterator[None]:
-    """Gives an error that passes through its place, if it has none yet."""
+def at(span: Span | None, options: Mapping[str, Span] | None = None) -> Iterator[None]:
+    """Gives an error that passes through its place, if it has none yet: that of an option, if one
+    is what is wrong."""
     try:
         yield
     except WarploomError as error:
-        if error.span is None and span is not None:
-            raise type(error)(error.message, span, error.advice) from None
+        if error.span is None:
+            wrong = error.option if isinstance(error, OptionError) else ""
+            error.span = (options or {}).get(wrong, span)
         raise
 
 
@@ -192,8 +194,8 @@ class Assembly:
             try:
                 gathers = self.functions.build(function, options, arg_shapes, out_shape)
             except WarploomError as error:
-                advice = _existing(self._definitions_of(function)) or error.advice
-                raise type(error)(error.message, error.span, advice) from None
+                error.advice = _existing(self._definitions_of(function)) or error.advice
+                raise
             self._built[key] = gathers
         return self._built[key]
 

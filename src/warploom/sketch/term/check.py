@@ -176,7 +176,7 @@ def _call(assembly: Assembly, scope: _Scope, name: Name, declared: Type, call: C
     else:
         args = tuple(scope.find(arg) for arg in call.args)
         resolved = function.text
-    with at(function.span):
+    with at(function.span, _places(call.options)):
         gathers = assembly.resolve(resolved, options, args, gather_shape)
         return assembly.call(scope.prefix + name.text, gathers, args, call.operator, name.span)
 
@@ -275,7 +275,8 @@ def _goal(statement: GoalStatement) -> Goal:
             shape, terms = _literal(statement.value, declared)
             return Goal(shape, terms, "", declared.span, laws)
         case NamedGoal(name, options):
-            goal = goals.built_in(name.text, _mapping(options), declared.shape, name.span)
+            with at(name.span, _places(options)):
+                goal = goals.built_in(name.text, _mapping(options), declared.shape)
             return Goal(goal.shape, goal.values, goal.text, declared.span, laws)
         case _:
             assert_never(statement.value)
@@ -312,6 +313,10 @@ def _marks(annotations: tuple[Annotation, ...], *, is_input: bool) -> Marks:
 
 def _mapping(options: tuple[Option, ...]) -> goals.Options:
     return {option.name.text: option.value for option in options}
+
+
+def _places(options: tuple[Option, ...]) -> dict[str, Span]:
+    return {option.name.text: option.name.span for option in options}
 
 
 # -- definitions ---------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from warploom.errors import CheckError, Span
+from warploom.errors import CheckError, OptionError
 from warploom.sketch.term.ir import Fold, Goal, Shape, Symbol, Term, Zero, fold_of
 from warploom.sketch.term.limits import MAX_CELLS, check_shape, show_shape
 
@@ -105,43 +105,42 @@ def suggest(name: str) -> str:
     return f"did you mean '{near[0]}'?" if near else "built-in goals: " + ", ".join(_TABLE)
 
 
-def built_in(name: str, options: Options, shape: Shape, span: Span | None = None) -> Goal:
+def built_in(name: str, options: Options, shape: Shape) -> Goal:
     """The built-in goal of that name, for a result declared with `shape`."""
     goal = _TABLE.get(name)
     if goal is None:
-        raise CheckError(f"unknown goal '{name}'", span, suggest(name))
-    check_shape(shape, span)
+        raise CheckError(f"unknown goal '{name}'", None, suggest(name))
+    check_shape(shape)
     if name == "trove_sum" and len(shape) == 2 and not options:
         options, shape = {"n": shape[1]}, shape[:1]  # [m, n] says the row length, too
     if goal.rank is not None and len(shape) != goal.rank:
-        raise CheckError(f"goal '{name}' has {goal.rank} axes, got {show_shape(shape)}", span)
-    parameters = _parameters(goal, options, span)
+        raise CheckError(f"goal '{name}' has {goal.rank} axes, got {show_shape(shape)}")
+    parameters = _parameters(goal, options)
     work = math.prod(shape) * math.prod(parameters) ** (2 if name == "stencil_2d" else 1)
     if work > MAX_CELLS or any(value > MAX_CELLS for value in parameters):
-        raise CheckError(f"goal '{name}' with these sizes has more than {MAX_CELLS} terms", span)
-    try:
-        own_shape, cells = goal.cells(shape, parameters)
-    except CheckError as error:
-        raise CheckError(error.message, span, error.advice) from None
-    return Goal(own_shape, tuple(cells), show_call(name, tuple(options.items())), span)
+        raise CheckError(f"goal '{name}' with these sizes has more than {MAX_CELLS} terms")
+    own_shape, cells = goal.cells(shape, parameters)
+    return Goal(own_shape, tuple(cells), show_call(name, tuple(options.items())))
 
 
-def _parameters(goal: BuiltIn, options: Options, span: Span | None) -> tuple[int, ...]:
+def _parameters(goal: BuiltIn, options: Options) -> tuple[int, ...]:
     advice = f"write {goal.name} {{{', '.join(f'{p}=…' for p in goal.parameters)}}}"
     for option in options:
         if option not in goal.parameters:
-            raise CheckError(
+            raise OptionError(
                 f"goal '{goal.name}' has no option '{option}'",
-                span,
+                None,
                 advice if goal.parameters else "it takes no options",
+                option,
             )
     values = []
     for parameter in goal.parameters:
         value = options.get(parameter)
         if parameter not in options:
-            raise CheckError(f"goal '{goal.name}' needs option '{parameter}'", span, advice)
+            raise CheckError(f"goal '{goal.name}' needs option '{parameter}'", None, advice)
         if not isinstance(value, int) or value < 1:
-            raise CheckError(f"option '{parameter}' is a number of at least 1", span, advice)
+            message = f"option '{parameter}' is a number of at least 1"
+            raise OptionError(message, None, advice, parameter)
         values.append(value)
     return tuple(values)
 

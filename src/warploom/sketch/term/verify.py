@@ -40,6 +40,7 @@ from warploom.sketch.term.show import show_term
 
 T = TypeVar("T")
 
+WRONG_ON_NUMBERS = "fills that are right on symbols are wrong on numbers"
 _EVERY_TYPE_HOLDS = 127  # the integers up to here
 _WIDE = 8  # bytes of integers that hold what symbols are drawn for
 _SHOWN = 200  # characters of a term in a message

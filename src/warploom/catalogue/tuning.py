@@ -1,0 +1,150 @@
+"""Settings measured instead of chosen by rule: a kernel's tune space, on a GPU, by the one tuner.
+
+Every candidate computes what is specified before it is timed. What was measured is kept in a store,
+if there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from warploom.catalogue import find
+from warploom.catalogue.entry import Entry, Parameter, Parameters, Size
+from warploom.catalogue.timing import Rig
+from warploom.emit.cuda import cuda
+from warploom.errors import CheckError, DeviceError
+from warploom.kernel.ir import Kernel
+from warploom.machine.record import Machine
+from warploom.options import from_environment
+from warploom.runtime.compile import compile_cuda
+from warploom.runtime.driver import Launch, open_driver
+from warploom.runtime.gpu import machine_of
+from warploom.runtime.measure import clock, measure
+from warploom.search.budget import Budget
+from warploom.search.outcome import Found, Impossible, Outcome
+from warploom.search.store import Store
+from warploom.search.tune import OnTrial, Task, Tuned, tune
+
+Settings: TypeAlias = dict[str, Parameter]
+
+STORE = "store.sqlite"
+
+
+def users_store() -> Store:
+    """The file in the user's data folder."""
+    return Store(Path(from_environment().data_folder) / STORE)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A candidate, compiled."""
+
+    kernel: Kernel
+    code: bytes
+
+
+def candidates(entry: Entry, given: Parameters, size: Size, machine: Machine) -> list[Settings]:
+    """What the rule chooses, then the tune space; what is given stays as it is."""
+    own = {entry.own_name(name): value for name, value in given.items()}
+    untuned = entry.settings(own, size, machine)
+    found = [untuned]
+    for each in entry.tune(untuned):
+        try:
+            decided = entry.settings({**each, **own}, size, machine)
+        except CheckError:  # it does not go with what is given
+            continue
+        if decided not in found:
+            found.append(decided)
+    return found
+
+
+def show_settings(settings: Parameters) -> str:
+    """`block=256 tiles=2`: in order of names, so that one setting has one text."""
+    return " ".join(f"{name}={settings[name]}" for name in sorted(settings))
+
+
+class Bench(Protocol):
+    """Where candidates are measured: a kernel with its machine code takes so many seconds."""
+
+    size: Size
+    device: str
+    arch: str
+    machine: Machine
+
+    def measure(self, built: Built, samples: int) -> Sequence[float]: ...
+
+
+class GpuBench:
+    """A GPU by its number. A kernel that computes something else than is specified is an error."""
+
+    def __init__(self, entry: Entry, given: Parameters, size: Size, gpu: int = 0) -> None:
+        driver = open_driver()
+        self.size, self.arch = size, driver.architecture(gpu)
+        self.device = f"{driver.name(gpu)} {self.arch}"
+        self.machine = machine_of(gpu)
+        self._rig = Rig(entry, given, size, gpu)
+        self._last: tuple[Built, list[Launch]] | None = None
+
+    def measure(self, built: Built, samples: int) -> Sequence[float]:
+        if self._last is None or self._last[0] is not built:
+            self._last = built, self._rig.launches(built.kernel, built.code)
+        return measure(self._last[1], samples=samples, timer=clock()).samples
+
+
+def tune_entry(
+    entry: Entry,
+    given: Parameters,
+    bench: Bench,
+    *,
+    budget: Budget | None = None,
+    store: Store | None = None,
+    pool: Executor | None = None,
+    on_trial: OnTrial | None = None,
+) -> Outcome[Tuned[Settings]]:
+    """The fastest settings of a kernel of the catalogue for the size of a bench."""
+    task: Task[Settings, Built] = Task(
+        entry.name,
+        {"settings": dict(given), "size": dict(bench.size)},
+        bench.device,
+        candidates(entry, given, bench.size, bench.machine),
+        show_settings,
+        partial(build_for, entry.name, bench.arch),
+        bench.measure,
+    )
+    return tune(task, budget, store=store, pool=pool, on_trial=on_trial)
+
+
+def build_for(name: str, arch: str, settings: Settings) -> Built:
+    """Run in processes of their own: kernel and machine code."""
+    kernel = find(name).kernel(**settings)
+    return Built(kernel, compile_cuda(cuda(kernel), arch, kind="cubin", contract=False).code)
+
+
+class Tuner:
+    """Settings for the sizes that turn up, each tuned when it comes first."""
+
+    def __init__(self, seconds: float, store: Store | None) -> None:
+        self.seconds, self.store = seconds, store
+        self._known: dict[tuple[tuple[tuple[str, int], ...], int], Settings] = {}
+
+    def settings(self, entry: Entry, given: Parameters, size: Size, gpu: int) -> Settings:
+        """The best that was found in time; the rule's if nothing was."""
+        if gpu < 0:
+            raise DeviceError(
+                f"'{entry.name}' is tuned on a GPU, but these arrays are in host memory",
+                advice="move them to a GPU, or load it without tune",
+            )
+        key = tuple(sorted(size.items())), gpu
+        if key not in self._known:
+            bench = GpuBench(entry, given, size, gpu)
+            found = tune_entry(entry, given, bench, budget=Budget(self.seconds), store=self.store)
+            if isinstance(found, Impossible):
+                raise DeviceError(f"'{entry.name}' cannot be tuned here: {found.why}")
+            rule = entry.settings(given, size, bench.machine)
+            self._known[key] = found.answer.best.candidate if isinstance(found, Found) else rule
+        return self._known[key]

@@ -1,0 +1,126 @@
+"""`warploom kernel --tune`: settings that are measured, shown, and kept in a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from warploom.catalogue.entry import Entry, Parameter
+from warploom.catalogue.loaded import TUNE_SECONDS
+from warploom.catalogue.timing import timed_size
+from warploom.catalogue.tuning import (
+    GpuBench,
+    Settings,
+    Tuner,
+    show_settings,
+    tune_entry,
+    users_store,
+)
+from warploom.cli.progress import progress
+from warploom.errors import CheckError, ParseError
+from warploom.search.budget import Budget
+from warploom.search.outcome import Found, Impossible, Outcome, Undecided
+from warploom.search.record import outcome_record
+from warploom.search.store import Store
+from warploom.search.tune import Trial, Tuned
+
+SHOWN = 5  # trials
+
+
+def tuner_of(
+    tune: bool, store: Path | None, no_store: bool, seconds: float | None, *, checked: bool
+) -> Tuner | None:
+    """What the options ask for, together; none if there is nothing to tune."""
+    if store is not None and no_store:
+        raise ParseError("--store and --no-store exclude each other")
+    if not tune:
+        if store is not None or no_store:
+            raise ParseError(
+                "--store and --no-store go with --tune", advice="nothing else reads the store"
+            )
+        return None
+    if checked:
+        raise ParseError(
+            "--check and --mutate are of settings that were not measured",
+            advice="tune first, and give what it says by --set",
+        )
+    kept = None if no_store else Store(store) if store is not None else users_store()
+    return Tuner(TUNE_SECONDS if seconds is None else seconds, kept)
+
+
+def check_tuned(tuner: Tuner | None, name: str) -> None:
+    """Refuses to tune what is part of a user's own kernel, and has no time of its own."""
+    if tuner is not None:
+        raise ParseError(
+            f"'{name}' is a device function, which is not tuned", advice="leave --tune"
+        )
+
+
+def tune_settings(
+    entry: Entry,
+    given: dict[str, Parameter],
+    size: Mapping[str, int] | None,
+    tuner: Tuner,
+    record: dict[str, Any],
+) -> Settings:
+    """The best settings, after they were shown; the rule's where nothing was measured in time."""
+    if not entry.tune(entry.settings(given)):
+        raise CheckError(f"'{entry.name}' has no settings to tune")
+    size = size or timed_size(entry, given)
+    bench = GpuBench(entry, given, size)
+    with progress(entry.name) as report:
+        found = tune_entry(
+            entry,
+            given,
+            bench,
+            budget=Budget(tuner.seconds),
+            store=tuner.store,
+            on_trial=report and (lambda what, done, of: report(f"{what}, {done} of {of}", done)),
+        )
+    for line in lines(found, tuner.store):
+        typer.echo(line)
+    record["tune"] = {"size": dict(size), **record_of(found)}
+    return found.answer.best.candidate if isinstance(found, Found) else dict(given)
+
+
+def lines(found: Outcome[Tuned[Settings]], store: Store | None) -> list[str]:
+    match found:
+        case Found(answer=tuned, complete=complete):
+            runs = [trial for trial in tuned.trials if trial.samples]
+            until = "all" if complete else "stopped after some"
+            said = [
+                f"tuned      {until} of {len(tuned.trials)} settings, {tuned.measured} samples just"
+                f" now, {tuned.gain:.2f} times as fast as by rule"
+            ]
+            said += [_line(trial, trial is tuned.untuned) for trial in runs[:SHOWN]]
+            if tuned.untuned not in runs[:SHOWN]:
+                said.append(_line(tuned.untuned, rule=True))
+            return said + ([f"kept       {store.path}"] if store is not None else [])
+        case Impossible(why):
+            raise CheckError(why)
+        case Undecided(reason):
+            return [f"tuned      nothing: {reason.value}; settings are by rule"]
+
+
+def _line(trial: Trial[Settings], rule: bool) -> str:
+    time = f"{trial.seconds * 1e6:9.1f} µs" if trial.samples else "does not run"
+    return f"  {time}  {trial.text}{'  (by rule)' if rule else ''}"
+
+
+def record_of(found: Outcome[Tuned[Settings]]) -> dict[str, Any]:
+    record = outcome_record(found)
+    if isinstance(found, Found):
+        record |= {
+            "best": found.answer.best.candidate,
+            "seconds": found.answer.best.seconds,
+            "gain": found.answer.gain,
+            "trials": [
+                {"settings": show_settings(each.candidate), "samples": each.samples}
+                | ({"error": each.error} if each.error else {})
+                for each in found.answer.trials
+            ],
+        }
+    return record

@@ -1,0 +1,308 @@
+"""cp.async.bulk: copies of many bytes by one thread, plain or by a tensor map.
+
+The bytes are there at once; races know that they come later: into shared memory when the
+mbarrier's phase is complete, out of it when the thread has waited for its group (with `.read`
+only for the reading).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import DeviceError
+from warploom.machine.knowledge import Knowledge
+from warploom.machine.manner import Kind, Manner
+from warploom.machine.memory import FIRST_ADDRESS, WINDOWS, Region
+from warploom.ptx.emulate import memory
+from warploom.ptx.emulate.access import SHARED, Site, race_error
+from warploom.ptx.emulate.context import Context, Fetch, Step
+from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.emulate.mbarrier import (
+    MBarrier,
+    arrive_after_copies,
+    barriers_at,
+    shared_address,
+    site_of,
+)
+from warploom.ptx.emulate.product import vector
+from warploom.ptx.emulate.shape import Compile
+from warploom.ptx.emulate.tensor import Map, read_map
+from warploom.ptx.ir import Address, Instruction
+
+Array = npt.NDArray[Any]
+UNIT = 16  # sizes and addresses are multiples of it
+Bytes = npt.NDArray[np.uint8]
+
+
+class _Copier:
+    """What the forms have in common: places, checks, races."""
+
+    def __init__(self, ctx: Context, ins: Instruction) -> None:
+        self.site = site_of(ctx, ins, UNIT, Manner(Kind.WRITE))
+
+    def fail(self, f: Frame, message: str, thread: int) -> DeviceError:
+        return self.site.error(f, message, thread)
+
+    def whole(self, f: Frame, thread: int, what: str, *numbers: int) -> None:
+        for number in numbers:
+            if number % UNIT:
+                raise self.fail(f, f"{what} {number:#x} is no multiple of {UNIT}", thread)
+
+    def shared(self, f: Frame, thread: int, address: int, size: int) -> int:
+        """Where in all of the batch's shared memory a block's bytes are."""
+        region = f.batch.shared
+        if address + size > region.size:
+            message = f"out-of-bounds access of {size} bytes, {address} bytes into {region.name}"
+            raise self.fail(f, f"{message} ({region.size} bytes)", thread)
+        return address + (0 if region.origin is None else int(region.origin[thread]))
+
+    def region(self, f: Frame, thread: int, address: int, size: int) -> tuple[Region, int]:
+        found = f.batch.memory.find(address)
+        if found is None or not 0 <= address - found.base <= found.size - size:
+            message = f"out-of-bounds access of {size} bytes at address {address:#x}"
+            raise self.fail(f, message, thread)
+        return found, address - found.base
+
+    def note(
+        self, f: Frame, thread: int, key: Any, size: int, places: Array, width: int, kind: Kind
+    ) -> Callable[[], Knowledge | None]:
+        """Accesses that are under way; the result is called when they are done."""
+        races = f.batch.races
+        if races is None:
+            return lambda: None
+        manner = Manner(kind, under_way=True, asynchronous=True)
+        label = self.site.span
+        for who, part in races.by_one(thread, places):
+            found = races.access(key, size, who, part, width, manner, label)
+            if found and not races.every:
+                raise race_error(f, self.site, found[0])
+
+        def done() -> Knowledge | None:
+            for who, part in races.by_one(thread, places):
+                races.complete(key, who, part, width, manner, label)
+            races.vector.advance(np.array([thread]))
+            return races.vector.knowledge(thread)
+
+        return done
+
+
+def _mark(region: Region, start: int, size: int) -> None:
+    if region.written is not None:
+        region.written[start : start + size] = 1
+
+
+def _each(f: Frame, fetch: Fetch) -> list[int]:
+    values: list[int] = np.broadcast_to(f.active_part(fetch(f)), (f.count,)).tolist()
+    return values
+
+
+def cp(ctx: Context, ins: Instruction) -> Step:
+    if "bulk" in ins.modifiers:
+        return bulk(ctx, ins)
+    return arrive_after_copies(ctx, ins) if "mbarrier" in ins.modifiers else memory.cp(ctx, ins)
+
+
+def bulk(ctx: Context, ins: Instruction) -> Step:
+    words = ins.modifiers
+    if "prefetch" in words:
+        return lambda _: None
+    if "commit_group" in words or "wait_group" in words:
+        return _groups(ctx, ins)
+    tensor = "tensor" in words
+    shared = next(at for at, word in enumerate(words) if word.startswith("shared"))
+    into_shared = words.index("global") > shared
+    if tensor:
+        return _tensor_in(ctx, ins) if into_shared else _tensor_out(ctx, ins)
+    return _plain_in(ctx, ins) if into_shared else _plain_out(ctx, ins)
+
+
+def _plain_in(ctx: Context, ins: Instruction) -> Step:
+    """[shared], [global], size, [mbarrier]"""
+    copier = _Copier(ctx, ins)
+    to, of = shared_address(ctx, ins.operands[0]), ctx.address(ins.operands[1])
+    size, at = ctx.read(ins.operands[2], "u32"), shared_address(ctx, ins.operands[3])
+    site = _barrier_site(copier)
+
+    def step(f: Frame) -> None:
+        targets, sources, sizes = _each(f, to), _each(f, of), _each(f, size)
+        for number, thread, barrier in barriers_at(f, site, at(f)):
+            target, source, count = targets[number], sources[number], sizes[number]
+            copier.whole(f, thread, "the size or an address", target, source, count)
+            region, start = copier.region(f, thread, source, count)
+            place = copier.shared(f, thread, target, count)
+            f.batch.shared.data[place : place + count] = region.data[start : start + count]
+            _landed(f, copier, thread, barrier, np.array([place]), count, count)
+
+    return step
+
+
+def _barrier_site(copier: _Copier) -> Site:
+    return replace(copier.site, width=8, manner=Manner(Kind.ATOMIC, size=8))
+
+
+def _landed(
+    f: Frame, copier: _Copier, thread: int, barrier: MBarrier, places: Array, width: int, total: int
+) -> None:
+    shared = f.batch.shared
+    for place in places.tolist():
+        _mark(shared, place, width)
+    done = copier.note(f, thread, SHARED, shared.data.size, places, width, Kind.WRITE)
+    barrier.landed.append(done)
+    barrier.bytes -= total
+    barrier.settle()
+
+
+def _plain_out(ctx: Context, ins: Instruction) -> Step:
+    """[global], [shared], size"""
+    copier = _Copier(ctx, ins)
+    to, of = ctx.address(ins.operands[0]), shared_address(ctx, ins.operands[1])
+    size = ctx.read(ins.operands[2], "u32")
+
+    def step(f: Frame) -> None:
+        every = zip(f.index.tolist(), _each(f, to), _each(f, of), _each(f, size), strict=True)
+        for thread, target, source, count in every:
+            copier.whole(f, thread, "the size or an address", target, source, count)
+            region, start = copier.region(f, thread, target, count)
+            place = copier.shared(f, thread, source, count)
+            region.data[start : start + count] = f.batch.shared.data[place : place + count]
+            _leaving(f, copier, thread, np.array([place]), count, region, np.array([start]), count)
+
+    return step
+
+
+def _leaving(
+    f: Frame, copier: _Copier, thread: int, read: Array, read_width: int, region: Region,
+    written: Array, write_width: int,
+) -> None:  # fmt: skip
+    shared = f.batch.shared
+    parts = [
+        copier.note(f, thread, SHARED, shared.data.size, read, read_width, Kind.READ),
+        copier.note(f, thread, region.base, region.data.size, written, write_width, Kind.WRITE),
+    ]
+    f.batch.bulks.setdefault(thread, [[]])[-1].append((parts[0], parts[1]))
+
+
+def _groups(ctx: Context, ins: Instruction) -> Step:
+    """commit_group and wait_group N; with `.read` only the sources are free again."""
+    newest = ctx.read(ins.operands[0], "u32") if ins.operands else None
+    reading = "read" in ins.modifiers
+
+    def step(f: Frame) -> None:
+        numbers = [0] * f.count if newest is None else _each(f, newest)
+        for thread, number in zip(f.index.tolist(), numbers, strict=True):
+            groups = f.batch.bulks.setdefault(thread, [[]])
+            if newest is None:
+                groups.append([])
+                continue
+            for group in groups[: max(0, len(groups) - 1 - number)]:
+                for at, (read, write) in enumerate(group):
+                    if read is not None:
+                        read()
+                    if write is not None and not reading:
+                        write()
+                    group[at] = (None, write if reading else None)
+
+    return step
+
+
+# -- by tensor maps -------------------------------------------------------------------------------
+
+
+def _map_of(ctx: Context, ins: Instruction, operand: Any) -> tuple[Fetch, list[Fetch]]:
+    """[map, {coordinates}]"""
+    if not isinstance(operand, Address) or len(operand.more) != 1:
+        raise ctx.fail(f"{ins.name} takes a tensor map and coordinates", ins)
+    plain = Address(operand.base, operand.offset, ())
+    coordinates = [ctx.read(each, "s32") for each in vector(operand.more[0])]
+    return ctx.address(plain), coordinates
+
+
+def _coordinates(f: Frame, fetches: list[Fetch]) -> list[tuple[int, ...]]:
+    return list(zip(*[_each(f, fetch) for fetch in fetches], strict=True))
+
+
+def _tensor_in(ctx: Context, ins: Instruction) -> Step:
+    """[shared], [map, {…}], [mbarrier]"""
+    copier = _Copier(ctx, ins)
+    to, at = shared_address(ctx, ins.operands[0]), shared_address(ctx, ins.operands[2])
+    map_, coordinates = _map_of(ctx, ins, ins.operands[1])
+    site = _barrier_site(copier)
+
+    def step(f: Frame) -> None:
+        targets, maps, starts = _each(f, to), _each(f, map_), _coordinates(f, coordinates)
+        for number, thread, barrier in barriers_at(f, site, at(f)):
+            box, places = _placed(f, copier, thread, maps[number], targets[number], starts[number])
+            inside, offsets = box.elements(starts[number])
+            region, start = copier.region(f, thread, box.address, 0)
+            data = np.zeros((places.size, box.size), np.uint8)
+            data[:] = box.outside()
+            data[inside] = _bytes_at(region, start + offsets[inside], box.size)
+            _put(f.batch.shared.data, places, data)
+            runs = _runs(places)
+            _landed(f, copier, thread, barrier, runs, UNIT, places.size * box.size)
+
+    return step
+
+
+def _tensor_out(ctx: Context, ins: Instruction) -> Step:
+    """[map, {…}], [shared]"""
+    copier = _Copier(ctx, ins)
+    map_, coordinates = _map_of(ctx, ins, ins.operands[0])
+    of = shared_address(ctx, ins.operands[1])
+
+    def step(f: Frame) -> None:
+        maps, starts, sources = _each(f, map_), _coordinates(f, coordinates), _each(f, of)
+        for number, thread in enumerate(f.index.tolist()):
+            box, places = _placed(f, copier, thread, maps[number], sources[number], starts[number])
+            inside, offsets = box.elements(starts[number])
+            region, start = copier.region(f, thread, box.address, 0)
+            data = _bytes_at(f.batch.shared, places, box.size)
+            _put(region.data, start + offsets[inside], data[inside])
+            written = _runs(start + offsets[inside])
+            runs = _runs(places)
+            _leaving(f, copier, thread, runs, UNIT, region, written, UNIT)
+
+    return step
+
+
+def _placed(
+    f: Frame, copier: _Copier, thread: int, address: int, target: int, start: tuple[int, ...]
+) -> tuple[Map, Array]:
+    """A map, and where in shared memory each element of its box lies."""
+    if address < FIRST_ADDRESS["global"]:  # a parameter's address without its window
+        address += WINDOWS["param"]
+    region, at = copier.region(f, thread, address, 128)
+    box = read_map(region.data[at : at + 128])
+    if box is None:
+        raise copier.fail(f, "there is no tensor map at this address", thread)
+    if len(start) != box.rank:
+        raise copier.fail(f, f"{len(start)} coordinates for a map of rank {box.rank}", thread)
+    if target % 128:
+        raise copier.fail(f, f"the shared address {target:#x} is no multiple of 128", thread)
+    if start[0] * box.size % UNIT:
+        message = f"the first coordinate, {start[0]}, is not at a multiple of {UNIT} bytes"
+        raise copier.fail(f, message, thread)
+    base = copier.shared(f, thread, target, box.count * box.size)
+    return box, base - target + box.swizzled(target)
+
+
+def _bytes_at(region: Region, starts: Array, size: int) -> Bytes:
+    found: Bytes = region.data[starts[:, None] + np.arange(size)]
+    return found
+
+
+def _put(data: Bytes, starts: Array, values: Bytes) -> None:
+    data[starts[:, None] + np.arange(values.shape[1])] = values
+
+
+def _runs(starts: Array) -> Array:
+    """The pieces of sixteen bytes that elements lie in."""
+    return np.unique(starts // UNIT) * UNIT
+
+
+TABLE: dict[str, Compile] = {"cp": cp}

@@ -1,0 +1,235 @@
+"""mbarriers: barriers in shared memory that count arrivals and bytes of copies.
+
+A phase is complete when no arrival is pending and as many bytes came as were expected; then the
+next one begins. Waiting is asking: the kernel asks until the answer is yes. What those that
+arrived did before is ordered before what those do that got a yes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.machine.knowledge import Knowledge, joined
+from warploom.machine.manner import Kind, Manner, Scope
+from warploom.machine.memory import WINDOWS, mark_stored
+from warploom.ptx.emulate.access import Site, places
+from warploom.ptx.emulate.context import Context, Fetch, Step
+from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.emulate.shape import Compile
+from warploom.ptx.ir import Instruction, Operand
+from warploom.ptx.types import U64
+
+Array = npt.NDArray[Any]
+MOST = (1 << 20) - 1
+_PHASE = 32  # where a token has the phase; below it stands what was pending
+
+
+@dataclass(slots=True)
+class MBarrier:
+    expected: int
+    pending: int
+    phase: int = 0
+    bytes: int = 0  # expected and not there yet
+    gathered: Knowledge | None = None  # what those that arrived in this phase knew
+    known: Knowledge | None = None  # … in the phase before
+    landed: list[Callable[[], Knowledge | None]] = field(default_factory=list)  # copies
+
+    def settle(self) -> None:
+        """Begins the next phase, if this one is complete."""
+        if self.pending == 0 and self.bytes == 0:
+            for copy in self.landed:
+                self.gathered = joined(self.gathered, copy())
+            self.landed = []
+            self.known, self.gathered = self.gathered, None
+            self.phase += 1
+            self.pending = self.expected
+
+    def passed(self, token: int) -> bool:
+        return self.phase > token >> _PHASE
+
+
+def shared_address(ctx: Context, operand: Operand) -> Fetch:
+    """An address within shared memory, given as one or as a generic address."""
+    fetch = ctx.address(operand)
+    window = np.uint64(WINDOWS["shared"])
+
+    def inside(f: Frame) -> Array:
+        value = fetch(f).astype(np.uint64)
+        return np.where(value >= window, value - window, value)
+
+    return inside
+
+
+def site_of(ctx: Context, ins: Instruction, width: int, manner: Manner) -> Site:
+    return Site(ctx.module.span(ins), ins.name, "shared", width, False, manner)
+
+
+def barriers_at(
+    f: Frame, site: Site, address: Array, *, fresh: bool = False
+) -> Iterator[tuple[int, int, MBarrier]]:
+    """For each active thread, in order: its number among them, itself, and its barrier."""
+    where = np.broadcast_to(f.active_part(address), (f.count,))
+    for region, chosen, index in places(f, site, where):
+        assert isinstance(chosen, slice)
+        mark_stored(region, index, U64)
+        for number, (thread, place) in enumerate(
+            zip(f.index.tolist(), index.tolist(), strict=True)
+        ):
+            found = f.batch.mbarriers.get(place)
+            if fresh:
+                found = f.batch.mbarriers[place] = MBarrier(0, 0)
+            if found is None:
+                raise site.error(f, "there is no mbarrier here: nobody initialised it", thread)
+            yield number, thread, found
+
+
+def _number(f: Frame, fetch: Fetch | None, default: int) -> list[int]:
+    if fetch is None:
+        return [default] * f.count
+    given: list[int] = np.broadcast_to(f.active_part(fetch(f)), (f.count,)).tolist()
+    return given
+
+
+def arrive_at(f: Frame, site: Site, barrier: MBarrier, thread: int, count: int, bytes_: int,
+              releases: bool) -> int:  # fmt: skip
+    """One arrival, which may expect bytes first; gives the token of the state before."""
+    token = barrier.phase << _PHASE | barrier.pending
+    if releases and f.batch.races is not None:
+        clocks = f.batch.races.vector
+        clocks.advance(np.array([thread]))
+        barrier.gathered = joined(barrier.gathered, clocks.knowledge(thread))
+    barrier.bytes += bytes_
+    barrier.pending -= count
+    if barrier.pending < 0:
+        raise site.error(f, f"{-barrier.pending} arrivals more than were expected", thread)
+    barrier.settle()
+    return token
+
+
+def mbarrier(ctx: Context, ins: Instruction) -> Step:
+    return _KINDS[ins.modifiers[0]](ctx, ins)
+
+
+def _manner(kind: Kind) -> Manner:
+    return Manner(kind, Scope.BLOCK, 8) if kind.strong else Manner(kind)
+
+
+def _init(ctx: Context, ins: Instruction) -> Step:
+    address, count = shared_address(ctx, ins.operands[0]), ctx.read(ins.operands[1], "u32")
+    site = site_of(ctx, ins, 8, _manner(Kind.WRITE))
+
+    def step(f: Frame) -> None:
+        counts = _number(f, count, 1)
+        for number, thread, barrier in barriers_at(f, site, address(f), fresh=True):
+            if not 1 <= counts[number] <= MOST:
+                raise site.error(f, f"a barrier for {counts[number]} arrivals", thread)
+            barrier.expected = barrier.pending = counts[number]
+
+    return step
+
+
+def _inval(ctx: Context, ins: Instruction) -> Step:
+    address = shared_address(ctx, ins.operands[0])
+    site = site_of(ctx, ins, 8, _manner(Kind.WRITE))
+
+    def step(f: Frame) -> None:
+        where = np.broadcast_to(f.active_part(address(f)), (f.count,))
+        for _, _, index in places(f, site, where):
+            for place in index.tolist():
+                f.batch.mbarriers.pop(place, None)
+
+    return step
+
+
+def _arrive(ctx: Context, ins: Instruction) -> Step:
+    """arrive and arrive_drop; a last operand is a count, or of expect_tx so many bytes."""
+    store = ctx.write(ins.operands[0], "b64")
+    address = shared_address(ctx, ins.operands[1])
+    more = ctx.read(ins.operands[2], "u32") if len(ins.operands) > 2 else None
+    site = site_of(ctx, ins, 8, _manner(Kind.ATOMIC))
+    expects, drops = "expect_tx" in ins.modifiers, "arrive_drop" in ins.modifiers
+    releases = "relaxed" not in ins.modifiers
+
+    def step(f: Frame) -> None:
+        given, tokens = _number(f, more, 0 if expects else 1), np.zeros(f.count, np.uint64)
+        for number, thread, barrier in barriers_at(f, site, address(f)):
+            count, bytes_ = (1, given[number]) if expects else (given[number], 0)
+            if drops:
+                barrier.expected -= count
+            before = barrier.phase
+            tokens[number] = arrive_at(f, site, barrier, thread, count, bytes_, releases)
+            if "noComplete" in ins.modifiers and barrier.phase != before:
+                raise site.error(f, "this arrival completes the phase, which it must not", thread)
+        store(f, f.spread(tokens))
+
+    return step
+
+
+def _bytes(ctx: Context, ins: Instruction) -> Step:
+    """expect_tx and complete_tx."""
+    address, count = shared_address(ctx, ins.operands[0]), ctx.read(ins.operands[1], "u32")
+    site = site_of(ctx, ins, 8, _manner(Kind.ATOMIC))
+    sign = 1 if "expect_tx" in ins.modifiers else -1
+
+    def step(f: Frame) -> None:
+        counts = _number(f, count, 0)
+        for number, _, barrier in barriers_at(f, site, address(f)):
+            barrier.bytes += sign * counts[number]
+            barrier.settle()
+
+    return step
+
+
+def _wait(ctx: Context, ins: Instruction) -> Step:
+    """test_wait and try_wait, by a token or by the parity of a phase."""
+    store = ctx.write(ins.operands[0], "pred")
+    address = shared_address(ctx, ins.operands[1])
+    by_parity = "parity" in ins.modifiers
+    wanted = ctx.read(ins.operands[2], "u32" if by_parity else "b64")
+    site = site_of(ctx, ins, 8, _manner(Kind.STRONG_READ))
+    acquires = "relaxed" not in ins.modifiers
+
+    def step(f: Frame) -> None:
+        given, answers = _number(f, wanted, 0), np.zeros(f.count, bool)
+        for number, thread, barrier in barriers_at(f, site, address(f)):
+            token = given[number]
+            yes = barrier.phase & 1 != token if by_parity else barrier.passed(token)
+            answers[number] = yes
+            if yes and acquires and f.batch.races is not None:
+                f.batch.races.vector.learn(np.array([thread]), barrier.known)
+        store(f, f.spread(answers))
+
+    return step
+
+
+def _pending(ctx: Context, ins: Instruction) -> Step:
+    store, token = ctx.write(ins.operands[0], "b32"), ctx.read(ins.operands[1], "b64")
+    return lambda f: store(f, (token(f) & np.uint64(MOST)).astype(np.uint32))
+
+
+def arrive_after_copies(ctx: Context, ins: Instruction) -> Step:
+    """cp.async.mbarrier.arrive: when the thread's copies are done, which here they are at once."""
+    address = shared_address(ctx, ins.operands[0])
+    site = site_of(ctx, ins, 8, _manner(Kind.ATOMIC))
+    counted = "noinc" in ins.modifiers
+
+    def step(f: Frame) -> None:
+        if f.batch.races is not None:
+            f.batch.copies.wait(f.batch.races, f.index, np.array([-1]))
+        for _, thread, barrier in barriers_at(f, site, address(f)):
+            barrier.pending += not counted
+            arrive_at(f, site, barrier, thread, 1, 0, releases=True)
+
+    return step
+
+
+_KINDS: dict[str, Compile] = {
+    "init": _init, "inval": _inval, "arrive": _arrive, "arrive_drop": _arrive, "expect_tx": _bytes,
+    "complete_tx": _bytes, "test_wait": _wait, "try_wait": _wait, "pending_count": _pending,
+}  # fmt: skip
+TABLE: dict[str, Compile] = {"mbarrier": mbarrier}

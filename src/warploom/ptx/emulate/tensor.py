@@ -1,0 +1,130 @@
+"""Tensor maps: an array in global memory, a box of it, and how the box lies in shared memory.
+
+    map = tensor_map(array, box=(64, 16), swizzle=128)       # box by axis, as the array's shape
+    kernel.launch(grid, block, [map, out])
+
+The map of a kernel's argument is 128 bytes that the emulator writes and reads; a GPU's driver
+has its own.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import DeviceError
+
+Array = npt.NDArray[Any]
+_MAGIC = 0x7A97
+_LAYOUT = (
+    "<HBBBBxxQ5I4q5H"  # magic, rank, element bytes, swizzle, fill; address, sizes, strides, box
+)
+SWIZZLES = (0, 32, 64, 128)
+# What outside elements are, if not zero: a NaN of each size.
+_NANS = {2: b"\xf7\x7f", 4: b"\xff\xff\xff\x7f", 8: b"\xff" * 7 + b"\x7f"}
+
+
+@dataclass(frozen=True, eq=False)
+class TensorMap:
+    """The host's side: `box` goes by axis of the array, the last being the innermost."""
+
+    array: Array
+    box: tuple[int, ...]
+    swizzle: int = 0
+    nan_outside: bool = False
+
+    def encode(self, address: int) -> bytes:
+        rank = self.array.ndim
+        sizes = [*reversed(self.array.shape), *[1] * (5 - rank)]
+        strides = [*reversed(self.array.strides[:-1]), *[0] * (5 - rank)]
+        box = [*reversed(self.box), *[1] * (5 - rank)]
+        head = (_MAGIC, rank, self.array.itemsize, self.swizzle, self.nan_outside, address)
+        return struct.pack(_LAYOUT, *head, *sizes, *strides[:4], *box).ljust(128, b"\0")
+
+
+def tensor_map(
+    array: Array, box: Sequence[int], swizzle: int = 0, *, nan_outside: bool = False
+) -> TensorMap:
+    """A map for cp.async.bulk.tensor, with the conditions that a GPU's driver checks.
+
+    `swizzle` is 0, 32, 64 or 128 bytes; `nan_outside` fills what lies outside with NaN, not zero.
+    """
+    shape = tuple(int(side) for side in box)
+    if not 1 <= array.ndim <= 5 or len(shape) != array.ndim:
+        raise DeviceError("a tensor map has 1 to 5 axes, and a box with a side for each")
+    if swizzle not in SWIZZLES:
+        raise DeviceError(f"there is no swizzle of {swizzle} bytes", advice="0, 32, 64 or 128")
+    inner = shape[-1] * array.itemsize
+    wrong = [
+        (array.strides[-1] != array.itemsize, "the last axis is not dense"),
+        (any(stride % 16 or stride < 0 for stride in array.strides[:-1]),
+         "the strides of all other axes are multiples of 16 bytes"),
+        (any(not 1 <= side <= 256 for side in shape), "a side of the box is 1 to 256"),
+        (inner % 16 != 0, f"a row of the box is {inner} bytes, no multiple of 16"),
+        (bool(swizzle) and inner > swizzle, f"a row of {inner} bytes for a swizzle of {swizzle}"),
+        (nan_outside and array.dtype.kind != "f", "only floating-point elements may be NaN"),
+    ]  # fmt: skip
+    for bad, why in wrong:
+        if bad:
+            raise DeviceError(f"no tensor map: {why}")
+    return TensorMap(array, shape, swizzle, nan_outside)
+
+
+@dataclass(frozen=True)
+class Map:
+    """The device's side: sizes, strides and box go from the innermost axis outwards."""
+
+    rank: int
+    size: int  # bytes of an element
+    swizzle: int
+    nan_outside: bool
+    address: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return prod(self.box)
+
+    def outside(self) -> npt.NDArray[np.uint8]:
+        """The bytes of an element that lies outside."""
+        raw = _NANS.get(self.size, b"\0" * self.size) if self.nan_outside else b"\0" * self.size
+        return np.frombuffer(raw, np.uint8)
+
+    def elements(self, start: tuple[int, ...]) -> tuple[Array, Array]:
+        """Of each element of the box: whether it lies inside, and its distance in bytes."""
+        number = np.arange(self.count)
+        inside = np.ones(self.count, bool)
+        offset = np.zeros(self.count, np.int64)
+        strides = (self.size, *self.strides)
+        for axis in range(self.rank):
+            at = number % self.box[axis] + start[axis]
+            number = number // self.box[axis]
+            inside &= (at >= 0) & (at < self.sizes[axis])
+            offset += at * strides[axis]
+        return inside, offset
+
+    def swizzled(self, target: int) -> Array:
+        """Where in shared memory each element of the box lies."""
+        place = target + self.size * np.arange(self.count)
+        rows = max(1, self.swizzle // 16)
+        moved: Array = place ^ ((place >> 7 & rows - 1) << 4)
+        return moved
+
+
+def read_map(raw: npt.NDArray[np.uint8]) -> Map | None:
+    fields = struct.unpack(_LAYOUT, raw[: struct.calcsize(_LAYOUT)].tobytes())
+    magic, rank, size, swizzle, fill, address = fields[:6]
+    if magic != _MAGIC:
+        return None
+    return Map(
+        rank, size, swizzle, bool(fill), address, tuple(fields[6 : 6 + rank]),
+        tuple(fields[11 : 11 + rank - 1]), tuple(fields[15 : 15 + rank]),
+    )  # fmt: skip

@@ -1,0 +1,230 @@
+"""wgmma: four warps multiply 64 rows by matrices in shared memory that descriptors describe.
+
+Each warp makes its sixteen rows. A descriptor has, in units of sixteen bytes, where a matrix
+starts and how far its parts are from each other, and how rows are swizzled. Results are there at
+once, but hold no value for the kernel until it has waited for their group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.machine import fused as arithmetic
+from warploom.machine.manner import Kind, Manner
+from warploom.ptx.emulate import fragment, undefined
+from warploom.ptx.emulate.access import SHARED, race_error
+from warploom.ptx.emulate.context import Context, Fetch, Step, constant
+from warploom.ptx.emulate.frame import WARP, Frame
+from warploom.ptx.emulate.mbarrier import site_of
+from warploom.ptx.emulate.product import (
+    BITS,
+    Multiply,
+    as_result,
+    failing,
+    multiply,
+    signed,
+    vector,
+    write_warps,
+)
+from warploom.ptx.emulate.shape import Compile
+from warploom.ptx.ir import Immediate, Instruction, Operand, Register, Vector
+
+Array = npt.NDArray[Any]
+ROWS = 16  # of each warp
+_MODES = {0: 16, 1: 128, 2: 64, 3: 32}  # bytes of a swizzled row
+_CAUSE = "wgmma of line {} has not been waited for"
+
+
+def offsets(descriptor: int, rows: Array, depth: int, size: int, transposed: bool) -> Array:
+    """Byte addresses of the elements (row, k) of a matrix in shared memory."""
+    start = (descriptor & 0x3FFF) << 4
+    leading, stride = ((descriptor >> at & 0x3FFF) << 4 for at in (16, 32))
+    mode = descriptor >> 62 & 3
+    width = _MODES[mode]
+    r, k = rows[:, None], np.arange(depth)[None, :]
+    if transposed:
+        inner, line = r * size, k
+        if mode == 0:
+            place = inner // 16 * stride + line // 8 * leading + line % 8 * 16 + inner % 16
+        else:
+            place = inner // width * leading + line // 8 * stride + line % 8 * width + inner % width
+    else:
+        inner, line = k * size, r
+        if mode == 0:
+            place = line // 8 * stride + inner // 16 * leading + line % 8 * 16 + inner % 16
+        else:
+            place = line // 8 * stride + line % 8 * width + inner
+    place = start + place
+    found: Array = place ^ ((place >> 7 & width // 16 - 1) << 4)
+    return found
+
+
+class _Operands:
+    """What an instruction names: registers of d and a, descriptors, and its small numbers."""
+
+    def __init__(self, ctx: Context, ins: Instruction) -> None:
+        words = ins.modifiers
+        shape = re.match(r"m64n(\d+)k(\d+)", next(w for w in words if w.startswith("m64n")))
+        assert shape is not None
+        self.columns, self.depth = int(shape[1]), int(shape[2])
+        kinds = [w for w in words if w in BITS or w in ("f32", "s32")]
+        self.result, self.kinds = kinds[0], (kinds[1], kinds[2])
+        self.bits = BITS[kinds[1]]
+        operands = ins.operands
+        self.stores = [ctx.write(each, "b32") for each in vector(operands[0])]
+        self.before = [ctx.read(each, "b32") for each in vector(operands[0])]
+        self.slots = [ctx.slot(each) for each in vector(operands[0]) if isinstance(each, Register)]
+        self.in_registers = isinstance(operands[1], Vector)
+        read = "b32" if self.in_registers else "b64"
+        self.left = [ctx.read(each, read) for each in vector(operands[1])]
+        self.right = ctx.read(operands[2], "b64")
+        self.adds: Fetch = _truth(ctx, operands[3]) if len(operands) > 3 else _always()
+        rest = [each.value for each in operands[4:] if isinstance(each, Immediate)]
+        self.signs = (rest[0] < 0, rest[1] < 0) if len(rest) > 1 else (False, False)
+        turned = rest[2:]
+        self.turned = (False, bool(turned[0])) if self.in_registers and turned else (
+            (bool(turned[0]), bool(turned[1])) if len(turned) > 1 else (False, False)
+        )  # fmt: skip
+
+
+def _always() -> Fetch:
+    return constant(np.array([True]))
+
+
+def _truth(ctx: Context, operand: Operand) -> Fetch:
+    if isinstance(operand, Immediate):
+        return constant(np.array([operand.value != 0]))
+    return ctx.read(operand, "pred")
+
+
+def multiplier(named: _Operands, saturates: bool) -> Multiply:
+    a, b = named.kinds
+    if named.result == "s32":
+        return lambda x, y, c: arithmetic.whole(signed(x, a), signed(y, b), c, saturates)
+    rule = arithmetic.rule_for(90, a, named.depth, warpgroup=True)
+    return lambda x, y, c: arithmetic.fused(
+        arithmetic.terms(x, a), arithmetic.terms(y, b), c, named.result, rule
+    )
+
+
+def mma_async(ctx: Context, ins: Instruction) -> Step:
+    named = _Operands(ctx, ins)
+    by = multiplier(named, "satfinite" in ins.modifiers)
+    packed = 32 // named.bits
+    left_places = fragment.left(ROWS, named.depth, packed)
+    places = fragment.result(ROWS, named.columns)
+    fail, site = failing(ctx, ins), site_of(ctx, ins, 16, Manner(Kind.READ, asynchronous=True))
+    cause = _CAUSE.format(ctx.module.span(ins).line)
+
+    def fetched(f: Frame, threads: Array, fetch: Fetch, which: int) -> Array:
+        """A matrix out of shared memory, for each warp."""
+        descriptors = f.widen(fetch(f))[threads[:, 0]].tolist()
+        out = []
+        for thread, descriptor in zip(threads[:, 0].tolist(), descriptors, strict=True):
+            warp = thread % f.batch.block_size // WARP % 4
+            rows = np.arange(ROWS) + ROWS * warp if which == 0 else np.arange(named.columns)
+            at = offsets(int(descriptor), rows, named.depth, named.bits // 8, named.turned[which])
+            out.append(_read(f, site, thread, at, named.bits // 8))
+        return np.stack(out)
+
+    def step(f: Frame) -> None:
+        threads = fragment.warps_of(f, fail)
+        if named.in_registers:
+            raw = fragment.gathered(f, [read(f) for read in named.left], threads, named.bits)
+            a = fragment.elements(raw, left_places)
+        else:
+            a = fetched(f, threads, named.left[0], 0)
+        b = fetched(f, threads, named.right, 1)
+        a, b = (_turned(x, named, at) for at, x in enumerate((a, b)))
+        raw = fragment.gathered(f, [read(f) for read in named.before], threads, 64)
+        c = fragment.elements(as_result(raw, named.result), places)
+        adds = f.widen(named.adds(f))[threads[:, 0]]
+        c = np.where(adds[:, None, None], c, c.dtype.type(0))
+        made = multiply(a, b, c, by)
+        write_warps(f, threads, named.stores, fragment.scattered(made, places, 32))
+        _pending(f, named.slots, cause)
+
+    return step
+
+
+def _turned(codes: Array, named: _Operands, which: int) -> Array:
+    """Codes with their signs turned, if the instruction says so."""
+    if not named.signs[which]:
+        return codes
+    turned: Array = codes ^ codes.dtype.type(1 << named.bits - 1)
+    return turned
+
+
+def _read(f: Frame, site: Any, thread: int, at: Array, size: int) -> Array:
+    region = f.batch.shared
+    if int(at.max()) + size > region.size:
+        message = f"out-of-bounds access, {int(at.max())} bytes into {region.name}"
+        raise site.error(f, f"{message} ({region.size} bytes)", thread)
+    base = 0 if region.origin is None else int(region.origin[thread])
+    place = base + at
+    if region.written is not None and not region.written[place].all():
+        raise site.error(f, "reads shared memory that was never written", thread)
+    races = f.batch.races
+    if races is not None:
+        for who, part in races.by_one(thread, np.unique(place // 16) * 16):
+            found = races.access(SHARED, region.data.size, who, part, 16, site.manner, site.span)
+            if found and not races.every:
+                raise race_error(f, site, found[0])
+    values: Array = region.view(np.dtype(f"u{size}"))[place // size]
+    return values
+
+
+# -- groups -----------------------------------------------------------------------------------
+
+
+def _pending(f: Frame, slots: list[int], cause: str) -> None:
+    """The registers of a result hold no value until their group is waited for."""
+    if not f.batch.check:
+        return
+    number = np.full(f.n, undefined.cause_number(f, cause), np.int32)
+    for slot in slots:
+        undefined.note(f, slot, f.full_mask(), number)
+    f.batch.results.setdefault(id(f), [[]])[-1].append((f.full_mask().copy(), tuple(slots)))
+
+
+def groups(_: Context, ins: Instruction) -> Step:
+    """wgmma.fence, commit_group and wait_group N."""
+    if "fence" in ins.modifiers:
+        return lambda _: None
+    newest = (
+        ins.operands[0].value if ins.operands and isinstance(ins.operands[0], Immediate) else None
+    )
+
+    def step(f: Frame) -> None:
+        held = f.batch.results.setdefault(id(f), [[]])
+        if newest is None:
+            held.append([])
+            return
+        here = f.full_mask()
+        kept = {
+            slot
+            for group in held[max(0, len(held) - 1 - newest) :]
+            for _, each in group
+            for slot in each
+        }
+        for group in held[: max(0, len(held) - 1 - newest)]:
+            for _, slots in group:
+                for slot in set(slots) - kept:
+                    undefined.note(f, slot, here, None)
+
+    return step
+
+
+_KINDS: dict[str, Callable[[Context, Instruction], Step]] = {"mma_async": mma_async}
+
+
+def wgmma(ctx: Context, ins: Instruction) -> Step:
+    return _KINDS.get(ins.modifiers[0], groups)(ctx, ins)
+
+
+TABLE: dict[str, Compile] = {"wgmma": wgmma}

@@ -1,0 +1,123 @@
+"""The forms of instructions on matrices: rows for the table of opcodes.
+
+An operand such as `d4f` is a vector of four registers, of singles; `r` stands for 32 bits, `d`
+for doubles.
+"""
+
+from __future__ import annotations
+
+
+def products() -> str:
+    """mma: for each shape the types, and how many registers hold a, b, c and d."""
+    rows = []
+    for shape, kinds, a, b in (
+        ("m16n8k8", "f16", 2, 1), ("m16n8k16", "f16", 4, 2), ("m16n8k16", "e4m3|e5m2", 2, 1),
+        ("m16n8k32", "e4m3|e5m2", 4, 2),
+    ):  # fmt: skip
+        each = _mixed(kinds)
+        rows.append(f"sync ~aligned {shape} row col f32 {each} f32 = d4f a{a}r b{b}r c4f")
+        rows.append(f"sync ~aligned {shape} row col f16 {each} f16 = d2r a{a}r b{b}r c2r")
+    for shape, kind, a, b in (
+        ("m16n8k8", "bf16", 2, 1), ("m16n8k16", "bf16", 4, 2), ("m16n8k4", "tf32", 2, 1),
+        ("m16n8k8", "tf32", 4, 2),
+    ):  # fmt: skip
+        rows.append(f"sync ~aligned {shape} row col f32 {kind}.{kind} f32 = d4f a{a}r b{b}r c4f")
+    for shape, kinds, d, a, b in (
+        ("m8n8k16", "s8|u8", 2, 1, 1), ("m16n8k16", "s8|u8", 4, 2, 1),
+        ("m16n8k32", "s8|u8", 4, 4, 2), ("m8n8k32", "s4|u4", 2, 1, 1),
+        ("m16n8k32", "s4|u4", 4, 2, 1), ("m16n8k64", "s4|u4", 4, 4, 2),
+    ):  # fmt: skip
+        each = f"satfinite? s32 {_mixed(kinds)} s32"
+        rows.append(f"sync ~aligned {shape} row col {each} = d{d}r a{a}r b{b}r c{d}r")
+    for shape, d, a, b in (
+        ("m8n8k4", 2, 1, 1), ("m16n8k4", 4, 2, 1), ("m16n8k8", 4, 4, 2), ("m16n8k16", 4, 8, 4),
+    ):  # fmt: skip
+        rows.append(f"sync ~aligned {shape} row col rn? f64 f64 f64 f64 = d{d}d a{a}d b{b}d c{d}d")
+    rows.append("sync ~aligned m8n8k4 row|col row|col f32 f16 f16 f32 = d8f a2r b2r c8f")
+    rows.append("sync ~aligned m8n8k4 row|col row|col f16 f16 f16 f16 = d4r a2r b2r c4r")
+    return "\n".join(rows)
+
+
+def _mixed(kinds: str) -> str:
+    each = kinds.split("|")
+    return "|".join(f"{one}.{other}" for one in each for other in each)
+
+
+def bulk_copies() -> str:
+    """cp.async.bulk, plain and by tensor maps of one to five axes."""
+    there, back = "mbarrier::complete_tx::bytes", "bulk_group"
+    rows = [
+        f"async bulk shared::cluster|shared::cta global ~{there} = [s] [a] n [b]",
+        f"async bulk shared::cluster global ~{there} ~L2::cache_hint = [s] [a] n [b] p",
+        f"async bulk global shared::cta ~{back} = [a] [s] n",
+        f"async bulk global shared::cta ~{back} ~L2::cache_hint = [a] [s] n p",
+        "async bulk commit_group",
+        "async bulk wait_group read? = i",
+    ]
+    for rank in range(1, 6):
+        box = f"async bulk tensor {rank}d"
+        rows += [
+            f"{box} shared::cluster|shared::cta global ~tile? ~{there} = [s] [t{rank}] [b]",
+            f"{box} shared::cluster global ~tile? ~{there} ~L2::cache_hint = [s] [t{rank}] [b] p",
+            f"{box} global shared::cta ~tile? ~{back} = [t{rank}] [s]",
+            f"{box} global shared::cta ~tile? ~{back} ~L2::cache_hint = [t{rank}] [s] p",
+        ]
+    return "\n".join(rows)
+
+
+def group_products() -> str:
+    """wgmma: d has a quarter of a register of 32 bits for each result of a lane."""
+    rows = ["~fence ~sync ~aligned", "commit_group ~sync ~aligned", "wait_group ~sync ~aligned = i"]
+    for n in range(8, 257, 8):
+        f32, half, whole = f"d{n // 2}f", f"d{n // 4}r", f"d{n // 2}r"
+        start = "mma_async ~sync ~aligned"
+        wide = f"{start} m64n{n}k16"
+        rows += [
+            f"{wide} f32 f16.f16|bf16.bf16 = {f32} x y q i i z z",
+            f"{wide} f32 f16.f16|bf16.bf16 = {f32} a4r y q i i z",
+            f"{wide} f16 f16.f16 = {half} x y q i i z z",
+            f"{wide} f16 f16.f16 = {half} a4r y q i i z",
+            f"{start} m64n{n}k8 f32 tf32.tf32 = {f32} x y q i i",
+            f"{start} m64n{n}k8 f32 tf32.tf32 = {f32} a4r y q i i",
+        ]
+        small = _mixed("e4m3|e5m2")
+        bytes_ = f"{start} m64n{n}k32"
+        rows += [
+            f"{bytes_} f32 {small} = {f32} x y q i i",
+            f"{bytes_} f32 {small} = {f32} a4r y q i i",
+            f"{bytes_} f16 {small} = {half} x y q i i",
+            f"{bytes_} f16 {small} = {half} a4r y q i i",
+        ]
+        if n <= 32 or n % 16 == 0:
+            rows += [
+                f"{bytes_} s32 {_mixed('s8|u8')} satfinite? = {whole} x y q",
+                f"{bytes_} s32 {_mixed('s8|u8')} satfinite? = {whole} a4r y q",
+            ]
+    return "\n".join(rows)
+
+
+MBARRIERS = """
+    init ~shared|shared::cta? b64 = [b] n
+    inval ~shared|shared::cta? b64 = [b]
+    expect_tx|complete_tx ~relaxed.cta|relaxed.cluster? ~shared|shared::cta? b64 = [b] n
+    arrive|arrive_drop b64 = d [b] n?
+    arrive|arrive_drop ~shared|shared::cta b64 = d [b] n?
+    arrive|arrive_drop relaxed|release ~cta|cluster ~shared|shared::cta? b64 = d [b] n?
+    arrive|arrive_drop expect_tx ~shared|shared::cta? b64 = d [b] n
+    arrive|arrive_drop expect_tx relaxed|release ~cta|cluster ~shared|shared::cta? b64 = d [b] n
+    arrive|arrive_drop noComplete ~shared|shared::cta? b64 = d [b] n
+    test_wait|try_wait ~shared|shared::cta? b64 = d [b] s
+    test_wait|try_wait acquire|relaxed ~cta|cluster ~shared|shared::cta? b64 = d [b] s
+    test_wait|try_wait parity ~shared|shared::cta? b64 = d [b] s
+    test_wait|try_wait parity acquire|relaxed ~cta|cluster ~shared|shared::cta? b64 = d [b] s
+    try_wait parity? ~shared|shared::cta? b64 = d [b] s t
+    pending_count b64 = d s
+"""
+MOVED = "\n".join(
+    f"sync ~aligned m8n8 x{count} trans? shared|shared::cta? b16 = d{count}r [a]"
+    for count in (1, 2, 4)
+)
+STORED = "\n".join(
+    f"sync ~aligned m8n8 x{count} trans? shared|shared::cta? b16 = [a] b{count}r"
+    for count in (1, 2, 4)
+)

@@ -1,0 +1,274 @@
+# ruff: noqa: E501 - programs read better with a line each
+"""mbarriers, bulk copies, tensor maps and wgmma: what they compute and what they order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.ptx.litmus import Litmus, in_line
+
+from warploom import ptx
+from warploom.errors import DeviceError
+
+HEAD = """.version 8.4
+.target sm_90a
+.address_size 64
+.visible .entry k({parameters})
+{{ .reg .pred %p<6>; .reg .b32 %t, %r<20>, %s, %m; .reg .b64 %l<20>; .reg .f32 %f<130>; .shared .align 1024 .b8 tile[16384]; .shared .align 8 .b64 bar;
+mov.u32 %t, %tid.x; mov.u32 %s, tile; mov.u32 %m, bar; setp.eq.u32 %p1, %t, 0;
+{body}
+ret; }}
+"""
+WAIT = "W{n}: mbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], {parity}; @!%p2 bra W{n};"
+
+
+def run(body: str, args: list, threads: int = 32, **options) -> ptx.Report:
+    kinds = ", ".join(
+        f".param .align 64 .b8 p{i}[128]" if isinstance(a, ptx.TensorMap) else f".param .u64 p{i}"
+        for i, a in enumerate(args)
+    )
+    kernel = ptx.load(HEAD.format(parameters=kinds, body=body), "k.ptx").kernel("k")
+    return kernel.launch(1, threads, args, **options)
+
+
+def test_phases_of_a_barrier() -> None:
+    """What was seen on an H200: arrivals, bytes before and after they are expected."""
+    steps = [
+        "mbarrier.init.shared.b64 [bar], 3;",
+        "mbarrier.arrive.shared.b64 %l1, [bar]; mbarrier.pending_count.b64 %r1, %l1;",
+    ]
+    body = "ld.param.u64 %l9, [p0];\n" + "\n".join(steps)
+    body += "\nst.global.u32 [%l9], %r1;\n"
+    checks = [
+        ("", "%l1"), ("mbarrier.arrive.noComplete.shared.b64 %l2, [bar], 1;", "%l1"), ("mbarrier.arrive.shared.b64 %l2, [bar];", "%l1"),
+        ("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar], 100; mbarrier.arrive.shared.b64 %l3, [bar], 3;", "%l3"),
+        ("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 60;", "%l3"), ("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 40;", "%l3"),
+    ]  # fmt: skip
+    for number, (text, token) in enumerate(checks):
+        body += f"{text} mbarrier.test_wait.shared.b64 %p2, [bar], {token}; selp.u32 %r2, 1, 0, %p2; st.global.u32 [%l9+{4 + 4 * number}], %r2;\n"
+    out = np.full(8, 9, np.uint32)
+    run(body, [out], threads=1)
+    assert out.tolist()[:7] == [3, 0, 0, 1, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("mbarrier.arrive.shared.b64 %l1, [bar];", "nobody initialised it"),
+        ("mbarrier.init.shared.b64 [bar], 1; mbarrier.arrive.shared.b64 %l1, [bar], 2;", "1 arrivals more"),
+        ("mbarrier.init.shared.b64 [bar], 1; mbarrier.arrive.noComplete.shared.b64 %l1, [bar], 1;", "completes the phase"),
+        ("mbarrier.init.shared.b64 [bar], 0;", "for 0 arrivals"),
+    ],
+)  # fmt: skip
+def test_what_a_barrier_refuses(body: str, message: str) -> None:
+    with pytest.raises(DeviceError, match=message):
+        run(body, [], threads=1)
+
+
+BEGIN = "@%p1 mbarrier.init.shared.b64 [bar], 1; bar.sync 0;\n"
+
+
+def test_bulk_copies_in_and_out() -> None:
+    source, out = np.arange(256, dtype=np.uint32), np.zeros(256, np.uint32)
+    body = BEGIN + (
+        "ld.param.u64 %l1, [p0]; ld.param.u64 %l2, [p1];\n"
+        "@!%p1 bra J; mbarrier.arrive.expect_tx.shared.b64 %l3, [bar], 512;\n"
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%l1], 512, [bar];\nJ:\n" + WAIT.format(n=0, parity=0) + "\n"
+        "mul.lo.u32 %r1, %t, 16; add.u32 %r1, %r1, %s; ld.shared.u32 %r2, [%r1]; add.u32 %r2, %r2, 1000; st.shared.u32 [%r1], %r2;\n"
+        "fence.proxy.async.shared::cta; bar.sync 0;\n"
+        "@!%p1 bra E; cp.async.bulk.global.shared::cta.bulk_group [%l2], [tile], 512; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nE:"
+    )  # fmt: skip
+    report = run(body, [source, out], races="all")
+    assert not report.races
+    want = source[:128] + np.where(np.arange(128) % 4 == 0, 1000, 0)
+    assert np.array_equal(out[:128], want)
+    assert not out[128:].any()
+    unfenced = run(body.replace("fence.proxy.async.shared::cta; ", ""), [source, out], races="all")
+    assert {race.second.words for race in unfenced.races} == {"read under way"}
+
+
+@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
+def test_boxes_of_a_tensor(swizzle: int) -> None:
+    """A box inside, across every edge and outside; rows are swizzled, what is outside is zero."""
+    array = np.arange(40 * 72, dtype=np.uint16).reshape(40, 72).view(np.float16)
+    side = min(64, swizzle // 2) if swizzle else 24
+    box = (16, side)
+    for x, y in ((0, 0), (8, 3), (64, 30), (-8, -3), (72, 39), (-104, 0)):
+        out = np.zeros(16 * side, np.uint16)
+        body = BEGIN + (
+            "ld.param.u64 %l2, [p1]; mov.b64 %l4, p0; cvta.param.u64 %l5, %l4;\n"
+            f"@!%p1 bra J; mbarrier.arrive.expect_tx.shared.b64 %l3, [bar], {32 * side};\n"
+            f"mov.u32 %r4, {x}; mov.u32 %r5, {y}; cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [%l5, {{%r4, %r5}}], [bar];\nJ:\n"
+            + WAIT.format(n=0, parity=0)
+            + f"\nmov.u32 %r1, %t;\nL: shl.b32 %r2, %r1, 1; add.u32 %r3, %s, %r2; ld.shared.u16 %r6, [%r3]; cvt.u64.u32 %l6, %r2; add.u64 %l6, %l2, %l6; st.global.u16 [%l6], %r6;\n"
+            f"add.u32 %r1, %r1, 32; setp.lt.u32 %p3, %r1, {16 * side}; @%p3 bra L;"
+        )  # fmt: skip
+        body = (
+            body.replace("ld.shared.u16 %r6", "ld.shared.u16 %h1")
+            .replace("[%l6], %r6", "[%l6], %h1")
+            .replace("mov.u32 %r1, %t;\nL", ".reg .b16 %h1; mov.u32 %r1, %t;\nL")
+        )
+        report = run(body, [ptx.tensor_map(array, box, swizzle), out], races="all")
+        assert not report.races
+        wide = np.zeros((40 + 400, 72 + 400), np.uint16)
+        wide[200:240, 200:272] = array.view(np.uint16)
+        want = wide[200 + y : 216 + y, 200 + x : 200 + x + side].reshape(-1)
+        place = np.arange(16 * side) * 2
+        if swizzle:
+            place ^= ((place >> 7) & (swizzle // 16 - 1)) << 4
+        assert np.array_equal(out[place // 2], want), (x, y)
+
+
+def test_what_a_tensor_map_needs() -> None:
+    array = np.zeros((40, 72), np.float16)
+    for box, swizzle, message in (
+        ((16, 4), 0, "no multiple of 16"), ((300, 8), 0, "1 to 256"), ((16, 64), 32, "for a swizzle of 32"),
+        ((16,), 0, "a side for each"), ((16, 8), 48, "no swizzle of 48"),
+    ):  # fmt: skip
+        with pytest.raises(DeviceError, match=message):
+            ptx.tensor_map(array, box, swizzle)
+    with pytest.raises(DeviceError, match="multiples of 16 bytes"):
+        ptx.tensor_map(np.zeros((4, 9), np.float16), (4, 8))
+
+
+# -- wgmma ------------------------------------------------------------------------------------
+
+
+def product(
+    kind: str, columns: int, mode: int, scale: str = "1, 1", turned: tuple[int, int] = (0, 0)
+) -> np.ndarray:
+    """D - A·B of one warpgroup on small whole numbers: zero where all is right."""
+    rng = np.random.default_rng(1)
+    size = {"f16": 2, "tf32": 4, "s8": 1}[kind]
+    depth = 32 // size
+    dtype = {"f16": np.float16, "tf32": np.float32, "s8": np.int8}[kind]
+    a, b = rng.integers(-3, 4, (64, depth)), rng.integers(-3, 4, (columns, depth))
+    span = {0: 16, 1: 128, 2: 64, 3: 32}[mode]
+    memory = np.zeros(16384, np.uint8)
+    strides = []
+    for start, matrix, trans in ((0, a, turned[0]), (8192, b, turned[1])):
+        rows = matrix.shape[0]
+        lead, stride = (128, 256) if mode == 0 else (0, 8 * span)
+        if trans:
+            lead, stride = (
+                (rows * 16, 128) if mode == 0 else (1024 if span == 128 else 16 * span, 8 * span)
+            )
+            if mode:
+                lead, stride = 2 * 8 * span, 8 * span
+        strides.append((lead, stride))
+        for r in range(rows):
+            for k in range(depth):
+                if trans and mode == 0:
+                    at = r * size // 16 * stride + k // 8 * lead + k % 8 * 16 + r * size % 16
+                elif trans:
+                    at = r * size // span * lead + k // 8 * stride + k % 8 * span + r * size % span
+                elif mode == 0:
+                    at = r // 8 * stride + k * size // 16 * lead + r % 8 * 16 + k * size % 16
+                else:
+                    at = r // 8 * stride + r % 8 * span + k * size
+                at += start
+                at ^= (at >> 7 & span // 16 - 1) << 4
+                memory[at : at + size] = np.array([matrix[r, k]], dtype).view(np.uint8)
+    descriptors = [
+        (start >> 4) | (lead >> 4) << 16 | (stride >> 4) << 32 | mode << 62
+        for start, (lead, stride) in zip((0, 8192), strides, strict=True)
+    ]
+    result = "s32" if kind == "s8" else "f32"
+    bank = "r" if kind == "s8" else "f"
+    many = "{" + ", ".join(f"%{bank}{20 + i}" for i in range(columns // 2)) + "}"
+    tail = {"f16": f", {scale}, {turned[0]}, {turned[1]}", "tf32": f", {scale}", "s8": ""}[kind]
+    name = f"wgmma.mma_async.sync.aligned.m64n{columns}k{depth}.{result}.{kind}.{kind}"
+    body = ".reg .b32 %r<160>;\n" if kind == "s8" else ""
+    body = (
+        "ld.param.u64 %l1, [p0]; ld.param.u64 %l2, [p1];\nmov.u32 %r1, %t;\n"
+        "L: shl.b32 %r2, %r1, 4; cvt.u64.u32 %l3, %r2; add.u64 %l4, %l1, %l3; ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%l4]; add.u32 %r7, %s, %r2; st.shared.v4.u32 [%r7], {%r3, %r4, %r5, %r6};\n"
+        "add.u32 %r1, %r1, 128; setp.lt.u32 %p3, %r1, 1024; @%p3 bra L;\nfence.proxy.async.shared::cta; bar.sync 0;\n"
+        f"cvt.u64.u32 %l5, %s; shr.u64 %l5, %l5, 4; add.u64 %l6, %l5, {descriptors[0]}; add.u64 %l7, %l5, {descriptors[1]}; setp.ne.u32 %p4, 0, 0;\n"
+        f"wgmma.fence.sync.aligned; {name} {many}, %l6, %l7, %p4{tail}; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n"
+        f"mad.wide.u32 %l8, %t, {columns * 2}, %l2;\n"
+        + "".join(f"st.global.b32 [%l8+{4 * i}], %{bank}{20 + i};\n" for i in range(columns // 2))
+    )  # fmt: skip
+    out = np.zeros((128, columns // 2), np.int32 if kind == "s8" else np.float32)
+    text = HEAD.replace("%r<20>", "%r<160>").replace("%f<130>", "%f<160>")
+    kernel = ptx.load(
+        text.format(parameters=".param .u64 p0, .param .u64 p1", body=body), "k.ptx"
+    ).kernel("k")
+    report = kernel.launch(1, 128, [memory, out], races="all")
+    assert not report.races
+    made = np.zeros((64, columns))
+    for thread in range(128):
+        for i in range(columns // 2):
+            row = 16 * (thread // 32) + thread % 32 // 4 + 8 * (i // 2 % 2)
+            made[row, 8 * (i // 4) + 2 * (thread % 4) + i % 2] = out[thread, i]
+    sign = -1 if scale.startswith("-1") else 1
+    return made - sign * (a @ b.T)
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2, 3])
+def test_products_of_a_warpgroup(mode: int) -> None:
+    for kind, columns in (("f16", 8), ("f16", 64), ("tf32", 16), ("s8", 32)):
+        assert not product(kind, columns, mode).any(), (kind, columns)
+    assert not product("f16", 16, mode, scale="-1, 1").any()
+
+
+def test_transposed_operands() -> None:
+    assert not product("f16", 64, 1, turned=(1, 1)).any()
+    assert not product("f16", 16, 0, turned=(1, 1)).any()
+
+
+def test_results_that_nobody_waited_for() -> None:
+    text = HEAD.format(
+        parameters=".param .u64 p0",
+        body="ld.param.u64 %l1, [p0]; mov.u64 %l2, 0; setp.ne.u32 %p4, 0, 0;\nwgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %l2, %l2, %p4, 1, 1, 0, 0;\n"
+        "wgmma.commit_group.sync.aligned; st.global.f32 [%l1], %f0;",
+    )
+    zero = (
+        "mul.lo.u32 %r1, %t, 128; add.u32 %r1, %r1, %s;"
+        + "".join(f" st.shared.u64 [%r1+{8 * i}], 0;" for i in range(16))
+        + "\nfence.proxy.async.shared::cta; bar.sync 0;\nld.param.u64 %l1"
+    )
+    text = text.replace("ld.param.u64 %l1", zero, 1)
+    with pytest.raises(DeviceError, match="has not been waited for"):
+        ptx.load(text, "k.ptx").kernel("k").launch(1, 128, [np.zeros(4, np.float32)])
+    text = text.replace(
+        "commit_group.sync.aligned;", "commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
+    )
+    ptx.load(text, "k.ptx").kernel("k").launch(1, 128, [np.zeros(4, np.float32)])
+
+
+# -- order: numbers of the list of verdicts that need these ---------------------------------------
+
+INIT = "@%p1 mbarrier.init.shared.b64 [s+128], 1; bar.sync 0;\n"
+ASK = "M{n}: mbarrier.test_wait.parity{how}.shared.b64 %p4, [s+128], 0; @!%p4 bra M{n};"
+
+
+def asked(text: str) -> str:
+    return f"@!%p2 bra Q;\n{text}\nQ:"
+
+
+ORDER = [
+    (36, INIT + "@%p1 st.shared.u32 [%D], %v; @%p1 mbarrier.arrive.shared.b64 %x1, [s+128];\n" + asked(ASK.format(n=0, how="") + " ld.shared.u32 %r2, [%D];"), ""),
+    (360, INIT + "@%p1 st.shared.u32 [%D], %v; @%p1 mbarrier.arrive.relaxed.cluster.shared.b64 %x1, [s+128];\n" + asked(ASK.format(n=0, how="") + " ld.shared.u32 %r2, [%D];"), "D"),
+    (37, INIT + "@%p1 mbarrier.arrive.shared.b64 %x1, [s+128]; @%p1 st.shared.u32 [%D], %v;\n" + asked(ASK.format(n=0, how="") + " ld.shared.u32 %r2, [%D];"), "D"),
+    (41, INIT + "ld.param.u64 %x0, [a]; add.u64 %x0, %x0, 128;\n@%p1 mbarrier.arrive.expect_tx.shared.b64 %x1, [s+128], 16; @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%x0], 16, [s+128];\n" + asked(ASK.format(n=0, how="") + " ld.shared.u32 %r2, [%D];"), ""),
+    (410, INIT + "ld.param.u64 %x0, [a]; add.u64 %x0, %x0, 128;\n@%p1 mbarrier.arrive.expect_tx.shared.b64 %x1, [s+128], 32; @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%x0], 16, [s+128];\n@%p2 ld.shared.u32 %r2, [%D];", "D"),
+    (42, "ld.param.u64 %x0, [a]; add.u64 %x0, %x0, 128;\n" + in_line("st.shared.v4.u32 [%D], {%v, %v, %v, %v};", "bar.sync 0;", "cp.async.bulk.global.shared::cta.bulk_group [%x0], [s], 16;"), "D"),
+    (43, "ld.param.u64 %x0, [a]; add.u64 %x0, %x0, 128;\n" + in_line("st.shared.v4.u32 [%D], {%v, %v, %v, %v};", "fence.proxy.async.shared::cta; bar.sync 0;", "cp.async.bulk.global.shared::cta.bulk_group [%x0], [s], 16;"), ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "body", "races"), ORDER, ids=[str(each[0]) for each in ORDER])
+def test_verdicts(number: int, body: str, races: str) -> None:
+    assert Litmus(number, "B", "shared", body, frozenset(races), "").found() == set(races)
+
+
+@pytest.mark.parametrize(("wait", "races"), [("wait_group.read 0", {"D"}), ("wait_group 0", set())])
+def test_a_bulk_store_is_seen_after_a_full_wait(wait: str, races: set[str]) -> None:
+    """Number 50: with .read only the source is free again."""
+    body = (
+        "@%p1 bra A; @%p2 bra B; bra E;\n"
+        "A: st.shared.v4.u32 [s], {%v, %v, %v, %v}; fence.proxy.async.shared::cta; cp.async.bulk.global.shared::cta.bulk_group [%D], [s], 16; cp.async.bulk.commit_group;\n"
+        f"cp.async.bulk.{wait}; st.release.gpu.global.u32 [%F], 1; bra E;\n"
+        "B: ld.acquire.gpu.global.u32 %r1, [%F]; setp.ne.u32 %p4, %r1, 1; @%p4 bra B; ld.global.u32 %r2, [%D]; bra E;"
+    )
+    assert Litmus(50, "G", "global", body, frozenset(), "").found() == races

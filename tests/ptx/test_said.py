@@ -1,0 +1,100 @@
+"""What a kernel says and does wrong, in the words of the CUDA text that it was compiled from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from warploom import ptx
+from warploom.cli.app import application
+from warploom.cli.start import COMMANDS
+from warploom.errors import DeviceError, KernelError, LimitError
+from warploom.ptx.source import plain_name
+
+APP = application(*COMMANDS)
+FOLDER = Path(__file__).parent / "said"
+LINE = "thread 3 of 32:  2.50 hello 1099511627776 z%\n"
+
+
+@pytest.fixture(autouse=True)
+def _beside_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FOLDER)
+
+
+def launch(n: int, **options) -> ptx.Report:
+    module = ptx.load((FOLDER / "demo.ptx").read_text(), "demo.ptx")
+    return module.kernel("demo").launch(1, 32, [np.zeros(64, np.int32), n], **options)
+
+
+def test_what_a_kernel_prints() -> None:
+    assert launch(0).output == [LINE]
+
+
+@pytest.mark.parametrize(
+    ("n", "message", "line"),
+    [(1, r"assertion `i < 10` failed at demo.cu:7: void demo\(int \*, int\); block", 7),
+     (2, "out-of-bounds access", 3), (5, "trap was reached", 11)],
+)  # fmt: skip
+def test_faults_are_shown_where_they_were_written(n: int, message: str, line: int) -> None:
+    with pytest.raises(KernelError, match=message) as caught:
+        launch(n)
+    assert caught.value.span is not None
+    assert (caught.value.span.source.name, caught.value.span.line) == ("demo.cu", line)
+    assert "in demo.ptx, line" in caught.value.advice
+    assert caught.value.output == (LINE,)
+    if n == 2:
+        assert "demo.cu:3, inlined at demo.cu:8" in caught.value.advice
+
+
+def test_without_the_source_its_line_is_named(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (FOLDER / "demo.ptx").read_text().replace('"demo.cu"', '"elsewhere/demo.cu"')
+    with pytest.raises(DeviceError, match=r"\(from demo.cu:11\)") as caught:
+        ptx.load(text, "demo.ptx").kernel("demo").launch(1, 32, [np.zeros(64, np.int32), 5])
+    assert caught.value.span is not None
+    assert caught.value.span.source.name == "demo.ptx"
+
+
+def test_a_hang_says_who_is_where() -> None:
+    with pytest.raises(
+        LimitError, match=r"block \(0,0,0\), thread \(0,0,0\) and 31 others"
+    ) as caught:
+        launch(3, seconds=0.2)
+    assert caught.value.span is not None
+    assert caught.value.span.line == 9
+
+
+def call(n: int, *more: str) -> tuple[int, str]:
+    words = ["ptx", "run", "demo.ptx", "--arg", "i32[64]=zeros", "--arg", f"i32={n}", *more]
+    result = CliRunner().invoke(APP, words)
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize(
+    ("n", "status", "kind", "line"),
+    [(0, 0, "", 0), (1, 1, "fault", 7), (2, 1, "fault", 3), (3, 3, "limit", 9), (4, 1, "race", 10)],
+)
+def test_statuses_and_findings(n: int, status: int, kind: str, line: int, tmp_path: Path) -> None:
+    out = tmp_path / "report.json"
+    code, text = call(n, "--races", "--seconds", "0.5", "--json", str(out))
+    assert code == status, text
+    (record,) = json.loads(out.read_text())
+    assert record["status"] == status
+    found = [(each["kind"], each["line"]) for each in record["findings"]]
+    assert found == ([(kind, line)] if kind else [])
+    assert (LINE in text) == (n != 3)
+
+
+def test_bad_input_is_no_finding() -> None:
+    assert call(0, "--kernel", "nobody")[0] == 2
+    assert call(0, "--arg", "i32=1")[0] == 2
+
+
+def test_names_as_they_are_written() -> None:
+    assert plain_name("_Z4demoPii") == "demo"
+    assert plain_name("_ZN5inner4demoEPi") == "demo"
+    assert plain_name("saxpy") == "saxpy"
