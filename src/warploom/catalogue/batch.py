@@ -26,7 +26,7 @@ def with_batches(entry: Entry, many: tuple[str, str], axes: int) -> Entry:
     fit_one = entry.fit
     assert fit_one is not None
 
-    def build(images: int, **given: Any) -> Kernel:
+    def build(images: int = 0, **given: Any) -> Kernel:
         one = entry.build(**given)
         return batched(one, IMAGES) if images else one
 
@@ -41,7 +41,7 @@ def with_batches(entry: Entry, many: tuple[str, str], axes: int) -> Entry:
         found = [entry.specification({**values, source: part}, **given) for part in parts]
         return {target: np.concatenate([each[target] for each in found])}
 
-    def sizes(images: int, **given: Any) -> list[dict[str, int]]:
+    def sizes(images: int = 0, **given: Any) -> list[dict[str, int]]:
         one = entry.sizes(**given)
         return [{**each, IMAGES: 1 + n % 3} for n, each in enumerate(one)] if images else one
 
