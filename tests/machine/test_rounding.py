@@ -45,6 +45,8 @@ def _floor_log2(x: Fraction) -> int:
 
 def expected(a: Any, b: Any, c: Any) -> Any:
     dtype = type(a)
+    if np.isfinite(a) and np.isfinite(b) and np.isinf(c):
+        return c  # also where a·b, which has no bounds, is beyond the type
     if not all(np.isfinite(each) for each in (a, b, c)):
         with np.errstate(all="ignore"):
             return dtype(np.float64(a) * np.float64(b) + np.float64(c))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from warploom import ptx
-from warploom.errors import UnsupportedError
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -83,14 +82,11 @@ def test_triton(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(out, powers / powers.sum(axis=1, keepdims=True), rtol=1e-5)
 
 
-def test_tensor_cores_are_named() -> None:
+def test_tensor_cores_multiply() -> None:
     kernel = load("triton/matmul.ptx").kernel()
-    a = np.zeros((32, 32), np.float16)
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-8, 8, (32, 32)).astype(np.float16) for _ in range(2))
+    out = np.zeros((32, 32), np.float32)
     scratch: list[Any] = [None] * (len(kernel.function.parameters) - 4)
-    with pytest.raises(UnsupportedError, match=r"ldmatrix|mma"):
-        kernel.launch(
-            (1, 1),
-            128,
-            [a, a.copy(), np.zeros((32, 32), np.float32), 32, *scratch],
-            shared_bytes=16384,
-        )
+    kernel.launch((1, 1), 128, [a, b, out, 32, *scratch], shared_bytes=16384)
+    np.testing.assert_array_equal(out, a.astype(np.float32) @ b.astype(np.float32))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from warploom.catalogue.entry import Arrays, Entry, Fit, Parameter, Parameters, Shapes, Size, Values
+from warploom.errors import CheckError
 from warploom.kernel.batch import batched
 from warploom.kernel.ir import Kernel
 from warploom.machine.record import Machine
@@ -27,6 +28,8 @@ def with_batches(entry: Entry, many: tuple[str, str], axes: int) -> Entry:
     assert fit_one is not None
 
     def build(images: int = 0, **given: Any) -> Kernel:
+        if images not in (0, 1):
+            raise CheckError(f"images={images}", advice="1: as many as the arrays have; 0: one")
         one = entry.build(**given)
         return batched(one, IMAGES) if images else one
 

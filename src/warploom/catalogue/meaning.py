@@ -11,6 +11,7 @@ MEANINGS = {
     "dtype": "element type: float32, int32, …",
     "weights": "value: passed with the launch; array: read from memory",
     "step": "rows of the image that are read at a time; 0: by rule",
+    "images": "1: several images in one launch, as many as the arrays have; 0: one",
     "exchange": "neighbours come by shuffle or by load; auto: by rule",
     "degree": "coefficients of each factor, a multiple of 32",
     "level": "the grammar of the sketch: 0 is the kernel's own, 1 to 3 the published ones",

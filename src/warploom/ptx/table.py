@@ -89,7 +89,7 @@ WITHOUT_EFFECT = {
          "mbarrier_init.release.cluster"),
         "there is one way to memory, on which accesses take effect in order",
     ),
-    "ftz": "no number that could be flushed comes in or out, or it is flushed anyway",
+    "ftz": "no number that could be flushed comes in or out, or an H200 does the same without it",
     "noftz": "subnormal values are kept without it too",
     "sat": "an integer made of a floating number is always the nearest there is",
     **dict.fromkeys(["launch_dependents", "wait"], "one grid runs at a time"),
@@ -255,7 +255,7 @@ _CONVERSIONS = (
         sat? f64 f16
         f32|f64 bf16
         {round} ftz? sat? f32 f64
-        {round} ftz? sat? f16 f32
+        {round} ~ftz? sat? f16 f32
         {round} sat? f16 f64
         {round}? f16 bf16
         {round}? bf16 f16

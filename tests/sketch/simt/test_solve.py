@@ -104,9 +104,9 @@ def test_fills_are_listed_within_what_is_left_of_the_budget(monkeypatch) -> None
     solving = sys.modules[solve.__module__]  # the package has the function by this name
     given: list[float | None] = []
 
-    def spy(program: Program, *, mode: str, budget: Budget) -> Result:
+    def spy(program: Program, *, mode: str, budget: Budget, **options: bool) -> Result:
         given.extend([budget.seconds] if mode == "all" else [])
-        return synthesize(program, mode=mode, budget=budget)
+        return synthesize(program, mode=mode, budget=budget, **options)
 
     monkeypatch.setattr(solving, "_QUICK", 1.0)  # the first fill is quick also on a busy machine
     monkeypatch.setattr(solving, "synthesize", spy)

@@ -11,7 +11,7 @@ from warploom.ptx.types import DTYPES, is_float, is_signed
 
 Spell = Callable[[Writer, Instruction], None]
 WIDER = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
-SIGN = {"add": "+", "sub": "-", "and": "&", "or": "|", "xor": "^"}
+SIGN = {"add": "+", "and": "&", "or": "|", "xor": "^"}
 
 
 def sources(w: Writer, ins: Instruction, *kinds: str) -> list[str]:
@@ -84,21 +84,23 @@ def of_one(w: Writer, ins: Instruction) -> None:
     kind = type_of(ins)
     (a,) = inputs(w, ins, kind, 1)
     end = "f" if kind == "f32" else ""
-    texts = {
-        "rcp": f"1.0{end} / {a}",
-        "sqrt": f"__builtin_sqrt{end}({a})",
-        "rsqrt": f"(float)(1.0 / __builtin_sqrt((double){a}))",
-    }
-    if ins.opcode == "rsqrt" and kind != "f32":
-        raise NotTaken(ins.name)
-    result(w, ins, kind, texts[ins.opcode])
+    match ins.opcode:
+        case "rcp":
+            text = f"1.0{end} / {a}"
+        case "sqrt":
+            text = f"__builtin_sqrt{end}({a})"
+        case _ if kind == "f32":
+            text = f"(float)(1.0 / __builtin_sqrt((double){a}))"
+        case _:
+            raise NotTaken(ins.name)
+    result(w, ins, kind, text)
 
 
 # -- sums and products ----------------------------------------------------------------------------
 
 
 def add(w: Writer, ins: Instruction) -> None:
-    kind, sign = type_of(ins), SIGN[ins.opcode]
+    kind, sign = type_of(ins), "-" if ins.opcode == "sub" else "+"
     if is_float(kind):
         joined(w, ins, kind, sign)
         return
@@ -261,13 +263,14 @@ def lop3(w: Writer, ins: Instruction) -> None:
 def counted(w: Writer, ins: Instruction) -> None:
     bits = type_of(ins)[1:]
     (a,) = sources(w, ins, f"u{bits}")
-    texts = {
-        "popc": f"__builtin_popcountll({a})",
-        "clz": f"{a} ? __builtin_clzll({a}) - {64 - int(bits)} : {bits}",
-        "brev": f"reversed({a}, {bits})",
-    }
-    kind = f"u{bits}" if ins.opcode == "brev" else "u32"
-    w.write(ins.operands[0], kind, texts[ins.opcode])
+    match ins.opcode:
+        case "popc":
+            w.write(ins.operands[0], "u32", f"__builtin_popcountll({a})")
+        case "clz":
+            zeros = f"__builtin_clzll({a}) - {64 - int(bits)}"
+            w.write(ins.operands[0], "u32", f"{a} ? {zeros} : {bits}")
+        case _:
+            w.write(ins.operands[0], f"u{bits}", f"reversed({a}, {bits})")
 
 
 @alone
