@@ -60,6 +60,7 @@ def test_all_small_ones(order: str) -> None:
     assert {case.found for case in cases} == {"searched", "carried"}
 
 
+@pytest.mark.slow
 def test_large_ones() -> None:
     """Carried over from small ones where possible, as in the full run."""
     recipes = Recipes()
