@@ -78,7 +78,7 @@ def _by_nvrtc(source: Path) -> str:
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS
     _, size = nvrtc.nvrtcGetPTXSize(program)
-    text = b" " * size
+    text = bytearray(size)
     nvrtc.nvrtcGetPTX(program, text)
     return text.rstrip(b"\0").decode()
 

@@ -169,10 +169,11 @@ def _compile_nvrtc(
 def _fetch(nvrtc: Any, program: Any, size_of: Any, fill: Any) -> bytes:
     status, size = size_of(program)
     _expect(nvrtc, status, "ask for a size")
-    buffer = b" " * int(size)
+    # Room that is ours to write: bytes of length one are shared by the whole process.
+    buffer = bytearray(int(size))
     (status,) = fill(program, buffer)
     _expect(nvrtc, status, "fetch the result")
-    return buffer
+    return bytes(buffer)
 
 
 def _expect(nvrtc: Any, status: Any, what: str) -> None:
