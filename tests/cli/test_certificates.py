@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.cli.conftest import Cli
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "sketches"
 
 
-def test_from_the_command_line(cli: Cli) -> None:
+def test_from_the_command_line(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     sums = str(EXAMPLES / "sums.swflow")
     assert cli("synth", sums, "--certificate", "c.json").status == 0
     ran = cli("verify", "c.json")

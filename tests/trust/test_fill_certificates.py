@@ -12,13 +12,19 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from tests.index.strategies import environments, expressions
 from tests.sketch.synth.generate import seeded, sketch
 from tests.sources import statements
 
 from warploom import Sketch, spec
 from warploom.bench import inventor_sketches as paper
-from warploom.errors import CheckError, SearchError
+from warploom.errors import CheckError, SearchError, WarploomError
+from warploom.index.evaluate import evaluate
+from warploom.index.ir import Expr
+from warploom.index.show import show
 from warploom.pipeline.certificate import certificate, certificate_of, record_of_fill
 from warploom.search.outcome import Found
 from warploom.sketch import front
@@ -183,6 +189,19 @@ def test_the_checker_says_what_the_evaluator_says() -> None:
             right, wrong = right + found, wrong + (not found)
     assert right > 25
     assert wrong > 100
+
+
+@settings(deadline=None, max_examples=200)
+@given(expressions(), environments())
+def test_index_expressions_are_read_as_they_are_meant(expr: Expr, env: dict[str, int]) -> None:
+    known = {name: np.array([value]) for name, value in env.items()}
+    try:
+        wanted = evaluate(expr, env)
+    except WarploomError:
+        return  # undefined there; what the checker refuses or reads is nobody's address
+    if abs(int(wanted)) < 1 << 40:
+        found = fill._Expression(show(expr), known).value
+        assert np.broadcast_to(found, (1,)).tolist() == [int(wanted)]
 
 
 def test_a_zero_is_one_number() -> None:

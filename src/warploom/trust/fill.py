@@ -300,7 +300,7 @@ class _Expression:
         if level == len(_BINARY):
             return self._atom()
         if level == _NOT and self._took("not"):
-            return (self._level(level) == 0).astype(np.int64)
+            return np.where(self._level(level) == 0, 1, 0)
         value = self._level(level + 1)
         while word := self._took(*_BINARY[level]):
             other = self._level(level + 1)
