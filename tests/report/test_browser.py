@@ -95,13 +95,14 @@ def cell_at(panel: int, cell: int) -> str:
 
 
 def hover(tab: Tab, panel: int, cell: int) -> dict[str, Any]:
+    """Points at a cell, from elsewhere: a pointer that rests where it was points at nothing new."""
+    tab.hover(1, 1)
     at = cell_at(panel, cell)
     box = tab.ask(
         f"({at}.scrollIntoView({{block: 'center'}}), "
         f"(({{left, top, width, height}}) => [left + width / 2, top + height / 2])"
         f"({at}.getBoundingClientRect()))"
     )
-    tab.hover(1, 1)  # from elsewhere: a pointer that rests where it was points at nothing new
     tab.hover(*box)
     found: dict[str, Any] = tab.ask(TRACED)
     return found

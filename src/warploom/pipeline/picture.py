@@ -8,7 +8,7 @@ from warploom.pipeline.nest import Explored
 from warploom.report.nest import bound_part, decisions_part, loops_part, time_words
 from warploom.report.page import listing
 from warploom.report.picture import Fact, Figure, Part, Picture
-from warploom.report.search import figures_of
+from warploom.report.search import figures_of, side_by_side
 from warploom.search.decided import decisions_of
 
 
@@ -34,7 +34,7 @@ def explored(found: Explored, brief: bool = False) -> Picture:
         figures.append(drawn)
     if found.history is not None:
         over_time = figures_of(found.history)
-        parts.append(Part("The search", "".join(figure.html for figure in over_time)))
+        parts.append(Part("The search", side_by_side(over_time)))
         figures += over_time
     if found.candidate is not None:
         decided = decisions_of(nest.space.propagator, found.candidate, 0)

@@ -104,7 +104,8 @@ def _look(column: Sequence[str | int]) -> str:
 
 def _cell(tag: str, text: str, look: str) -> str:
     kind = f' class="{look}"' if look else ""
-    return f"<{tag}{kind}>{escape(text)}</{tag}>"
+    broken = escape(text).replace("_", "_<wbr>")  # long names are broken there, if at all
+    return f"<{tag}{kind}>{broken}</{tag}>"
 
 
 def listing(lines: Sequence[tuple[str, str]], identity: str = "", before: int = 0) -> str:

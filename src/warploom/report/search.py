@@ -23,11 +23,15 @@ def picture(history: History, title: str = "search", brief: bool = False) -> Pic
     ]  # fmt: skip
     if history.bound is not None:
         facts.insert(1, Fact("nothing is below", _value(history.bound, history.unit)))
-    parts = [Part("", figure.html) for figure in figures]
+    parts = [Part("", side_by_side(figures))]
     parts.append(Part("Each new best", _improvements(history)))
     return Picture(
         "Search", title, tuple(facts), tuple(parts), figures, tuple(_lines(title, history)),
     )  # fmt: skip
+
+
+def side_by_side(figures: Sequence[Figure]) -> str:
+    return f'<div class="charts">{"".join(figure.html for figure in figures)}</div>\n'
 
 
 def figures_of(history: History) -> tuple[Figure, ...]:
