@@ -39,7 +39,7 @@ def _signature(found: Any) -> str:
 
 def catalogue() -> Iterator[str]:
     yield "# Catalogue\n"
-    yield "`warploom kernel NAME` writes, checks and times a kernel; `warploom synth NAME` shows the"
+    yield "`warploom kernel NAME` writes and checks a kernel; `warploom synth NAME` shows the"
     yield "sketch behind it. Parameters with what they are if nothing is said:\n"
     for entry in entries().values():
         yield f"## `{entry.name}`\n"
