@@ -18,7 +18,18 @@ from warploom.cli.guard import Status, attempt, run, worst
 from warploom.cli.inputs import Input, find_input, parse_parameters, parse_sizes
 from warploom.cli.names import list_names, sketch_lines
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
-from warploom.cli.own import DTYPE, FORM, LANES, STEP, Form, Text, check_fits, layout_of
+from warploom.cli.own import (
+    DTYPE,
+    FORM,
+    INDEX_BITS,
+    LANES,
+    STEP,
+    Form,
+    Text,
+    check_fits,
+    check_form,
+    layout_of,
+)
 from warploom.cli.progress import progress
 from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, verdict_text
 from warploom.cli.warp import solve_warp
@@ -153,14 +164,17 @@ def synth(
     lanes: int = typer.Option(None, min=1, help=LANES),
     step: list[str] = typer.Option([], metavar="X=N", help=STEP),
     dtype: str = typer.Option(None, metavar="TYPE", help=DTYPE),
+    index_bits: int = typer.Option(32, metavar="32|64", help=INDEX_BITS),
     json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
         if not sketches and _on_terminal():
             list_names()
             return Status.FOUND
-        if text is None and (out or lanes or step or dtype or form is not Form.kernel):
-            raise ParseError("-o, --as, --lanes, --step and --dtype go with --emit")
+        of_a_kernel = out or lanes or step or dtype or form is not Form.kernel or index_bits != 32
+        if text is None and of_a_kernel:
+            raise ParseError("-o, --as, --lanes, --step, --dtype and --index-bits go with --emit")
+        check_form(form, index_bits)
         if text is not None and (len(sketches or ["-"]) != 1):
             raise ParseError("--emit writes the kernel of one sketch", advice="give one at a time")
         modes = [m for m, on in (("all", all_), ("first", first), ("best", best)) if on]
@@ -181,7 +195,7 @@ def synth(
             suggest=suggest,
             sizes=parse_parameters(size),
             transfers=tuple(parse_parameters([each]) for each in transfer_to),
-            layout=layout_of(lanes, step, dtype, parse_sizes),
+            layout=layout_of(lanes, step, dtype, index_bits, parse_sizes),
             text=text.value if text else None,
             form=form,
         )

@@ -19,7 +19,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import DeviceError, UnsupportedError, WarploomError
+from warploom.errors import (
+    CheckError,
+    DeviceError,
+    UnsupportedError,
+    WarploomError,
+    located,
+)
 from warploom.machine.counters import Counters
 from warploom.machine.memory import WINDOWS, Memory, allocate, per_owner
 from warploom.machine.race import RaceDetector
@@ -112,8 +118,13 @@ class LoadedModule:
         return memory, symbols
 
 
+@located
 def load(text: str, name: str = "<ptx>") -> LoadedModule:
     """Reads PTX; `name` is what errors call the text."""
+    if not isinstance(text, str):
+        raise CheckError(
+            f"PTX is a text, not a {type(text).__name__}", advice="give what the file holds"
+        )
     return LoadedModule(parse(text, name))
 
 
