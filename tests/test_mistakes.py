@@ -148,7 +148,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "no such mode": (lambda: synthesize(sketched(RIGHT), mode="every"), "unknown mode"),
     "no such laws": (lambda: synthesize(sketched(RIGHT), laws="commute"), "unknown laws"),
     "no such goal": (lambda: synthesize(sketched(RIGHT), 5), "has 1 goals"),
-    "less than no time": (lambda: Budget(seconds=-1), "at least 0, not -1"),
     "a sketch for a result": (
         lambda: warploom.show_fill(sketched(RIGHT)),  # type: ignore[arg-type]
         "a Result, not a Sketch",

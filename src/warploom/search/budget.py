@@ -78,9 +78,9 @@ class Budget:
     def __post_init__(self) -> None:
         for name, value in (("seconds", self.seconds), ("megabytes", self.megabytes)):
             number = isinstance(value, int | float) and not isinstance(value, bool)
-            if value is not None and not (number and value >= 0):  # NaN is not
+            if value is not None and not (number and value == value):  # NaN is not itself
                 raise CheckError(
-                    f"a budget's {name} are a number of at least 0, not {value!r:.40}",
+                    f"a budget's {name} are a number, not {value!r:.40}",
                     calling_line(__file__, "<string>"),
                     f"write Budget({name}=3)",
                 )
