@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from warploom.pipeline.header import device_function as device_function
     from warploom.ptx.emulate.launch import load as emulate  # noqa: F401 - likewise
     from warploom.ptx.shuffle import rewrite as insert_shuffles  # noqa: F401 - likewise
+    from warploom.report.registry import picture as show  # noqa: F401 - likewise
     from warploom.search.budget import Budget as Budget
     from warploom.sketch.build import Sketch as Sketch
     from warploom.sketch.front import load_file as load_file
@@ -42,6 +43,7 @@ _PUBLIC = {
     "load_file": ("warploom.sketch.front", "load_file"),
     "load_text": ("warploom.sketch.front", "load_text"),
     "reinstantiate": ("warploom.sketch.simt.solve", "reinstantiate"),
+    "show": ("warploom.report.registry", "picture"),
     "show_fill": ("warploom.sketch.synth.show", "show_fill"),
     "solve": ("warploom.sketch.simt.solve", "solve"),
     "spec": ("warploom.sketch.term.spec", None),
