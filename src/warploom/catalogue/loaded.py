@@ -13,7 +13,7 @@ from typing import Any
 
 from warploom.catalogue import find
 from warploom.catalogue.entry import Entry, Fit, Parameter, Parameters, Shapes, Size
-from warploom.catalogue.tuning import Tuner, users_store
+from warploom.catalogue.tuning import Tuner
 from warploom.emit import emit
 from warploom.emit.dialect import Language
 from warploom.errors import CheckError, DeviceError, located
@@ -27,7 +27,7 @@ from warploom.runtime.driver import Launch
 from warploom.runtime.gpu import machine_of
 from warploom.runtime.plan import Given, MisalignedError, Named, Plan, Planner
 from warploom.runtime.view import View
-from warploom.search.store import Store
+from warploom.search.store import Store, users_store
 
 TUNE_SECONDS = 30.0
 

@@ -17,7 +17,7 @@ from warploom.catalogue.entry import Parameter
 from warploom.cli.guard import Status, attempt, run, worst
 from warploom.cli.inputs import Input, find_input, parse_parameters, parse_sizes
 from warploom.cli.names import list_names, sketch_lines
-from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
+from warploom.cli.output import JSON, STDOUT, kept_free, records_text, write
 from warploom.cli.own import (
     DTYPE,
     FORM,
@@ -31,6 +31,7 @@ from warploom.cli.own import (
     layout_of,
 )
 from warploom.cli.progress import progress
+from warploom.cli.remembered import Answer
 from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, verdict_text
 from warploom.cli.warp import solve_warp
 from warploom.cli.why import remarks
@@ -129,6 +130,7 @@ def add(app: typer.Typer) -> None:
 
 
 def synth(
+    context: typer.Context,
     sketches: list[str] = typer.Argument(None, metavar="SKETCH", show_default=False),
     all_: bool = typer.Option(False, "--all", help="Every fill (the default)."),
     first: bool = typer.Option(False, "--first", help="The first fill found."),
@@ -164,10 +166,16 @@ def synth(
     lanes: int = typer.Option(None, min=1, help=LANES),
     step: list[str] = typer.Option([], metavar="X=N", help=STEP),
     dtype: str = typer.Option(None, metavar="TYPE", help=DTYPE),
+    store: Path = typer.Option(
+        None, metavar="FILE", help="Where whole answers are kept (default: the user's own)."
+    ),
+    no_store: bool = typer.Option(False, "--no-store", help="Search again, and keep nothing."),
     index_bits: int = typer.Option(32, metavar="32|64", help=INDEX_BITS),
     json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
+        if store is not None and no_store:
+            raise ParseError("--store and --no-store exclude each other")
         if not sketches and _on_terminal():
             list_names()
             return Status.FOUND
@@ -199,7 +207,8 @@ def synth(
             text=text.value if text else None,
             form=form,
         )
-        return synth_all(sketches or ["-"], asked, json_file, out)
+        answer = context.obj if isinstance(context.obj, Answer) else Answer()
+        return synth_all(sketches or ["-"], asked, json_file, out, answer)
 
     run(action)
 
@@ -209,7 +218,11 @@ def _on_terminal() -> bool:
 
 
 def synth_all(
-    texts: list[str], asked: Asked, json_file: Path | None, out: Path | None = None
+    texts: list[str],
+    asked: Asked,
+    json_file: Path | None,
+    out: Path | None,
+    answer: Answer,
 ) -> Status:
     """Each input in turn; one that fails does not stop the others, Ctrl-C does."""
     records: list[Record] = []
@@ -225,10 +238,27 @@ def synth_all(
                 break
     for kernel in written:
         write(out or STDOUT, kernel)
+        answer.note(out or STDOUT, kernel)
     # Without lines it is twenty times as fast, and nobody reads thousands of fills.
     lines = None if any(len(record["fills"]) > FILLS_IN_LINES for record in records) else 1
-    write_records(json_file, records, lines)
+    if json_file is not None:
+        said = records_text(records, lines)
+        write(json_file, said)
+        answer.note(json_file, said)
+    answer.whole = "-" not in texts and all(map(_is_whole, records))
     return worst(statuses)
+
+
+def _is_whole(record: Record) -> bool:
+    """Whether no budget has cut anything of an answer short."""
+    sizes = [each["verdict"] for each in record.get("sizes", ())]
+    return (
+        record["stopped"] is None
+        and record["outcome"] != "undecided"
+        and Verdict.UNKNOWN.value not in sizes
+        and record.get("why", "") is not None
+        and record.get("suggestions_complete", True)
+    )
 
 
 def _synth_one(text: str, asked: Asked, records: list[Record], written: list[str]) -> Status:
