@@ -16,7 +16,7 @@ ORDER = (
     "sketch.term", "sketch.holes", "sketch.front", "sketch.build", "sketch.synth", "sketch.explain",
     "sketch.code", "sketch.simt",
     "loopnest", "array", "ptx",
-    "emit", "runtime", "trust", "catalogue", "report", "bench",
+    "emit", "runtime", "trust", "catalogue", "report", "without_gpu", "bench",
     "pipeline", "__init__", "pytest_plugin", "cli", "__main__",
 )  # fmt: skip
 

@@ -23,7 +23,7 @@ from warploom.search.store import Key, Store, users_store
 
 KIND = "synth"
 # Options whose values say where something goes, and nothing of what is computed.
-_PLACES = ("-o", "--json", "--store")
+_PLACES = ("-o", "--json", "--store", "--certificate")
 
 
 @dataclass(slots=True)
