@@ -173,7 +173,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: warploom.load(sketched(RIGHT)),  # type: ignore[arg-type]
         "named by a text",
     ),
-    "no PTX": (lambda: warploom.emulate(None), "PTX is a text"),  # type: ignore[arg-type]
+    "nothing to emulate": (lambda: warploom.emulate(None), "NoneType is no kernel"),
     "no device function": (lambda: warploom.device_function("aos-to-soa"), "no device function"),
     "a file to compile": (lambda: warploom.compile("x.swflow"), "a str cannot be compiled"),  # type: ignore[arg-type]
     "no element type": (
