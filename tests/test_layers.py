@@ -6,16 +6,17 @@ import ast
 from pathlib import Path
 
 import pytest
+from tests.sources import statements
 
 ROOT = Path(__file__).resolve().parents[1] / "src" / "warploom"
 
 ORDER = (
-    "errors", "node", "options", "process", "native",
+    "errors", "node", "options", "process", "native", "pictured",
     "index", "machine", "search", "layout", "kernel",
     "sketch.term", "sketch.holes", "sketch.front", "sketch.build", "sketch.synth", "sketch.explain",
     "sketch.code", "sketch.simt",
     "loopnest", "array", "ptx",
-    "emit", "runtime", "trust", "catalogue", "report", "bench",
+    "emit", "runtime", "trust", "catalogue", "report", "without_gpu", "bench",
     "pipeline", "__init__", "pytest_plugin", "cli", "__main__",
 )  # fmt: skip
 
@@ -30,7 +31,7 @@ def part_of(module: str) -> str:
 
 def imports(path: Path) -> list[str]:
     found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in statements(path.read_text()):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
