@@ -42,3 +42,32 @@ def test_bad_input(cli: Cli, tmp_path: Path) -> None:
     ran = cli("show", SUMS, "--no-code", "-o", str(tmp_path / "no" / "page.html"))
     assert ran.status == 2
     assert "cannot write" in ran.err
+
+
+RACE = "examples/ptx/race.ptx"
+ARGUMENTS = ("--block", "64", "--arg", "f32[64]=range", "--arg", "f32[64]=zeros")
+
+
+def test_ptx_with_a_race(cli: Cli, tmp_path: Path) -> None:
+    ran = cli("show", RACE, *ARGUMENTS, "-o", str(tmp_path / "race.html"))
+    assert ran.status == 1
+    assert "race.ptx:31" in ran.out
+    assert 'class="site raced"' in (tmp_path / "race.html").read_text()
+
+
+def test_a_search_that_was_kept(cli: Cli, tmp_path: Path) -> None:
+    samples = [[0.1, "tree", 3, 0, None, {}], [0.2, "tree", 9, 1, 4.5, {"bound": 2}]]
+    record = {"name": "axpy", "history": {"unit": "ns", "bound": 2.0, "samples": samples}}
+    (tmp_path / "kept.json").write_text(json.dumps([record]))
+    ran = cli("show", str(tmp_path / "kept.json"), "-o", str(tmp_path / "search.html"))
+    assert ran.status == 0
+    assert "4.5 ns" in ran.out
+    assert "dropped: 2 by bound" in ran.out
+    (tmp_path / "other.json").write_text("[{}]")
+    assert cli("show", str(tmp_path / "other.json")).status == 2
+    (tmp_path / "none.json").write_text("{")
+    assert "cannot read" in cli("show", str(tmp_path / "none.json")).err
+
+
+def test_a_fill_that_is_not_there(cli: Cli) -> None:
+    assert "no fill 7" in cli("show", SUMS, "--fill", "7").err

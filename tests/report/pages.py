@@ -5,14 +5,30 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from warploom.array import workload
+from warploom.array.code.program import Compiled, compile_candidate
+from warploom.array.joint.model import JointModel
 from warploom.bench.published import named
+from warploom.loopnest.kernels import KERNELS, Cut
+from warploom.loopnest.target import Target
+from warploom.machine.rates import rates_of
+from warploom.machine.record import CUDA
+from warploom.pipeline.nest import Explored, Nest
+from warploom.ptx import load
 from warploom.report.picture import Picture
+from warploom.report.ptx import Observed, observed
 from warploom.report.registry import picture
+from warploom.search.outcome import Found
 from warploom.sketch.front import load_text
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 # Every lane has what it loaded, and nothing crosses lanes: a transposition is out of reach.
 IMPOSSIBLE = """x: [12] = range(0, 12)
@@ -46,9 +62,39 @@ def impossible() -> Result:
 
 
 @cache
+def launched() -> Observed:
+    """A kernel without the barrier that it needs."""
+    text = (EXAMPLES / "ptx" / "race.ptx").read_text()
+    kernel = load(text, "race.ptx").kernel()
+    given = [np.arange(64, dtype=np.float32), np.zeros(64, np.float32)]
+    return observed(kernel, kernel.launch(1, 64, given, races="all", counters=True))
+
+
+@cache
+def mapped() -> Compiled:
+    model = JointModel(workload.matmul(), {"m": 16, "n": 16, "k": 8}, CUDA)
+    outcome = model.best(1, 50)
+    assert isinstance(outcome, Found)
+    return compile_candidate(model.plan, outcome.answer[0])
+
+
+@cache
+def explored() -> Explored:
+    """A few implementations, by a search that is the same every time."""
+    program = KERNELS["axpy"](n=4096, cut=Cut(tail=True))
+    nest = Nest(program, rates_of("h200"), Target(CUDA, deals=True, stages=(1, 2)))
+    return nest.search("tree", 4)
+
+
+@cache
 def page_of(name: str) -> Picture:
-    if name == "impossible":
-        return picture(impossible())
+    others = {"impossible": impossible, "ptx": launched, "mapping": mapped, "nest": explored}
+    if name == "search":
+        history = explored().history
+        assert history is not None
+        return picture(history, title="axpy")
+    if name in others:
+        return picture(others[name]())
     small = name in ("transposition", "small", "sums")
     return picture(found(name), code=None if small else False)
 

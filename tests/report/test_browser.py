@@ -95,6 +95,8 @@ def cell_at(panel: int, cell: int) -> str:
 
 
 def hover(tab: Tab, panel: int, cell: int) -> dict[str, Any]:
+    """Points at a cell, from elsewhere: a pointer that rests where it was points at nothing new."""
+    tab.hover(1, 1)
     at = cell_at(panel, cell)
     box = tab.ask(
         f"({at}.scrollIntoView({{block: 'center'}}), "
@@ -145,6 +147,29 @@ def check_tracing(tab: Tab, data: dict[str, Any]) -> None:
     tab.press("Escape")
 
 
+LINKED = "[...document.querySelectorAll('.linked')].map((e) => e.dataset.name)"
+
+
+def check_links(tab: Tab) -> None:
+    """By pointer and by keyboard: what a thing is about is lit, and nothing else."""
+    count = tab.ask("document.querySelectorAll('[data-link]').length")
+    assert count > 2
+    for number in {0, count // 2, count - 1}:
+        at = f"document.querySelectorAll('[data-link]')[{number}]"
+        wanted = sorted(set(tab.ask(f"{at}.dataset.link").split()))
+        tab.ask(f"{at}.focus()")
+        assert sorted(tab.ask(LINKED)) == wanted
+        tab.ask("document.activeElement.blur()")
+        assert tab.ask(LINKED) == []
+        box = tab.ask(
+            f"({at}.scrollIntoView({{block: 'center'}}), "
+            f"(({{left, top}}) => [left + 4, top + 4])({at}.getBoundingClientRect()))"
+        )
+        tab.hover(*box)
+        assert sorted(tab.ask(LINKED)) == wanted
+        tab.hover(1, 1)
+
+
 def check_page(browser: Browser, name: str, folder: Path) -> list[str]:
     html = page_of(name).html
     file = folder / f"{name}.html"
@@ -163,13 +188,15 @@ def check_page(browser: Browser, name: str, folder: Path) -> list[str]:
             found += [f"{name}, {width} px: {each}" for each in tab.ask(MISFITS)]
             if 'class="flow"' in html:
                 check_tracing(tab, data_of(html))
+            if "data-link=" in html:
+                check_links(tab)
         found += [f"{name}: console: {each}" for each in tab.complaints]
         found += [f"{name}: request: {each}" for each in tab.requests]
     return found
 
 
 def test_pages(browser: Browser, tmp_path: Path) -> None:
-    names = ("small", "impossible")
+    names = ("small", "impossible", "ptx", "mapping", "nest", "search")
     assert [each for name in names for each in check_page(browser, name, tmp_path)] == []
 
 

@@ -15,6 +15,7 @@ from warploom.report.grid import Grid, columns_of_text, rules, side_by_side
 from warploom.report.page import listing
 from warploom.report.panel import Flow, Ints, Panel, flow_of
 from warploom.report.picture import Fact, Figure, Part, Picture
+from warploom.report.search import fills_part
 from warploom.report.theme import SHADES, shade_of
 from warploom.report.traffic import Stream, heat_map, stream_fact, stream_words, streams_of
 from warploom.search.outcome import Verdict
@@ -88,6 +89,7 @@ def picture(result: Result, number: int = 0, code: bool | None = None) -> Pictur
     parts = [Part("", _stage(made, grids, lines, owners))]
     if heats:
         parts.append(Part("Memory", _heat_html(heats), _HEAT_NOTE))
+    parts.append(fills_part(result.stats))
     figures = [Figure("steps", _caption(made), side_by_side(_caption(made), grids))]
     if heats:
         figures.append(Figure("memory", _HEAT_NOTE, side_by_side("Requests to memory", heats)))

@@ -15,6 +15,7 @@ from warploom.report.grid import Grid, rules, side_by_side
 from warploom.report.page import table
 from warploom.report.panel import Panel, goal_flow
 from warploom.report.picture import Fact, Figure, Part, Picture
+from warploom.report.search import fills_part
 from warploom.search.budget import Budget
 from warploom.sketch.explain.reach import Reach, Reached
 from warploom.sketch.explain.reason import CellReason, Explanation, explain
@@ -68,6 +69,7 @@ class _Reasons:
                 Part("Why there is no fill", _paragraphs(told)),
                 Part("The goal, and what can reach it", _stage(grids), _NOTE),
                 Part("The steps", table(("step", "what it is", "choices", ""), self._steps())),
+                fills_part(self.result.stats),
             ),
             (Figure("goal", caption, side_by_side(caption, grids)),),
             (f"{self.result.program.name}: impossible", *(f"  {line}" for line in told)),

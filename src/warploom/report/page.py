@@ -15,6 +15,7 @@ from typing import Any
 from warploom.report.theme import classes, css, stylesheet
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+_SHORT = 10  # letters of a word that is not broken
 _DOCUMENT = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -85,21 +86,26 @@ def _part(heading: str, note: str, html: str) -> str:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str | int]]) -> str:
-    """Rows of text; whole numbers stand to the right."""
-    numeric = [
-        bool(rows) and all(isinstance(row[n], int) for row in rows) for n in range(len(heads))
-    ]
-    head = "".join(_cell("th", text, right) for text, right in zip(heads, numeric, strict=True))
+    """Rows of text; whole numbers stand to the right, short words stay on one line."""
+    looks = [_look([row[n] for row in rows]) for n in range(len(heads))]
+    head = "".join(_cell("th", text, look) for text, look in zip(heads, looks, strict=True))
     body = "".join(
-        "<tr>" + "".join(map(_cell, ["td"] * len(row), map(str, row), numeric)) + "</tr>"
+        "<tr>" + "".join(map(_cell, ["td"] * len(row), map(str, row), looks)) + "</tr>"
         for row in rows
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>\n"
 
 
-def _cell(tag: str, text: str, right: bool) -> str:
-    kind = ' class="n"' if right else ""
-    return f"<{tag}{kind}>{escape(text)}</{tag}>"
+def _look(column: Sequence[str | int]) -> str:
+    if column and all(isinstance(each, int) for each in column):
+        return "n"
+    return "s" if all(len(str(each)) <= _SHORT for each in column) else ""
+
+
+def _cell(tag: str, text: str, look: str) -> str:
+    kind = f' class="{look}"' if look else ""
+    broken = escape(text).replace("_", "_<wbr>")  # long names are broken there, if at all
+    return f"<{tag}{kind}>{broken}</{tag}>"
 
 
 def listing(lines: Sequence[tuple[str, str]], identity: str = "", before: int = 0) -> str:

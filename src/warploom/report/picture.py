@@ -26,15 +26,20 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A drawing that stands alone: `svg` has classes of the theme, `caption` says what is seen."""
+    """A drawing that stands alone: `svg` has classes of the theme, `caption` says what is seen.
+
+    `inside` is the same for a page, where it is drawn differently there.
+    """
 
     name: str
     caption: str
     svg: str
+    inside: str = ""
 
     @property
     def html(self) -> str:
-        return f"<figure>{self.svg}<figcaption>{escape(self.caption)}</figcaption></figure>\n"
+        drawn = self.inside or self.svg
+        return f"<figure>{drawn}<figcaption>{escape(self.caption)}</figcaption></figure>\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,10 @@ from warploom.report.page import notebook
 from warploom.report.picture import Picture
 
 PICTURES = {
+    "warploom.array.code.program.Compiled": "warploom.report.mapping:picture",
+    "warploom.pipeline.nest.Explored": "warploom.pipeline.picture:explored",
+    "warploom.report.ptx.Observed": "warploom.report.ptx:picture",
+    "warploom.search.history.History": "warploom.report.search:picture",
     "warploom.sketch.synth.result.Result": "warploom.report.sketch:picture",
 }
 

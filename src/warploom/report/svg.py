@@ -51,7 +51,7 @@ class Drawing:
         """A filled rectangle with a word on it, in the colour that is read on it."""
         self.rect(x, y, width, height, kind, told)
         size = 10 if len(words) * 6.2 <= width else 8
-        self.text(x + width / 2, y + height / 2 + 3.5, words, "", "middle", size)
+        self.text(x + width / 2, y + height / 2 + 3.5, words, "on", "middle", size)
 
     def _reach(self, x: float, y: float) -> None:
         self.width, self.height = max(self.width, x), max(self.height, y)

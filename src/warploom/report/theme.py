@@ -141,7 +141,7 @@ def classes() -> str:
     names = dict(filled("light"))
     return "".join(
         f".{name}{{background:var(--{name}-fill);fill:var(--{name}-fill);"
-        f"color:var(--{name}-text)}}svg.figure .{name}+text{{fill:var(--{name}-text)}}\n"
+        f"color:var(--{name}-text)}}svg.figure .{name}+text.on{{fill:var(--{name}-text)}}\n"
         for name in names
     )
 
