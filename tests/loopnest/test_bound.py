@@ -12,8 +12,10 @@ from tests.loopnest.programs import random_program
 from tests.loopnest.running import inputs
 
 from warploom.errors import ParseError
+from warploom.kernel.dtype import i32
 from warploom.kernel.evaluate import run
 from warploom.loopnest.bound import Bound
+from warploom.loopnest.build import LoopNest, exp
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import evaluate
 from warploom.loopnest.ir import Program
@@ -25,6 +27,7 @@ from warploom.machine.rates import H200, K4000, RATES, rates_of, rates_record
 from warploom.machine.record import MACHINES
 from warploom.search.descent import descents
 from warploom.search.engine import Watch
+from warploom.search.fix import fixed
 from warploom.search.problem import SpaceProblem, children
 
 PAPER = Target(MACHINES["k4000"], caches=("NO_CACHE", "CACHE_GLOBAL"), paddings=(0,))
@@ -135,3 +138,64 @@ def test_traffic_of_many_implementations_is_not_overestimated() -> None:
     total = sum(below_what_is_counted(random_program(s), 10, s) for s in range(500, 600))
     assert total > 800
     assert below_what_is_counted(matmul(8, 8, 8, ((4, 2), (4,), (4,))), 200, 1) > 150
+
+
+def test_integers_are_added_three_at_a_time() -> None:
+    """On the GPUs that `hoists` is said of: y = x + x' + x'' is one instruction, a sum no chain."""
+    nest = LoopNest("integers")
+    i, j = nest.axis("i", 64, 4), nest.axis("j", 8, 4)
+    a, b = nest.array("a", i, dtype=i32), nest.array("b", i, j, dtype=i32)
+    y, z = nest.array("y", i, dtype=i32), nest.array("z", i, dtype=i32)
+    y[i] = a[i] + nest.index(i) + 3
+    z[i] = nest.sum(b[i, j], over=j)
+    space = NestSpace(nest.done())
+    found = Bound(space, H200).terms(space.propagator.root())
+    names = [str(inst) for inst in space.insts]
+    for name in ("value_1", "value_1.add_1"):
+        assert found.work["issue"][0, names.index(name)] == pytest.approx(32)
+    assert not found.blocks["a fold"].any()
+
+
+def _again(kind: str) -> Program:
+    """Something that a compiler may do less often than the program says, and the same without."""
+    nest = LoopNest(kind)
+    i, j = nest.axis("i", 64, 4), nest.axis("j", 4, dynamic=False)
+    x, w, y = nest.array("x", 80), nest.array("w", j), nest.array("y", i)
+    match kind:
+        case "windows":
+            y[i] = nest.sum(x[i + j] * w[j], over=j)
+        case "windows of something":
+            y[i] = nest.sum(exp(x[i + j]) * w[j], over=j)
+        case "neighbours":
+            y[i] = x[i] + x[i + 1] + x[i + 2]
+        case "twice":
+            y[i] = exp(x[i]) * exp(x[i])
+    return nest.done()
+
+
+@pytest.mark.parametrize(
+    ("kind", "resource", "said"),
+    [
+        ("windows", "access", {"x_1": 64}),  # not 256
+        ("windows of something", "alu", {"sum_1.exp_1": 64}),
+        ("neighbours", "access", {"x_1": 64, "x_2": 16, "x_3": 16}),  # six for every four
+        ("twice", "access", {"x_1": 64, "x_2": 0}),
+        ("twice", "alu", {"value_1.exp_1": 64, "value_1.exp_2": 0}),
+    ],
+)
+def test_what_a_compiler_may_have_already_is_not_counted(
+    kind: str, resource: str, said: dict[str, int]
+) -> None:
+    """With 4 of i in a row in registers: windows and neighbours overlap there, and nothing forces
+    a compiler to load an element twice, nor to compute what it has computed."""
+    space = NestSpace(_again(kind))
+    decisions = fixed(space.propagator, ["dim_kind(i0)=BLOCK", "size=4", "dim_kind=BLOCK|UNROLL"])
+    root = space.propagator.root(decisions)
+    assert len(root)
+    work = Bound(space, H200).terms(root).work[resource][0]
+    plain = Bound(space, replace(H200, hoists=False)).terms(root).work[resource][0]
+    unit = H200.cost("exp", True).alu if resource == "alu" else 1.0
+    for name, count in said.items():
+        at = [str(inst) for inst in space.insts].index(name)
+        assert work[at] == pytest.approx(count * 32 * unit)
+        assert work[at] < plain[at] or count == 64

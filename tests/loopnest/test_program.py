@@ -229,6 +229,9 @@ REFUSED = {
     "sizes from 2": lambda nest, at: nest.axis("z", 8, (1, 2)),
     "is used twice": lambda nest, at: _again(nest, at),
     "is no subscript": lambda nest, at: at["x"]["i"],
+    "'x_1' is used nowhere": lambda nest, at: _unused(nest, at),
+    "each for all of the other axis": lambda nest, at: _crossing(nest, at),
+    "of numbers alone": lambda nest, at: maximum(1.0, 2.0),
     "have 32 bits": lambda nest, at: _large(nest, at),
 }
 
@@ -238,9 +241,31 @@ def _again(nest: LoopNest, at: dict) -> None:
     at["y"][at["i"]] = at["x"][at["i"]]
 
 
+def _unused(nest: LoopNest, at: dict) -> None:
+    nest.array("u", 3)  # an argument that nobody reads is none of a compiler's business
+    at["x"][at["i"]]
+    at["y"][at["i"]] = 1.0
+
+
+def _crossing(nest: LoopNest, at: dict) -> None:
+    i, j = at["i"], at["j"]
+    both, z = nest.array("both", i, j), nest.array("z", j)
+    at["y"][i] = nest.fold("max", both[i, j], over=j)
+    z[j] = nest.fold("max", both[i, j], over=i)
+
+
 def _large(nest: LoopNest, at: dict) -> None:
     far = nest.array("far", at["i"], strides=(1 << 30,))
     at["y"][at["i"]] = far[at["i"]]
+
+
+def test_an_array_backwards_and_a_number_first() -> None:
+    nest = LoopNest("backwards")
+    i = nest.axis("i", 7, 2, tail=True)
+    x, y = nest.array("x", i), nest.array("y", i)
+    y[i] = maximum(0.25, x[6 - i])
+    given = signed(7)
+    assert close(evaluate(nest.done(), {"x": given})["y"], np.maximum(0.25, given[::-1]))
 
 
 @pytest.mark.parametrize("message", REFUSED)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warploom.loopnest.again import anew, repeated
 from warploom.loopnest.certain import Certain, Facts
 from warploom.loopnest.ir import Compute, Get, Instruction, Load, Put, Store
 from warploom.loopnest.sector import Neighbours, touched_by
@@ -56,7 +57,12 @@ class Bound:
         self.moves = self.is_load | self.is_store
         self.writes = np.array([isinstance(i.action, Store | Put) for i in insts])
         self.elements = np.array([math.prod(float(a.size) for a in i.axes) for i in insts])
-        self.folds = np.array([i.running is not None for i in insts])
+        self.anew = anew(insts, self.facts.dims) if rates.hoists else self.facts.own
+        self.overlaps = (self.anew != self.facts.own).any(axis=1)
+        self.again = repeated(insts) & rates.hoists
+        # Integers may be added in any order, and compilers do.
+        folds = [i.running is not None and (i.dtype.is_float or not rates.hoists) for i in insts]
+        self.chains = np.array(folds) & ~self.again
         sector = space.target.machine.sector_bytes
         self.near = Neighbours(self.facts, sector)
         self.in_line = Neighbours(self.facts, rates.line_bytes) if rates.line_bytes else None
@@ -73,9 +79,14 @@ class Bound:
         match inst.action:
             case Compute("move", _):
                 return 0.0, 0.0  # a compiler may do without
+            case Compute("neg" | "abs", _) if self.rates.hoists:
+                return 0.0, 0.0  # a sign is part of who uses it
             case Compute(op, _):
                 cost = self.rates.cost(op, inst.dtype.is_float)
-                return cost.issue, cost.alu
+                # One instruction adds three integers, multiplies and adds, or does two bits of
+                # logic.
+                both = 2 if self.rates.hoists and not inst.dtype.is_float else 1
+                return cost.issue / both, cost.alu / both
             case _:
                 return 1.0, 0.0
 
@@ -112,12 +123,18 @@ class Bound:
         """[rows, instructions, dims]: dimensions in every turn of which an instruction is done.
 
         What is the same in every turn a compiler may do once, but not across blocks or threads, nor
-        for all that a loop inside computes.
+        for all that a loop inside computes, nor across the turns of a loop that is not unrolled if
+        it is not the same in all of them.
         """
         if not self.rates.hoists:
             return known.around
-        kept = self.facts.own | known.outside | known.surely("BLOCK", *self.threaded)[:, None]
-        return known.around & kept
+        apart = known.surely("BLOCK", *self.threaded)[:, None]
+        looped = self.facts.own & known.surely("LOOP")[:, None]
+        return known.around & (self.anew | known.outside | apart | looped)
+
+    def _counted(self, known: Certain) -> Flags:
+        """[rows, instructions]: those that are surely there, and that no other does as well."""
+        return known.active & ~self.again
 
     def _work(self, known: Certain) -> dict[str, Numbers]:
         """[rows, instructions] for each resource: what all threads together take at least.
@@ -126,8 +143,8 @@ class Bound:
         around the instruction. The others do the same again, but for stores, of which one is done.
         Beyond the end of an axis nothing is loaded or stored.
         """
-        around, own = self._repeated(known), self.facts.own
-        total = np.where(known.active, known.least(around), 0.0)
+        around, own, counted = self._repeated(known), self.facts.own, self._counted(known)
+        total = np.where(counted, known.least(around), 0.0)
         wide = known.greatest(own & known.maybe(*self.widened)[:, None])
         if self.rates.hoists:  # a compiler may put neighbours in shared memory together
             wide = np.where(self.is_shared, np.inf, wide)
@@ -136,11 +153,13 @@ class Bound:
         filled = self._filled(known)[:, None]
         slots = total / wide * np.maximum(1.0, filled / threads)
         within = np.where(self.moves, self.elements * known.least(around & ~own), total)
+        within = np.where(self.overlaps, np.minimum(within, total), within)
         same = np.where(self.writes, np.minimum(filled, self.lanes), filled)
-        asked = np.where(known.active, within, 0.0) / wide * np.maximum(1.0, same / threads)
+        asked = np.where(counted, within, 0.0) / wide * np.maximum(1.0, same / threads)
         # Lanes that want the same element are one request.
         alone = known.least(around & ~own & ~known.maybe(*self.threaded)[:, None])
-        elements = np.where(self.moves, self.elements * alone, 0.0)
+        elements = np.where(self.moves & counted, self.elements * alone, 0.0)
+        elements = np.where(self.overlaps, np.minimum(elements, total), elements)
         memory = self._memory(known, elements, asked / self.lanes)
         return {"issue": slots * self.issue, "alu": slots * self.alu, **memory}
 
@@ -190,16 +209,18 @@ class Bound:
         """
         rates, around, own = self.rates, self._repeated(known), self.facts.own
         turns = known.least(around & known.surely(*kinds, "UNROLL")[:, None])
-        turns = np.where(known.active, turns, 0.0)
+        turns = np.where(self._counted(known), turns, 0.0)
         issued = turns * self.issue
         accessed = np.where(self.moves | self.is_shared, turns, 0.0)
         loops = around & known.surely(*kinds)[:, None] & (own | known.outside)
         waits = np.maximum(rates.nanoseconds(rates.turn.latency), self.latency) / rates.overlap
         looped = known.least(loops)
-        looped = np.where(known.active & (looped > 1), looped * waits, 0.0)
+        looped = np.where(self._counted(known) & (looped > 1), looped * waits, 0.0)
         chain = known.least(around & self.facts.over)
         others = known.least(loops & ~self.facts.over)
-        chained = np.where(self.folds, chain * np.maximum(1, others / rates.overlap), 0.0)
+        chained = np.where(
+            self.folds & ~self.again, chain * np.maximum(1, others / rates.overlap), 0.0
+        )
         return {
             "issue of a thread": issued / rates.thread.issue,
             "issue of a block": issued * self._filled(known)[:, None] / rates.processor.issue,

@@ -87,13 +87,13 @@ class Expression:
         return node("-", self, other)
 
     def __rsub__(self: Term, other: Number) -> Node:  # type: ignore[misc]
-        return node("-", lift(other, self.dtype), self)
+        return node("-", other, self)
 
     def __truediv__(self: Term, other: Number) -> Node:  # type: ignore[misc]
         return node("/", self, other)
 
     def __rtruediv__(self: Term, other: Number) -> Node:  # type: ignore[misc]
-        return node("/", lift(other, self.dtype), self)
+        return node("/", other, self)
 
     def __neg__(self: Term) -> Node:  # type: ignore[misc]
         return node("neg", self)
@@ -126,8 +126,12 @@ def lift(value: Number, dtype: DType) -> Term:
     return Leaf(Constant(value), dtype)
 
 
-def node(op: Operation, first: Term, *others: Number) -> Node:
-    operands = (first, *(lift(other, first.dtype) for other in others))
+def node(op: Operation, *values: Number) -> Node:
+    """Numbers are of the type of what is beside them."""
+    first = next((each for each in values if isinstance(each, Leaf | Node)), None)
+    if first is None:
+        raise CheckError(f"'{op}' of numbers alone", calling_line(__file__), "compute it in Python")
+    operands = tuple(lift(each, first.dtype) for each in values)
     for operand in operands:
         if operand.dtype is not first.dtype:
             raise CheckError(
@@ -149,11 +153,11 @@ def _function(op: Operation) -> Callable[[Term], Node]:
 exp, sqrt, tanh = _function("exp"), _function("sqrt"), _function("tanh")
 
 
-def maximum(left: Term, right: Number) -> Node:
+def maximum(left: Number, right: Number) -> Node:
     return node("max", left, right)
 
 
-def minimum(left: Term, right: Number) -> Node:
+def minimum(left: Number, right: Number) -> Node:
     return node("min", left, right)
 
 

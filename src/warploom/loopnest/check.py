@@ -49,7 +49,9 @@ def check(program: Program) -> None:
             _check_operand(operand, instruction, seen)
         seen.add(instruction)
     _check_ends(program)
+    _check_crossing(program)
     _check_memory(program)
+    _check_used(program)
 
 
 def _check_names(program: Program) -> None:
@@ -172,6 +174,36 @@ def _check_ends(program: Program) -> None:
                 advice="let it run along another axis of the same size, or one that is not dynamic",
             )
         ended[instruction] = before | {dim for dim in instruction.over if dim.tile is None}
+
+
+def _check_crossing(program: Program) -> None:
+    """A fold is inside the loops that it does not fold over. Two of them want two loops that count
+    tiles the other way round each."""
+    folds = [each for each in program.instructions if each.running is not None]
+    for number, one in enumerate(folds):
+        for other in folds[:number]:
+            ends = [{d for d in f.over if d.tile is None} for f in (one, other)]
+            keeps = [set(f.dims) - set(f.over) for f in (one, other)]
+            if ends[0] & keeps[1] and ends[1] & keeps[0]:
+                first, second = ends[0] & keeps[1], ends[1] & keeps[0]
+                raise CheckError(
+                    f"'{one}' folds over '{first.pop().axis}' and '{other}' over "
+                    f"'{second.pop().axis}', each for all of the other axis",
+                    advice="let one of them run along other axes of the same sizes, or along axes "
+                    "that are not dynamic",
+                )
+
+
+def _check_used(program: Program) -> None:
+    """What nobody uses a compiler leaves out: it would be in the bound, but not in the kernel."""
+    used = {
+        each.start if isinstance(each, Running) else each.instruction
+        for instruction in program.instructions for each in instruction.operands
+        if isinstance(each, Running | Result)
+    }  # fmt: skip
+    for instruction in program.instructions:
+        if instruction not in used and not isinstance(instruction.action, Store):
+            raise CheckError(f"'{instruction}' is used nowhere", advice="leave it out, or store it")
 
 
 # -- memory ----------------------------------------------------------------------------------------

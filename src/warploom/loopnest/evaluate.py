@@ -122,7 +122,8 @@ class _Evaluation:
     def stored(self, instruction: Instruction, access: Access, value: Operand) -> Numbers:
         made = np.zeros(self.elements[access.array], access.array.dtype.numpy)
         place = np.broadcast_to(self.place(access), self.shape(instruction))
-        made[place] = np.broadcast_to(self.operand(value, instruction.dtype), place.shape)
+        with np.errstate(over="ignore"):  # rounded to an infinity
+            made[place] = np.broadcast_to(self.operand(value, instruction.dtype), place.shape)
         return made
 
     def operand(self, operand: Operand, dtype: DType) -> Numbers:

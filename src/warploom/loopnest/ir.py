@@ -45,6 +45,9 @@ class Linear:
     def __sub__(self, other: Linear | int) -> Affine:
         return self + other * -1
 
+    def __rsub__(self, other: Linear | int) -> Affine:
+        return self * -1 + other
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis(Linear):

@@ -3,8 +3,11 @@ may touch at a time."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from warploom.loopnest.again import apart
 from warploom.loopnest.certain import Certain, Facts
 from warploom.loopnest.ir import Access, Array, Axis, Instruction, Load, Store
 from warploom.loopnest.tiling import tilings
@@ -30,17 +33,9 @@ def touched_by(insts: list[Instruction], sector: int, l2_bytes: int) -> tuple[Nu
 
 
 def distinct_bytes(access: Access, sector: int) -> float:
-    """At least so many bytes, in whole sectors, belong to an access for all indices of its axes.
-
-    Axes are counted whose strides lie beyond what the axes with smaller ones reach: these lead to
-    different elements.
-    """
-    reach, elements, runs = 0, 1, list[tuple[int, int]]()
-    for axis, factor in sorted(access.place.factors.items(), key=lambda each: abs(each[1])):
-        if abs(factor) > reach:
-            elements *= axis.size
-            runs.append((axis.size, abs(factor)))
-        reach += abs(factor) * (axis.size - 1)
+    """At least so many bytes, in whole sectors, belong to an access for all indices of its axes."""
+    runs = [(axis.size, abs(access.place.factors[axis])) for axis in apart(access)]
+    elements = math.prod(size for size, _ in runs)
     size = access.array.dtype.bytes
     if not runs:
         return float(size)

@@ -2,7 +2,8 @@
 
 In come an implementation and a seed; out goes what was run and whether it was right. Axes are cut
 short to a few tiles, the last as partial as it was: every loop, condition and barrier is there, and
-it takes a second. Inputs have both signs.
+it takes a second. Inputs have both signs. Infinities and what is no number have to be where they
+should be; integers are compared exactly, unless they come from floats.
 """
 
 from __future__ import annotations
@@ -11,22 +12,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warploom.kernel.dtype import DType
 from warploom.kernel.evaluate import run
 from warploom.loopnest.decided import Implementation
-from warploom.loopnest.evaluate import elements, evaluate, written
+from warploom.loopnest.evaluate import Numbers, elements, evaluate, written
 from warploom.loopnest.lower import lower
+from warploom.search.candidate import Flags
 
 # Tiles along each axis: the first, one between (where a pipeline is filled), the last.
 TURNS = 3
 # How far a sum in single precision may be from one in double precision, of the largest element.
 CLOSE = 1e-4
+# Integers that are put in; those without a sign from zero on.
+SMALLEST, LARGEST = -100, 100
 # What is in an array before: between the rows of a shortened one it has to stay there.
 UNTOUCHED = 77
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """`wrong` names an element that is not what it should be; it is empty if all are right."""
+    """`wrong` names a race, or an element that is not what it should be; it is empty if all is
+    right."""
 
     sizes: dict[str, int]
     wrong: str = ""
@@ -41,20 +47,46 @@ def tried(implementation: Implementation, seed: int = 0, turns: int = TURNS) -> 
     made, random = implementation.shortened(turns), np.random.default_rng(seed)
     program = made.program
     arrays = {
-        array.name: random.standard_normal(count).astype(array.dtype.numpy)
+        array.name: _inputs(array.dtype, count, random)
         for array, count in elements(program, made.sizes).items()
     }
-    numbers = {each.name: float(np.float32(random.normal())) for each in program.parameters}
+    numbers = {each.name: _number(each.dtype, random) for each in program.parameters}
     wanted = evaluate(program, arrays, numbers, made.sizes)
     given = {**arrays, **{name: np.full_like(each, UNTOUCHED) for name, each in wanted.items()}}
-    run(lower(made), [*(given[array.name] for array in program.arrays), *numbers.values()])
+    report = run(lower(made), [*(given[array.name] for array in program.arrays), *numbers.values()])
     sizes = {axis.name: size for axis, size in made.sizes.items()}
+    if report.races:
+        return Tried(sizes, f"threads store the same at once: {report.races[0]}")
+    exact = not any(each.dtype.is_float for each in program.instructions)
     stored = written(program, made.sizes)
     for name, each in wanted.items():
-        off = np.abs(given[name] - each) > CLOSE * max(1.0, float(np.abs(each).max()))
+        off = given[name] != each if exact else ~close(given[name], each)
         apart = np.where(stored[name], off, given[name] != UNTOUCHED)
         if apart.any():
             at = int(np.argmax(apart))
             wrong = f"{name}[{at}] is {given[name][at]:.6g} and should be {each[at]:.6g}"
             return Tried(sizes, wrong)
     return Tried(sizes)
+
+
+def _inputs(dtype: DType, count: int, random: np.random.Generator) -> Numbers:
+    if dtype.is_float:
+        return random.standard_normal(count).astype(dtype.numpy)
+    return random.integers(SMALLEST if dtype.is_signed else 0, LARGEST, count).astype(dtype.numpy)
+
+
+def _number(dtype: DType, random: np.random.Generator) -> float:
+    value = _inputs(dtype, 1, random)[0]
+    return float(value) if dtype.is_float else int(value)
+
+
+def close(got: Numbers, wanted: Numbers) -> Flags:
+    """Which elements are near enough to what they should be. The largest that is finite says what
+    is near; what is not finite is itself."""
+    finite = np.isfinite(wanted)
+    largest = float(np.abs(wanted[finite]).max(initial=1.0))
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(got.astype(np.float64) - wanted)
+    same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+    found: Flags = np.where(finite, apart <= CLOSE * largest, same)
+    return found

@@ -1,0 +1,77 @@
+"""What a trial on the simulator calls right: it has to be able to say no."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from tests.loopnest.running import implementations
+
+from warploom.kernel.dtype import DType
+from warploom.kernel.ir import Assign, Kernel, Number, Operation
+from warploom.loopnest import trial
+from warploom.loopnest.build import LoopNest, exp, sqrt
+from warploom.loopnest.decided import Implementation
+from warploom.loopnest.ir import Program
+from warploom.loopnest.lower import lower
+from warploom.loopnest.space import NestSpace
+
+
+def elementwise(kind: str) -> Program:
+    nest = LoopNest(kind)
+    i = nest.axis("i", 11, 4, tail=True)
+    dtype = DType.I32 if kind == "integers" else DType.F32
+    x, y = nest.array("x", i, dtype=dtype), nest.array("y", i, dtype=dtype)
+    match kind:
+        case "roots":  # of negative numbers there is none
+            y[i] = sqrt(x[i])
+        case "infinities":  # e to the 1000 is none, e to the -1000 is zero
+            y[i] = exp(x[i] * 1000.0)
+        case _:
+            y[i] = x[i] * nest.parameter("alpha", dtype) + nest.index(i) * 1_000_000
+    return nest.done()
+
+
+@cache
+def some(kind: str) -> Implementation:
+    return next(implementations(NestSpace(elementwise(kind)), 1))
+
+
+@pytest.mark.parametrize("kind", ["roots", "infinities", "integers"])
+def test_what_is_right_is_right(kind: str) -> None:
+    assert not trial.tried(some(kind)).wrong
+
+
+@pytest.mark.parametrize("kind", ["roots", "infinities", "integers"])
+def test_what_is_wrong_is_wrong(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No tolerance grows with an infinity, nothing equals what is no number, and a million and one
+    is not a million."""
+
+    def another(made: Implementation) -> Kernel:
+        kernel = lower(made)
+        return replace(kernel, body=tuple(map(_more, kernel.body)))
+
+    def _more(stmt: object) -> object:
+        if isinstance(stmt, Assign) and isinstance(stmt.value, Operation):
+            dtype = stmt.target.dtype
+            if kind == "infinities":
+                return replace(stmt, value=Number(float("inf"), dtype))
+            if kind == "roots":
+                return replace(stmt, value=Number(float("nan"), dtype))
+            return replace(stmt, value=Operation("+", (stmt.value, Number(1, dtype))))
+        if hasattr(stmt, "body"):
+            return replace(stmt, body=tuple(map(_more, stmt.body)))
+        return stmt
+
+    monkeypatch.setattr(trial, "lower", another)
+    assert "should be" in trial.tried(some(kind)).wrong
+
+
+def test_close() -> None:
+    inf, nan = np.inf, np.nan
+    wanted = np.array([1.0, 1.0, 1.0, inf, inf, -inf, nan, nan], np.float32)
+    got = np.array([1.00001, nan, inf, inf, 3.0, inf, nan, 0.0], np.float32)
+    right = [True, False, False, True, False, False, True, False]
+    assert trial.close(got, wanted).tolist() == right
