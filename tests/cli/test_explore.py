@@ -84,6 +84,9 @@ def test_it_goes_on_from_what_was_kept(cli: Cli, tmp_path: Path) -> None:
             "dim_kind(n0)=BLOCK and dim_kind(n0)=LOOP contradict each other",
         ),
         (("--size", "n=6", "--fix", "dim_kind(n0)=THREAD"), "no implementation has"),
+        (("--size", "n=6", "--cut", "1"), "--cut means nothing without --estimate"),
+        (("--size", "n=6", "--explain", "--emit", "cuda"), "--emit means nothing with --explain"),
+        (("--size", "n=6", "--engine", "exact", "--seed", "1"), "--seed means nothing to branch"),
     ],
 )
 def test_mistakes_are_named(cli: Cli, arguments: tuple[str, ...], said: str) -> None:

@@ -78,6 +78,8 @@ def test_without_a_parallel_map_one_thread_does_it(cli: Cli, own: str) -> None:
         (("dot", "--layer", "conv1_1"), "--layer is for conv"),
         (("dot", "--size", "n=8", "--machine", "abacus"), "no machine called"),
         (("dot", "--size", "n=8", "--count", "--best"), "ask one"),
+        (("dot", "--size", "n=8", "--count", "--emit", "c"), "--emit means nothing with --count"),
+        (("dot", "--size", "n=8", "--sample", "2", "--among", "9"), "--among means nothing"),
     ],
 )
 def test_what_is_refused(cli: Cli, arguments: tuple[str, ...], said: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import typer
 
 from warploom import emit
-from warploom.cli.guard import Status, run
+from warploom.cli.guard import Status, check_meant, run
 from warploom.cli.inputs import parse_parameters, python_value
 from warploom.cli.output import STDOUT, kept_free, write, write_records
 from warploom.cli.own import Text
@@ -75,6 +75,7 @@ def add(app: typer.Typer) -> None:
 
 
 def explore(
+    context: typer.Context,
     kernel: str = typer.Argument(..., metavar="KERNEL"),
     size: list[str] = typer.Option([], metavar="K=V", help="Sizes and other parameters."),
     machine: str = typer.Option(
@@ -99,6 +100,14 @@ def explore(
     ),
 ) -> None:
     def action() -> Status:
+        if not estimate:
+            check_meant(context, ("walks", "cut", "depth"), "without --estimate")
+        if explain or estimate:
+            unused = ("engine", "evaluations", "seconds", "keep", "text", "out")
+            check_meant(context, unused, "with --explain or --estimate: nothing is searched")
+        if engine is Engine.exact:
+            check_meant(context, ("evaluations", "seed"), "to branch and bound, which leaves out "
+                        "nothing")  # fmt: skip
         with kept_free(json_file, out if text is not None else None):
             program = find_program(kernel, size, space)
             typer.echo(show(program))

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import typer
 
-from warploom.errors import InternalError, WarploomError
+from warploom.errors import InternalError, ParseError, WarploomError
 
 T = TypeVar("T")
 
@@ -40,6 +40,15 @@ _WORST = (
 
 def worst(statuses: Iterable[Status]) -> Status:
     return min(statuses, key=_WORST.index, default=Status.FOUND)
+
+
+def check_meant(context: typer.Context, names: Iterable[str], why: str) -> None:
+    """Options that somebody gave and that would be ignored are refused."""
+    for parameter in context.command.params:
+        if parameter.name in names:
+            source = context.get_parameter_source(parameter.name)
+            if source is not None and source.name == "COMMANDLINE":
+                raise ParseError(f"{parameter.opts[0]} means nothing {why}", advice="leave it out")
 
 
 def complain(error: WarploomError) -> None:

@@ -15,7 +15,7 @@ from warploom.array.ir import Program
 from warploom.array.joint.model import JointModel
 from warploom.array.mapping.constraint import BY_THREAD
 from warploom.array.recipe import convolution, matmul, stencil
-from warploom.cli.guard import Status, run
+from warploom.cli.guard import Status, check_meant, run
 from warploom.cli.inputs import parse_sizes, python_value
 from warploom.cli.output import STDOUT, kept_free, write, write_records
 from warploom.cli.own import Text
@@ -36,7 +36,7 @@ tiles; --plain leaves them as they are. Sizes of inputs are given, tile sizes ar
 are given too.
 
 \b
---count      how many mappings and tilings there are
+--count      how many mappings and tilings there are, with the fusion rule of docs/arrays.md
 --sample N   N candidates, all equally likely
 --best       the most promising of many, by a model: nothing is measured (the default)
 
@@ -70,6 +70,7 @@ def add(app: typer.Typer) -> None:
 
 
 def map_(
+    context: typer.Context,
     expr: str = typer.Argument(..., metavar="EXPR"),
     size: list[str] = typer.Option([], metavar="K=V", help="Sizes of inputs, and of tiles."),
     layer: str = typer.Option(None, metavar="NAME", help="A layer of VGG-16, for conv."),
@@ -81,7 +82,9 @@ def map_(
     among: int = typer.Option(2000, min=1, help="Candidates that --best looks at."),
     seconds: float = typer.Option(None, min=0, help="Wall time of the search."),
     seed: int = typer.Option(0, min=0, help="Another seed draws others."),
-    text: Text = typer.Option(None, "--emit", help="Print the kernels in this language."),
+    text: Text = typer.Option(
+        None, "--emit", help="Print the kernels of the first one."
+    ),
     out: Path = typer.Option(STDOUT, "-o", metavar="FILE", help="Write the text there instead."),
     json_file: Path = typer.Option(
         None, "--json", metavar="FILE", help="Write a list of records; - is standard output."
@@ -90,6 +93,10 @@ def map_(
     def action() -> Status:
         if count + best + (sample is not None) > 1:
             raise ParseError("--count, --sample and --best are three questions", advice="ask one")
+        if count:
+            check_meant(context, ("among", "seed", "text", "out"), "with --count")
+        elif sample is not None:
+            check_meant(context, ("among",), "with --sample")
         with kept_free(json_file, out if text is not None else None):
             sizes = given_sizes(expr, layer, size)
             program = find_program(expr, plain)

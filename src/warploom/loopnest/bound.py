@@ -218,9 +218,7 @@ class Bound:
         looped = np.where(self._counted(known) & (looped > 1), looped * waits, 0.0)
         chain = known.least(around & self.facts.over)
         others = known.least(loops & ~self.facts.over)
-        chained = np.where(
-            self.folds & ~self.again, chain * np.maximum(1, others / rates.overlap), 0.0
-        )
+        chained = np.where(self.chains, chain * np.maximum(1, others / rates.overlap), 0.0)
         return {
             "issue of a thread": issued / rates.thread.issue,
             "issue of a block": issued * self._filled(known)[:, None] / rates.processor.issue,

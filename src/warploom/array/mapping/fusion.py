@@ -1,4 +1,5 @@
-"""Rule (8): sequential maps that can be one loop are one loop. A heuristic, which loses no speed.
+"""Rule (8): sequential maps that can be one loop are one loop. A heuristic: `intended` leaves out
+nothing but other ways to write the same loops, `coded` leaves out mappings of their own.
 
 `coded` is what the released code does: no map of a perfect nest is sequential inside a sequential
 one, even with a parallel map between them. `intended` only looks through fused maps. `none` leaves
