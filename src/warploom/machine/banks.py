@@ -56,7 +56,8 @@ def bank_use(addresses: Addresses, width: int, active: Active, *, load: bool = T
     [2, 4]
     """
     if addresses.shape[1] > NVIDIA.lanes:  # warps of 64 lanes ask in two halves
-        addresses, active = (each.reshape(-1, NVIDIA.lanes) for each in (addresses, active))
+        addresses = addresses.reshape(-1, NVIDIA.lanes)
+        active = active.reshape(-1, NVIDIA.lanes)
     piece = min(width, WIDEST)
     requests = int(active.any(axis=1).sum())
     found = BankUse()
