@@ -44,7 +44,7 @@ from warploom.index.ir import Const  # noqa: E402
 from warploom.loopnest.decided import Implementation  # noqa: E402
 from warploom.loopnest.evaluate import elements  # noqa: E402
 from warploom.loopnest.lower import lower  # noqa: E402
-from warploom.loopnest.target import Target  # noqa: E402
+from warploom.loopnest.target import everything  # noqa: E402
 from warploom.loopnest.trial import tried  # noqa: E402
 from warploom.machine.rates import H200 as RATES  # noqa: E402
 from warploom.machine.record import H200  # noqa: E402
@@ -56,7 +56,7 @@ from warploom.search.descent import weighted_descents  # noqa: E402
 from warploom.search.problem import SpaceProblem  # noqa: E402
 
 ARCH = "sm_90"
-TARGET = Target(H200, deals=True, stages=(1, 2))
+TARGET = everything(H200)
 # What is drawn again in the neighbourhood of a good implementation.
 AGAIN = (
     ("size",),

@@ -26,7 +26,7 @@ from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import KERNELS, Cut
 from warploom.loopnest.lower import lower
 from warploom.loopnest.show import show
-from warploom.loopnest.target import Target, paper
+from warploom.loopnest.target import Target, everything, paper
 from warploom.machine.rates import rates_of
 from warploom.machine.record import CUDA, machine_named
 from warploom.pipeline.nest import Explored, Kept, Nest
@@ -223,7 +223,7 @@ def _own_program(text: str, found: object) -> Program:
 
 def target_for(machine: str, space: Space) -> Target:
     own = CUDA if machine.endswith(".json") else machine_named(machine)
-    return paper(own) if space is Space.paper else Target(own, deals=True, stages=(1, 2))
+    return paper(own) if space is Space.paper else everything(own)
 
 
 def _kept(nest: Nest, file: Path | None) -> Kept:

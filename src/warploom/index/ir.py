@@ -11,8 +11,8 @@ operation means. Nothing here recurses: expressions may be thousands of operatio
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Container, Mapping
+from functools import lru_cache
 from operator import index
 from typing import Literal, TypeAlias, TypeVar, assert_never, get_args
 
@@ -197,22 +197,32 @@ def walk(expr: Expr, skip: Container[Expr] = ()) -> list[Expr]:
     return order
 
 
+@lru_cache(maxsize=2048)
+def _schedule(expr: Expr) -> tuple[tuple[Expr, tuple[int, ...], tuple[int, ...]], ...]:
+    """Every distinct node, children before parents, with the places of its children and of those
+    that nobody uses after it. Kept, because a kernel asks for the same expressions again and again.
+    """
+    order = walk(expr)
+    place = {part: at for at, part in enumerate(order)}
+    parts = [tuple([place[child] for child in children(part)]) for part in order]
+    last = {each: at for at, own in enumerate(parts) for each in own}
+    done: list[list[int]] = [[] for _ in order]
+    for each, at in last.items():
+        done[at].append(each)
+    return tuple((part, parts[at], tuple(done[at])) for at, part in enumerate(order))
+
+
 def fold_up(expr: Expr, visit: Callable[[Expr, tuple[T, ...]], T]) -> T:
     """`visit(node, values of its children)` for each distinct node, from the leaves to the root.
 
     A value is dropped after its last use, so that folding arrays over a long expression is cheap.
     """
-    order = walk(expr)
-    uses = Counter(child for part in order for child in children(part))
-    values: dict[Expr, T] = {}
-    for part in order:
-        parts = children(part)
-        values[part] = visit(part, tuple([values[child] for child in parts]))
-        for child in parts:
-            uses[child] -= 1
-            if not uses[child]:
-                del values[child]
-    return values[expr]
+    values: list[T | None] = []
+    for part, parts, done in _schedule(expr):
+        values.append(visit(part, tuple([values[each] for each in parts])))  # type: ignore[misc]
+        for each in done:
+            values[each] = None
+    return values[-1]  # type: ignore[return-value]
 
 
 def variables(expr: Expr) -> frozenset[str]:

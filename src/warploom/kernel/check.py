@@ -24,6 +24,7 @@ from warploom.kernel.ir import (
     INTEGER_ONLY,
     ArrayParam,
     Assign,
+    Barrier,
     Cast,
     Cell,
     Choose,
@@ -228,6 +229,14 @@ def _check_statement(stmt: Stmt, scope: Mapping[str, Declaration], kernel: Kerne
                 raise CheckError(f"'{array}' is const but is stored to")
             _same(memory.dtype, dtype_of(value), f"a store to '{array}'")
             _check_width(width, value)
+            if stmt.ahead and not isinstance(memory, Shared):
+                raise CheckError(f"a store ahead to '{array}'", advice="it is for shared arrays")
+        case Barrier(kind, waits) if waits is not None:
+            if kind != "block" or waits < 0:
+                raise CheckError(
+                    f"a {kind} barrier that waits for all but {waits} groups of stores",
+                    advice="barriers of the block wait, for all but 0 or more",
+                )
         case Shuffle(cell, value):
             _same(cell.dtype, dtype_of(value), "a shuffle")
             if kernel.threads % kernel.warp_size:
