@@ -1,6 +1,6 @@
 """Stores ahead that a GPU does as copies past the registers: which loads and stores are one.
 
-    v = x[i]; shared[j] = v (ahead)   →   cp.async shared[j], x[i]
+v = x[i]; shared[j] = v (ahead)   →   cp.async shared[j], x[i]
 """
 
 from __future__ import annotations

@@ -153,8 +153,12 @@ class CudaPrinter(SimtPrinter):
             place, count = f"{inside} ? {place} : 0", f"{inside} ? {size} : 0"
         target = f"(unsigned)__cvta_generic_to_shared(&{store.array}[{self.index(store.index)}])"
         guard = "" if store.predicate is None else f"if ({self.index(store.predicate)}) "
-        self.lines.add(f'{guard}asm volatile("cp.async.{way}.shared.global [%0], [%1], {size}, %2;"')
-        self.lines.add(f'  :: "r"({target}), "l"(&{load.array}[{place}]), "r"({count}) : "memory");')
+        self.lines.add(
+            f'{guard}asm volatile("cp.async.{way}.shared.global [%0], [%1], {size}, %2;"'
+        )
+        self.lines.add(
+            f'  :: "r"({target}), "l"(&{load.array}[{place}]), "r"({count}) : "memory");'
+        )
 
     def extra_variables(self) -> set[str]:
         # Warps narrower than the hardware's need a mask of their own lanes.

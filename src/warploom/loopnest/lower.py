@@ -11,12 +11,11 @@ put in where threads meet in a shared array, and nowhere else.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
 from warploom.index.ir import Const, Expr, Var
-from warploom.index.laws import simplify
 from warploom.kernel.allocate import allocate
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
@@ -316,7 +315,9 @@ class _Lowering:
             yield Store(array, place, self._operand(inst, operand), where, 1, streaming)
             return
         lanes = self.at.name(f"{inst.name}.lanes")
-        self.lanes[lanes] = Registers(lanes, inst.dtype, width)  # once, where a pipeline stores twice
+        self.lanes[lanes] = Registers(
+            lanes, inst.dtype, width
+        )  # once, where a pipeline stores twice
         for lane in range(width):
             value = self._operand(inst, operand, lane)
             yield Assign(Cell(lanes, Const(lane), inst.dtype), value)

@@ -16,7 +16,6 @@ from warploom.layout.ir import Swizzle
 from warploom.loopnest import ir
 from warploom.loopnest.decided import Implementation
 
-
 # Pieces of four elements stay together; eight of them are all banks.
 PIECE_BITS, SWIZZLED_BITS = 2, 3
 

@@ -47,9 +47,10 @@ def is_aligned(access: Access, dim: Dim, width: int) -> bool:
 @dataclass(frozen=True, slots=True)
 class Target:
     """`vector` are the most elements of an outer and of an inner vector; `paddings` the elements
-    that may follow each row of a temporary array, `swizzles` how its cells may be exchanged. With `deals` what is copied to such an array may
-    be dealt out to all threads of the block, whatever these do elsewhere; `stages` says how many of
-    an array there may be, so that one is filled while another is used, and `fills` by which way."""
+    that may follow each row of a temporary array, `swizzles` how its cells may be exchanged. With
+    `deals` what is copied to such an array may be dealt out to all threads of the block, whatever
+    these do elsewhere; `stages` says how many of an array there may be, so that one is filled while
+    another is used, and `fills` by which way."""
 
     machine: Machine = CUDA
     unroll: int = 512
