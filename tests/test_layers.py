@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from tests.sources import statements
 
 ROOT = Path(__file__).resolve().parents[1] / "src" / "warploom"
 
@@ -30,7 +31,7 @@ def part_of(module: str) -> str:
 
 def imports(path: Path) -> list[str]:
     found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in statements(path.read_text()):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

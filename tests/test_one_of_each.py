@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from tests.sources import statements
+
 ROOT = Path(__file__).resolve().parents[1] / "src" / "warploom"
 
 # The words that search/ and machine/ define for everyone.
@@ -42,10 +44,11 @@ def imported(tree: ast.AST) -> set[str]:
 
 
 def importers(package: str, root: Path = ROOT) -> list[str]:
+    texts = {path: path.read_text() for path in sorted(root.rglob("*.py"))}
     return [
         str(path.relative_to(root))
-        for path in sorted(root.rglob("*.py"))
-        if package in imported(ast.parse(path.read_text()))
+        for path, text in texts.items()
+        if package in text and package in imported(ast.parse(text))
     ]
 
 
@@ -77,10 +80,12 @@ def defined(tree: ast.Module) -> set[str]:
 
 
 def test_the_words_are_defined_once() -> None:
+    texts = {path: path.read_text() for path in sorted(ROOT.rglob("*.py"))}
     homes = {
         (word, str(path.relative_to(ROOT)))
-        for path in sorted(ROOT.rglob("*.py"))
-        for word in defined(ast.parse(path.read_text())) & set(WORDS)
+        for path, text in texts.items()
+        if any(word in text for word in WORDS)
+        for word in defined(ast.parse(text)) & set(WORDS)
     }
     assert homes == set(WORDS.items())
 
@@ -109,10 +114,10 @@ def is_table(node: ast.expr | None) -> bool:
     return False
 
 
-def uncounted(tree: ast.AST) -> set[int]:
+def uncounted(text: str) -> set[int]:
     """The numbers of lines that may be alike: imports and tables."""
     found: set[int] = set()
-    for node in ast.walk(tree):
+    for node in statements(text):
         match node:
             case ast.Import() | ast.ImportFrom():
                 pass
@@ -132,7 +137,7 @@ def copies(root: Path = ROOT, length: int = COPY) -> list[str]:
     found = []
     for path in sorted(root.rglob("*.py")):
         text = path.read_text()
-        left_out = uncounted(ast.parse(text))
+        left_out = uncounted(text)
         numbered = [(n, "".join(line.split())) for n, line in enumerate(text.splitlines(), 1)]
         lines = [(n, line) for n, line in numbered if line and n not in left_out]
         for start in range(len(lines) - length + 1):
@@ -190,7 +195,7 @@ def repeated(room: Path) -> dict[str, list[str]]:
     """Class names that a folder defines more than once, with where."""
     places: dict[str, list[str]] = {}
     for path in sorted(room.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in statements(path.read_text()):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(f"{path.relative_to(room)}:{node.lineno}")
     return {name: found for name, found in places.items() if len(found) > 1}

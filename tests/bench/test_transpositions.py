@@ -52,8 +52,8 @@ def assert_transposes(case: Transposition) -> None:
 
 @pytest.mark.parametrize("order", ["crc", "rcr"])
 def test_all_small_ones(order: str) -> None:
-    cases = list(run(range(1, 13), range(1, 13), order))
-    assert len(cases) == 144
+    cases = list(run(range(1, 10), range(1, 10), order))
+    assert len(cases) == 81
     for case in cases:
         assert case.verified
         assert_transposes(case)

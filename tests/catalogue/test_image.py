@@ -19,6 +19,7 @@ from warploom.catalogue import find
 from warploom.errors import CheckError, DeviceError
 
 ENTRY = find("convolution-2d")
+FEW_TAPS = [variant for variant in ENTRY.variants if variant.get("taps", 3) <= 7]
 SMALL = [{"height": 3, "columns": 5}, {"height": 7, "columns": 132}]
 
 
@@ -28,7 +29,7 @@ def test_every_variant_computes_its_specification(variant: Any, device: str) -> 
     check_agreement(ENTRY, variant, device, ENTRY.sizes()[variant.get("taps", 3) % 5 :: 6])
 
 
-@pytest.mark.parametrize("variant", ENTRY.variants, ids=labels(ENTRY.variants))
+@pytest.mark.parametrize("variant", FEW_TAPS, ids=labels(FEW_TAPS))
 def test_the_simulator_computes_the_specification(variant: Any) -> None:
     check_agreement(ENTRY, {**variant, "rows": 2, "block": 32}, "simulator", SMALL)
 

@@ -107,7 +107,9 @@ def test_arrays_that_begin_within_a_line_are_stored_by_lines(fields: int) -> Non
     assert across.store_efficiency < 0.85
 
 
-@pytest.mark.parametrize("fields", MEASURED)
+@pytest.mark.parametrize(
+    "fields", [f if f in (3, 8, 16) else pytest.param(f, marks=pytest.mark.slow) for f in MEASURED]
+)
 def test_nothing_is_spilled(fields: int) -> None:
     for name in NAMES:
         sizes: tuple[dict[str, int] | None, ...] = (None, {"n": 4096}, {"n": 4097})

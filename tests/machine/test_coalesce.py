@@ -21,6 +21,7 @@ def test_against_sets(seed: int, width: int, spread: int) -> None:
         sum(1 for row in rows if row),
         sum(len({address // SECTOR_BYTES for address in row}) for row in rows),
         sum(len(set(row)) * width for row in rows),
+        sum(-(-len(set(row)) * width // SECTOR_BYTES) for row in rows),
     )
     assert traffic(addresses, width, active) == expected
 

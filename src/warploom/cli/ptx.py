@@ -1,10 +1,7 @@
-"""`warploom ptx shuffle` and `warploom ptx run`: shuffles into PTX; PTX without a GPU."""
+"""`warploom ptx shuffle` and `run`: shuffles into PTX; PTX without a GPU."""
 
 from __future__ import annotations
 
-import re
-import shutil
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,19 +12,19 @@ import typer
 from warploom.cli.guard import Status, complain, run
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.ptx_arguments import parse_argument, parse_shape, save_arrays
+from warploom.cli.ptx_input import SECONDS, finding, loaded, read_text, stopped
+from warploom.cli.ptx_report import REPORT, report
 from warploom.errors import (
     KernelError,
     LimitError,
     ParseError,
     Span,
     UnsupportedError,
-    WarploomError,
 )
 from warploom.machine.race import Race
-from warploom.ptx import LoadedModule, load
+from warploom.ptx import LoadedModule
 from warploom.ptx.emulate.launch import Report
 from warploom.ptx.shuffle import FARTHEST, KernelReport, Rewrite, check, confirm, rewrite
-from warploom.runtime.compile import Compiler, compile_cuda
 from warploom.search.outcome import Verdict
 
 SHUFFLE = """Replace loads by warp shuffles where proved right and, by default, where it pays.
@@ -59,28 +56,13 @@ where the PTX names one (-lineinfo), with block and thread; `--json` has it as `
 Exit status: 0 clean, 1 something found (a fault, a race, an assertion), 2 bad input, 3 stopped by
 the time limit."""
 
-MOST_BYTES = 256 << 20
-CUDA_ENDS = (".cu", ".cuh", ".cpp")
-SECONDS = 60.0  # a launch is stopped after so long, unless another time is given
-
 
 def add(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     group.command("shuffle", help=SHUFFLE)(shuffle)
     group.command("run", help=RUN)(run_kernel)
+    group.command("report", help=REPORT)(report)
     app.add_typer(group, name="ptx", help="Shuffles into finished PTX; PTX run without a GPU.")
-
-
-def read_text(path: str) -> str:
-    """PTX from a file or, for -, from standard input."""
-    try:
-        data = sys.stdin.buffer.read(MOST_BYTES + 1) if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise ParseError(f"cannot read '{path}': {error.strerror or error}") from None
-    if len(data) > MOST_BYTES:
-        raise ParseError(f"'{path}' is larger than {MOST_BYTES >> 20} MiB")
-    # Bytes that are no UTF-8 survive the round trip unchanged.
-    return data.decode("utf-8", "surrogateescape")
 
 
 def shuffle(
@@ -195,8 +177,7 @@ def run_kernel(
         rng = np.random.default_rng(seed)
         args = [parse_argument(text, rng) for text in arg]
         before = {f"arg{i}": a.copy() for i, a in enumerate(args) if isinstance(a, np.ndarray)}
-        name = f"{source}, as PTX" if source.endswith(CUDA_ENDS) else source
-        module = load(ptx_of(source, arch), name)
+        module = loaded(source, arch)
         record: dict[str, Any] = {}
         findings: list[dict[str, Any]] = []
         status = Status.FOUND
@@ -216,13 +197,9 @@ def run_kernel(
         except KernelError as error:
             with kept_free(json_file):
                 _print_output(error.output)
-            findings.append(finding("fault", error))
-            complain(error)
-            status = Status.IMPOSSIBLE
+            status = stopped(error, findings)
         except LimitError as error:
-            findings.append(finding("limit", error))
-            complain(error)
-            status = Status.UNDECIDED
+            status = stopped(error, findings)
         arrays = {f"arg{i}": a for i, a in enumerate(args) if isinstance(a, np.ndarray)}
         with kept_free(json_file):
             _show_run(record, arrays)
@@ -234,29 +211,9 @@ def run_kernel(
     run(action)
 
 
-def ptx_of(source: str, arch: str) -> str:
-    """PTX from a file; CUDA text is compiled, with its lines kept."""
-    text = read_text(source)
-    if not source.endswith(CUDA_ENDS):
-        return text
-    # nvcc knows the headers of the host, which CUDA text for a whole program may include.
-    compiler: Compiler = "nvcc" if shutil.which("nvcc") else "auto"
-    made = compile_cuda(text, arch, compiler=compiler, options=("-lineinfo",)).text
-    path = str(Path(source).resolve())
-    return re.sub(r'(\.file\s+\d+\s+)"[^"]*\bkernel\.cu"', lambda m: f'{m[1]}"{path}"', made)
-
-
 def _print_output(lines: Iterable[str]) -> None:
     for line in lines:
         typer.echo(line, nl=False)
-
-
-def finding(kind: str, error: WarploomError) -> dict[str, Any]:
-    """What was found, for a program that reads it."""
-    span = error.span
-    place = {} if span is None else {"file": span.source.name, "line": span.line,
-                                     "column": span.column}  # fmt: skip
-    return {"kind": kind, "message": error.message, **place, "advice": error.advice}
 
 
 def race_fault(module: LoadedModule, race: Race) -> KernelError:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from warploom.machine.coalesce import Active, Addresses
 from warploom.machine.record import CUDA
-from warploom.machine.serving import NVIDIA, serve
+from warploom.machine.serving import NVIDIA, RequestKind, serve
 
 BANKS = CUDA.banks
 WIDEST = 16  # bytes of a lane in one request; wider accesses are several
@@ -35,10 +35,18 @@ class BankUse:
         )
 
 
+def matrix_use(addresses: Addresses, active: Active, *, load: bool) -> BankUse:
+    """The passes of ldmatrix or stmatrix, of which lanes give the addresses of rows."""
+    kind: RequestKind = "ldmatrix" if load else "stmatrix"
+    served = serve(NVIDIA, addresses, WIDEST, kind, active)
+    requests = int(active.any(axis=1).sum())
+    return BankUse(requests, int(served.wavefronts.sum()), int(served.ideal.sum()))
+
+
 def bank_use(addresses: Addresses, width: int, active: Active, *, load: bool = True) -> BankUse:
     """The passes of one instruction; `addresses` are bytes, one row per warp, one column per lane.
 
-    `load` is for plain loads; matrices and atomics are served as stores are.
+    `load` is for plain loads; atomics are served as stores are.
 
     >>> import numpy as np
     >>> lanes = np.arange(32)[None]

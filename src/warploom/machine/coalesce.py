@@ -20,11 +20,15 @@ Active = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Warp-wide requests, the sectors they moved and the distinct bytes they asked for."""
+    """Warp-wide requests, the sectors they moved and the distinct bytes they asked for.
+
+    `least_sectors` hold those bytes of each request, were they side by side.
+    """
 
     requests: int = 0
     sectors: int = 0
     useful_bytes: int = 0
+    least_sectors: int = 0
 
     @property
     def moved_bytes(self) -> int:
@@ -40,6 +44,7 @@ class Traffic:
             self.requests + other.requests,
             self.sectors + other.sectors,
             self.useful_bytes + other.useful_bytes,
+            self.least_sectors + other.least_sectors,
         )
 
 
@@ -48,7 +53,7 @@ def traffic(addresses: Addresses, width: int, active: Active) -> Traffic:
 
     >>> lanes = np.arange(32)[None]
     >>> traffic(lanes * 8, 4, np.ones((1, 32), bool))
-    Traffic(requests=1, sectors=8, useful_bytes=128)
+    Traffic(requests=1, sectors=8, useful_bytes=128, least_sectors=4)
     """
     requests = int(active.any(axis=1).sum())
     if width <= SECTOR_BYTES:  # an aligned access lies in one sector
@@ -58,7 +63,8 @@ def traffic(addresses: Addresses, width: int, active: Active) -> Traffic:
         spread = ((addresses[:, :, None] + steps) // SECTOR_BYTES).reshape(len(addresses), -1)
         sectors = distinct_per_row(spread, np.repeat(active, len(steps), axis=1))
     useful = distinct_per_row(addresses, active) * width
-    return Traffic(requests, int(sectors.sum()), int(useful.sum()))
+    least = -(-useful // SECTOR_BYTES)
+    return Traffic(requests, int(sectors.sum()), int(useful.sum()), int(least.sum()))
 
 
 def distinct_per_row(values: Addresses, active: Active) -> npt.NDArray[np.int64]:

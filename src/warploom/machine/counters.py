@@ -11,6 +11,7 @@ import numpy.typing as npt
 from warploom.machine.banks import BankUse, bank_use
 from warploom.machine.coalesce import Traffic, traffic
 from warploom.machine.record import CUDA
+from warploom.machine.tally import Tallies
 
 Ints = npt.NDArray[np.int64]
 
@@ -30,6 +31,7 @@ class Counters:
     divergent_branches: int = 0
     barriers: int = 0  # by blocks; those of warps by warps
     atomics: int = 0  # by threads
+    tallies: Tallies = field(default_factory=Tallies)  # by instruction, where there are some
 
     # -- counting -----------------------------------------------------------------------------
 
@@ -44,15 +46,19 @@ class Counters:
 
     def count_global(
         self, array: str, warp: Ints, lane: Ints, address: Ints, width: int, write: bool
-    ) -> None:
+    ) -> Traffic:
         rows, active = by_warp(warp, lane, address)
-        (self.add_store if write else self.add_load)(array, traffic(rows, width, active))
+        moved = traffic(rows, width, active)
+        (self.add_store if write else self.add_load)(array, moved)
+        return moved
 
     def count_shared(
         self, array: str, warp: Ints, lane: Ints, address: Ints, width: int, write: bool = False
-    ) -> None:
+    ) -> BankUse:
         rows, active = by_warp(warp, lane, address)
-        self.add_shared(array, bank_use(rows, width, active, load=not write))
+        use = bank_use(rows, width, active, load=not write)
+        self.add_shared(array, use)
+        return use
 
     # -- totals -------------------------------------------------------------------------------
 

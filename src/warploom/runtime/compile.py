@@ -107,6 +107,18 @@ def usage(
     return parse_usage(compiled.log)
 
 
+def ptx_usage(text: str, ptxas: str) -> dict[str, Usage]:
+    """The same of PTX, by this assembler; empty where it does not take the text."""
+    target = re.search(r"^\s*\.target\s+(sm_\w+)", text, re.MULTILINE)
+    with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
+        source = Path(folder, "kernel.ptx")
+        source.write_text(text, errors="surrogateescape")
+        command = [ptxas, "-v", f"-arch={target[1] if target else DEFAULT_ARCH}"]
+        command += ["-o", str(Path(folder, "kernel.cubin")), str(source)]
+        ran = run_command(command, "'ptxas' could not be run", NVCC_TIMEOUT_S)
+        return {} if ran.returncode else parse_usage(ran.stdout + ran.stderr)
+
+
 _ENTRY = re.compile(r"Compiling entry function '(\w+)'")
 _FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _USED = re.compile(r"Used (\d+) registers(.*)")

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeviceError, Span
+from warploom.machine.banks import matrix_use
+from warploom.machine.counters import Counters, by_warp
 from warploom.machine.flag import Order
 from warploom.machine.manner import Kind, Manner
 from warploom.machine.memory import (
@@ -28,7 +30,10 @@ from warploom.machine.memory import (
     window_of,
 )
 from warploom.machine.race import RELAXED, Race, Side, Writing
+from warploom.machine.tally import own_traffic
+from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.ir import Instruction
 
 Array = npt.NDArray[Any]
 DType = np.dtype[Any]
@@ -56,6 +61,7 @@ class Site:
     counted: bool  # global memory, for the sector counters
     manner: Manner
     order: Order = RELAXED
+    tallied: bool = True  # counted by lanes; matrices are counted by their rows
     last: Region | None = None  # the region found last, which is most often the next one
     owner: Memory | None = None  # whose region that is: every launch has its own memory
 
@@ -240,7 +246,7 @@ def _watch(
         index = index[f.index]
     threads = f.index[chosen]
     start = np.broadcast_to(index, threads.shape) * site.width
-    if batch.counters is not None and site.kind is not Kind.ATOMIC:
+    if batch.counters is not None and site.tallied:
         _count(f, site, region, threads, start)
     if batch.races is not None and (site.space == "shared" or site.counted):
         key = SHARED if site.space == "shared" else region.base
@@ -275,9 +281,52 @@ def _line(side: Side) -> str:
 def _count(f: Frame, site: Site, region: Region, threads: Array, start: Array) -> None:
     counters = f.batch.counters
     assert counters is not None
+    tallies, lanes = counters.tallies, int(threads.size)
     warp, lane = f.batch.warp_of[threads], f.batch.lane[threads]
+    if site.kind is Kind.ATOMIC:  # in tallies alone: neither loads nor stores
+        counters = Counters()
     if site.space == "shared":
         inside = start % max(1, region.data.size // f.batch.blocks)
-        counters.count_shared(region.name, warp, lane, inside, site.width, site.kind.writes)
-    elif site.counted:
-        counters.count_global(region.name, warp, lane, start, site.width, site.kind.writes)
+        use = counters.count_shared(region.name, warp, lane, inside, site.width, site.kind.writes)
+        tallies.served(site.span, lanes, use)
+    elif site.space == "local":
+        own = start if region.origin is None else start - region.origin[threads]
+        moved = own_traffic(*_rows(warp, lane, own, site.width))
+        tallies.moved(site.span, "local", lanes, moved)
+    elif region.space == "global":
+        write = site.kind.writes
+        moved = counters.count_global(region.name, warp, lane, start, site.width, write)
+        tallies.moved(site.span, "global", lanes, moved)
+    else:
+        tallies.asked(site.span, region.space, int(np.unique(warp).size), lanes)
+
+
+def _rows(warp: Array, lane: Array, address: Array, width: int) -> tuple[Array, int, Array]:
+    rows, active = by_warp(warp, lane, address)
+    return rows, width, active
+
+
+def count_rows(f: Frame, site: Site, address: Array, rows: int) -> None:
+    """What ldmatrix and stmatrix ask of the banks: the first lanes give addresses of rows."""
+    counters = f.batch.counters
+    if counters is None:
+        return
+    lane = f.batch.lane[f.index]
+    giving = lane < rows
+    where = np.broadcast_to(f.active_part(address), (f.count,)).astype(np.int64)
+    asked, active = by_warp(f.batch.warp_of[f.index][giving], lane[giving], where[giving])
+    use = matrix_use(asked, active, load=site.kind.reads)
+    counters.add_shared(f.batch.shared.name, use)
+    counters.tallies.served(site.span, f.count, use)
+
+
+def tallied(ctx: Context, ins: Instruction, step: Step) -> Step:
+    """What the asynchronous way does is no request of a warp: counted is how often it is asked."""
+    label = ctx.module.span(ins)
+
+    def counted(f: Frame) -> None:
+        if f.batch.counters is not None:
+            f.batch.counters.tallies.asked(label, "asynchronous", f.count, f.count)
+        step(f)
+
+    return counted

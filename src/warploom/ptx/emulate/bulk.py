@@ -19,7 +19,7 @@ from warploom.machine.knowledge import Knowledge
 from warploom.machine.manner import Kind, Manner
 from warploom.machine.memory import FIRST_ADDRESS, WINDOWS, Region
 from warploom.ptx.emulate import memory
-from warploom.ptx.emulate.access import SHARED, Site, race_error
+from warploom.ptx.emulate.access import SHARED, Site, race_error, tallied
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.mbarrier import (
@@ -116,9 +116,8 @@ def bulk(ctx: Context, ins: Instruction) -> Step:
     tensor = "tensor" in words
     shared = next(at for at, word in enumerate(words) if word.startswith("shared"))
     into_shared = words.index("global") > shared
-    if tensor:
-        return _tensor_in(ctx, ins) if into_shared else _tensor_out(ctx, ins)
-    return _plain_in(ctx, ins) if into_shared else _plain_out(ctx, ins)
+    ways = (_tensor_in, _tensor_out) if tensor else (_plain_in, _plain_out)
+    return tallied(ctx, ins, ways[0 if into_shared else 1](ctx, ins))
 
 
 def _plain_in(ctx: Context, ins: Instruction) -> Step:

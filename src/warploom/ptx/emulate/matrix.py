@@ -6,13 +6,14 @@ Lane 8j + r gives the address of row r of matrix j. What a lane then holds of it
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.machine.manner import Kind
-from warploom.ptx.emulate.access import Site, load
+from warploom.ptx.emulate.access import Site, count_rows, load
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.fragment import warps_of
 from warploom.ptx.emulate.frame import Frame
@@ -52,10 +53,7 @@ def _check(f: Frame, site: Site, address: Array, count: int) -> None:
 
 
 def _sites(site: Site) -> dict[int, Site]:
-    return {
-        width: Site(site.span, site.name, site.space, width, site.counted, site.manner)
-        for width in (2, 4)
-    }
+    return {width: replace(site, width=width, tallied=False) for width in (2, 4)}
 
 
 def ldmatrix(ctx: Context, ins: Instruction) -> Step:
@@ -70,6 +68,7 @@ def ldmatrix(ctx: Context, ins: Instruction) -> Step:
             warps_of(f, fail)
             where = address(f)
             _check(f, site, where, len(stores))
+            count_rows(f, site, where, 8 * len(stores))
             for number, store in enumerate(stores):
                 halves = [
                     load(f, sites[width], _narrowed(f, place), U32 if width == 4 else U16, 1)[0]
@@ -99,6 +98,7 @@ def stmatrix(ctx: Context, ins: Instruction) -> Step:
             warps_of(f, fail)
             where = address(f)
             _check(f, site, where, len(values))
+            count_rows(f, site, where, 8 * len(values))
             for number, value in enumerate(values):
                 word = f.widen(value(f))[f.index]
                 halves = [

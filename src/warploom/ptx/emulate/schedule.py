@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeviceError, LimitError
+from warploom.machine.counters import Counters
 from warploom.ptx.emulate import undefined
 from warploom.ptx.emulate.barrier import Barrier, BlockBarriers, Going
 from warploom.ptx.emulate.context import Fetch, Step
@@ -322,6 +323,8 @@ class Runner:
     def _branch(self, block: CodeBlock, condition: Fetch) -> None:
         f = self.frame
         value = condition(f)
+        if self.batch.counters is not None and block.leaving is not None:
+            self._count_branch(self.batch.counters, block.leaving, value)
         if value.size == 1 and f.n != 1:
             self._go(block, f.mask, taken=bool(value[0]))
             return
@@ -333,8 +336,6 @@ class Runner:
             self._go(block, f.mask, taken=count > 0)
             return
         rest = ~taken if f.mask is None else f.mask & ~taken
-        if self.batch.counters is not None:
-            self._count_divergence(taken, rest)
         self._go(block, taken, taken=True)
         self._go(block, rest, taken=False)
 
@@ -347,11 +348,15 @@ class Runner:
         else:
             self.add(block.successors[0 if taken else 1], mask)
 
-    def _count_divergence(self, taken: Array, rest: Array) -> None:
-        assert self.batch.counters is not None
+    def _count_branch(self, counters: Counters, branch: Passage, value: Array) -> None:
+        here = self.frame.full_mask()
+        taken = self.frame.widen(value) & here
         starts = self.batch.warp_starts
-        both = np.logical_or.reduceat(taken, starts) & np.logical_or.reduceat(rest, starts)
-        self.batch.counters.divergent_branches += int(np.count_nonzero(both))
+        some, rest = (np.logical_or.reduceat(each, starts) for each in (taken, here & ~taken))
+        divergent = int(np.count_nonzero(some & rest))
+        counters.divergent_branches += divergent
+        label = self.code.module.span(branch.instruction)
+        counters.tallies.branched(label, int(np.count_nonzero(some | rest)), divergent)
 
     def _switch(self, block: CodeBlock, switch: Fetch) -> None:
         f = self.frame

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from warploom.machine import fused as arithmetic
 from warploom.machine.manner import Kind, Manner
 from warploom.ptx.emulate import fragment, undefined
-from warploom.ptx.emulate.access import SHARED, race_error
+from warploom.ptx.emulate.access import SHARED, race_error, tallied
 from warploom.ptx.emulate.context import Context, Fetch, Step, constant
 from warploom.ptx.emulate.frame import WARP, Frame
 from warploom.ptx.emulate.mbarrier import site_of
@@ -224,7 +224,8 @@ _KINDS: dict[str, Callable[[Context, Instruction], Step]] = {"mma_async": mma_as
 
 
 def wgmma(ctx: Context, ins: Instruction) -> Step:
-    return _KINDS.get(ins.modifiers[0], groups)(ctx, ins)
+    kind = _KINDS.get(ins.modifiers[0])
+    return groups(ctx, ins) if kind is None else tallied(ctx, ins, kind(ctx, ins))
 
 
 TABLE: dict[str, Compile] = {"wgmma": wgmma}

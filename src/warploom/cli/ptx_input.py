@@ -1,0 +1,64 @@
+"""PTX for the commands that run it: read from a file, or compiled from CUDA text."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from warploom.cli.guard import Status, complain
+from warploom.errors import KernelError, LimitError, ParseError, WarploomError
+from warploom.ptx import LoadedModule, load
+from warploom.runtime.compile import Compiler, compile_cuda
+
+MOST_BYTES = 256 << 20
+CUDA_ENDS = (".cu", ".cuh", ".cpp")
+SECONDS = 60.0  # a launch is stopped after so long, unless another time is given
+
+
+def read_text(path: str) -> str:
+    """PTX from a file or, for -, from standard input."""
+    try:
+        data = sys.stdin.buffer.read(MOST_BYTES + 1) if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise ParseError(f"cannot read '{path}': {error.strerror or error}") from None
+    if len(data) > MOST_BYTES:
+        raise ParseError(f"'{path}' is larger than {MOST_BYTES >> 20} MiB")
+    # Bytes that are no UTF-8 survive the round trip unchanged.
+    return data.decode("utf-8", "surrogateescape")
+
+
+def ptx_of(source: str, arch: str) -> str:
+    """PTX from a file; CUDA text is compiled, with its lines kept."""
+    text = read_text(source)
+    if not source.endswith(CUDA_ENDS):
+        return text
+    # nvcc knows the headers of the host, which CUDA text for a whole program may include.
+    compiler: Compiler = "nvcc" if shutil.which("nvcc") else "auto"
+    made = compile_cuda(text, arch, compiler=compiler, options=("-lineinfo",)).text
+    path = str(Path(source).resolve())
+    return re.sub(r'(\.file\s+\d+\s+)"[^"]*\bkernel\.cu"', lambda m: f'{m[1]}"{path}"', made)
+
+
+def loaded(source: str, arch: str) -> LoadedModule:
+    """The module of a file; PTX that was made of CUDA text is called after it."""
+    name = f"{source}, as PTX" if source.endswith(CUDA_ENDS) else source
+    return load(ptx_of(source, arch), name)
+
+
+def finding(kind: str, error: WarploomError) -> dict[str, Any]:
+    """What was found, for a program that reads it."""
+    span = error.span
+    place = {} if span is None else {"file": span.source.name, "line": span.line,
+                                     "column": span.column}  # fmt: skip
+    return {"kind": kind, "message": error.message, **place, "advice": error.advice}
+
+
+def stopped(error: KernelError | LimitError, findings: list[dict[str, Any]]) -> Status:
+    """A launch that did not come to its end: said, noted, and the exit status for it."""
+    complain(error)
+    limit = isinstance(error, LimitError)
+    findings.append(finding("limit" if limit else "fault", error))
+    return Status.UNDECIDED if limit else Status.IMPOSSIBLE
