@@ -43,6 +43,8 @@ accept: $(STAMP)
 	$(BIN)/python bench/ptx_speed.py
 	$(BIN)/python -m tests.sketch.synth.changed --out bench/results/operators.json
 	PYTHONPATH=src:. $(BIN)/python bench/kernel_check.py
+	PYTHONPATH=src:. $(BIN)/python bench/loopnest_descents.py
+	PYTHONPATH=src:. $(BIN)/python bench/loopnest_estimates.py
 	PYTHONPATH=src:. $(BIN)/python bench/layout_accept.py
 	PYTHONPATH=src:. $(if $(wildcard $(ORACLES)/bin/python),$(ORACLES),$(VENV))/bin/python bench/layout_oracles.py
 

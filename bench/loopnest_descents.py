@@ -33,6 +33,7 @@ from warploom.loopnest.evaluate import evaluate
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import (
     Cut,
+    add_parts,
     axpy,
     batched_matmul,
     doitgen,
@@ -67,6 +68,8 @@ KERNELS: dict[str, Program] = {
     "batched-matmul": batched_matmul(3, 3, 3, 5, ((2, 4),), ((2,),), cut=TAIL),
     "two-matmuls": two_matmuls(3, 3, 3, 3, ((2,),), ((2,),), activation="relu", cut=TAIL),
     "doitgen": doitgen(2, 3, 5, ((2, 4),), ((2, 4),), cut=TAIL),
+    "matmul, in parts": matmul(3, 5, 6, ((2,), (4,), (2,)), splits=2, cut=TAIL),
+    "add-parts": add_parts(3, 3, 5, ((2,), (4,)), cut=TAIL),
 }
 
 
@@ -126,7 +129,7 @@ def summed(name: str, batches: list[dict[str, Any]], seconds: float) -> dict[str
     count = {key: sum(each[key] for each in batches) for key in ("descents", "arrived", "run")}
     wrong = [text for each in batches for text in each["wrong"]]
     return {"name": name, **count, "wrong": wrong, "traits": dict(sorted(seen.items())),
-            "seconds": round(seconds, 1), "batches": len(batches)}  # fmt: skip
+            "seconds": round(seconds, 1)}  # fmt: skip
 
 
 def main() -> int:
@@ -138,30 +141,38 @@ def main() -> int:
     records: dict[str, dict[str, Any]] = {}
     if RESULTS.exists():
         records = {each["name"]: each for each in json.loads(RESULTS.read_text())}
-    failed = False
-    for name, program in KERNELS.items():
-        if given.only and given.only != name:
-            continue
-        record = {} if given.again else records.get(name, {})
-        checked = Checked(program)
-        while record.get("descents", 0) < given.descents:
-            start = time.process_time()
-            done = record.get("descents", 0)
-            batch = checked.batch(record.get("batches", 0), min(BATCH, given.descents - done))
-            seconds = record.get("seconds", 0.0) + time.process_time() - start
-            before = [] if not record else [record]
-            count = record.get("batches", 0) + 1
-            record = summed(name, [*before, batch], seconds) | {"batches": count}
-            records[name] = record
+    names = [name for name in KERNELS if given.only in ("", name)]
+    if given.again:
+        records = {name: each for name, each in records.items() if name not in names}
+    checked: dict[str, Checked] = {}
+    while due := [n for n in names if records.get(n, {}).get("descents", 0) < given.descents]:
+        for name in due:  # a batch of each, so that a run which is stopped has some of all
+            if name not in checked:
+                checked[name] = Checked(KERNELS[name])
+            records[name] = continued(name, checked[name], records.get(name), given.descents)
             rows = [records[each] for each in KERNELS if each in records]
             RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
-        failed |= bool(record["wrong"]) or not record["arrived"]
-        print(
-            f"{name}: {record['descents']} descents, {record['arrived']} arrived, "
-            f"{record['run']} kernels run, {len(record['wrong'])} wrong, {record['seconds']} s",
-            flush=True,
-        )
-    return int(failed)
+            print(line(records[name]), flush=True)
+    found = [records[name] for name in names]
+    return int(any(each["wrong"] or not each["arrived"] for each in found))
+
+
+def continued(
+    name: str, checked: Checked, before: dict[str, Any] | None, wanted: int
+) -> dict[str, Any]:
+    """A record with one more batch."""
+    start = time.process_time()
+    done, number = (before["descents"], before["batches"]) if before else (0, 0)
+    batch = checked.batch(number, min(BATCH, wanted - done))
+    seconds = (before["seconds"] if before else 0.0) + time.process_time() - start
+    return summed(name, [*([before] if before else []), batch], seconds) | {"batches": number + 1}
+
+
+def line(record: dict[str, Any]) -> str:
+    return (
+        f"{record['name']}: {record['descents']} descents, {record['arrived']} arrived, "
+        f"{record['run']} kernels run, {len(record['wrong'])} wrong, {record['seconds']} s"
+    )
 
 
 if __name__ == "__main__":
