@@ -4,16 +4,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ORACLES := .venv-oracles
+LIVE := .venv-live
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --prefer-binary
 CORE := $(VENV)/.core
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test accept oracles lint bench clean setup
+.PHONY: help demo test accept live oracles lint bench clean setup
 
 help:
 	@echo "make demo    a sketch becomes a kernel that runs on this machine (no GPU needed)"
 	@echo "make test    the test suite, sampled where it is large"
 	@echo "make accept  the full acceptance runs; leaves records in bench/results"
+	@echo "make live    Triton, Numba and CuPy kernels compiled now and emulated; make accept does it too"
 	@echo "make oracles other layout libraries, with which make accept then compares"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   the papers' tables and the kernel check, measured on this machine"
@@ -46,7 +48,14 @@ accept: $(STAMP)
 	PYTHONPATH=src:. $(BIN)/python bench/loopnest_descents.py
 	PYTHONPATH=src:. $(BIN)/python bench/loopnest_estimates.py
 	PYTHONPATH=src:. $(BIN)/python bench/layout_accept.py
+	$(MAKE) live
 	PYTHONPATH=src:. $(if $(wildcard $(ORACLES)/bin/python),$(ORACLES),$(VENV))/bin/python bench/layout_oracles.py
+
+# Other people's compilers, in an environment of their own: Triton alone is a gigabyte.
+live:
+	$(PYTHON) -m venv $(LIVE)
+	$(LIVE)/bin/pip install --quiet --editable ".[nvrtc]" pytest hypothesis triton "numba-cuda[cu13]" cupy-cuda13x
+	$(LIVE)/bin/python -m pytest -m slow tests/without_gpu/test_live.py
 
 # Other people's layout libraries, to compare with; apart, because Triton is large.
 oracles:

@@ -60,8 +60,8 @@ TARGET = everything(H200)
 # What is drawn again in the neighbourhood of a good implementation.
 AGAIN = (
     ("size",),
-    ("size", "padding", "stages"),
-    ("padding", "stages", "cache"),
+    ("size", "padding", "swizzle", "stages", "fill"),
+    ("padding", "swizzle", "stages", "fill", "cache"),
     ("dim_kind", "thread_mapping", "order", "layout"),
     ("order",),
 )
@@ -434,7 +434,7 @@ def main() -> None:
 
 
 # The order of loops, which is most of what is decided, is seen in the text of the kernel.
-TOLD = ("size", "dim_kind", "stages", "padding", "layout", "cache")
+TOLD = ("size", "dim_kind", "stages", "fill", "padding", "swizzle", "layout", "cache")
 LONG = ("decisions", "curve", "worst_violations")
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from warploom.errors import WarploomError as WarploomError
     from warploom.pipeline.compiled import compiled as compile  # noqa: F401 - public by this name
     from warploom.pipeline.header import device_function as device_function
-    from warploom.ptx.emulate.launch import load as emulate  # noqa: F401 - likewise
     from warploom.ptx.shuffle import rewrite as insert_shuffles  # noqa: F401 - likewise
+    from warploom.report.registry import picture as show  # noqa: F401 - likewise
     from warploom.search.budget import Budget as Budget
     from warploom.sketch.build import Sketch as Sketch
     from warploom.sketch.front import load_file as load_file
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from warploom.sketch.term import spec as spec
     from warploom.sketch.term.show import to_swflow as to_swflow
     from warploom.sketch.term.verify import verify as verify
+    from warploom.without_gpu.front import emulate as emulate
 
 __version__ = "0.1.0"
 
@@ -34,7 +35,7 @@ _PUBLIC = {
     "Sketch": ("warploom.sketch.build", "Sketch"),
     "WarploomError": ("warploom.errors", "WarploomError"),
     "compile": ("warploom.pipeline.compiled", "compiled"),
-    "emulate": ("warploom.ptx.emulate.launch", "load"),
+    "emulate": ("warploom.without_gpu.front", "emulate"),
     "insert_shuffles": ("warploom.ptx.shuffle", "rewrite"),
     "kernels": ("warploom.catalogue", "entries"),
     "device_function": ("warploom.pipeline.header", "device_function"),
@@ -42,6 +43,7 @@ _PUBLIC = {
     "load_file": ("warploom.sketch.front", "load_file"),
     "load_text": ("warploom.sketch.front", "load_text"),
     "reinstantiate": ("warploom.sketch.simt.solve", "reinstantiate"),
+    "show": ("warploom.report.registry", "picture"),
     "show_fill": ("warploom.sketch.synth.show", "show_fill"),
     "solve": ("warploom.sketch.simt.solve", "solve"),
     "spec": ("warploom.sketch.term.spec", None),

@@ -1,7 +1,10 @@
-"""The pytest plugin: a user's own index arithmetic, checked in the user's own tests.
+"""The pytest plugin: a user's kernels and index arithmetic, checked in the user's own tests.
 
     def test_my_tile(check_tile):
         check_tile(my_tile)          # a warploom.layout.own.SharedTile
+
+    def test_softmax(gpu):           # there is none: the kernel is emulated, with all checks
+        gpu.launch(softmax, (rows,), x, out, columns, BLOCK=128)
 
 Installed with the package; where it is not, `-p warploom.pytest_plugin` loads it.
 """
@@ -9,10 +12,15 @@ Installed with the package; where it is not, `-p warploom.pytest_plugin` loads i
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
+from warploom.errors import KernelError, LimitError
 from warploom.layout.own import Examined, SharedTile, examine
+from warploom.machine.report import Report
+from warploom.without_gpu.front import DEFAULT_ARCH, SECONDS, emulate
 
 
 @pytest.fixture
@@ -26,3 +34,42 @@ def check_tile() -> Callable[[SharedTile], Examined]:
         return found
 
     return check
+
+
+@dataclass(slots=True)
+class Gpu:
+    """What kernels are launched on; the fields are what `warploom.emulate` takes."""
+
+    arch: str = DEFAULT_ARCH
+    races: bool = True
+    benign: bool = True
+    seconds: float = SECONDS
+    reports: list[Report] = field(default_factory=list)  # of all launches of the test
+
+    def launch(
+        self, kernel: Any, launch: Any, *args: Any, name: str | None = None, **named: Any
+    ) -> Report:
+        """`launch` is what stands in the brackets: a grid, or a grid and a block.
+
+        `name` is that of a kernel in CUDA text that has several.
+        """
+        emulated = emulate(
+            kernel, name, arch=self.arch, races=self.races, benign=self.benign, counters=True,
+            seconds=self.seconds,
+        )  # fmt: skip
+        found: KernelError | LimitError
+        try:
+            report = emulated[launch](*args, **named)
+            self.reports.append(report)
+            return report
+        except (KernelError, LimitError) as error:
+            found = error
+        # Outside of the handler: pytest would show the error twice.
+        printed = "".join(getattr(found, "output", ()))
+        pytest.fail(f"{printed}{found}", pytrace=False)
+
+
+@pytest.fixture
+def gpu() -> Gpu:
+    """Launches kernels without a GPU; whatever they do wrong fails the test."""
+    return Gpu()

@@ -26,6 +26,12 @@ def test_the_overview_imports_nothing() -> None:
     assert ran.stderr == "[[], []]"
 
 
+@pytest.mark.parametrize("name", ["warploom", "warploom.cli"])
+def test_the_package_runs_like_the_executable(name: str) -> None:
+    ran = subprocess.run([sys.executable, "-m", name], capture_output=True, text=True, check=True)
+    assert ran.stdout == overview() + "\n"
+
+
 def test_the_table_is_that_of_the_application(cli: Cli) -> None:
     commands = [each.name for each in app.registered_commands]
     groups = [each.name for each in app.registered_groups]

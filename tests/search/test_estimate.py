@@ -12,7 +12,11 @@ from warploom.search.problem import SpaceProblem
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.build import Space
 
-ESTIMATORS = {"knuth": lambda p, r: knuth(p, 2000, r), "chen": lambda p, r: chen(p, 400, r)}
+ESTIMATORS = {
+    "knuth": lambda p, r: knuth(p, 2000, r),
+    "chen": lambda p, r: chen(p, 400, r),
+    "chen, few strata": lambda p, r: chen(p, 2000, r, coarse=3),
+}
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

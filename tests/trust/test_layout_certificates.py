@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import json
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -213,16 +211,6 @@ def test_padding_and_swizzles_are_counted_again() -> None:
 def test_junk_is_one_error(junk: dict[str, Any]) -> None:
     with pytest.raises(CheckError):
         check_layout(junk)
-
-
-def test_the_checker_shares_nothing_with_the_solver() -> None:
-    path = Path(checker.__file__)
-    tree = ast.parse(path.read_text())
-    imported = {
-        node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
-    }
-    ours = {name for name in imported if name.startswith("warploom")}
-    assert ours == {"warploom.errors"}
 
 
 @pytest.mark.parametrize("name", SERVINGS)

@@ -18,12 +18,10 @@ from warploom.errors import (
     KernelError,
     LimitError,
     ParseError,
-    Span,
     UnsupportedError,
 )
-from warploom.machine.race import Race
-from warploom.ptx import LoadedModule
 from warploom.ptx.emulate.launch import Report
+from warploom.ptx.findings import race_fault
 from warploom.ptx.shuffle import FARTHEST, KernelReport, Rewrite, check, confirm, rewrite
 from warploom.search.outcome import Verdict
 
@@ -214,24 +212,6 @@ def run_kernel(
 def _print_output(lines: Iterable[str]) -> None:
     for line in lines:
         typer.echo(line, nl=False)
-
-
-def race_fault(module: LoadedModule, race: Race) -> KernelError:
-    """A race as an error at its second side; the first is named with its line."""
-    first, second = race.first, race.second
-    spans = [each.label if isinstance(each.label, Span) else None for each in (first, second)]
-    places = [None if span is None else module.places.at(span) for span in spans]
-    where = (
-        ""
-        if spans[0] is None
-        else f" at {places[0].words if places[0] else f'line {spans[0].line}'}"
-    )
-    message = (
-        f"data race: this {second.words} by block {second.block}, thread {second.thread} and the "
-        f"{first.words}{where} by block {first.block}, thread {first.thread}: nothing orders them"
-    )
-    shown = places[1].span() if places[1] else None
-    return KernelError(message + (" (one value)" if race.same_value else ""), shown or spans[1])
 
 
 def _show_run(record: dict[str, Any], arrays: dict[str, Any]) -> None:

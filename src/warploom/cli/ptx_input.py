@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Any
 from warploom.cli.guard import Status, complain
 from warploom.errors import KernelError, LimitError, ParseError, WarploomError
 from warploom.ptx import LoadedModule, load
-from warploom.runtime.compile import Compiler, compile_cuda
+from warploom.runtime.compile import Compiler
+from warploom.without_gpu.cuda_kernel import compiled_text
 
 MOST_BYTES = 256 << 20
 CUDA_ENDS = (".cu", ".cuh", ".cpp")
@@ -37,9 +37,7 @@ def ptx_of(source: str, arch: str) -> str:
         return text
     # nvcc knows the headers of the host, which CUDA text for a whole program may include.
     compiler: Compiler = "nvcc" if shutil.which("nvcc") else "auto"
-    made = compile_cuda(text, arch, compiler=compiler, options=("-lineinfo",)).text
-    path = str(Path(source).resolve())
-    return re.sub(r'(\.file\s+\d+\s+)"[^"]*\bkernel\.cu"', lambda m: f'{m[1]}"{path}"', made)
+    return compiled_text(text, str(Path(source).resolve()), arch, compiler=compiler)
 
 
 def loaded(source: str, arch: str) -> LoadedModule:

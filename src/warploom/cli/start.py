@@ -19,6 +19,7 @@ COMMANDS = {
     "explore": "All implementations of a loop nest: bounded, counted, searched, written.",
     "map": "Array expressions spread over groups and threads: counted, sampled, the best, written.",
     "ptx": "Shuffles into finished PTX; PTX run without a GPU.",
+    "show": "Draw a result: one page that opens anywhere, SVG figures, a few lines of text.",
     "check": "Check your own index arithmetic, for every lane that it declares.",
     "verify": "Check certificates: proofs that were written beside an answer.",
     "bench": "Measure the tables of the papers on this machine, beside the published figures.",

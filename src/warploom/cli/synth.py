@@ -25,11 +25,13 @@ from warploom.cli.warp import solve_warp
 from warploom.cli.why import remarks
 from warploom.emit import Language, emit
 from warploom.errors import CheckError, ParseError
+from warploom.pipeline.certificate import certificate
 from warploom.pipeline.header import sketch_header
 from warploom.pipeline.subject import Layout, Subject, tiled
 from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes, reason_of
 from warploom.search.outcome import Found, Impossible, Reason, Verdict
 from warploom.sketch.simt.ir import Traced
+from warploom.sketch.simt.solve import Filled
 from warploom.sketch.synth.record import Record, choices_of_fills, record_of
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
@@ -67,6 +69,7 @@ Example:
   $ warploom synth sums.swflow --stats
   $ warploom synth sums.swflow --emit cuda -o sums.cu
   $ warploom synth gaussian --transfer lanes=128    # found on 8 lanes, proved on 128
+  $ warploom synth sums.swflow --certificate sums.json && warploom verify sums.json
 
 "Impossible": no fill is equal to the goal under the laws used. {KNOWN}.
 
@@ -113,6 +116,21 @@ class Asked:
         return Budget(self.seconds, self.memory)
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What is written when all is done: kernels, and certificates if they are asked for."""
+
+    kernels: list[str]
+    proofs: list[Record] | None
+
+    def certify(self, found: Result | Filled | None, sizes: dict[str, Parameter]) -> None:
+        """The first fill, if it is proved; one that was found but not proved has no certificate."""
+        if self.proofs is None or found is None:
+            return
+        if isinstance(found, Filled) or (len(found.fills) and found.verdicts and found.verdicts[0]):
+            self.proofs.append(certificate(found, sizes=sizes))
+
+
 def add(app: typer.Typer) -> None:
     app.command("synth", help=HELP)(synth)
 
@@ -153,6 +171,9 @@ def synth(
     lanes: int = typer.Option(None, min=1, help=LANES),
     step: list[str] = typer.Option([], metavar="X=N", help=STEP),
     dtype: str = typer.Option(None, metavar="TYPE", help=DTYPE),
+    proof: Path = typer.Option(
+        None, "--certificate", metavar="FILE", help="Write the proof, for 'warploom verify'."
+    ),
     json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
@@ -185,7 +206,7 @@ def synth(
             text=text.value if text else None,
             form=form,
         )
-        return synth_all(sketches or ["-"], asked, json_file, out)
+        return synth_all(sketches or ["-"], asked, json_file, out, proof)
 
     run(action)
 
@@ -195,12 +216,16 @@ def _on_terminal() -> bool:
 
 
 def synth_all(
-    texts: list[str], asked: Asked, json_file: Path | None, out: Path | None = None
+    texts: list[str],
+    asked: Asked,
+    json_file: Path | None,
+    out: Path | None = None,
+    proof: Path | None = None,
 ) -> Status:
     """Each input in turn; one that fails does not stop the others, Ctrl-C does."""
     records: list[Record] = []
     statuses: list[Status] = []
-    written: list[str] = []
+    written = Written([], None if proof is None else [])
     target = None if asked.text is None else out or STDOUT
     with kept_free(json_file, target):
         for text in texts:
@@ -209,15 +234,17 @@ def synth_all(
             statuses.append(Status.BAD_INPUT if done is None else done)
             if records and records[-1]["stopped"] == Reason.INTERRUPTED.value:
                 break
-    for kernel in written:
+    for kernel in written.kernels:
         write(out or STDOUT, kernel)
+    if written.proofs:
+        write_records(proof, written.proofs)
     # Without lines it is twenty times as fast, and nobody reads thousands of fills.
     lines = None if any(len(record["fills"]) > FILLS_IN_LINES for record in records) else 1
     write_records(json_file, records, lines)
     return worst(statuses)
 
 
-def _synth_one(text: str, asked: Asked, records: list[Record], written: list[str]) -> Status:
+def _synth_one(text: str, asked: Asked, records: list[Record], written: Written) -> Status:
     given = find_input(text)
     budget = asked.budget()
     started = time.process_time()
@@ -265,7 +292,7 @@ def _synth_warp(
     larger: list[Traced],
     asked: Asked,
     records: list[Record],
-    written: list[str],
+    written: Written,
 ) -> Status:
     plain = "all" if asked.text is None else "best"  # what nobody asked for
     if (
@@ -281,8 +308,10 @@ def _synth_warp(
         )
     outcome, record = solve_warp(given.name, traced, larger, asked.laws, asked.budget())
     records.append(record)
+    if isinstance(outcome, Found):
+        written.certify(outcome.answer, asked.sizes)
     if isinstance(outcome, Found) and asked.text is not None:
-        written.append(_written(outcome, asked))
+        written.kernels.append(_written(outcome, asked))
     if isinstance(outcome, Impossible):
         return Status.IMPOSSIBLE
     return Status.FOUND if isinstance(outcome, Found) else Status.UNDECIDED
@@ -296,7 +325,7 @@ def _synth_goals(
     budget: Budget,
     set_seconds: float,
     records: list[Record],
-    written: list[str],
+    written: Written,
 ) -> Status:
     statuses = []
     goals = _goals(program, asked.goal)
@@ -323,11 +352,14 @@ def _synth_goals(
         record |= remarks(result, number, share, asked.suggest)
         records.append({**record, "sizes": [_size_record(asked.sizes, result)]})
         carried = _transfers(result, larger, asked, share)
-        pairs = zip(asked.transfers, carried, strict=False)
+        pairs = list(zip(asked.transfers, carried, strict=False))
         records[-1]["sizes"] += [_size_record(*pair) for pair in pairs]
+        written.certify(result, asked.sizes)
+        for sizes, each in pairs:
+            written.certify(each, {**asked.sizes, **sizes})
         last = carried[-1] if carried else result
         if asked.text is not None and last is not None and len(last.fills):
-            written.append(_written(last, asked))
+            written.kernels.append(_written(last, asked))
         # A kernel was asked for at the last size: what is found at a smaller one is not enough.
         statuses.append(_status(result if asked.text is None else last))
     return worst(statuses)

@@ -11,14 +11,20 @@ import typer
 from warploom.cli.guard import Status, complain, run, worst
 from warploom.cli.output import JSON, kept_free, write_records
 from warploom.errors import CheckError, ParseError
+from warploom.trust.fill import check_fill
 from warploom.trust.layout import check_layout
 
 HELP = """Check certificates: proofs that were written beside an answer, by a checker of their own.
 
+Those of fills are written by 'warploom synth --certificate FILE', those of layouts by 'warploom
+layout solve --certificate FILE'. Each kind has a short checker (in warploom/trust) that
+shares nothing with the search: it runs the filled sketch on symbols and compares cell by cell, or
+counts what a layout takes and why none takes less. What was changed since is refused.
+
 Exit status: 0 all hold, 1 one does not, 2 bad input, 3 one leaves something open."""
 
 MOST_BYTES = 256 << 20
-CHECKERS = {"layout": check_layout}
+CHECKERS = {"fill": check_fill, "layout": check_layout}
 
 
 def add(app: typer.Typer) -> None:

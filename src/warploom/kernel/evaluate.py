@@ -9,10 +9,10 @@ from a value, compute nothing there: what is undefined for them does no harm.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -69,14 +69,32 @@ Array = npt.NDArray[Any]
 cost_of = lru_cache(maxsize=4096)(operations)
 
 
+@dataclass(frozen=True, slots=True)
+class Accessed:
+    """One access as it is counted: a row of byte addresses for each warp, in their array."""
+
+    statement: Load | Store
+    shared: bool
+    addresses: Ints
+    width: int  # bytes
+    active: Mask
+
+
+Watch: TypeAlias = Callable[[Accessed], None]
+
+
 def run(
     kernel: Kernel,
     arguments: Sequence[Array | int | float],
     named: Mapping[str, int | float] | None = None,
     *,
     races: bool = True,
+    watch: Watch | None = None,
 ) -> Report:
-    """Runs the kernel on NumPy arrays, in place. Arguments as in `arguments.bind`."""
+    """Runs the kernel on NumPy arrays, in place. Arguments as in `arguments.bind`.
+
+    `watch` is told of every access to memory that is counted.
+    """
     plain = [_plain(each) for each in arguments]
     described = [describe_numpy(each) if isinstance(each, np.ndarray) else each for each in plain]
     binding = bind(kernel, described, named)
@@ -102,7 +120,8 @@ def run(
         blocks = np.arange(first, min(first + per_batch, binding.blocks), dtype=np.int64)
         if detector is not None:
             detector.start(first, len(blocks))
-        Batch(kernel, binding, arrays, blocks, report, stored, detector).run(kernel.body)
+        batch = Batch(kernel, binding, arrays, blocks, report, stored, detector, watch=watch)
+        batch.run(kernel.body)
     return report
 
 
@@ -194,6 +213,7 @@ class Batch:
     races: RaceDetector | None
     env: dict[str, Any] = field(default_factory=dict)
     registers: dict[str, Array] = field(default_factory=dict)
+    watch: Watch | None = None
     pool: Pool = field(init=False)
     ahead: Groups = field(default_factory=Groups)
 
@@ -410,6 +430,8 @@ class Batch:
             what = f"an access of {width} elements of '{name}' is not aligned"
             self._fail(what, at, use & (at % width != 0))
         addresses = self._rows(at) * flat.itemsize, width * flat.itemsize, self._rows(use)
+        if self.watch is not None:
+            self.watch(Accessed(stmt, memory is not None, *addresses))
         cells = at
         if memory is None:
             (self.report.add_store if writes else self.report.add_load)(name, traffic(*addresses))

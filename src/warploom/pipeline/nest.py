@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,16 @@ from warploom.loopnest.space import DECIDED, NestSpace
 from warploom.loopnest.target import DEFAULT, Target
 from warploom.loopnest.trial import Tried, tried
 from warploom.machine.rates import Rates
+from warploom.pictured import Pictured
 from warploom.search.bound import Best, minimise
 from warploom.search.budget import Budget
 from warploom.search.candidate import Candidates, Flags, Numbers
 from warploom.search.decided import decision_from, decision_record, decisions_of
-from warploom.search.engine import OnProgress, Result
+from warploom.search.engine import OnProgress, Progress, Result
 from warploom.search.estimate import Estimate, chen, knuth
 from warploom.search.explore import Exploration, explore, random_improvements, tree_improvements
 from warploom.search.fix import fixed
+from warploom.search.history import History
 from warploom.search.outcome import Found, Impossible, Outcome
 from warploom.search.problem import SpaceProblem
 from warploom.search.record import Record, outcome_record, statistics_record
@@ -56,7 +58,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Explored:
+class Explored(Pictured):
     """`candidate` is the best implementation, in its space; `bound` holds for all of them."""
 
     outcome: Outcome[Best]
@@ -66,6 +68,8 @@ class Explored:
     evaluated: int
     trial: Tried | None
     statistics: Statistics
+    nest: Nest | None = field(default=None, repr=False)  # what was explored
+    history: History | None = field(default=None, repr=False)
 
 
 class Nest:
@@ -138,6 +142,8 @@ class Nest:
     ) -> Explored:
         """The best implementation: of this run, or of those before it if none is better."""
         count = 0
+        history = History([], "ns", self.least() if self.is_possible else None)
+        on_progress = history.noting(on_progress)
 
         def counted(candidates: Candidates) -> Numbers:
             nonlocal count
@@ -159,9 +165,9 @@ class Nest:
                 cut=kept.nanoseconds,
             )
             result = explore(ENGINES[engine], wanted, budget, on_progress)
-        return self._explored(result, kept, count)
+        return self._explored(result, kept, count, history)
 
-    def _explored(self, result: Result[Best], kept: Kept, count: int) -> Explored:
+    def _explored(self, result: Result[Best], kept: Kept, count: int, history: History) -> Explored:
         found, nanoseconds = None, math.inf
         if isinstance(result.outcome, Found):
             found, nanoseconds = result.outcome.answer.candidate, result.outcome.answer.cost
@@ -170,8 +176,15 @@ class Nest:
         trial = None if found is None else self.tried(found)
         evaluated = kept.evaluated + count
         statistics = result.statistics
+        # What engines say last is from before their last answer.
+        last = None if found is None else nanoseconds
+        history.add(
+            Progress("end", statistics.states, count, last, statistics.seconds, statistics.pruned)
+        )
         least = self.least() if self.is_possible else math.inf
-        return Explored(result.outcome, found, nanoseconds, least, evaluated, trial, statistics)
+        return Explored(
+            result.outcome, found, nanoseconds, least, evaluated, trial, statistics, self, history
+        )
 
     def tried(self, candidate: Candidates) -> Tried:
         trial = tried(self.implementation(candidate))
@@ -223,6 +236,7 @@ class Nest:
             "runs": kept.runs + 1,
             **outcome_record(explored.outcome),
             **statistics_record(explored.statistics),
+            "history": None if explored.history is None else explored.history.to_json(),
         }
 
     def kept_from(self, record: Mapping[str, Any], device: str | None = None) -> Kept:

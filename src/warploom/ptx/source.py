@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -36,6 +36,7 @@ class SourcePlace:
     line: int
     column: int
     inlined_at: SourcePlace | None = None
+    text: Source | None = None  # where it is no file
 
     @property
     def frames(self) -> tuple[SourcePlace, ...]:
@@ -54,7 +55,7 @@ class SourcePlace:
     def span(self) -> Span | None:
         """The place in its file, outwards to the first file that can be read."""
         for place in self.frames:
-            source = _read(place.file)
+            source = place.text or _read(place.file)
             if source is not None:
                 word = re.match(r"\w*", source.line(place.line)[place.column - 1 :])
                 length = len(word[0]) if word else 1
@@ -87,8 +88,10 @@ def plain_name(name: str) -> str:
 class SourceMap:
     """The places of a module's instructions; none where it was compiled without them."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, texts: Mapping[str, str] | None = None) -> None:
+        """`texts` are those of files that are on no disk, by the names that the PTX gives them."""
         self._text = module.text
+        self._sources = {name: Source(name, text) for name, text in (texts or {}).items()}
         self._files = {
             int(item.words[0]): item.words[1].strip('"')
             for item in module.directives
@@ -159,7 +162,8 @@ class SourceMap:
         place: SourcePlace | None = None
         for file, line, column in reversed(chain):
             if file in self._files:
-                place = SourcePlace(self._files[file], line, column, place)
+                name = self._files[file]
+                place = SourcePlace(name, line, column, place, self._sources.get(name))
         return place
 
 

@@ -7,7 +7,7 @@ never "no".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -24,13 +24,15 @@ B = TypeVar("B")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a search is; `best` is the least cost so far, where there is one."""
+    """How far a search is; `best` is the least cost so far, where there is one; `pruned` counts
+    what was dropped, by test."""
 
     phase: str
     states: int
     found: int
     best: float | None
     seconds: float
+    pruned: Mapping[str, int] = field(default_factory=dict)
 
 
 OnProgress = Callable[[Progress], None]
@@ -55,9 +57,10 @@ class Watch:
         """Called often: shows progress, and ends the search if its budget is spent."""
         self.budget.check()
         if self.on_progress is not None:
-            states = sum(tally.visited for tally in self.tallies.values())
-            seconds = self._stopwatch.seconds
-            self.on_progress(Progress(phase, states, self.found, self.best, seconds))
+            seen = self._stopwatch.statistics(self.tallies, self.clock)
+            self.on_progress(
+                Progress(phase, seen.states, self.found, self.best, seen.seconds, seen.pruned)
+            )
 
     def statistics(self) -> Statistics:
         return self._stopwatch.statistics(self.tallies, self.clock)

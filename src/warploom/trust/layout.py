@@ -7,8 +7,6 @@ its class costs less than is said. The argument for each stands where it is chec
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -21,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError
+from warploom.trust.checked import Checked, digest, require
 
 Numbers = npt.NDArray[np.int64]
 
@@ -36,14 +35,6 @@ _KEYS = {
     "addresses", "wavefronts", "proof", "digest",
 }  # fmt: skip
 _MOST_SHARED = 1 << 9  # elements of one bank among which words may be shared, where that is tried
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What a certificate shows; `open` is what it leaves open, if anything."""
-
-    shown: tuple[str, ...]
-    open: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,18 +72,15 @@ def check_layout(record: dict[str, Any]) -> Checked:
 
 
 def _check(record: dict[str, Any]) -> Checked:
-    _require(set(record) == _KEYS and record["version"] == 1, "it has other parts than it should")
-    rest = {key: value for key, value in record.items() if key != "digest"}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
-    found = hashlib.sha256(text.encode()).hexdigest()
-    _require(found == record["digest"], "it was changed after it was written")
+    require(set(record) == _KEYS and record["version"] == 1, "it has other parts than it should")
+    require(digest(record) == record["digest"], "it was changed after it was written")
     problem = _problem(record)
-    _require(record["addresses"] is not None, "it has no layout")
+    require(record["addresses"] is not None, "it has no layout")
     cost = _check_addresses(problem, np.array(record["addresses"], dtype=np.int64), record)
     chunks = _chunks(problem)
     least = [[_least(problem, g, chunks) for g in a.groups] for a in problem.accesses]
     bound = problem.cost([sum(each) for each in least])
-    _require(str(bound) == record["bound"], f"the bound is {bound}")
+    require(str(bound) == record["bound"], f"the bound is {bound}")
     shown: tuple[str, ...] = (
         f"the layout costs {cost}",
         f"no layout whatever costs less than {bound}",
@@ -113,16 +101,16 @@ def _check(record: dict[str, Any]) -> Checked:
 
 
 def _check_addresses(problem: _Problem, addresses: Numbers, record: dict[str, Any]) -> Fraction:
-    _require(len(addresses) == problem.size and addresses.min() >= 0, "addresses are missing")
-    _require(len(np.unique(addresses)) == problem.size, "two elements have one address")
+    require(len(addresses) == problem.size and addresses.min() >= 0, "addresses are missing")
+    require(len(np.unique(addresses)) == problem.size, "two elements have one address")
     if not record["waste"]:
-        _require(int(addresses.max()) < problem.size, "places are wasted")
-    _require(not _torn(problem, addresses), "a vector is torn")
+        require(int(addresses.max()) < problem.size, "places are wasted")
+    require(not _torn(problem, addresses), "a vector is torn")
     counts = _counts(problem, addresses)
-    _require(counts == record["wavefronts"], f"the wavefronts are {counts}")
+    require(counts == record["wavefronts"], f"the wavefronts are {counts}")
     cost = problem.cost(counts)
-    _require(str(cost) == record["cost"], f"the cost is {cost}")
-    _require(_is_of_class(problem, addresses, record["class"]), "the layout is not of its class")
+    require(str(cost) == record["cost"], f"the cost is {cost}")
+    require(_is_of_class(problem, addresses, record["class"]), "the layout is not of its class")
     return cost
 
 
@@ -161,29 +149,29 @@ def _problem(record: dict[str, Any]) -> _Problem:
     given = record["problem"]
     lanes, banks = _MACHINES[given["machine"]]
     size, element_bytes = math.prod(given["shape"]), given["element_bytes"]
-    _require(size >= 1 and element_bytes in (1, 2, 4, 8, 16), "there is no such tensor")
-    _require(record["objective"] in ("sum", "worst"), "there is no such objective")
+    require(size >= 1 and element_bytes in (1, 2, 4, 8, 16), "there is no such tensor")
+    require(record["objective"] in ("sum", "worst"), "there is no such objective")
     accesses = []
     for each in given["accesses"]:
         name, elements = each["name"], np.array(each["elements"], dtype=np.int64)
-        _require(elements.ndim == 3 and elements.max() < size, f"{name}: elements outside")
+        require(elements.ndim == 3 and elements.max() < size, f"{name}: elements outside")
         basis, paired = _served(
             given["machine"], banks, each["kind"], elements.shape[2] * element_bytes
         )
         groups = [group for step in elements for group in _groups(step, basis, paired, lanes)]
         accesses.append(_Access(name, Fraction(each["weight"]), elements, groups))
-    _require(bool(accesses) and all(a.weight >= 0 for a in accesses), "a weight is negative")
+    require(bool(accesses) and all(a.weight >= 0 for a in accesses), "a weight is negative")
     worst = record["objective"] == "worst"
     return _Problem(size, given["shape"][-1], element_bytes, banks, accesses, worst)
 
 
 def _served(machine: str, banks: int, kind: str, width: int) -> tuple[tuple[int, ...], int]:
     """The lanes served with lane 0, as a basis, and what joins it where lanes ask in pairs."""
-    _require(width in (1, 2, 4, 8, 16), f"vectors of {width} bytes")
+    require(width in (1, 2, 4, 8, 16), f"vectors of {width} bytes")
     known = ("ld", "st", "cp.async", "ldmatrix", "ldmatrix.trans", "stmatrix", "stmatrix.trans")
-    _require(kind in known, f"there is no {kind}")
+    require(kind in known, f"there is no {kind}")
     if "matrix" in kind:
-        _require(machine in _NVIDIA and width == 16, f"{machine} has no such {kind}")
+        require(machine in _NVIDIA and width == 16, f"{machine} has no such {kind}")
         return (1, 2, 4), 0
     if kind == "ld" and width == 16 and machine in _SCATTERED:
         return _SCATTERED[machine], 0
@@ -241,15 +229,15 @@ def _check_members(problem: _Problem, claimed: Fraction, klass: str, given: list
     """Every member of the family is there, and each costs as much as is said, or tears a vector."""
     numbers = np.arange(problem.size)
     wanted = list(_members(problem, klass))
-    _require([m for m, _ in given] == wanted, f"these are not all members of the class {klass}")
+    require([m for m, _ in given] == wanted, f"these are not all members of the class {klass}")
     for member, counts in given:
         addresses = _mapped(problem, klass, member, numbers)
         if counts is None:
-            _require(_torn(problem, addresses), f"{member} keeps all vectors whole")
+            require(_torn(problem, addresses), f"{member} keeps all vectors whole")
             continue
         found = _counts(problem, addresses)
-        _require(found == counts, f"{member} takes {found}")
-        _require(problem.cost(found) >= claimed, f"{member} costs less")
+        require(found == counts, f"{member} takes {found}")
+        require(problem.cost(found) >= claimed, f"{member} costs less")
 
 
 def _members(problem: _Problem, klass: str) -> Iterator[list[int]]:
@@ -289,15 +277,15 @@ def _check_counting(
     """Some bank has `count` words if there are more than banks · (count − 1); but any so many words
     of one bank are more than some group allows there. Words are elements here: larger or smaller
     ones are not counted so. Not meeting the bound costs one wavefront more somewhere."""
-    _require(problem.element_bytes == 4 and not _chunks(problem), "words are no single elements")
-    _require(problem.size > problem.banks * (count - 1) >= 0, "the words have room")
+    require(problem.element_bytes == 4 and not _chunks(problem), "words are no single elements")
+    require(problem.size > problem.banks * (count - 1) >= 0, "the words have room")
     limits = [(frozenset(g.tolist()), n) for a, each in zip(problem.accesses, least, strict=True)
               for g, n in zip(a.groups, each, strict=True)]  # fmt: skip
     for some in _sets(limits, problem.size, count):
         raise CheckError(f"words {some} have room in one bank")
     more = min(a.weight / len(a.elements) for a in problem.accesses)
     bound = problem.cost([sum(each) for each in least])
-    _require(not problem.worst and claimed <= bound + more, "it claims more than it shows")
+    require(not problem.worst and claimed <= bound + more, "it claims more than it shows")
 
 
 def _sets(limits: list[tuple[frozenset[int], int]], size: int, count: int) -> Iterator[list[int]]:
@@ -333,13 +321,13 @@ class _Cases:
         self._problem, self._claimed, self._proof = problem, claimed, proof
         size = problem.element_bytes
         bits, inside = problem.size.bit_length() - 1, max(0, (4 // size).bit_length() - 1)
-        _require(problem.size == 1 << bits, "the size is no power of two")
+        require(problem.size == 1 << bits, "the size is no power of two")
         longest = max(problem.accesses, key=lambda a: a.elements.shape[2])
         vector = longest.vectors[0]
         directions = [int(vector[1 << j] ^ vector[0]) for j in range(len(vector).bit_length() - 1)]
         for access in problem.accesses:
             apart, sums = access.vectors ^ access.vectors[:, :1], _span(directions)
-            _require(bool((apart == sums[: apart.shape[1]]).all()), "vectors differ in direction")
+            require(bool((apart == sums[: apart.shape[1]]).all()), "vectors differ in direction")
         self._bank_bits = problem.banks.bit_length() - 1 - max(0, (size // 4).bit_length() - 1)
         self._places = max(0, len(directions) - inside)
         self._loose = max(0, inside - len(directions))
@@ -347,7 +335,7 @@ class _Cases:
         basis = [*directions, *proof["basis"]]
         self._total = bits - min(inside, len(directions))
         into = np.argsort(_span(basis))  # from elements to coordinates
-        _require(len(basis) == bits == _rank(basis), "this is no basis")
+        require(len(basis) == bits == _rank(basis), "this is no basis")
         self._shapes: list[dict[bytes, list[int]]] = []
         for access, floors in zip(problem.accesses, least, strict=True):
             shapes: dict[bytes, list[int]] = {}
@@ -363,10 +351,10 @@ class _Cases:
     def _visit(self, case: Any, columns: list[int]) -> None:
         if isinstance(case, list):
             found = self._cost(columns, case)
-            _require(found >= self._claimed, f"columns {columns}: {case} cost only {found}")
+            require(found >= self._claimed, f"columns {columns}: {case} cost only {found}")
             return
-        _require(len(columns) < self._total, "a case goes on when all is decided")
-        _require({int(key) for key in case} == self._menu(columns), f"after {columns} cases lack")
+        require(len(columns) < self._total, "a case goes on when all is decided")
+        require({int(key) for key in case} == self._menu(columns), f"after {columns} cases lack")
         for column, inner in case.items():
             self._visit(inner, [*columns, int(column)])
 
@@ -386,7 +374,7 @@ class _Cases:
         whole = len(columns) == self._total
         if whole and self._loose:
             kernel = [x for x in range(1 << self._total) if not _sums(columns, np.array([x]))[0]]
-            _require(len(kernel) <= _MOST_SHARED, "too many words to share")
+            require(len(kernel) <= _MOST_SHARED, "too many words to share")
             count = min(self._loose, len(kernel).bit_length() - 1)
             shares = [_span(list(some)) for some in combinations(kernel[1:], count)]
             shares = [each for each in shares if len(np.unique(each)) == len(each)]
@@ -438,8 +426,3 @@ def _span(basis: tuple[int, ...] | list[int]) -> Numbers:
     for vector in basis:
         found = np.concatenate([found, found ^ vector])
     return found
-
-
-def _require(condition: bool, what: str) -> None:
-    if not condition:
-        raise CheckError(f"the certificate does not hold: {what}")

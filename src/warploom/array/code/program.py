@@ -28,6 +28,7 @@ from warploom.array.types import Array, Tuple, Type
 from warploom.errors import CheckError
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel
+from warploom.pictured import Pictured
 
 # Runs a kernel on arrays and numbers, in place.
 Launch = Callable[[Kernel, list[Any]], object]
@@ -50,12 +51,13 @@ class GlobalArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
-    """The kernels of a program, to be run one after another."""
+class Compiled(Pictured):
+    """The kernels of a program, to be run one after another, and how each is spread."""
 
     plan: Plan
     kernels: tuple[Kernel, ...]
     memories: tuple[GlobalArray, ...]
+    spreads: tuple[Spread, ...]
 
     @property
     def temporary_bytes(self) -> int:
@@ -113,7 +115,7 @@ def compile_candidate(plan: Plan, candidate: Candidate) -> Compiled:
     check_mapping(plan, candidate)
     made = numbered(plan, candidate.sizes)
     kernels = [lower(made, at, spread) for at, spread in enumerate(candidate.spreads)]
-    return Compiled(made, tuple(kernels), tuple(memories_of(made)))
+    return Compiled(made, tuple(kernels), tuple(memories_of(made)), candidate.spreads)
 
 
 def check_mapping(plan: Plan, candidate: Candidate) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Literal
@@ -50,11 +50,11 @@ FIRST_FUNCTION = 0x10
 class LoadedModule:
     """A parsed module with the memory of its global variables, which lasts over launches."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, texts: Mapping[str, str] | None = None) -> None:
         self.module = module
         self.variables: dict[str, npt.NDArray[np.uint8]] = {}
         self.functions = {f.name: FIRST_FUNCTION * (i + 1) for i, f in enumerate(module.functions)}
-        self.places = SourceMap(module)
+        self.places = SourceMap(module, texts)
         self._kernels: dict[str, Kernel] = {}
         memory = Memory()
         globals_ = [v for v in module.variables if v.space in ("global", "const")]
@@ -112,9 +112,12 @@ class LoadedModule:
         return memory, symbols
 
 
-def load(text: str, name: str = "<ptx>") -> LoadedModule:
-    """Reads PTX; `name` is what errors call the text."""
-    return LoadedModule(parse(text, name))
+def load(text: str, name: str = "<ptx>", texts: Mapping[str, str] | None = None) -> LoadedModule:
+    """Reads PTX; `name` is what errors call the text, `texts` what it was compiled from.
+
+    Those are needed only where the files that the PTX names are not there to be read.
+    """
+    return LoadedModule(parse(text, name), texts)
 
 
 class Kernel:

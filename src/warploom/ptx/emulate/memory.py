@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -274,11 +274,7 @@ def cp(ctx: Context, ins: Instruction) -> Step:
     from_.manner, to.manner = (replace(site.manner, under_way=True) for site in (from_, to))
 
     def step(f: Frame) -> None:
-        values = list(_copied(f, from_, source(f), width))
-        if kept is not None:  # only the first bytes are copied, the rest is zero
-            limit = np.broadcast_to(f.active_part(kept(f)), (f.count,))
-            values = [np.where(limit > part, value, 0) for part, value in enumerate(values)]
-        rows = np.stack([v.astype(np.uint8) for v in values], axis=1)
+        rows = _copied(f, from_, source, width, None if kept is None else f.widen(kept(f)))
         packed = np.ascontiguousarray(rows).view(UNSIGNED[width]).reshape(-1)
         where = np.broadcast_to(f.active_part(target(f)), (f.count,))
         put(f, to, where, [packed], UNSIGNED[width])
@@ -286,10 +282,31 @@ def cp(ctx: Context, ins: Instruction) -> Step:
     return step
 
 
-def _copied(f: Frame, site: Site, address: Array, width: int) -> Iterator[Array]:
-    """The bytes of each active thread's source, column by column."""
-    for value in load(f, site, address, np.dtype(np.uint8), width):
-        yield np.broadcast_to(f.active_part(value), (f.count,))
+def _copied(f: Frame, site: Site, source: Fetch, width: int, size: Array | None) -> Array:
+    """The bytes of each active thread's source; those from its size on are zero, and not read."""
+
+    def read(of: Site, at: int, count: int) -> Array:
+        values = load(f, of, source(f) + np.uint64(at), np.dtype(np.uint8), count)
+        return np.stack([np.broadcast_to(f.active_part(v), (f.count,)) for v in values], axis=1)
+
+    if size is None:
+        return read(site, 0, width)
+    out = np.zeros((f.n, width), np.uint8)
+    with f.narrowed(size >= width) as some:
+        if some:
+            out[f.index] = read(site, 0, width)
+    byte = replace(site, width=1)
+    rest = (f.widen(source(f)) % np.uint64(width) != 0) & (size > 0) & (size < width)
+    if (rest & f.full_mask()).any():
+        raise site.error(
+            f, f"misaligned access of {width} bytes", int((rest & f.full_mask()).argmax())
+        )
+    for at in range(int(size.max(initial=0, where=size < width))):
+        with f.narrowed((size > at) & (size < width)) as some:
+            if some:
+                out[f.index, at] = read(byte, at, 1)[:, 0]
+    rows: Array = out[f.index]
+    return rows
 
 
 def nothing(_: Context, __: Instruction) -> Step:

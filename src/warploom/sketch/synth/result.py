@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from warploom.pictured import Pictured
 from warploom.search.outcome import Found, Impossible, Reason, Undecided, Verdict
 from warploom.search.record import stopped_by
 from warploom.sketch.synth.fills import Fills
@@ -59,7 +60,7 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Result:
+class Result(Pictured):
     program: Program
     goal: Goal
     outcome: Found[Fills] | Impossible | Undecided

@@ -1,0 +1,232 @@
+"""`warploom show`: the picture of a result, as one page, as SVG figures, as a few lines of text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from warploom.array.code.program import compile_candidate
+from warploom.array.joint.model import JointModel
+from warploom.cli import explore
+from warploom.cli import map as mapping
+from warploom.cli.guard import Status, run
+from warploom.cli.inputs import find_input, parse_parameters
+from warploom.cli.output import JSON, kept_free, write, write_records
+from warploom.cli.progress import progress
+from warploom.cli.ptx_arguments import parse_argument, parse_shape
+from warploom.cli.ptx_input import CUDA_ENDS, loaded
+from warploom.errors import CheckError, ParseError, SearchError, UnsupportedError
+from warploom.machine.rates import rates_of
+from warploom.machine.record import machine_named
+from warploom.pipeline.nest import Nest
+from warploom.report.picture import Picture
+from warploom.report.ptx import observed
+from warploom.report.registry import picture
+from warploom.search.budget import Budget
+from warploom.search.history import history_from
+from warploom.search.outcome import Found, Impossible, Outcome
+from warploom.sketch.simt.ir import Traced
+from warploom.sketch.synth.solve import synthesize
+
+HELP = """Draw a result: one page that opens anywhere, SVG figures, or a few lines of text.
+
+SUBJECT is a sketch, as for 'warploom synth' (its best fill is searched, proved and drawn, or why
+there is none); a .ptx or .cu file, which is launched as by 'warploom ptx run' (memory by line of
+the source, races, shuffles); with --as map an array expression of 'warploom map'; with --as nest a
+loop nest of 'warploom explore'; or a .json file that 'warploom explore' wrote (--json or --keep):
+how its search went.
+
+Without -o a few lines say the same in the terminal. A name after -o that ends in .html is one page
+that needs nothing else; of a fill, point at a value to follow it from memory to the output. A name
+that ends in .svg is the figures alone, for papers.
+
+\b
+Examples:
+  $ warploom show transposition --size m=32,n=5 -o transposition.html
+  $ warploom show examples/sketches/sums.swflow
+  $ warploom show examples/ptx/stencil.ptx --grid 4 --block 256 --arg f32[1024]=range \\
+      --arg f32[1024]=zeros --arg i32=1024 -o stencil.html
+  $ warploom show matmul --as map --size m=64,n=64,k=32 -o mapping.html
+
+Exit status: 0 found or clean, 1 impossible, refuted or a race, 2 bad input, 3 undecided (budget
+spent)."""
+
+
+AMONG = 500  # candidates of a mapping to choose the most promising from
+
+
+class Kind(StrEnum):
+    sketch = "sketch"
+    map = "map"
+    nest = "nest"
+    ptx = "ptx"
+    search = "search"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of one call."""
+
+    size: list[str]
+    goal: int
+    fill: int | None
+    code: bool | None
+    machine: str | None
+    evaluations: int
+    grid: str
+    block: str
+    arguments: list[str]
+    kernel: str | None
+    shared: int
+    seconds: float | None
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.seconds)
+
+
+def add(app: typer.Typer) -> None:
+    app.command("show", help=HELP)(show)
+
+
+def show(
+    subject: str = typer.Argument(..., metavar="SUBJECT"),
+    out: Path = typer.Option(
+        None, "-o", metavar="FILE.html|FILE.svg", help="Draw it there; - is standard output."
+    ),
+    kind: Kind = typer.Option(None, "--as", help="What the subject is, where its name is two."),
+    size: list[str] = typer.Option([], "--size", metavar="K=V", help="Sizes and parameters."),
+    goal: int = typer.Option(0, min=0, help="Which goal of a sketch."),
+    fill: int = typer.Option(None, min=0, metavar="N", help="Which fill, instead of the best."),
+    code: bool = typer.Option(
+        None, "--code/--no-code", help="With the kernel, or without; by default where it is short."
+    ),
+    machine: str = typer.Option(None, metavar="NAME", help="Of a mapping or a loop nest."),
+    evaluations: int = typer.Option(100, min=1, help="Implementations of a nest to look at."),
+    kernel: str = typer.Option(None, help="Of PTX with several.", show_default=False),
+    grid: str = typer.Option("1", help="Blocks of a launch of PTX: X or X,Y or X,Y,Z."),
+    block: str = typer.Option("32", help="Threads of a block, likewise."),
+    arg: list[str] = typer.Option([], "--arg", metavar="TYPE…", help="One for each parameter."),
+    shared: int = typer.Option(0, min=0, help="Bytes of dynamic shared memory."),
+    seconds: float = typer.Option(None, min=0, help="Wall time of the search, or launch."),
+    json_file: Path = JSON,
+) -> None:
+    def action() -> Status:
+        wanted = Wanted(
+            size, goal, fill, code, machine, evaluations, grid, block, arg, kernel, shared, seconds
+        )
+        with kept_free(json_file, out):
+            drawn, status = DRAWN[kind or _kind_of(subject)](subject, wanted)
+            for line in drawn.lines:
+                typer.echo(line)
+        for file, text in drawn.files(out).items() if out is not None else ():
+            write(file, text)
+        write_records(json_file, [_record(drawn)])
+        return status
+
+    run(action)
+
+
+def _kind_of(subject: str) -> Kind:
+    """By the end of a name; a name that is none of these is a sketch."""
+    ends = {".ptx": Kind.ptx, ".json": Kind.search} | dict.fromkeys(CUDA_ENDS, Kind.ptx)
+    return ends.get(Path(subject).suffix, Kind.sketch)
+
+
+def _record(drawn: Picture) -> dict[str, Any]:
+    facts = {fact.label: fact.value for fact in drawn.facts}
+    return {"kind": drawn.kind, "title": drawn.title, "facts": facts, "text": list(drawn.lines)}
+
+
+# -- the kinds -------------------------------------------------------------------------------------
+
+
+def _sketch(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
+    program = find_input(subject).build(parse_parameters(wanted.size))
+    if isinstance(program, Traced):
+        raise UnsupportedError(
+            f"there is no picture of the warp sketch '{subject}' yet",
+            advice="warploom synth shows its fill",
+        )
+    mode = "best" if wanted.fill is None else "all"
+    with progress(program.name) as report:
+        result = synthesize(
+            program, wanted.goal, mode=mode, budget=wanted.budget, on_progress=report
+        )
+    number = wanted.fill or 0
+    if isinstance(result.outcome, Found) and number >= len(result.fills):
+        raise CheckError(
+            f"there is no fill {number} of '{subject}'", advice=f"0 to {len(result.fills) - 1}"
+        )
+    return picture(result, number=number, code=wanted.code), _status(result.outcome)
+
+
+def _map(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
+    program = mapping.find_program(subject, plain=False)
+    sizes = mapping.given_sizes(subject, None, wanted.size)
+    model = JointModel(program, sizes, machine_named(wanted.machine or "cuda"))
+    with progress(program.name):
+        outcome = model.best(1, AMONG, budget=wanted.budget)
+    if not isinstance(outcome, Found):
+        raise SearchError(f"'{subject}' has no mapping to draw: {outcome}")
+    return picture(compile_candidate(model.plan, outcome.answer[0])), Status.FOUND
+
+
+def _nest(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
+    program = explore.find_program(subject, wanted.size, explore.Space.default)
+    machine = wanted.machine or "h200"
+    nest = Nest(program, rates_of(machine), explore.target_for(machine, explore.Space.default))
+    with progress(program.name), wanted.budget.interruptible():
+        found = nest.search("tree", wanted.evaluations, budget=wanted.budget)
+    return picture(found), _status(found.outcome)
+
+
+def _ptx(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
+    random = np.random.default_rng(0)
+    module = loaded(subject, "sm_90a")
+    kernel = module.kernel(wanted.kernel)
+    report = kernel.launch(
+        parse_shape(wanted.grid), parse_shape(wanted.block),
+        [parse_argument(text, random) for text in wanted.arguments], shared_bytes=wanted.shared,
+        races="all", counters=True, seconds=wanted.seconds,
+    )  # fmt: skip
+    status = Status.IMPOSSIBLE if report.races else Status.FOUND
+    return picture(observed(kernel, report)), status
+
+
+def _search(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
+    del wanted  # a record has nothing to set
+    try:
+        record = json.loads(Path(subject).read_bytes())
+    except (OSError, ValueError) as error:
+        raise ParseError(f"cannot read '{subject}': {error}") from None
+    first = record[0] if isinstance(record, list) and record else record
+    if not isinstance(first, dict) or not first.get("history"):
+        raise CheckError(
+            f"'{subject}' has no search in it to draw",
+            advice="write it with 'warploom explore … --json FILE'",
+        )
+    title = str(first.get("name", Path(subject).stem))
+    return picture(history_from(first["history"]), title=title), Status.FOUND
+
+
+DRAWN: dict[Kind, Callable[[str, Wanted], tuple[Picture, Status]]] = {
+    Kind.sketch: _sketch,
+    Kind.map: _map,
+    Kind.nest: _nest,
+    Kind.ptx: _ptx,
+    Kind.search: _search,
+}
+
+
+def _status(outcome: Outcome[Any]) -> Status:
+    if isinstance(outcome, Found):
+        return Status.FOUND
+    return Status.IMPOSSIBLE if isinstance(outcome, Impossible) else Status.UNDECIDED

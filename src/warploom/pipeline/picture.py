@@ -1,0 +1,64 @@
+"""What the search for a loop nest's implementation gave, as a picture."""
+
+from __future__ import annotations
+
+from warploom.errors import UnsupportedError
+from warploom.loopnest.show import show
+from warploom.pipeline.nest import Explored
+from warploom.report.nest import bound_part, decisions_part, loops_part, time_words
+from warploom.report.page import listing
+from warploom.report.picture import Fact, Figure, Part, Picture
+from warploom.report.search import figures_of, side_by_side
+from warploom.search.decided import decisions_of
+
+
+def explored(found: Explored, brief: bool = False) -> Picture:
+    """Of the best implementation: loops, decisions, what bounds it, and how it was searched."""
+    del brief  # everything is known already
+    nest = found.nest
+    if nest is None:
+        raise UnsupportedError("what was explored is not known any more: explore it again")
+    parts, figures = [], list[Figure]()
+    if found.candidate is not None:
+        part, drawn = loops_part(nest.implementation(found.candidate))
+        parts.append(part)
+        figures.append(drawn)
+        part, drawn = bound_part(
+            nest.bound.explain(found.candidate), "What bounds this implementation", "bound"
+        )
+        parts.append(part)
+        figures.append(drawn)
+    if nest.is_possible:
+        part, drawn = bound_part(nest.reasons(), "What bounds all of them", "all")
+        parts.append(part)
+        figures.append(drawn)
+    if found.history is not None:
+        over_time = figures_of(found.history)
+        parts.append(Part("The search", side_by_side(over_time)))
+        figures += over_time
+    if found.candidate is not None:
+        decided = decisions_of(nest.space.propagator, found.candidate, 0)
+        parts.append(decisions_part(decided))
+    text = show(nest.program)
+    parts.append(Part("The computation", listing([(line, "") for line in text.splitlines()])))
+    facts = _facts(found)
+    lines = [
+        f"{nest.program.name}: " + "; ".join(f"{f.label} {f.value}" for f in facts),
+        *(f"  {time_words(r.nanoseconds):>10}  {r.resource}: {r.why}" for r in nest.reasons()[:4]),
+    ]
+    return Picture(
+        "Loop nest", nest.program.name, facts, tuple(parts), tuple(figures), tuple(lines), None,
+        ("link.css", "link.js"),
+    )  # fmt: skip
+
+
+def _facts(found: Explored) -> tuple[Fact, ...]:
+    pruned = found.statistics.pruned
+    best = "nothing yet" if found.candidate is None else time_words(found.nanoseconds)
+    return (
+        Fact("best, by the model", best),
+        Fact("nothing is below", time_words(found.bound)),
+        Fact("implementations looked at", str(found.evaluated)),
+        Fact("dropped by the bound", str(pruned.get("bound", 0))),
+        Fact("dropped by constraints", str(pruned.get("propagation", 0))),
+    )

@@ -1,0 +1,84 @@
+"""CUDA text, PTX text and CuPy's `RawKernel`: compiled where that is needed, lines kept."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from warploom.errors import DeviceError
+from warploom.ptx.emulate.launch import LoadedModule, load
+from warploom.runtime.compile import Compiler, compile_cuda
+from warploom.without_gpu.arrays import memory_of
+from warploom.without_gpu.prepared import Prepared, bracket, no_names
+
+_BRACKET = ("grid", "block", "shared bytes")
+_PTX = re.compile(r"^\s*\.version\s", re.MULTILINE)
+_ENDS = (".cu", ".cuh", ".cpp", ".ptx")
+# Where NVRTC, and nvcc on a file of our own, say that a line comes from.
+_OURS = re.compile(r'(\.file\s+\d+\s+)"[^"]*\bkernel\.cu"')
+_ARCHITECTURE = ("-arch", "--gpu-architecture", "--gpu-name")
+
+
+def is_cupy(kernel: Any) -> bool:
+    return type(kernel).__module__.startswith("cupy.") and hasattr(kernel, "code")
+
+
+def is_text(kernel: Any) -> bool:
+    return isinstance(kernel, str | Path)
+
+
+def compiled_text(
+    text: str, shown_as: str, arch: str, options: Sequence[str] = (), compiler: Compiler = "auto"
+) -> str:
+    """PTX of CUDA text, its lines called after the file or name that the text has."""
+    made = compile_cuda(text, arch, compiler=compiler, options=("-lineinfo", *options)).text
+    return _OURS.sub(lambda found: f'{found[1]}"{shown_as}"', made)
+
+
+class CudaKernel:
+    """A kernel of a text; `name` is needed where it has several."""
+
+    def __init__(self, kernel: Any, name: str | None, arch: str) -> None:
+        if is_cupy(kernel):
+            options = [each for each in kernel.options if not each.startswith(_ARCHITECTURE)]
+            module = _compile(str(kernel.code), str(kernel.name), arch, options)
+            self.kernel = module.kernel(name or str(kernel.name))
+            return
+        text, file = _read(kernel)
+        if _PTX.search(text):
+            module = load(text, file or "<ptx>")
+        else:
+            module = _compile(text, file or "<cuda>", arch, ())
+        self.kernel = module.kernel(name)
+
+    def prepare(self, launch: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Prepared:
+        no_names(named)
+        grid, block, *shared = bracket(launch, _BRACKET)
+        passed = [_passed(arg, number) for number, arg in enumerate(args)]
+        return Prepared(self.kernel, grid, block, passed, int(shared[0]) if shared else 0)
+
+
+def _passed(arg: Any, number: int) -> Any:
+    memory = memory_of(arg, f"argument {number}")
+    return arg if memory is None else memory.raw
+
+
+def _read(kernel: str | Path) -> tuple[str, str]:
+    """A text, and the file that it came from if it did."""
+    if isinstance(kernel, str) and not (kernel.endswith(_ENDS) and "\n" not in kernel):
+        return kernel, ""
+    path = Path(kernel)
+    try:
+        return path.read_text("utf-8", "surrogateescape"), str(path.resolve())
+    except OSError as error:
+        raise DeviceError(f"cannot read '{path}': {error.strerror or error}") from None
+
+
+def _compile(text: str, shown_as: str, arch: str, options: Sequence[str]) -> LoadedModule:
+    # nvcc knows the headers of the host, which CUDA text for a whole program may include.
+    whole = Path(shown_as).is_file() and shutil.which("nvcc") is not None
+    made = compiled_text(text, shown_as, arch, options, "nvcc" if whole else "auto")
+    return load(made, f"{Path(shown_as).name}, as PTX", {shown_as: text})

@@ -1,0 +1,107 @@
+"""The way in: somebody's kernel, launched as its own package launches it, on arrays of the host.
+
+emulate(triton_kernel)[grid](x, y, n, BLOCK=128)
+emulate(numba_kernel)[blocks, threads](x, y)
+emulate(cupy_kernel)((blocks,), (threads,), (x, y, n))
+emulate("extern \\"C\\" __global__ void k(…) {…}")[blocks, threads](x, y, n)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from warploom.errors import DeviceError, KernelError
+from warploom.ptx.emulate.launch import LoadedModule, Report
+from warploom.ptx.findings import race_fault
+from warploom.without_gpu.cuda_kernel import CudaKernel, is_cupy, is_text
+from warploom.without_gpu.numba_kernel import NumbaKernel, is_numba
+from warploom.without_gpu.prepared import Prepared
+from warploom.without_gpu.triton_kernel import TritonKernel, is_triton
+
+SECONDS = 60.0
+DEFAULT_ARCH = "sm_90"
+
+
+class Emulated:
+    """A kernel that runs without a GPU; `emulated[…](…)` launches it and gives the report."""
+
+    def __init__(
+        self, kernel: TritonKernel | NumbaKernel | CudaKernel, options: dict[str, Any]
+    ) -> None:
+        self._kernel = kernel
+        self._options = options
+
+    def __getitem__(self, launch: Any) -> Callable[..., Report]:
+        def call(*args: Any, **named: Any) -> Report:
+            return self._run(self._kernel.prepare(launch, args, dict(named)))
+
+        return call
+
+    def __call__(
+        self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0
+    ) -> Report:  # fmt: skip
+        """As CuPy launches a `RawKernel`."""
+        if isinstance(self._kernel, TritonKernel | NumbaKernel):
+            raise DeviceError("write kernel[…](…)", advice="only CUDA text is launched this way")
+        return self[grid, block, shared_mem](*args)
+
+    def _run(self, job: Prepared) -> Report:
+        options = dict(self._options)
+        races = options.pop("races")
+        report = job.kernel.launch(
+            job.grid, job.block, job.args, shared_bytes=job.shared_bytes,
+            races="all" if races else False, **options,
+        )  # fmt: skip
+        if report.races:
+            raise _racing(job.kernel.owner, report)
+        return report
+
+
+def _racing(module: LoadedModule, report: Report) -> KernelError:
+    faults = [race_fault(module, race) for race in report.races]
+    if len(faults) == 1:
+        error = faults[0]
+    else:
+        error = KernelError("\n".join([f"{len(faults)} data races", *map(str, faults)]))
+    error.output = tuple(report.output)
+    return error
+
+
+def emulate(
+    kernel: Any,
+    name: str | None = None,
+    *,
+    arch: str = DEFAULT_ARCH,
+    races: bool = True,
+    benign: bool = True,
+    check: bool = True,
+    counters: bool = False,
+    seconds: float | None = SECONDS,
+) -> Emulated:
+    """Somebody's kernel, to be launched without a GPU on NumPy arrays or CPU tensors.
+
+    `kernel` is a `triton.jit` function, a `numba.cuda.jit` function, a CuPy `RawKernel`, or CUDA or
+    PTX text (or a file of it), of which `name` chooses a kernel. It is compiled for `arch` by its
+    own compiler. A launch is written as that package writes it and gives a report. What the kernel
+    does wrong is an error in the words of its source: accesses out of bounds, values that nobody
+    wrote, barriers that never complete, and with `races` all data races of the launch. Writes of
+    one value, which Triton has lanes do all the time, are races only without `benign`. A launch is
+    stopped after `seconds`.
+    """
+    options = {
+        "races": races, "benign": benign, "check": check, "counters": counters, "seconds": seconds,
+    }  # fmt: skip
+    made: TritonKernel | NumbaKernel | CudaKernel
+    if is_triton(kernel):
+        made = TritonKernel(kernel, arch)
+    elif is_numba(kernel):
+        made = NumbaKernel(kernel, arch)
+    elif is_cupy(kernel) or is_text(kernel):
+        made = CudaKernel(kernel, name, arch)
+    else:
+        raise DeviceError(
+            f"a {type(kernel).__name__} is no kernel that can be emulated",
+            advice="give a triton.jit or numba.cuda.jit function, a CuPy RawKernel, or CUDA text",
+        )
+    return Emulated(made, options)

@@ -1,0 +1,36 @@
+"""What every kernel becomes before it runs: PTX, a shape, and the arguments of the PTX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from warploom.errors import DeviceError
+from warploom.ptx.emulate.launch import Kernel
+
+Shape = int | Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    kernel: Kernel
+    grid: Shape
+    block: Shape
+    args: list[Any]
+    shared_bytes: int = 0
+
+
+def bracket(launch: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """What stands in the brackets of `kernel[grid, block](…)`."""
+    given = launch if isinstance(launch, tuple) else (launch,)
+    if not 2 <= len(given) <= len(names):
+        raise DeviceError(
+            f"a launch needs [{names[0]}, {names[1]}]", advice=f"written [{', '.join(names)}]"
+        )
+    return given
+
+
+def no_names(named: dict[str, Any]) -> None:
+    if named:
+        raise DeviceError(f"'{next(iter(named))}' is no argument of this kernel")

@@ -1,0 +1,73 @@
+"""`warploom show`: lines, pages and figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Cli
+
+SUMS = "examples/sketches/sums.swflow"
+IMPOSSIBLE = """x: [12] = range(0, 12)
+regs: [4,3] = load_rep(x)
+s: [4,3] = ?row_xforms(regs)
+goal: [4,3] trove
+"""
+
+
+def test_lines_page_and_figures(cli: Cli, tmp_path: Path) -> None:
+    page = tmp_path / "sums.html"
+    ran = cli("show", SUMS, "-o", str(page), "--json", str(tmp_path / "r.json"))
+    assert ran.status == 0
+    assert "lane 1" in ran.out
+    assert page.read_text().startswith("<!doctype html>")
+    (record,) = json.loads((tmp_path / "r.json").read_text())
+    assert record["facts"]["verdict"] == "proved"
+    assert record["text"] == ran.out.splitlines()
+    assert cli("show", SUMS, "--no-code", "-o", str(tmp_path / "s.svg")).status == 0
+    assert (tmp_path / "s.svg").read_text().startswith("<svg")
+
+
+def test_impossible(cli: Cli, tmp_path: Path) -> None:
+    sketch = tmp_path / "none.swflow"
+    sketch.write_text(IMPOSSIBLE)
+    ran = cli("show", str(sketch), "-o", str(tmp_path / "none.html"))
+    assert ran.status == 1
+    assert "impossible" in ran.out
+    assert 'class="wrong"' in (tmp_path / "none.html").read_text()
+
+
+def test_bad_input(cli: Cli, tmp_path: Path) -> None:
+    assert cli("show", "nothing-of-that-name").status == 2
+    ran = cli("show", SUMS, "--no-code", "-o", str(tmp_path / "no" / "page.html"))
+    assert ran.status == 2
+    assert "cannot write" in ran.err
+
+
+RACE = "examples/ptx/race.ptx"
+ARGUMENTS = ("--block", "64", "--arg", "f32[64]=range", "--arg", "f32[64]=zeros")
+
+
+def test_ptx_with_a_race(cli: Cli, tmp_path: Path) -> None:
+    ran = cli("show", RACE, *ARGUMENTS, "-o", str(tmp_path / "race.html"))
+    assert ran.status == 1
+    assert "race.ptx:31" in ran.out
+    assert 'class="site raced"' in (tmp_path / "race.html").read_text()
+
+
+def test_a_search_that_was_kept(cli: Cli, tmp_path: Path) -> None:
+    samples = [[0.1, "tree", 3, 0, None, {}], [0.2, "tree", 9, 1, 4.5, {"bound": 2}]]
+    record = {"name": "axpy", "history": {"unit": "ns", "bound": 2.0, "samples": samples}}
+    (tmp_path / "kept.json").write_text(json.dumps([record]))
+    ran = cli("show", str(tmp_path / "kept.json"), "-o", str(tmp_path / "search.html"))
+    assert ran.status == 0
+    assert "4.5 ns" in ran.out
+    assert "dropped: 2 by bound" in ran.out
+    (tmp_path / "other.json").write_text("[{}]")
+    assert cli("show", str(tmp_path / "other.json")).status == 2
+    (tmp_path / "none.json").write_text("{")
+    assert "cannot read" in cli("show", str(tmp_path / "none.json")).err
+
+
+def test_a_fill_that_is_not_there(cli: Cli) -> None:
+    assert "no fill 7" in cli("show", SUMS, "--fill", "7").err

@@ -1,0 +1,134 @@
+"""A page of a fill says what the evaluator says: cell by cell, line by line, count by count."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from tests.report.pages import SKETCHES, data_of, found, memory_of, page_of
+
+from warploom.emit import emit
+from warploom.kernel.evaluate import run
+from warploom.report.code import STORED, steps_of_lines
+from warploom.report.fill import shown
+from warploom.report.traffic import sectors_of, streams_of
+from warploom.sketch.code.memory import inputs_of
+from warploom.sketch.code.need import scalars_of
+from warploom.sketch.code.trial import shapes_at
+from warploom.sketch.term.evaluate import evaluate
+from warploom.sketch.term.ir import Fold, Symbol, leaves_of, size
+from warploom.sketch.term.read import live_steps
+
+LARGE = ("transposition", "stencil", "gaussian")
+EACH = [pytest.param(n, marks=[pytest.mark.slow] if n in LARGE else []) for n in SKETCHES]
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_a_value_is_traced_to_the_memory_that_the_evaluator_names(name: str) -> None:
+    result = found(name)
+    program = result.program
+    terms = evaluate(program, result.fills.as_dict(0))
+    data = data_of(page_of(name).html)
+    inputs = inputs_of(program, live_steps(program))
+    element = {n: (each.name, at) for each in inputs for at, n in enumerate(each.symbols)}
+    by_name = {step.name: values for step, values in zip(program.steps, terms, strict=True)}
+    drawn = 0
+    for number, panel in enumerate(data["panels"]):
+        if panel["kind"] == "memory":
+            continue
+        values = by_name[panel["name"]]
+        assert panel["cells"] == len(values)
+        for cell, term in enumerate(values):
+            wanted = {
+                element[leaf.number] for leaf in leaves_of([term]) if isinstance(leaf, Symbol)
+            }
+            assert memory_of(data, number, cell) == wanted
+            drawn += 1
+    assert drawn > size(program.steps[-1].shape)
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_the_words_in_the_cells_are_the_terms(name: str) -> None:
+    result = found(name)
+    made = shown(result, code=False)
+    terms = evaluate(made.program, result.fills.as_dict(0))
+    for panel in made.flow.panels:
+        if panel.step is None:
+            continue
+        for text, term in zip(panel.texts, terms[panel.step], strict=True):
+            match term:
+                case Symbol(number):
+                    inputs = inputs_of(made.program, live_steps(made.program))
+                    own = next(each for each in inputs if number in each.symbols)
+                    assert text == str(own.symbols.index(number))
+                case Fold(_, items):
+                    assert re.sub(r"\D", "", text) == str(len(items))
+                case _:
+                    assert text in ("0", "?") or text.startswith("=")
+
+
+def test_how_cells_move() -> None:
+    made = shown(found("small"), code=False)
+    moves = {
+        panel.name: {made.flow.movement(panel, cell) for cell in range(panel.cells)}
+        for panel in made.flow.panels
+        if panel.step is not None
+    }
+    assert moves == {
+        "s0": {"memory"},
+        "s1": {"stays", "lane"},
+        "s2": {"stays", "across"},
+        "s3": {"stays"},
+    }
+
+
+def test_lines_of_code_belong_to_the_steps_that_they_compute() -> None:
+    made = shown(found("small"))
+    assert made.tiled is not None
+    lines = emit(made.tiled.kernel, "cuda").splitlines()
+    owners = steps_of_lines(lines, made.tiled.tiling.outputs[0].name)
+    assert {owner for owner in owners if owner is not None} == {0, 1, 2, 3, STORED}
+    for line, owner in zip(lines, owners, strict=True):
+        assigned = re.match(r"\s*(?:float |const int )?v(\d)", line)
+        if assigned:
+            assert owner == int(assigned[1])
+        if "__shfl_sync" in line:
+            assert owner == 2
+        if " s3[" in line:
+            assert owner == STORED
+        if line.startswith("//"):
+            assert owner is None
+
+
+@pytest.mark.parametrize("name", ["small", "sums"])
+def test_requests_are_those_of_the_evaluator(name: str) -> None:
+    """Four warps of a block do the same on tiles of their own."""
+    made = shown(found(name))
+    tiled = made.tiled
+    assert tiled is not None
+    shapes = shapes_at(tiled.tiling, (tiled.group,), lambda tile: tile)
+    arrays = [np.zeros(size(shapes[a.name]), np.float32) for a in tiled.kernel.arrays]
+    report = run(tiled.kernel, arrays, scalars_of(tiled.tiling, shapes))
+    warps = tiled.kernel.threads // 32
+    for stream in streams_of(tiled):
+        counted = (report.stores if stream.writes else report.loads)[stream.array]
+        assert counted.requests == warps * len(stream.requests)
+        if name == "small":  # its tiles begin at sectors
+            assert counted.sectors == warps * sectors_of(stream)
+
+
+def test_without_code() -> None:
+    assert shown(found("sums"), code=False).tiled is None
+
+
+@pytest.mark.slow
+def test_a_long_kernel_is_left_out() -> None:
+    assert "100 registers in a lane" in shown(found("stencil")).without
+
+
+def test_lines_of_text() -> None:
+    lines = page_of("sums").lines
+    assert lines[0].startswith("sums: proved")
+    assert any(line.split()[:3] == ["lane", "0", "0"] for line in lines)
+    assert all(len(line) <= 120 for line in lines)

@@ -1,0 +1,256 @@
+"""Certificates of fills: they hold, a changed one does not, and the checker shares no code."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from tests.index.strategies import environments, expressions
+from tests.sketch.synth.generate import seeded, sketch
+from tests.sources import statements
+
+from warploom import Sketch, spec
+from warploom.bench import inventor_sketches as paper
+from warploom.errors import CheckError, SearchError, WarploomError
+from warploom.index.evaluate import evaluate
+from warploom.index.ir import Expr
+from warploom.index.show import show
+from warploom.pipeline.certificate import certificate, certificate_of, record_of_fill
+from warploom.search.outcome import Found
+from warploom.sketch import front
+from warploom.sketch.simt.solve import solve
+from warploom.sketch.synth.solve import synthesize
+from warploom.sketch.term.ir import Apply
+from warploom.sketch.term.verify import verify
+from warploom.trust import checked, fill, layout
+from warploom.trust.checked import digest
+from warploom.trust.fill import UNSIGNED, check_fill
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "sketches"
+
+
+def of_example(name: str) -> dict[str, Any]:
+    path = EXAMPLES / f"{name}.swflow"
+    return certificate(synthesize(front.load_text(path.read_text(), path.name)))
+
+
+def of_function() -> dict[str, Any]:
+    """Sums of sums, equal to their goal up to a law."""
+    s = Sketch("all-reduce")
+    v = s.input("x", 8)
+    for _ in range(3):
+        v = s.sum("stack", v, s.hole("bits", v, main=0), shape=(8, 2))
+    s.goal(lambda x: [spec.total(x)] * 8)
+    return certificate(synthesize(s, mode="first"))
+
+
+def of_warp(made: Any, **sizes: int) -> dict[str, Any]:
+    found = solve(made.at(**sizes))
+    assert isinstance(found, Found)
+    return certificate(found.answer, sizes=sizes)
+
+
+MADE: dict[str, Callable[[], dict[str, Any]]] = {
+    "sums": lambda: of_example("sums"),
+    "transposition": lambda: of_example("transposition"),
+    "convolution": lambda: of_example("convolution"),
+    "own gathers": lambda: of_example("own_gathers"),
+    "function": of_function,
+    "warp stencil": lambda: of_warp(paper.stencil_1d, warp=8, taps=3),
+    "warp structures": lambda: of_warp(paper.aos_sum, warp=8, s=3),
+}
+
+
+@cache
+def written(name: str) -> str:
+    """As it comes back from a file."""
+    return json.dumps(MADE[name]())
+
+
+def signed(record: dict[str, Any]) -> dict[str, Any]:
+    """Changed on purpose: the digest is made to fit."""
+    return record | {"digest": digest(record, UNSIGNED)}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_is_written_holds(name: str) -> None:
+    record = json.loads(written(name))
+    shown = check_fill(record).shown
+    assert f"cells of '{record['steps'][-1]['name']}' holds its goal" in shown[0]
+    assert not check_fill(record).open
+
+
+def test_operators_and_laws_are_said() -> None:
+    assert check_fill(json.loads(written("convolution"))).shown[1].startswith("operators: *, +;")
+    assert check_fill(json.loads(written("function"))).shown[1] == "operators: +; laws: flatten"
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    if not isinstance(value, dict | list) or not value:
+        return [path]
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    return [leaf for key, part in inner for leaf in leaves(part, (*path, key))]
+
+
+def changed(record: dict[str, Any], path: tuple[Any, ...], random: Random) -> dict[str, Any]:
+    """The record with another value at one place."""
+    record = copy.deepcopy(record)
+    place: Any = record
+    for key in path[:-1]:
+        place = place[key]
+    old = place[path[-1]]
+    others = [0, 1, -1, 7, None, "+", "x0", [], {}, True, 2.5, ""]
+    if isinstance(old, int):
+        others += [old + 1, old - 1, str(old)]
+    elif isinstance(old, str):
+        others += [old + " ", old[1:]]
+    place[path[-1]] = random.choice([o for o in others if json.dumps(o) != json.dumps(old)])
+    return record
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_changed_field_is_refused(name: str) -> None:
+    """Seven times 150: every field but who wrote it when."""
+    record, random = json.loads(written(name)), Random(name)
+    places = [path for path in leaves(record) if path[0] != "made"]
+    for path in random.choices(places, k=150):
+        with pytest.raises(CheckError):
+            check_fill(changed(record, path, random))
+
+
+def test_who_wrote_it_may_change() -> None:
+    record = json.loads(written("sums"))
+    check_fill(record | {"made": {"date": "1970-01-01", "host": "elsewhere", "version": "9"}})
+
+
+SIGNED = {
+    "another operator": (("steps", -1, "operator"), "*", "other operators|does not hold its goal"),
+    "another offset": (("steps", 2, "reads", "offset"), "x0 * 3 + x1", "does not hold its goal"),
+    "outside": (("steps", 2, "reads", "offset"), "x0 * 3 + x1 + 99", "is undefined"),
+    "no argument": (("steps", 2, "reads", "argument"), "1", "does not hold its goal"),
+    "no such argument": (("steps", 2, "reads", "argument"), "2", "an argument is none"),
+    "divided by zero": (("steps", 2, "reads", "offset"), "x0 // (x1 - x1)", "divides by zero"),
+    "another variable": (("steps", 2, "reads", "offset"), "lane", "reads 'lane'"),
+    "no expression": (("steps", 2, "reads", "offset"), "x0 +", "reads ''"),
+    "code": (("steps", 2, "reads", "offset"), "__import__('os')", "no index expression"),
+    "another goal": (("goal", "values", 1), ["+", 3, 4, 6], "does not hold its goal"),
+    "undefined goal": (("goal", "values", 1), "?", "does not hold its goal"),
+    "a later step": (("steps", 1, "args"), [3], "not of this form"),
+    "from behind": (("steps", 1, "args"), [-1], "reads what is not there"),
+    "no fold": (("steps", -1, "fold"), None, "lacks cells"),
+    "other laws": (("laws",), ["distributive"], "laws that are none"),
+    "no proof": (("verdict",), "refuted", "not a proof"),
+    "huge": (("steps", 0, "shape"), [1 << 40], "has more than"),
+    "nothing": (("steps",), [], "not of this form"),
+}
+
+
+@pytest.mark.parametrize("name", SIGNED)
+def test_what_is_wrong_is_refused_though_it_is_signed(name: str) -> None:
+    path, value, message = SIGNED[name]
+    record = json.loads(written("sums"))
+    place = record
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    with pytest.raises(CheckError, match=message):
+        check_fill(signed(record))
+
+
+def test_the_checker_says_what_the_evaluator_says() -> None:
+    """Right and wrong fills of random sketches, with folds, zeros and undefined cells."""
+    right = wrong = 0
+    for seed in range(120):
+        program, pick = sketch(seeded(seed)), seeded(seed + 1)
+        goal = replace(program.goals[0], laws=("flatten",) if seed % 3 == 0 else ())
+        steps = [program.steps[hole] for hole in program.holes]
+        for _ in range(3):
+            fill = tuple(pick(len(step.gathers)) for step in steps if isinstance(step, Apply))
+            try:
+                said = bool(verify(program, goal, fill))
+            except CheckError:  # a goal that cannot be read together with its program
+                continue
+            try:
+                check_fill(json.loads(json.dumps(record_of_fill(program, goal, fill))))
+                found = True
+            except CheckError:
+                found = False
+            assert found == said, (seed, fill)
+            right, wrong = right + found, wrong + (not found)
+    assert right > 25
+    assert wrong > 100
+
+
+@settings(deadline=None, max_examples=200)
+@given(expressions(), environments())
+def test_index_expressions_are_read_as_they_are_meant(expr: Expr, env: dict[str, int]) -> None:
+    known = {name: np.array([value]) for name, value in env.items()}
+    try:
+        wanted = evaluate(expr, env)
+    except WarploomError:
+        return  # undefined there; what the checker refuses or reads is nobody's address
+    if abs(int(wanted)) < 1 << 40:
+        found = fill._Expression(show(expr), known).value
+        assert np.broadcast_to(found, (1,)).tolist() == [int(wanted)]
+
+
+def test_a_zero_is_one_number() -> None:
+    """0 to a sum and 1 to a product: one that both read has to be both."""
+    record = json.loads(written("own gathers"))
+    zero = {"name": "z", "shape": [1], "values": [None]}
+    one = {"name": "x", "shape": [1], "values": [0]}
+    both = {"cells": [2], "args": [0, 1], "reads": {"argument": "x0", "offset": "0"}, "fold": 2,
+            "shape": [1], "fill": None}  # fmt: skip
+    steps = [zero, one, both | {"name": "p", "operator": "*", "written": "*"}]
+    last = both | {"name": "s", "operator": "+", "written": "+", "args": [0, 2]}
+    goal = {"text": "", "shape": [1], "values": [["+", ["*", 0]]]}
+    record |= {"steps": [*steps, last], "goal": goal, "operators": ["*", "+"], "words": []}
+    with pytest.raises(CheckError, match="have to be 1 and 0"):
+        check_fill(signed(record))
+    record["steps"][-1]["args"] = [1, 2]  # x + x, of which the second went through the product
+    record["goal"]["values"] = [["+", 0, ["*", 0]]]
+    check_fill(signed(record))
+    record["steps"][2]["reads"]["offset"] = "0"
+    record["steps"][2]["args"] = [0, 0]  # a product of zeros is 1, and is then added up
+    record |= {"goal": goal | {"values": [["+", 0]]}, "operators": ["+"]}
+    with pytest.raises(CheckError, match="have to be 1 and 0"):
+        check_fill(signed(record))
+
+
+def test_only_what_is_proved_is_certified() -> None:
+    program = front.load_text((EXAMPLES / "sums.swflow").read_text())
+    with pytest.raises(CheckError, match="not proved"):
+        certificate_of(program, program.goals[0], (0, 0))
+    none = front.load_text((EXAMPLES / "impossible.swflow").read_text())
+    with pytest.raises(SearchError, match="no fill to certify"):
+        certificate(synthesize(none))
+
+
+@pytest.mark.parametrize("junk", [{}, {"kind": "fill"}, {"steps": 3}])
+def test_junk_is_one_error(junk: dict[str, Any]) -> None:
+    with pytest.raises(CheckError):
+        check_fill(junk)
+
+
+def test_the_checkers_share_nothing_with_what_they_check() -> None:
+    """A person can read each: the standard library, NumPy and errors."""
+    for module in (fill, layout):
+        text = Path(str(module.__file__)).read_text()
+        names = {s.module for s in statements(text) if isinstance(s, ast.ImportFrom)}
+        ours = {str(name) for name in names if str(name).startswith("warploom")}
+        assert ours == {"warploom.errors", "warploom.trust.checked"}
+        assert len(text.splitlines()) < 450
+    text = Path(str(checked.__file__)).read_text()
+    names = {s.module for s in statements(text) if isinstance(s, ast.ImportFrom)}
+    assert "warploom.errors" in names
+    assert sum(str(name).startswith("warploom") for name in names) == 1

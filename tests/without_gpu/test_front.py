@@ -1,0 +1,149 @@
+"""`warploom.emulate`: CUDA text, CuPy's kernels and tensors, as far as it goes without them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.tools import require
+
+import warploom
+from warploom.errors import DeviceError, KernelError, LimitError, UnsupportedError
+
+SAXPY = """
+extern "C" __global__ void saxpy(float a, const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = a * x[i] + y[i];
+}
+extern "C" __global__ void reverse(int* x) {
+  extern __shared__ int s[];
+  s[threadIdx.x] = x[threadIdx.x];
+  x[threadIdx.x] = s[blockDim.x - 1 - threadIdx.x];
+}
+extern "C" __global__ void forever(volatile int* x) { while (*x == 0); }
+"""
+PTX = Path("examples/ptx/saxpy.ptx")
+
+
+@pytest.fixture
+def cuda() -> str:
+    """CUDA text, where a compiler for it is."""
+    require("ptx")
+    return SAXPY
+
+
+def data(n: int = 1000) -> tuple[Any, Any, Any]:
+    x, y = np.arange(n, dtype=np.float32), np.ones(n, np.float32)
+    return x, y, 2 * x + y
+
+
+def test_text(cuda: str) -> None:
+    x, y, wanted = data()
+    report = warploom.emulate(cuda, "saxpy")[4, 256](np.float32(2), x, y, 1000)
+    np.testing.assert_array_equal(y, wanted)
+    assert report.races == []
+
+
+def test_what_is_found_is_at_its_line_of_the_text(cuda: str) -> None:
+    """The text is in no file, and is shown all the same."""
+    x, y, _ = data()
+    with pytest.raises(KernelError) as caught:
+        warploom.emulate(cuda, "saxpy")[4, 256](np.float32(2), x, y, 1001)
+    assert "if (i < n) y[i] = a * x[i] + y[i];" in str(caught.value)
+    assert "out-of-bounds" in str(caught.value)
+    reverse = warploom.emulate(cuda, "reverse")
+    with pytest.raises(KernelError) as caught:
+        reverse[1, 64, 256](np.arange(64, dtype=np.int32))
+    assert "data race" in str(caught.value)
+    assert "s[blockDim.x - 1 - threadIdx.x]" in str(caught.value)
+    alone = np.arange(32, dtype=np.int32)
+    warploom.emulate(cuda, "reverse", races=False)[1, 32, 128](alone)
+    assert alone.tolist() == list(range(31, -1, -1))
+
+
+def test_a_launch_that_never_ends(cuda: str) -> None:
+    with pytest.raises(LimitError):
+        warploom.emulate(cuda, "forever", seconds=0.2)[1, 32](np.zeros(1, np.int32))
+
+
+def test_a_kernel_of_cupy(cuda: str) -> None:
+    raw = type("RawKernel", (), {"__module__": "cupy._core.raw"})()
+    raw.code, raw.name, raw.options = cuda, "saxpy", ("-DUNUSED=1", "--gpu-architecture=sm_70")
+    x, y, wanted = data()
+    warploom.emulate(raw)((4,), (256,), (np.float32(2), x, y, np.int32(1000)))
+    np.testing.assert_array_equal(y, wanted)
+
+
+def test_a_file_of_ptx() -> None:
+    x, y, wanted = data()
+    for given in (PTX, str(PTX), PTX.read_text()):
+        y[:] = 1
+        warploom.emulate(given)[4, 256](x, y, np.float32(2), 1000)
+        np.testing.assert_array_equal(y, wanted)
+
+
+def test_views_that_are_not_contiguous_are_the_memory_they_are() -> None:
+    """Every other element, as a kernel with strides would see it; nothing outside is there."""
+    whole = np.zeros(2000, np.float32)
+    whole[::2] = np.arange(1000)
+    text = PTX.read_text()
+    y = np.ones(1999, np.float32)
+    warploom.emulate(text)[8, 256](whole[::2], y, np.float32(2), 1999)
+    np.testing.assert_array_equal(y, 2 * whole[:1999] + 1)
+    with pytest.raises(KernelError, match="out-of-bounds"):
+        warploom.emulate(text)[8, 256](whole[::2], np.ones(2000, np.float32), np.float32(2), 2000)
+    with pytest.raises(UnsupportedError, match="backwards"):
+        warploom.emulate(text)[1, 32](whole[::-1], y, np.float32(2), 10)
+
+
+class Tensor:
+    """As much of a CPU tensor of PyTorch as is asked of one."""
+
+    def __init__(self, array: Any, device: str = "cpu") -> None:
+        self.array, self.device, self.is_cuda = array, device, device != "cpu"
+        self.dtype = f"torch.{array.dtype.name}"
+
+    def data_ptr(self) -> int:
+        return int(self.array.ctypes.data)
+
+    def detach(self) -> Tensor:
+        return self
+
+    def numpy(self) -> Any:
+        return self.array
+
+
+def test_tensors() -> None:
+    x, y, wanted = data()
+    emulated = warploom.emulate(PTX)
+    emulated[4, 256](Tensor(x), Tensor(y), np.float32(2), 1000)
+    np.testing.assert_array_equal(y, wanted)
+    with pytest.raises(DeviceError, match="lies on a GPU"):
+        emulated[4, 256](Tensor(x, "cuda:0"), Tensor(y), np.float32(2), 1000)
+    with pytest.raises(DeviceError, match="lies on a GPU"):
+        emulated[4, 256](SimpleNamespace(__cuda_array_interface__={}), y, np.float32(2), 1000)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "launch", "args", "message"),
+    [
+        (print, None, (), "no kernel that can be emulated"),
+        (PTX, 4, (), r"\[grid, block\]"),
+        (PTX, (4, 256, 0, 0), (), r"\[grid, block\]"),
+        (PTX, (4, 256), (), "4 arguments"),
+        (PTX, (4, 2560), (np.zeros(4), np.zeros(4), 1.0, 4), "threads in a block"),
+        ("none.ptx", (1, 1), (), "cannot read"),
+        (PTX, (1, 32), (np.array([object()]), np.zeros(4), 1.0, 4), "Python objects"),
+    ],
+)
+def test_refused(kernel: Any, launch: Any, args: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(warploom.WarploomError, match=message):
+        warploom.emulate(kernel)[launch](*args)
+
+
+def test_names_are_no_arguments_of_ptx() -> None:
+    with pytest.raises(DeviceError, match="'BLOCK' is no argument"):
+        warploom.emulate(PTX)[1, 32](BLOCK=3)
