@@ -47,6 +47,7 @@ accept: $(STAMP)
 	PYTHONPATH=src:. $(BIN)/python bench/kernel_check.py
 	PYTHONPATH=src:. $(BIN)/python bench/loopnest_descents.py
 	PYTHONPATH=src:. $(BIN)/python bench/loopnest_estimates.py
+	PYTHONPATH=src:. $(BIN)/python bench/array_check.py
 	PYTHONPATH=src:. $(BIN)/python bench/layout_accept.py
 	$(MAKE) live
 	PYTHONPATH=src:. $(if $(wildcard $(ORACLES)/bin/python),$(ORACLES),$(VENV))/bin/python bench/layout_oracles.py
@@ -54,8 +55,8 @@ accept: $(STAMP)
 # Other people's compilers, in an environment of their own: Triton alone is a gigabyte.
 live:
 	$(PYTHON) -m venv $(LIVE)
-	$(LIVE)/bin/pip install --quiet --editable ".[nvrtc]" pytest hypothesis triton "numba-cuda[cu13]" cupy-cuda13x
-	$(LIVE)/bin/python -m pytest -m slow tests/without_gpu/test_live.py
+	$(LIVE)/bin/pip install --quiet --editable ".[nvrtc]" pytest hypothesis triton "numba-cuda[cu13]" cupy-cuda13x nvidia-cuda-cccl
+	$(LIVE)/bin/python -m pytest -m slow tests/without_gpu/test_live.py tests/without_gpu/test_cub.py
 
 # Other people's layout libraries, to compare with; apart, because Triton is large.
 oracles:

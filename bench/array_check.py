@@ -1,175 +1,234 @@
 """Array expressions without a GPU: the published counts, and candidates of the joint model checked.
 
+    python bench/array_check.py                           all of it, as `make accept` does
     python bench/array_check.py counts                    constraints and mappings, both solvers
-    python bench/array_check.py joint --count 10000       conv4_2 at full size: static checks
-    python bench/array_check.py small --count 300         the same at small sizes, against NumPy
-    python bench/array_check.py workloads --count 300     every workload on the simulator
-    python bench/array_check.py opencl --count 50         and through OpenCL (PoCL will do)
+    python bench/array_check.py joint small               conv4_2: at full size looked at, small run
+    python bench/array_check.py workloads opencl          every workload on the simulator, by OpenCL
 
-Records go to bench/results/array_*.json; a run goes on where an earlier one stopped.
+One record, bench/results/array_check.json; a run goes on where an earlier one stopped, `--again`
+begins anew. `--counts` is how many candidates each part looks at: joint, small, workloads, opencl.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
 import resource
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "bench")]
 
-from array_tasks import SHAPES, numerically, statically  # noqa: E402 - beside this script
+from array_tasks import (  # noqa: E402 - beside this script
+    CONV4_2,
+    SHAPES,
+    in_little_numerically,
+    numerically,
+    planned,
+    statically,
+)
 
-from warploom.array import workload  # noqa: E402 - the checkout is used without being installed
+from warploom.array.code.program import Candidate  # noqa: E402 - the checkout, not installed
 from warploom.array.joint.model import JointModel  # noqa: E402
 from warploom.array.mapping.released import released  # noqa: E402
 from warploom.array.mapping.solve import all_mappings, count_mappings  # noqa: E402
 from warploom.array.mapping.sound import sound  # noqa: E402
 from warploom.array.mapping.tree import map_tree  # noqa: E402
-from warploom.array.plan import plan  # noqa: E402
-from warploom.array.recipe import convolution  # noqa: E402
 from warploom.errors import WarploomError  # noqa: E402
-from warploom.machine.record import CUDA, H200, MALI  # noqa: E402
+from warploom.machine.record import CUDA, H200, MALI, Machine  # noqa: E402
 from warploom.search.farm import Farm  # noqa: E402
+from warploom.search.outcome import Found  # noqa: E402
 
-RESULTS = ROOT / "bench" / "results"
+OUT = ROOT / "bench" / "results" / "array_check.json"
+PARTS = ("counts", "joint", "small", "workloads", "opencl")
+COUNTS = (10_000, 300, 300, 50)
 PIECE = 25  # candidates of one task
+SEED = 12
 
 
-def keep(name: str, record: dict[str, Any]) -> None:
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"array_{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+class Record:
+    """What is kept, written after every piece of work."""
 
+    def __init__(self, out: Path, again: bool) -> None:
+        self.out = out
+        self.rows: dict[str, Any] = {}
+        if out.exists() and not again:
+            self.rows = json.loads(out.read_text())
+        self.rows |= {
+            "command": "python bench/array_check.py",
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python "
+            f"{platform.python_version()}",
+        }
 
-def kept(name: str) -> dict[str, Any]:
-    file = RESULTS / f"array_{name}.json"
-    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    return found
+    def part(self, *names: str) -> dict[str, Any]:
+        row = self.rows
+        for name in names:
+            row = row.setdefault(name, {})
+        return row
+
+    def keep(self) -> None:
+        self.rows["date"] = time.strftime("%Y-%m-%d")
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        self.out.write_text(json.dumps(self.rows, indent=1) + "\n")
 
 
 # -- the published figures -------------------------------------------------------------------------
 
 
-def counts() -> None:
+def counts(record: Record) -> None:
     """The convolution is our own, derived by rewriting; its maps are the published ones."""
-    made = plan(convolution.mid_level(workload.convolution()))
+    _, made = planned("convolution")
     tree = map_tree(made, 0)
-    record: dict[str, Any] = {
+    row = record.part("counts")
+    row |= {
         "maps": len(tree.maps),
         "may_be_parallel": sum(not each.uses("private") for each in tree.maps),
         "constraints": released(tree, "none").by_kind,
         "sound_constraints": sound(tree).by_kind,
-        "mappings": {},
     }
     for fusion in ("coded", "intended", "private"):
         rules = released(tree, fusion)
         start = time.process_time()
         found = count_mappings(rules).outcome.answer
         took = time.process_time() - start
-        record["mappings"][fusion] = {"count": found, "seconds": took, **_by_cpsat(rules, found)}
-        print(f"{fusion}: {found} in {took:.1f} s of processor", flush=True)
-    record["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    model = JointModel(convolution.mid_level(workload.convolution()), _conv4_2(), H200, plan=made)
-    record["sound_mappings_coded"] = model.mappings().answer
-    keep("counts", record)
-    print(json.dumps(record, indent=1))
+        own = record.part("counts", "mappings", fusion)
+        own |= {"count": found, "seconds": round(took, 2), **_by_cpsat(rules, found, own)}
+        print(f"{fusion}: {json.dumps(own)}", flush=True)
+        record.keep()
+    row["peak_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    row["sound_mappings_with_fusion"] = _model(H200).mappings().answer
+    record.keep()
 
 
-def _by_cpsat(rules: Any, count: int) -> dict[str, Any]:
+def _by_cpsat(rules: Any, count: int, before: dict[str, Any]) -> dict[str, Any]:
+    """What the second solver says; what it said before, where its package is not there."""
+    from warploom.array.mapping.cpsat import solve_by_cpsat
+
+    start = time.process_time()
     try:
-        from warploom.array.mapping.cpsat import solve_by_cpsat
-
-        start = time.process_time()
         answer = solve_by_cpsat(rules).answer
-    except WarploomError as error:  # the extra is not there
-        return {"cpsat": error.message}
+    except WarploomError as error:
+        return {"cpsat": before.get("cpsat", error.message)}
     mine = all_mappings(rules).outcome.answer
     same = set(map(bytes, answer)) == set(map(bytes, mine))
     return {
-        "cpsat": len(answer), "cpsat_seconds": time.process_time() - start,
-        "the same": same and len(answer) == count,
-    }  # fmt: skip
-
-
-def _conv4_2() -> dict[str, int]:
-    return workload.VGG_16["conv4_2"].sizes()
+        "cpsat": len(answer),
+        "cpsat_seconds": round(time.process_time() - start, 1),
+        "the_same_set": same and len(answer) == count,
+    }
 
 
 # -- candidates ------------------------------------------------------------------------------------
 
 
-def joint(count: int, farm: Farm) -> None:
-    program = convolution.mid_level(workload.convolution())
-    made = plan(program)
-    record = kept("joint")
+def _model(machine: Machine) -> JointModel:
+    program, made = planned("convolution")
+    return JointModel(program, CONV4_2, machine, plan=made)
+
+
+def _checked(
+    record: Record,
+    row: dict[str, Any],
+    candidates: list[Candidate],
+    submit: Callable[[list[Candidate]], Future[list[str]]],
+    label: str,
+) -> None:
+    """The candidates that were not looked at before, a piece at a time."""
+    row.setdefault("checked", 0)
+    row.setdefault("wrong", [])
+    starts = range(row["checked"], len(candidates), PIECE)
+    for task in [submit(candidates[at : at + PIECE]) for at in starts]:
+        said = task.result()
+        row["checked"] += len(said)
+        row["wrong"] += [each[:300] for each in said if each]
+        record.keep()
+        print(f"{label}: {row['checked']} checked, {len(row['wrong'])} wrong", flush=True)
+
+
+def joint(record: Record, count: int, farm: Farm) -> None:
     for machine in (MALI, H200):
-        start = time.perf_counter()
-        model = JointModel(program, _conv4_2(), machine, plan=made)
-        first = model.first()
-        seconds = time.perf_counter() - start
-        start = time.perf_counter()
-        candidates = model.sample(count, seed=12).answer
-        sampling = time.perf_counter() - start
-        row = record.get(machine.name, {"checked": 0, "wrong": []})
-        row |= {"first_seconds": seconds, "first": str(first)[:40], "sampling_seconds": sampling,
-                "drawn": model.drawn, "with_room": model.kept}  # fmt: skip
-        pieces = [candidates[at : at + PIECE] for at in range(row["checked"], count, PIECE)]
-        tasks: list[Future[list[str]]] = [
-            farm.submit(statically, made, machine.name, piece) for piece in pieces
-        ]
-        for task in tasks:
-            said = task.result()
-            row["checked"] += len(said)
-            row["wrong"] += [each[:200] for each in said if each]
-            record[machine.name] = row
-            keep("joint", record)
-            print(
-                f"{machine.name}: {row['checked']} checked, {len(row['wrong'])} wrong", flush=True
-            )
+        row = record.part("joint", machine.name)
+        if row.get("checked", 0) >= count:
+            continue
+        took = []
+        for _ in range(3):
+            start = time.process_time()
+            assert isinstance(_model(machine).first(), Found)
+            took.append(time.process_time() - start)
+        model = _model(machine)
+        start = time.process_time()
+        candidates = model.sample(count, SEED).answer
+        row |= {
+            "first_seconds": round(min(took), 3),
+            "sampling_seconds": round(time.process_time() - start, 1),
+            "drawn": model.drawn, "with_room": model.kept,
+        }  # fmt: skip
+        submit = partial(farm.submit, statically, machine.name)
+        _checked(record, row, candidates, submit, f"joint {machine.name}")
 
 
-def workloads(names: list[str], count: int, way: str, farm: Farm, file: str) -> None:
-    record = kept(file)
-    for name in names:
-        make, sizes, _ = SHAPES[name]
-        row = record.get(name, {"checked": 0, "wrong": []})
-        model = JointModel(make(), sizes, CUDA)
-        candidates = model.sample(count, seed=3).answer
-        pieces = [candidates[at : at + PIECE] for at in range(row["checked"], count, PIECE)]
-        for task in [farm.submit(numerically, name, way, piece) for piece in pieces]:
-            said = task.result()
-            row["checked"] += len(said)
-            row["wrong"] += [each[:300] for each in said if each]
-            record[name] = row
-            keep(file, record)
-        print(f"{name}: {row['checked']} checked, {len(row['wrong'])} wrong", flush=True)
+def small(record: Record, count: int, farm: Farm) -> None:
+    """The first so many of those, the same mapping at small sizes."""
+    for machine in (MALI, H200):
+        row = record.part("small", machine.name)
+        if row.get("checked", 0) < count:
+            _checked(
+                record, row, _model(machine).sample(count, SEED).answer,
+                partial(farm.submit, in_little_numerically), f"small {machine.name}",
+            )  # fmt: skip
+
+
+def workloads(record: Record, count: int, farm: Farm, part: str, way: str) -> None:
+    for name, (_, sizes, _) in SHAPES.items():
+        row = record.part(part, name)
+        if row.get("checked", 0) >= count:
+            continue
+        program, made = planned(name)
+        model = JointModel(program, sizes, CUDA, plan=made)
+        row["sizes"] = sizes
+        _checked(
+            record, row, model.sample(count, SEED).answer,
+            partial(farm.submit, numerically, name, way), f"{part} {name}",
+        )  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=["counts", "joint", "small", "workloads", "opencl"])
-    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("what", nargs="*", choices=[*PARTS, []], help="all, if nothing is said")
+    parser.add_argument("--counts", type=int, nargs=4, default=COUNTS)
     parser.add_argument("--workers", type=int, default=None)
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--again", action="store_true")
     given = parser.parse_args()
-    if given.what == "counts":
-        counts()
-        return
+    record = Record(given.out, given.again)
+    at = dict(zip(PARTS[1:], given.counts, strict=True))
     farm = Farm(given.workers)
+    todo: dict[str, Callable[[], None]] = {
+        "counts": lambda: counts(record),
+        "joint": lambda: joint(record, at["joint"], farm),
+        "small": lambda: small(record, at["small"], farm),
+        "workloads": lambda: workloads(record, at["workloads"], farm, "workloads", "simulator"),
+        "opencl": lambda: workloads(record, at["opencl"], farm, "opencl", "opencl"),
+    }
     try:
-        if given.what == "joint":
-            joint(given.count, farm)
-        elif given.what == "small":
-            workloads(["convolution"], given.count, "simulator", farm, "small")
-        else:
-            way = "opencl" if given.what == "opencl" else "simulator"
-            workloads(list(SHAPES), given.count, way, farm, given.what)
+        for each in given.what or PARTS:
+            todo[each]()
     finally:
         farm.shutdown(cancel_futures=True)
+    wrong = [
+        each for part in PARTS[1:] for row in record.rows.get(part, {}).values()
+        for each in row["wrong"]
+    ]  # fmt: skip
+    print(f"{len(wrong)} wrong" if wrong else "nothing wrong")
+    sys.exit(bool(wrong))
 
 
 if __name__ == "__main__":

@@ -13,9 +13,12 @@ from warploom.array import workload
 from warploom.array.code.program import Candidate, compile_candidate
 from warploom.array.evaluate import evaluate
 from warploom.array.ir import Program
-from warploom.array.joint.axes import axes_of
+from warploom.array.joint.axes import Axis, axes_of
+from warploom.array.joint.least import Least
 from warploom.array.joint.model import JointModel, NoGood
-from warploom.array.joint.parts import parts_of
+from warploom.array.joint.parts import LinkedMaps, Parts, parts_of
+from warploom.array.joint.threads import Groups
+from warploom.array.mapping.constraint import RUNS
 from warploom.array.mapping.solve import all_mappings
 from warploom.array.mapping.sound import sound
 from warploom.array.mapping.tree import map_tree
@@ -25,9 +28,11 @@ from warploom.array.recipe import matmul as product
 from warploom.array.recipe import stencil as tiles
 from warploom.array.types import array
 from warploom.errors import CheckError
+from warploom.index.evaluate import evaluate as evaluate_index
+from warploom.index.ir import Var, variables
 from warploom.kernel.dtype import f32
 from warploom.machine.record import CUDA, H200, MALI, Machine
-from warploom.search.outcome import Found, Impossible
+from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.trust.mapped import check_on
 
 SMALL = {
@@ -116,9 +121,38 @@ def test_parts_together_are_all_mappings(program: Program) -> None:
     constraints = sound(map_tree(plan(program), 0), "coded")
     parts, every = parts_of(constraints).answer, all_mappings(constraints).outcome.answer
     assert parts.count == len(every)
-    drawn = parts.draw(np.random.default_rng(0), 200, 46)
+    drawn, _ = parts.draw(np.random.default_rng(0), 200, Groups(CUDA))
     rows = np.stack([drawn[each] for each in constraints.choices], 1)
     assert {row.tobytes() for row in rows} <= {row.tobytes() for row in every}
+
+
+def test_parts_with_threads_of_their_own_are_drawn_alike() -> None:
+    """Two parts, each with threads or without: together they have fewer groups than one by one."""
+    few = Machine("few", block_threads=4)
+    groups = Groups(few)
+    seq, l0, l1 = (RUNS.index(run) for run in ("seq", "l0", "l1"))
+    listed = tuple(
+        LinkedMaps((number,), np.array([[seq], [run]], np.int8))
+        for number, run in enumerate((l0, l1))
+    )
+    runs, used = Parts({}, listed).draw(np.random.default_rng(1), 40_000, groups)
+    seen = Counter(zip(*(column.tolist() for column in runs.values()), strict=True))
+    assert len(used) == seen.total()
+    wanted = {(seq, seq): 0, (l0, seq): 1, (seq, l1): 2, (l0, l1): 3}
+    each = seen.total() / groups.counts[list(wanted.values())].sum()
+    for pair, dimensions in wanted.items():
+        expected = each * groups.counts[dimensions]
+        assert abs(seen[pair] - expected) < 6 * expected**0.5
+
+
+def test_groups_are_all_that_can_be_launched() -> None:
+    groups = Groups(MALI)
+    assert groups.counts[0] == 1
+    for table in groups.tables:
+        assert (table.prod(1) <= MALI.block_threads).all()
+        assert len(np.unique(table, axis=0)) == len(table)
+    assert groups.tables[4].max() == 64  # what a kernel may have at most along z
+    assert groups.tables[1].max() == 384
 
 
 def test_sampling_is_uniform() -> None:
@@ -141,6 +175,31 @@ def test_cuts_leave_out_what_they_say() -> None:
     assert any(each.sizes["tk"] == 2 for each in sampled(model, 50))
     model.cut(NoGood({"tk": 2}))
     assert not any(each.sizes["tk"] == 2 for each in sampled(model, 50))
+
+
+def test_when_cuts_leave_nothing_it_ends() -> None:
+    """Nobody looked at all candidates, so this is no proof that there is none."""
+    model = JointModel(workload.dot(), {"n": 6}, CUDA)
+    model.cut(NoGood())
+    assert model.sample(1) == Undecided(Reason.DEAD_ENDS)
+
+
+def test_what_sizes_are_at_least() -> None:
+    """Against trying all rows of all axes; a quotient is least where what divides is largest."""
+    rows = np.array([[a, b] for a in (1, 2, 4) for b in (1, 2, 4) if a % b == 0])
+    axes = [Axis(("a", "b"), rows), Axis(("c",), np.array([[1], [3], [5]]))]
+    a, b, c, n = (Var(name) for name in "abcn")
+    for k, axis in enumerate(axes):
+        least = Least(axis, [axes[1 - k]], {"n": 8})
+        for expr in (a, n // a, a // b, c, a * c, n // a + 5 - c, b * c * n, n):
+            one = lambda ab, c: dict(zip("abcn", map(int, (*ab, c, 8)), strict=True))  # noqa: E731
+            every = np.array(
+                [[evaluate_index(expr, one(ab, *c)) for c in axes[1].rows] for ab in rows]
+            )
+            wanted = every.min(1 - k)
+            found = np.broadcast_to(least.of(expr), wanted.shape)
+            assert (found <= wanted).all()
+            assert (found == wanted).all() or not variables(expr) & set(axis.names)
 
 
 def test_what_no_machine_has_room_for_is_impossible() -> None:

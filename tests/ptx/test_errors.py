@@ -78,8 +78,15 @@ def test_shared_bounds() -> None:
 
 
 def test_uninitialised_shared() -> None:
-    body = "  ld.shared.u32 %r9, [%r7];"
+    """Where the value is used; nobody who only looks at it is told off."""
+    load = "  ld.shared.u32 %r9, [%r7];"
+    body = f"{load}\n  st.global.u32 [%rd3], %r9;"
     refused(body, "never written", where="block (0,0,0), thread (0,0,0)")
+    through = f"{load}\n  st.shared.u32 [%r7], %r9;\n"  # it may lie there, and is still none
+    launch(load, np.zeros(64, np.uint32))
+    launch(through, np.zeros(64, np.uint32))
+    refused(through + body, "never written")
+    refused(f"{load}\n  setp.eq.u32 %p1, %r9, 0;\n  @%p1 exit;", "never written")
     launch(body, np.zeros(64, np.uint32), check=False)
     partly = "  setp.ne.u32 %p1, %r3, 5;\n  @%p1 st.shared.u32 [%r7], %r4;\n  bar.sync 0;\n" + body
     refused(partly, "never written", where="thread (5,0,0)")

@@ -180,7 +180,6 @@ INACTIVE = "@!%p1 bra E;\nshfl.sync.down.b32 %u, %v, 8, 31, 0xffff;"  # lanes 8 
         ("add.u32 %v, %u, 1; sub.u32 %v, %v, 1;", "what is stored by"),
         ("setp.eq.u32 %p2, %u, 5; @%p2 bra E;", "the predicate of bra"),
         ("cvt.u64.u32 %rd2, %u; add.s64 %rd1, %rd1, %rd2;", "an address of st.global.u32"),
-        ("st.shared.u32 [d], %u;", "what is stored by st.shared.u32"),
         ("and.b32 %u, %u, 0; ld.shared.u32 %v, [%u];", "an address of ld.shared.u32"),
         ("setp.eq.u32 %p2, %u, 5; selp.u32 %v, 1, 2, %p2;", "what is stored by"),
         ("setp.eq.u32 %p2, %u, 5; @%p2 mov.u32 %v, 1;", "what is stored by"),
@@ -209,6 +208,9 @@ def test_values_of_lanes_that_are_not_there(use: str, what: str) -> None:
     "use",
     [
         "",  # computed and never used
+        "st.shared.u32 [d], %u;",  # and stored where nobody reads it
+        "setp.gt.u32 %p2, %l, 99; setp.eq.and.u32 %p2, %u, 5, %p2; @%p2 bra E;",
+        "setp.eq.u32 %p2, %u, 5; and.pred %p2, %p2, 0; @%p2 bra E;",
         "add.u32 %u, %u, 1;",
         "setp.lt.u32 %p2, %l, 8; selp.u32 %v, %u, 5, %p2;",
         "setp.ge.u32 %p2, %l, 8; @%p2 mov.u32 %u, 5; mov.u32 %v, %u;",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from warploom.errors import CheckError
-from warploom.index.ir import Const
+from warploom.index.ir import Const, Expr
 from warploom.kernel.build import Builder
 from warploom.kernel.dtype import f32
 from warploom.kernel.ir import Kernel
@@ -64,3 +66,70 @@ def test_two_writers_of_a_cell_are_noticed() -> None:
 def test_a_machine_without_room_is_noticed() -> None:
     with pytest.raises(CheckError, match="a block of"):
         check_on(reversing(threads=512, size=512), MALI)
+
+
+def by_block(index: Callable[[Builder], Expr], *, read: bool = False, grid: int = 3) -> Kernel:
+    """Each thread of each block writes, or reads and then writes, one cell of y."""
+    k = Builder("by_block", block=32)
+    k.grid(grid)
+    y = k.array("y", f32, Const(256))
+    v = k.register("v", f32, 0.0)
+    if read:
+        k.set(v, y[index(k)])
+    y[k.block_x * 32 + k.thread if read else index(k)] = v
+    return k.raw()
+
+
+def test_blocks_that_meet_in_global_memory_are_noticed() -> None:
+    check_on(by_block(lambda k: k.block_x * 32 + k.thread), CUDA)
+    check_on(by_block(lambda k: k.block_x * 32 + k.thread, read=True), CUDA)
+    with pytest.raises(CheckError, match="two blocks write"):
+        check_on(by_block(lambda k: k.thread), CUDA)
+    with pytest.raises(CheckError, match="one block writes, another reads"):
+        check_on(by_block(lambda k: k.block_x * 32 + k.thread + 32, read=True), CUDA)
+
+
+def in_turns(*, barrier: bool, last: int = 0) -> Kernel:
+    """In each of eight turns a thread writes its cell, and reads that of another one."""
+    k = Builder("in_turns", block=64)
+    y = k.array("y", f32, Const(64))
+    row = k.shared("row", f32, 64)
+    v = k.register("v", f32, 0.0)
+    with k.loop("i", 8) as i:
+        row[k.thread + i // 7 * last] = v
+        k.barrier()
+        k.set(v, row[Const(63) - k.thread])
+        if barrier:
+            k.barrier()
+    y[k.thread] = v
+    return k.raw()
+
+
+def test_what_the_next_turn_writes_is_not_read_by_this_one() -> None:
+    check_on(in_turns(barrier=True), CUDA)
+    with pytest.raises(CheckError, match="others read"):
+        check_on(in_turns(barrier=False), CUDA)
+
+
+def test_the_last_turn_is_looked_at() -> None:
+    with pytest.raises(CheckError, match="'row' is left at 1 to 64"):
+        check_on(in_turns(barrier=True, last=1), CUDA)
+
+
+def test_registers_are_those_declared_together() -> None:
+    def kernel(*, beside: bool) -> Kernel:
+        k = Builder("many", block=32)
+        y = k.array("y", f32, Const(32))
+        v = k.register("v", f32, 0.0)
+        for name in ("a", "b"):
+            with k.loop(f"i_{name}", 2):
+                own = k.registers(name, f32, 40)
+                k.set(own[0], v)
+            if beside:
+                k.registers(f"{name}_more", f32, 40)
+        y[k.thread] = v
+        return k.raw()
+
+    check_on(kernel(beside=False), MALI)
+    with pytest.raises(CheckError, match="registers of a thread"):
+        check_on(kernel(beside=True), MALI)

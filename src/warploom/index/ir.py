@@ -12,7 +12,6 @@ operation means. Nothing here recurses: expressions may be thousands of operatio
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from functools import lru_cache
 from operator import index
 from typing import Literal, TypeAlias, TypeVar, assert_never, get_args
 
@@ -197,19 +196,30 @@ def walk(expr: Expr, skip: Container[Expr] = ()) -> list[Expr]:
     return order
 
 
-@lru_cache(maxsize=2048)
-def _schedule(expr: Expr) -> tuple[tuple[Expr, tuple[int, ...], tuple[int, ...]], ...]:
-    """Every distinct node, children before parents, with the places of its children and of those
-    that nobody uses after it. Kept, because a kernel asks for the same expressions again and again.
-    """
+# A node, where its children are in the order, and which values nobody needs after it.
+_Fold = tuple[tuple["Expr", tuple[int, ...], tuple[int, ...]], ...]
+_SMALL, _MOST_KEPT = 64, 1 << 14
+_folds: dict[Expr, _Fold] = {}
+
+
+def _fold(expr: Expr) -> _Fold:
+    """How to fold an expression; kept for small ones, which are asked for again and again."""
+    known = _folds.get(expr)
+    if known is not None:
+        return known
     order = walk(expr)
-    place = {part: at for at, part in enumerate(order)}
-    parts = [tuple([place[child] for child in children(part)]) for part in order]
-    last = {each: at for at, own in enumerate(parts) for each in own}
-    done: list[list[int]] = [[] for _ in order]
-    for each, at in last.items():
-        done[at].append(each)
-    return tuple((part, parts[at], tuple(done[at])) for at, part in enumerate(order))
+    at = {part: place for place, part in enumerate(order)}
+    inside = [tuple([at[child] for child in children(part)]) for part in order]
+    last = {child: place for place, own in enumerate(inside) for child in own}
+    made = tuple(
+        (part, own, tuple([each for each in dict.fromkeys(own) if last[each] == place]))
+        for place, (part, own) in enumerate(zip(order, inside, strict=True))
+    )
+    if len(order) <= _SMALL:
+        if len(_folds) >= _MOST_KEPT:
+            _folds.clear()
+        _folds[expr] = made
+    return made
 
 
 def fold_up(expr: Expr, visit: Callable[[Expr, tuple[T, ...]], T]) -> T:
@@ -217,16 +227,16 @@ def fold_up(expr: Expr, visit: Callable[[Expr, tuple[T, ...]], T]) -> T:
 
     A value is dropped after its last use, so that folding arrays over a long expression is cheap.
     """
-    values: list[T | None] = []
-    for part, parts, done in _schedule(expr):
-        values.append(visit(part, tuple([values[each] for each in parts])))  # type: ignore[misc]
-        for each in done:
-            values[each] = None
-    return values[-1]  # type: ignore[return-value]
+    values: dict[int, T] = {}
+    for place, (part, own, done) in enumerate(_fold(expr)):
+        values[place] = visit(part, tuple([values[child] for child in own]))
+        for child in done:
+            del values[child]
+    return values[place]
 
 
 def variables(expr: Expr) -> frozenset[str]:
-    return frozenset(part.name for part in walk(expr) if isinstance(part, Var))
+    return frozenset(part.name for part, _, _ in _fold(expr) if isinstance(part, Var))
 
 
 def constants(expr: Expr) -> frozenset[int]:
@@ -236,7 +246,7 @@ def constants(expr: Expr) -> frozenset[int]:
 
 def operations(expr: Expr) -> int:
     """The cost of an expression: its distinct operations, a shared one counted once."""
-    return sum(1 for part in walk(expr) if not isinstance(part, Const | Var))
+    return sum(1 for _, inside, _ in _fold(expr) if inside)
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr | int]) -> Expr:

@@ -32,7 +32,7 @@ from warploom.kernel.ir import (
     dtype_of,
     operands,
 )
-from warploom.kernel.reason import Reasoning
+from warploom.kernel.reason import reasoning
 from warploom.kernel.registers import check_registers
 from warploom.kernel.scope import Level, Place, Scopes, Site, scopes
 from warploom.kernel.traverse import exprs_in, own_exprs, target_of, values_of
@@ -84,7 +84,7 @@ class Flow:
     def __init__(self, known: Scopes) -> None:
         self.scopes = known
         self.kernel = known.kernel
-        self.reasoning = Reasoning(known)
+        self.reasoning = reasoning(known)
         self.sizes: dict[str, Expr] = {each.name: each.size for each in self.kernel.arrays}
         self.sizes |= {
             each.name: Const(each.size) for each in self.kernel.body if isinstance(each, Shared)

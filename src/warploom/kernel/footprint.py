@@ -411,10 +411,13 @@ def _codes(rows: Ints) -> Ints:
     """A small number for each row; equal rows have equal numbers."""
     low = rows.min(axis=0)
     sizes = rows.max(axis=0) - low + 1
-    if float(np.prod(sizes.astype(float))) < 2.0**62:
+    many = float(np.prod(sizes.astype(float)))
+    if many < 2.0**62:
         code = np.zeros(len(rows), dtype=np.int64)
         for column, size in enumerate(sizes):
             code = code * size + (rows[:, column] - low[column])
+        if many <= MOST_POINTS:  # small enough as they are
+            return code
         return np.unique(code, return_inverse=True)[1].reshape(-1)
     return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
 

@@ -14,7 +14,7 @@ from itertools import count
 
 from warploom.kernel.footprint import Access, Footprints
 from warploom.kernel.ir import For, If, Kernel, Shared
-from warploom.kernel.reason import Reasoning
+from warploom.kernel.reason import reasoning
 from warploom.kernel.scope import Level, Site, scopes
 
 
@@ -35,7 +35,7 @@ class Lifetime:
 def lifetimes(kernel: Kernel) -> dict[str, Lifetime]:
     """The lifetime of every shared array that is used."""
     known = scopes(kernel)
-    footprints = Footprints(known, Reasoning(known))
+    footprints = Footprints(known, reasoning(known))
     names = {each.name for each in kernel.body if isinstance(each, Shared)}
     return _Finder(footprints, names).of(known.body)
 

@@ -8,6 +8,7 @@ only the least and the greatest value are known, found by trying them all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
@@ -16,6 +17,7 @@ from warploom.index.ir import Binary, Const, Expr, Unary, Var, children, fold_up
 from warploom.index.prove import EFFORT, follows
 from warploom.index.ranges import Range
 from warploom.index.trial import box_axes, box_size, holds_in_box
+from warploom.kernel.bounds import Bounds
 from warploom.kernel.scope import Scopes
 
 QUICKLY_TRIED = 1 << 13
@@ -23,12 +25,23 @@ MOST_TRIED = 1 << 20
 FIRST_EFFORT = 600
 
 
+def reasoning(scopes: Scopes) -> Reasoning:
+    """About the variables of a kernel. What is shown depends on their bounds alone, so passes over
+    one kernel that leave its loops as they are share it: none proves what another one did."""
+    return _reasoning(tuple(scopes.bounds.items()))
+
+
+@lru_cache(maxsize=4)
+def _reasoning(bounds: tuple[tuple[str, tuple[int, int]], ...]) -> Reasoning:
+    return Reasoning(dict(bounds))
+
+
 class Reasoning:
     """Remembers what was shown: many accesses of a kernel ask the same."""
 
-    def __init__(self, scopes: Scopes) -> None:
-        self._bounds = scopes.bounds
-        self._facts: dict[tuple[Expr, ...], Facts] = {(): Facts.about(scopes.bounds)}
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._facts: dict[tuple[Expr, ...], Facts] = {(): Facts.about(bounds)}
         self._shown: dict[tuple[Expr, tuple[Expr, ...]], bool] = {}
         self._parts: dict[Expr, Range | None] = {}
 

@@ -15,16 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.array.code.storage import accesses_of, indices_of
+from warploom.array.joint.least import Least
 from warploom.array.loops import Buffer, Loop, Plan, Site, loops_in, sites
 from warploom.array.mapping.constraint import FUSED, GLOBAL, GROUP, LANE, LOCAL, RUNS, WARP
 from warploom.array.mapping.tree import MapTree, map_tree
 from warploom.array.types import Array, Tuple, Type, Vector, dtype_of
 from warploom.index.evaluate import evaluate
-from warploom.index.ir import variables
+from warploom.index.ir import Expr, variables
 
 Ints = npt.NDArray[np.int64]
 Runs = Mapping[int, npt.NDArray[np.int8]]
-Sizes = Mapping[str, Ints]
+Columns = Mapping[str, Ints]
+Sizes = Columns | Least
 WORD = 4  # bytes of a register
 CODE = {run: at for at, run in enumerate(RUNS)}
 
@@ -33,7 +35,7 @@ CODE = {run: at for at, run in enumerate(RUNS)}
 class Batch:
     """Candidates side by side: sizes by name, and for each stage runs by map and threads."""
 
-    sizes: Sizes
+    sizes: Columns
     runs: tuple[Runs, ...]
     groups: tuple[Ints, ...]
 
@@ -76,7 +78,7 @@ class StageMeasure:
     # -- sizes
 
     def size(self, loop: Loop, sizes: Sizes) -> Ints:
-        return np.asarray(evaluate(loop.size, sizes), np.int64)
+        return number(loop.size, sizes)
 
     def whole(self, number: int, sizes: Sizes, runs: Runs) -> Ints:
         """Turns of a map with all that are fused with it."""
@@ -177,10 +179,15 @@ class StageMeasure:
         return any(self.loops[each].counter in self.unrolled for each in nest)
 
 
+def number(size: Expr, sizes: Sizes) -> Ints:
+    """A size in each candidate, or what it is at least."""
+    return sizes.of(size) if isinstance(sizes, Least) else np.asarray(evaluate(size, sizes))
+
+
 def _bytes(type_: Type, sizes: Sizes) -> Ints:
     match type_:
         case Array(element, size):
-            return np.asarray(evaluate(size, sizes), np.int64) * _bytes(element, sizes)
+            return number(size, sizes) * _bytes(element, sizes)
         case Tuple(parts):
             total: Ints = np.zeros(1, np.int64)
             for part in parts:

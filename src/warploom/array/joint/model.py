@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,29 +21,28 @@ from warploom.array.code.program import Candidate
 from warploom.array.code.spread import Spread
 from warploom.array.ir import Program
 from warploom.array.joint.axes import Axis, axes_of
-from warploom.array.joint.measure import CODE, Batch, Ints, StageMeasure
+from warploom.array.joint.least import Least
+from warploom.array.joint.measure import CODE, Batch, Ints, Sizes, StageMeasure
 from warploom.array.joint.order import turns
 from warploom.array.joint.parts import Parts, parts_of, some_mappings
+from warploom.array.joint.threads import Groups
 from warploom.array.loops import Plan
-from warploom.array.mapping.constraint import GLOBAL, GROUP, LANE, LEVELS, LOCAL, RUNS
+from warploom.array.mapping.constraint import GLOBAL, GROUP, LANE, LOCAL, RUNS
 from warploom.array.mapping.fusion import Fusion
 from warploom.array.mapping.sound import sound
 from warploom.array.plan import plan as plan_of
-from warploom.errors import CheckError, SearchError
+from warploom.errors import CheckError
 from warploom.machine.record import Machine
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
 
 DRAWN = 1 << 14  # at once
+FRUITLESS = 16  # batches without a candidate, one after another, before we look why
+MOST_TILINGS = 1 << 20
 MAPPINGS_FIRST = 16
 RESERVED = 24  # registers for indices
 MOST_STATEMENTS = 1 << 11  # of one kernel, with loops over registers written out
 MOST_TEMPORARY = 1 << 31  # bytes
-SIDES = tuple(
-    sorted(
-        {b << k for b in (1, 3, 5, 7, 9) for k in range(11) if b << k <= 1024}
-    )  # threads in one dimension
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ class JointModel:
         self.plan = plan or plan_of(program)
         self.stages = [StageMeasure(self.plan, at) for at in range(len(self.plan.stages))]
         self.constraints = [sound(each.tree, fusion) for each in self.stages]
+        self.groups = Groups(machine)
         self.cuts: list[NoGood] = []
         self.drawn = 0  # in all, and how many of them had room
         self.kept = 0
@@ -103,25 +104,24 @@ class JointModel:
         return prod(len(each.rows) for each in self.axes)
 
     def _with_room(self, axis: Axis) -> Ints:
-        """Rows for which there is room if all other sizes are as small as they can be: figures
-        grow with sizes, so others are in no candidate."""
-        least = self._least()
-        sizes: dict[str, Ints] = {name: np.asarray(value) for name, value in least.items()}
-        sizes |= {name: axis.rows[:, k] for k, name in enumerate(axis.names)}
-        keep = np.ones(len(axis.rows), bool)
-        for stage in self.stages:
-            keep &= np.broadcast_to(self._sizes_fit(stage, sizes), keep.shape)
-        return axis.rows[keep]
+        """Rows for which there is room if all other sizes take as little as they can."""
+        least = Least(axis, [each for each in self.axes if each is not axis], self.given)
+        return axis.rows[self._tiles_fit(least, len(axis.rows))]
 
-    def _least(self) -> dict[str, int]:
-        found = dict(self.given)
-        for axis in self.axes:
-            found |= {name: int(axis.column(name).min()) for name in axis.names}
-        return found
+    def _some_tiling_fits(self) -> bool:
+        """False if no tile sizes have room together; True also if there are too many to look."""
+        if self.tilings > MOST_TILINGS:
+            return True
+        counts = [len(axis.rows) for axis in self.axes]
+        places = np.indices(counts).reshape(len(counts), self.tilings)
+        sizes = {name: np.full(self.tilings, value) for name, value in self.given.items()}
+        for axis, at in zip(self.axes, places, strict=True):
+            sizes |= {name: axis.rows[at, k] for k, name in enumerate(axis.names)}
+        return bool(self._tiles_fit(sizes, self.tilings).any())
 
     # -- room
 
-    def _sizes_fit(self, stage: StageMeasure, sizes: Mapping[str, Ints]) -> npt.NDArray[np.bool_]:
+    def _sizes_fit(self, stage: StageMeasure, sizes: Sizes) -> npt.NDArray[np.bool_]:
         machine = self.machine
         words = stage.registers(sizes)
         fits = (words <= machine.thread_registers - RESERVED) & (
@@ -131,10 +131,9 @@ class JointModel:
 
     def valid(self, batch: Batch) -> npt.NDArray[np.bool_]:
         """Which candidates have room, and are in no cut."""
-        keep = np.ones(batch.count, bool)
+        keep = self._tiles_fit(batch.sizes, batch.count)
         for at, stage in enumerate(self.stages):
             runs, group = batch.runs[at], batch.groups[at]
-            keep &= np.broadcast_to(self._sizes_fit(stage, batch.sizes), keep.shape)
             keep &= self._groups_fit(stage, batch, at)
             keep &= stage.shared(batch.sizes, runs, group) <= self.machine.shared_bytes
             keep &= np.broadcast_to(
@@ -174,35 +173,42 @@ class JointModel:
     # -- sampling
 
     def draw(self, random: np.random.Generator, count: int, parts: tuple[Parts, ...]) -> Batch:
-        """So many of everything, each part with equal probability, whether there is room or not."""
-        sizes: dict[str, Ints] = {
-            name: np.full(count, value, np.int64) for name, value in self.given.items()
-        }
+        """At most so many of everything: tile sizes that have room by themselves, mappings and
+        groups of threads that can be launched, all equally likely."""
+        chosen = [each.draw(random, count, self.groups) for each in parts]
+        sizes = self._draw_sizes(random, count)
+        left = min([len(used) for _, used in chosen] + [len(each) for each in sizes.values()])
+        return Batch(
+            {name: each[:left] for name, each in sizes.items()},
+            tuple({number: each[:left] for number, each in runs.items()} for runs, _ in chosen),
+            tuple(self.groups.draw(random, used[:left]) for _, used in chosen),
+        )
+
+    def _draw_sizes(self, random: np.random.Generator, count: int) -> dict[str, Ints]:
+        """Tile sizes that have room by themselves: whatever runs where, all others have none."""
+        sizes = {name: np.full(count, value, np.int64) for name, value in self.given.items()}
         for axis in self.axes:
             rows = axis.rows[random.integers(len(axis.rows), size=count)]
             sizes |= {name: rows[:, k] for k, name in enumerate(axis.names)}
-        sides = np.array([each for each in SIDES if each <= self.machine.block_threads])
-        runs = tuple(each.draw(random, count, len(sides)) for each in parts)
-        groups = []
-        for each in runs:
-            drawn = sides[random.integers(len(sides), size=(count, 3))]
-            used = np.stack([_uses_any(each, side, count) for side in range(3)], 1)
-            groups.append(np.where(used, drawn, 1).astype(np.int64))
-        return Batch(sizes, runs, tuple(groups))
+        keep = self._tiles_fit(sizes, count)
+        return {name: each[keep] for name, each in sizes.items()}
 
-    def batches(
-        self, seed: int = 0, budget: Budget | None = None
-    ) -> Iterator[tuple[Batch, tuple[Parts, ...]]]:
-        """Batches of candidates with room, without end."""
-        outcome = self.parts(budget)
-        if not isinstance(outcome, Found):
-            raise SearchError(f"'{self.program.name}' has no mapping: {outcome}")
+    def _tiles_fit(self, sizes: Sizes, count: int) -> npt.NDArray[np.bool_]:
+        keep = np.ones(count, bool)
+        for stage in self.stages:
+            keep &= np.broadcast_to(self._sizes_fit(stage, sizes), keep.shape)
+        return keep
+
+    def batches(self, parts: tuple[Parts, ...], seed: int = 0) -> Iterator[Batch]:
+        """Batches of candidates with room, without end; it ends if none has any for long."""
         random = np.random.default_rng(seed)
-        while True:
-            batch = self.draw(random, DRAWN, outcome.answer)
+        fruitless = 0
+        while fruitless < FRUITLESS:
+            batch = self.draw(random, DRAWN, parts)
             kept = batch.only(self.valid(batch))
             self.drawn, self.kept = self.drawn + DRAWN, self.kept + kept.count
-            yield kept, outcome.answer
+            fruitless = 0 if kept.count else fruitless + 1
+            yield kept
 
     def sample(
         self, count: int, seed: int = 0, budget: Budget | None = None
@@ -215,13 +221,17 @@ class JointModel:
         if any(not len(axis.rows) for axis in self.axes):
             return Impossible()
         found: list[Candidate] = []
-        for kept, _ in self.batches(seed, spent):
+        for kept in self.batches(outcome.answer, seed):
             found += [self.candidate(kept, at) for at in range(min(kept.count, count - len(found)))]
             if len(found) == count:
                 return Found(found, complete=True)
             if spent.is_spent():
                 break
-        return Found(found, False, Reason.SECONDS) if found else Undecided(Reason.SECONDS)
+        stopped = Reason.SECONDS if spent.is_spent() else Reason.DEAD_ENDS
+        return Found(found, False, stopped) if found else self._none(stopped)
+
+    def _none(self, stopped: Reason) -> Outcome[Any]:
+        return Undecided(stopped) if self._some_tiling_fits() else Impossible()
 
     def first(self, seed: int = 0, budget: Budget | None = None) -> Outcome[Candidate]:
         """Some candidate, soon: one mapping of each stage by a random descent, the rest drawn."""
@@ -234,13 +244,12 @@ class JointModel:
             if not isinstance(found, Found):
                 return found
             parts.append(found.answer)
-        random = np.random.default_rng(seed)
-        while not spent.is_spent():
-            batch = self.draw(random, DRAWN, tuple(parts))
-            kept = batch.only(self.valid(batch))
+        for kept in self.batches(tuple(parts), seed):
             if kept.count:
                 return Found(self.candidate(kept, 0), complete=True)
-        return Undecided(Reason.SECONDS)
+            if spent.is_spent():
+                break
+        return self._none(Reason.SECONDS if spent.is_spent() else Reason.DEAD_ENDS)
 
     def best(
         self, count: int, among: int, seed: int = 0, budget: Budget | None = None
@@ -254,7 +263,7 @@ class JointModel:
             return Impossible()
         ranked: list[tuple[float, int, Candidate]] = []
         seen = 0
-        for kept, _ in self.batches(seed, spent):
+        for kept in self.batches(outcome.answer, seed):
             cost = turns(kept, self.stages, self.machine)
             ranked += [
                 (float(cost[at]), seen + int(at), self.candidate(kept, int(at)))
@@ -266,9 +275,8 @@ class JointModel:
                 break
         done = seen >= among
         found = [candidate for _, _, candidate in ranked]
-        if not found:
-            return Undecided(Reason.SECONDS)
-        return Found(found, done, None if done else Reason.SECONDS)
+        stopped = Reason.SECONDS if spent.is_spent() else Reason.DEAD_ENDS
+        return Found(found, done, None if done else stopped) if found else self._none(stopped)
 
     def candidate(self, batch: Batch, at: int) -> Candidate:
         sizes = {name: int(each[at]) for name, each in batch.sizes.items()}
@@ -284,17 +292,6 @@ def _uses(runs: Mapping[int, npt.NDArray[np.int8]], run: str, count: int) -> npt
     found = np.zeros(count, bool)
     for column in runs.values():
         found |= column == CODE[run]
-    return found
-
-
-def _uses_any(
-    runs: Mapping[int, npt.NDArray[np.int8]], side: int, count: int
-) -> npt.NDArray[np.bool_]:
-    wanted = [LOCAL[side], GLOBAL[side], *((LANE,) if side == 0 else ())]
-    assert set(wanted) <= set(LEVELS)
-    found = np.zeros(count, bool)
-    for run in wanted:
-        found |= _uses(runs, run, count)
     return found
 
 

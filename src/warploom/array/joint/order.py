@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.array.code.storage import accesses_of, indices_of, parts_of
-from warploom.array.joint.measure import CODE, Batch, Ints, Runs, Sizes, StageMeasure
+from warploom.array.joint.measure import CODE, Batch, Columns, Ints, Runs, StageMeasure
 from warploom.array.loops import Site
 from warploom.array.mapping.constraint import GLOBAL, GROUP, LANE, LOCAL, WARP
 from warploom.array.types import shape
@@ -60,7 +60,7 @@ def _stage(
 
 
 def _own_turns(
-    stage: StageMeasure, site: Site, sizes: Sizes, runs: Runs, group: Ints
+    stage: StageMeasure, site: Site, sizes: Columns, runs: Runs, group: Ints
 ) -> npt.NDArray[np.float64]:
     """How often one thread comes to a statement."""
     times: npt.NDArray[np.float64] = np.ones(len(group))
@@ -80,7 +80,7 @@ def _own_turns(
 
 
 def _groups(
-    stage: StageMeasure, sizes: Sizes, runs: Runs, group: Ints
+    stage: StageMeasure, sizes: Columns, runs: Runs, group: Ints
 ) -> npt.NDArray[np.float64]:  # fmt: skip
     count: npt.NDArray[np.float64] = np.ones(len(group))
     for side in range(3):
@@ -91,7 +91,7 @@ def _groups(
 
 
 def _global_paths(
-    stage: StageMeasure, site: Site, sizes: Sizes
+    stage: StageMeasure, site: Site, sizes: Columns
 ) -> list[tuple[Path, list[Ints]]]:  # fmt: skip
     spaces = {each.memory: each.space for each in stage.plan.buffers}
     found = []
@@ -108,7 +108,7 @@ def _sectors(
     site: Site,
     path: Path,
     dims: list[Ints],
-    sizes: Sizes,
+    sizes: Columns,
     runs: Runs,
     machine: Machine,
 ) -> npt.NDArray[np.float64]:
@@ -131,7 +131,7 @@ def _sectors(
     return found
 
 
-def _place(path: Path, dims: list[Ints], env: Sizes) -> Ints:
+def _place(path: Path, dims: list[Ints], env: Columns) -> Ints:
     total: Ints = np.zeros(1, np.int64)
     for index, size in zip(indices_of(path), dims, strict=True):
         total = total * size + np.asarray(evaluate(index, env))

@@ -13,12 +13,14 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from warploom.array.joint.threads import ALONG, Groups, Ints
 from warploom.array.mapping.constraint import (
     GLOBAL,
     LANE,
     LEVELS,
     LOCAL,
     RUNS,
+    WARP,
     Clause,
     Constraint,
     Constraints,
@@ -54,28 +56,40 @@ class Parts:
         return prod(len(each.rows) for each in self.listed)
 
     def draw(
-        self, random: np.random.Generator, count: int, sides: int
-    ) -> dict[int, npt.NDArray[np.int8]]:
-        """So many mappings, as a column for each map. One that runs on threads in two dimensions
-        has `sides` times as many groups to choose from as one in a single dimension, and is drawn
-        so much more often."""
-        fixed = {each: RUNS.index(run) for each, run in self.decided.items()}
-        found = {each: np.full(count, at, np.int8) for each, at in fixed.items()}
+        self, random: np.random.Generator, count: int, groups: Groups
+    ) -> tuple[dict[int, npt.NDArray[np.int8]], Ints]:
+        """At most so many mappings, as a column for each map, and the dimensions in which each has
+        threads. One that leaves more groups to choose from is drawn so much more often."""
+        decided = [RUNS.index(run) for run in self.decided.values()]
+        known = np.bitwise_or.reduce(_threads(decided)) if decided else 0
+        used, chosen = np.full(count, known, np.int64), []
+        counted = np.ones(count)
         for part in self.listed:
-            chances = float(sides) ** self._dimensions(part)
+            own = known | np.bitwise_or.reduce(_threads(part.rows), axis=1)
+            chances = np.where((own != known).any(), groups.counts[own], 1).astype(float)
             at = random.choice(len(part.rows), size=count, p=chances / chances.sum())
-            found |= {each: part.rows[at, k] for k, each in enumerate(part.maps)}
-        return found
+            chosen.append(at)
+            used |= own[at]
+            counted *= chances[at]
+        # Several parts with threads have fewer groups together than one by one.
+        keep = random.random(count) * counted <= groups.counts[used]
+        keep |= sum((_threads(part.rows) > 0).any() for part in self.listed) < 2
+        left = int(keep.sum())
+        found = {each: np.full(left, RUNS.index(run), np.int8)
+                 for each, run in self.decided.items()}  # fmt: skip
+        for part, at in zip(self.listed, chosen, strict=True):
+            found |= {each: part.rows[at[keep], k] for k, each in enumerate(part.maps)}
+        return found, used[keep]
 
-    def _dimensions(self, part: LinkedMaps) -> npt.NDArray[np.float64]:
-        """In how many dimensions threads are, for each row."""
-        known = set(self.decided.values())
-        total = np.zeros(len(part.rows))
-        for side, runs in enumerate(zip(LOCAL, GLOBAL, strict=True)):
-            wanted = [*runs, *((LANE,) if side == 0 else ())]
-            here = np.isin(part.rows, [RUNS.index(run) for run in wanted]).any(1)
-            total += here | bool(known & set(wanted))
-        return total
+
+def _threads(runs: npt.ArrayLike) -> Ints:
+    """The dimension of each run's threads, as `ALONG` counts them; 0 if it has none."""
+    table = np.zeros(len(RUNS), np.int64)
+    for side, same in enumerate(zip(LOCAL, GLOBAL, strict=True)):
+        table[[RUNS.index(run) for run in same]] = ALONG[side]
+    table[[RUNS.index(LANE), RUNS.index(WARP)]] = ALONG[0]
+    found: Ints = table[np.asarray(runs)]
+    return found
 
 
 def parts_of(constraints: Constraints, budget: Budget | None = None) -> Outcome[Parts]:

@@ -110,8 +110,14 @@ def _owner(f: Frame, region: Region, packed: bool) -> Array | None:
     return region.origin
 
 
-def load(f: Frame, site: Site, address: Array, dtype: DType, count_of: int) -> list[Array]:
-    """`count_of` neighbouring values of one type for every running thread."""
+def load(
+    f: Frame, site: Site, address: Array, dtype: DType, count_of: int,
+    unwritten: list[Array] | None = None,
+) -> list[Array]:  # fmt: skip
+    """`count_of` neighbouring values of one type for every running thread.
+
+    Which of them nobody stored is added to `unwritten`; without that list it is an error.
+    """
     region = _region(f, site, _first_active(f, address))
     active = None if f.compact else f.mask
     try:
@@ -124,7 +130,7 @@ def load(f: Frame, site: Site, address: Array, dtype: DType, count_of: int) -> l
     _watch(f, site, region, index, packed=False)
     out = _take(region, index, dtype, count_of)
     if region.written is not None:
-        _refuse_unwritten(f, site, region, index, dtype, count_of, active)
+        _note_unwritten(f, site, region, index, dtype, count_of, active, unwritten)
     return out
 
 
@@ -136,13 +142,15 @@ def _take(region: Region, index: Array, dtype: DType, count_of: int) -> list[Arr
     return [rows[:, column].take(index, mode="clip") for column in range(count_of)]
 
 
-def _refuse_unwritten(
+def _note_unwritten(
     f: Frame, site: Site, region: Region, index: Array, dtype: DType, count_of: int,
-    active: Array | None,
+    active: Array | None, unwritten: list[Array] | None,
 ) -> None:  # fmt: skip
     for part in range(count_of):
         bad = unstored(region, index * count_of + part, dtype, active)
-        if bad.any():
+        if unwritten is not None:
+            unwritten.append(bad)
+        elif bad.any():
             thread = _thread(f, int(bad.argmax()), packed=False)
             raise site.error(f, "reads shared memory that was never written", thread)
 

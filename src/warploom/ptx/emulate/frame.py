@@ -65,6 +65,7 @@ class Batch:
     chance: np.random.Generator | None = None  # decides who runs next, instead of the code's order
     special: dict[str, Array] = field(default_factory=dict)
     causes: list[str] = field(default_factory=list)  # of registers that hold no value
+    sites: dict[str, Any] = field(default_factory=dict)  # of causes: the load that it came from
     copies: Copies = field(init=False)  # cp.async that nobody waited for yet
     mbarriers: dict[int, Any] = field(default_factory=dict)  # by place in shared memory
     results: dict[int, list[Any]] = field(default_factory=dict)  # groups of wgmma, by frame

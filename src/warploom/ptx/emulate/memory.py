@@ -12,6 +12,7 @@ import numpy.typing as npt
 from warploom.machine.manner import Kind
 from warploom.machine.memory import WINDOWS, Region, mark_stored
 from warploom.machine.race import Writing
+from warploom.ptx.emulate import undefined
 from warploom.ptx.emulate.access import Site, load, places
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
@@ -99,47 +100,69 @@ def elements_of(ctx: Context, ins: Instruction, operand: Operand) -> tuple[Opera
 
 def ld(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
-    stores = [ctx.write(element, kind) for element in elements_of(ctx, ins, ins.operands[0])]
+    elements = elements_of(ctx, ins, ins.operands[0])
+    stores = [ctx.write(element, kind) for element in elements]
+    slots = [undefined.slots_of(ctx, (element,)) for element in elements]
     dtype, count = DTYPES[kind], len(stores)
 
     def make(site: Site, address: Fetch) -> Step:
-        if count == 1:
-            store = stores[0]
-            return lambda f: store(f, load(f, site, address(f), dtype, 1)[0])
+        if site.space not in undefined.SHOWN:
+            return lambda f: fill(f, load(f, site, address(f), dtype, count))
 
         def step(f: Frame) -> None:
-            for store, value in zip(stores, load(f, site, address(f), dtype, count), strict=True):
-                store(f, value)
+            unwritten: list[Array] = []
+            fill(f, load(f, site, address(f), dtype, count, unwritten))
+            if unwritten or f.undefined:
+                undefined.loaded(f, slots, unwritten, site)
 
         return step
+
+    def fill(f: Frame, values: list[Array]) -> None:
+        for store, value in zip(stores, values, strict=True):
+            store(f, value)
 
     return by_space(ctx, ins, ins.operands[1], dtype.itemsize * count, Kind.READ, make)
 
 
 def st(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
-    values = [ctx.read(element, kind) for element in elements_of(ctx, ins, ins.operands[1])]
+    elements = elements_of(ctx, ins, ins.operands[1])
+    values = [ctx.read(element, kind) for element in elements]
+    slots = [undefined.slots_of(ctx, (element,)) for element in elements]
     dtype, count = DTYPES[kind], len(values)
 
     def make(site: Site, address: Fetch) -> Step:
         def step(f: Frame) -> None:
             where = np.broadcast_to(f.active_part(address(f)), (f.count,))
             parts_ = [np.broadcast_to(f.active_part(v(f)), (f.count,)) for v in values]
-            put(f, site, where, parts_, dtype)
+            missing = None
+            if f.undefined and site.space in undefined.SHOWN:
+                missing = [undefined.causes(f, each) for each in slots]
+            put(f, site, where, parts_, dtype, missing)
 
         return step
 
     return by_space(ctx, ins, ins.operands[0], dtype.itemsize * count, Kind.WRITE, make)
 
 
-def put(f: Frame, site: Site, address: Array, values: list[Array], dtype: Any) -> None:
-    """Stores for the active threads, in their order: the last one wins."""
+def put(
+    f: Frame, site: Site, address: Array, values: list[Array], dtype: Any,
+    missing: list[Array | None] | None = None,
+) -> None:  # fmt: skip
+    """Stores for the active threads, in their order: the last one wins.
+
+    What is no value may lie in shared memory, where it is as if nobody had stored it; `missing`
+    has, of each part, the causes.
+    """
 
     def store(region: Region, chosen: Any, index: Array) -> None:
         for part, value in enumerate(values):
             at = index if len(values) == 1 else index * len(values) + part
             region.view(dtype)[at] = value[chosen]
             mark_stored(region, at, dtype)
+            causes = None if missing is None else missing[part]
+            if causes is not None:
+                undefined.kept(site, f, f.index[chosen], region, at, dtype, causes[chosen])
 
     def watched(region: Region, chosen: Any, index: Array) -> Writing:
         before = _holds(region, index, values, chosen, dtype)

@@ -1,9 +1,11 @@
-"""Values that nobody gave: registers read before they are written, shuffles from lanes not there.
+"""Values that nobody gave: registers read before they are written, shared memory that nobody wrote,
+shuffles from lanes not there.
 
-Such a value may be computed with; it is an error only where it reaches a branch, an address, or
-memory that others see. A frame keeps, for the registers that hold such values, a number per thread:
-0 where the value is one, else the cause, counted from 1 in the batch's list of causes. While no
-register does, which is nearly always, all of this costs one look per step.
+Such a value may be computed with and lie in shared memory, as it does in collectives that look one
+place too far and choose afterwards; it is an error only where it reaches a branch, an address, or
+memory that outlives the block. A frame keeps, for the registers that hold such values, a number per
+thread: 0 where the value is one, else the cause, counted from 1 in the batch's list of causes.
+While no register does, which is nearly always, all of this costs one look per step.
 """
 
 from __future__ import annotations
@@ -14,6 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import WarploomError
+from warploom.machine.memory import Region
+from warploom.ptx.emulate.access import Site
 from warploom.ptx.emulate.barrier import Fail
 from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
@@ -25,6 +30,7 @@ from warploom.ptx.table import OPCODES
 
 Array = npt.NDArray[Any]
 _OWN_MEMORY = ("local", "param")  # no other thread sees it
+SHOWN = ("shared", "generic")  # where memory knows whether a value was stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,14 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Decided:
+    """Predicates of which one with this value decides the result, whatever the others are."""
+
+    value: bool
+    sources: tuple[tuple[Fetch, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Passage:
     """What one step reads and writes, as slots of registers."""
 
@@ -58,6 +72,7 @@ class Passage:
     choice: Choice | None = None
     across: bool = False  # the result depends on other lanes of the warp
     by_itself: bool = False  # the step says which of its results are no values
+    decided: Decided | None = None
 
 
 def passage_of(ctx: Context, ins: Instruction, guard: Fetch | None) -> Passage:
@@ -69,23 +84,38 @@ def passage_of(ctx: Context, ins: Instruction, guard: Fetch | None) -> Passage:
     carry = (ctx.slot_of(CARRY, "pred"),)
     return Passage(
         ins,
-        _slots(ctx, read[2:] if choice else read) + carry * OPCODES[ins.opcode].reads_carry,
-        _slots(ctx, written) + carry * ("cc" in ins.modifiers),
+        slots_of(ctx, read[2:] if choice else read) + carry * OPCODES[ins.opcode].reads_carry,
+        slots_of(ctx, written) + carry * ("cc" in ins.modifiers),
         tuple(_uses(ctx, ins, form.operands, form.control)),
         guard,
         None if ins.predicate is None else ctx.slot(ins.predicate),
         choice,
         form.control is Control.LANES or ins.opcode == "vote",
-        ins.opcode in ("shfl", "wgmma"),
+        ins.opcode in ("shfl", "wgmma") or (ins.opcode == "ld" and space_of(ins) in SHOWN),
+        _decided(ctx, ins, read),
     )
 
 
+def _decided(ctx: Context, ins: Instruction, read: tuple[Operand, ...]) -> Decided | None:
+    """Of `and` and `or` on predicates, alone or at the end of a comparison."""
+    word = ins.opcode if ins.opcode in ("and", "or") else next(
+        (m for m in ins.modifiers if m in ("and", "or") and ins.opcode == "setp"), None
+    )  # fmt: skip
+    if word is None or (ins.opcode != "setp" and "pred" not in ins.modifiers):
+        return None
+    named = read if ins.opcode != "setp" else read[2:]
+    sources = [
+        (ctx.read(operand, "pred"), (*slots_of(ctx, (operand,)), -1)[0]) for operand in named
+    ]
+    return Decided(word == "or", tuple(sources))
+
+
 def _choice(ctx: Context, read: tuple[Operand, ...]) -> Choice:
-    first, second = ((*_slots(ctx, (operand,)), -1)[0] for operand in read[:2])
+    first, second = ((*slots_of(ctx, (operand,)), -1)[0] for operand in read[:2])
     return Choice(ctx.read(read[2], "pred"), first, second)
 
 
-def _slots(ctx: Context, operands: tuple[Operand, ...]) -> tuple[int, ...]:
+def slots_of(ctx: Context, operands: tuple[Operand, ...]) -> tuple[int, ...]:
     keys = (key for register in registers(operands) for key in keys_of(register))
     return tuple(ctx.slots[key] for key in keys if key in ctx.slots)
 
@@ -95,6 +125,7 @@ def _uses(ctx: Context, ins: Instruction, words: tuple[str, ...], control: Contr
     touches = memory not in (MemoryEffect.NOTHING, MemoryEffect.MEETS)
     stores = memory in (MemoryEffect.WRITES, MemoryEffect.UPDATES)
     stores = stores and space_of(ins) not in _OWN_MEMORY
+    own = ins.opcode == "st" and space_of(ins) in SHOWN  # the step looks where it goes
     out: list[Use] = []
     if ins.predicate is not None and (touches or control is not Control.NEXT):
         out += _named(ctx, (ins.predicate,), "the predicate of")
@@ -105,7 +136,7 @@ def _uses(ctx: Context, ins: Instruction, words: tuple[str, ...], control: Contr
             out += _named(ctx, (operand,), "an operand of")
         elif word == "m" and control is Control.LANES:
             out += _named(ctx, (operand,), "the mask of members of")
-        elif stores and not word.startswith("d"):
+        elif stores and not word.startswith("d") and not own:
             out += _named(ctx, (operand,), "what is stored by")
     return out
 
@@ -150,9 +181,23 @@ def require(f: Frame, flow: Passage, active: Array, fail: Fail) -> None:
         if wrong.any():
             thread = int(wrong.argmax())
             cause = f.batch.causes[int(bad[thread]) - 1]
-            name = flow.instruction.name
-            message = f"{use.name} is {use.what} {name} and holds no value: {cause}"
-            raise fail(flow.instruction, message, thread)
+            what = f"{use.name} is {use.what} {flow.instruction.name}"
+            error = fail(flow.instruction, f"{what} and holds no value: {cause}", thread)
+            raise _at_the_load(f, cause, what, error, thread)
+
+
+def _at_the_load(
+    f: Frame, cause: str, what: str, error: WarploomError, thread: int
+) -> WarploomError:  # fmt: skip
+    """What came out of memory that nobody wrote is told where it was read."""
+    site = f.batch.sites.get(cause)
+    if site is None:
+        return error
+    line = f" (line {error.span.line})" if error.span else ""
+    told: WarploomError = site.error(
+        f, f"reads shared memory that was never written: {what}{line}", thread
+    )
+    return told
 
 
 def watched(f: Frame, flow: Passage, step: Step, fail: Fail) -> None:
@@ -183,6 +228,11 @@ def _cause(f: Frame, flow: Passage) -> Array | None:
     if not found:
         return None
     cause: Array = np.maximum.reduce(found)
+    if flow.decided is not None:
+        for fetch, slot in flow.decided.sources:
+            known = f.undefined.get(slot)
+            decides = f.widen(fetch(f)) == flow.decided.value
+            cause = np.where(decides if known is None else decides & (known == 0), 0, cause)
     if flow.across:
         cause = per_warp(f.batch, np.maximum, np.where(f.full_mask(), cause, 0))
     return cause
@@ -201,3 +251,45 @@ def note(f: Frame, slot: int, active: Array, cause: Array | None) -> None:
         f.undefined[slot] = fresh
     else:
         f.undefined.pop(slot, None)
+
+
+# -- loads and stores -----------------------------------------------------------------------------
+
+
+def loaded(
+    f: Frame, slots: list[tuple[int, ...]], unwritten: list[Array], site: Site
+) -> None:  # fmt: skip
+    """Registers were filled from memory; of each, which threads read what nobody stored."""
+    cause = f"{site.name} (line {site.span.line}) reads shared memory that was never written"
+    for part, own in enumerate(slots):
+        bad = unwritten[part] if unwritten else None
+        found = None
+        if bad is not None and bad.any():
+            f.batch.sites[cause] = site
+            found = np.where(f.widen(bad), np.int32(cause_number(f, cause)), np.int32(0))
+        for slot in own:
+            note(f, slot, f.full_mask(), found)
+
+
+def causes(f: Frame, slots: tuple[int, ...]) -> Array | None:
+    """Why a register holds no value, for each active thread; None if it holds values."""
+    found = [f.undefined[slot][f.index] for slot in slots if slot in f.undefined]
+    if not found:
+        return None
+    cause: Array = np.maximum.reduce(found)
+    return cause if cause.any() else None
+
+
+def kept(
+    site: Site, f: Frame, threads: Array, region: Region, index: Array, dtype: Any, cause: Array
+) -> None:  # fmt: skip
+    """What was just stored there is no value for some threads: memory knows, or it is an error."""
+    bad = cause != 0
+    if not bad.any():
+        return
+    if region.written is None:
+        at = int(bad.argmax())
+        why, thread = f.batch.causes[int(cause[at]) - 1], int(threads[at])
+        error = site.error(f, f"what is stored holds no value: {why}", thread)
+        raise _at_the_load(f, why, f"it is stored by {site.name}", error, thread)
+    region.view(dtype, marks=True)[index[bad]] = 0
