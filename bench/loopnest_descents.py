@@ -50,7 +50,7 @@ from warploom.search.descent import descents
 from warploom.search.problem import SpaceProblem
 
 RESULTS = Path(__file__).parent / "results" / "loopnest_descents.json"
-BATCH = 50
+BATCH = 25
 CLOSE = 1e-4  # of the largest element
 TAIL = Cut(tail=True)
 # Small enough to be run, cut by tiles that divide none of the sizes.
