@@ -15,7 +15,6 @@ from typing import Any
 import typer
 
 from warploom import emit
-from warploom.catalogue.tuning import users_store
 from warploom.cli.guard import Status, run
 from warploom.cli.inputs import parse_parameters, python_value
 from warploom.cli.output import STDOUT, kept_free, write, write_records
@@ -37,7 +36,7 @@ from warploom.search.budget import Budget
 from warploom.search.engine import Progress
 from warploom.search.estimate import Estimate
 from warploom.search.outcome import Found, Impossible
-from warploom.search.store import Store
+from warploom.search.store import Store, users_store
 
 HELP = """Explore the implementations of a loop nest: all orders, fusions, tiles, mappings to
 threads, memories and caches as one space of decisions, with a lower bound on the time of everything
