@@ -71,10 +71,12 @@ cost_of = lru_cache(maxsize=4096)(operations)
 
 @dataclass(frozen=True, slots=True)
 class Accessed:
-    """One access as it is counted: a row of byte addresses for each warp, in their array."""
+    """One access as it is counted: a row of byte addresses for each warp, in their array; the rows
+    begin with the first warp of block `first`."""
 
     statement: Load | Store
     shared: bool
+    first: int
     addresses: Ints
     width: int  # bytes
     active: Mask
@@ -431,7 +433,7 @@ class Batch:
             self._fail(what, at, use & (at % width != 0))
         addresses = self._rows(at) * flat.itemsize, width * flat.itemsize, self._rows(use)
         if self.watch is not None:
-            self.watch(Accessed(stmt, memory is not None, *addresses))
+            self.watch(Accessed(stmt, memory is not None, int(self.blocks[0]), *addresses))
         cells = at
         if memory is None:
             (self.report.add_store if writes else self.report.add_load)(name, traffic(*addresses))

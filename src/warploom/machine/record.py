@@ -21,6 +21,7 @@ class Machine:
     lanes: int = 32
     block_threads: int = 1024
     block_barriers: int = 16  # of a block
+    cluster_blocks: int = 16  # of a cluster; more than 8 must be asked for
     block_sides: tuple[int, int, int] = (1024, 1024, 64)
     grid_sides: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
     shared_bytes: int = 48 << 10  # of a block, as declared
