@@ -82,9 +82,7 @@ def map_(
     among: int = typer.Option(2000, min=1, help="Candidates that --best looks at."),
     seconds: float = typer.Option(None, min=0, help="Wall time of the search."),
     seed: int = typer.Option(0, min=0, help="Another seed draws others."),
-    text: Text = typer.Option(
-        None, "--emit", help="Print the kernels of the first one."
-    ),
+    text: Text = typer.Option(None, "--emit", help="Print the kernels of the first one."),
     out: Path = typer.Option(STDOUT, "-o", metavar="FILE", help="Write the text there instead."),
     json_file: Path = typer.Option(
         None, "--json", metavar="FILE", help="Write a list of records; - is standard output."
