@@ -30,7 +30,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "bench")]
 from map_prepare import Prepared, prepare, prepare_naive, text_of  # noqa: E402 - beside this script
 
 from warploom.array.recipe.blocked import Blocks  # noqa: E402 - used without being installed
-from warploom.array.recipe.choose import candidates, seconds  # noqa: E402
+from warploom.array.recipe.choose import candidates, seconds, temporary_bytes  # noqa: E402
 from warploom.array.workload import VGG_16, Convolution  # noqa: E402
 from warploom.errors import DeviceError, WarploomError  # noqa: E402
 from warploom.kernel.evaluate import run  # noqa: E402
@@ -80,11 +80,6 @@ def _varied(ranked: list[Blocks], count: int) -> list[Blocks]:
         if tiles[tile] <= OF_ONE_TILE and len(found) < count:
             found.append(blocks)
     return found
-
-
-def temporary_bytes(layer: Convolution, blocks: Blocks) -> int:
-    parts = blocks.parts if blocks.parts > 1 else 0
-    return 4 * parts * layer.rows * layer.columns * layer.kernels
 
 
 # -- on the device ---------------------------------------------------------------------------------
