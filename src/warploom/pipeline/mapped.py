@@ -138,7 +138,11 @@ class Rig:
             load(kernel, self.where).prepare(*(arrays[each.name] for each in kernel.params))
             for kernel in compiled.kernels
         ]
-        run = lambda: [launch() for launch in launches]  # noqa: E731
+
+        def run() -> None:
+            for launch in launches:
+                launch()
+
         run()
         self._check(compiled, arrays)
         if self.where == "cuda":
