@@ -4,12 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ORACLES := .venv-oracles
+TOOLS := .venv-tools/.installed
+FRESH := build/fresh
 LIVE := .venv-live
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --prefer-binary
 CORE := $(VENV)/.core
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test accept live oracles lint bench clean setup
+.PHONY: help demo test accept live oracles lint bench docs release clean setup
 
 help:
 	@echo "make demo    a sketch becomes a kernel that runs on this machine (no GPU needed)"
@@ -18,6 +20,8 @@ help:
 	@echo "make live    Triton, Numba and CuPy kernels compiled now and emulated; make accept does it too"
 	@echo "make oracles other layout libraries, with which make accept then compares"
 	@echo "make lint    ruff and mypy"
+	@echo "make docs    the site, into site/; broken links are errors"
+	@echo "make release a wheel and a source archive, tried in an environment of their own"
 	@echo "make bench   the papers' tables and the kernel check, measured on this machine"
 
 setup: $(STAMP)
@@ -49,6 +53,7 @@ accept: $(STAMP)
 	PYTHONPATH=src:. $(BIN)/python bench/layout_accept.py
 	$(MAKE) live
 	PYTHONPATH=src:. $(if $(wildcard $(ORACLES)/bin/python),$(ORACLES),$(VENV))/bin/python bench/layout_oracles.py
+	$(MAKE) docs release
 
 # Other people's compilers, in an environment of their own: Triton alone is a gigabyte.
 live:
@@ -62,6 +67,25 @@ oracles:
 	$(ORACLES)/bin/pip install --quiet numpy pytest hypothesis tensor-layouts triton
 	$(ORACLES)/bin/pip install --quiet --no-deps nvidia-cutlass==4.2.0.0
 
+# The tools that make the site and the archives are apart: tests do not need them.
+$(TOOLS): pyproject.toml
+	$(PYTHON) -m venv $(dir $(TOOLS))
+	$(dir $(TOOLS))bin/pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	touch $(TOOLS)
+
+docs: $(TOOLS)
+	NO_MKDOCS_2_WARNING=1 $(dir $(TOOLS))bin/mkdocs build --strict --quiet
+
+# What is built is installed where nothing of this folder is seen, and does its main job there.
+release: $(TOOLS)
+	rm -rf dist build
+	$(dir $(TOOLS))bin/python -m build --outdir dist . > /dev/null
+	$(PYTHON) -m venv $(FRESH)
+	$(FRESH)/bin/pip install --quiet --disable-pip-version-check dist/*.whl
+	cp examples/sketches/sums.swflow $(FRESH)
+	cd $(FRESH) && bin/warploom synth sums.swflow --emit cuda -o sums.cu --certificate sums.json
+	cd $(FRESH) && bin/warploom verify sums.json && bin/python -m warploom --version
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -73,4 +97,4 @@ bench: $(STAMP)
 	PYTHONPATH=src:. $(BIN)/python bench/kernel_check.py
 
 clean:
-	rm -rf $(VENV) build src/*.egg-info
+	rm -rf $(VENV) $(dir $(TOOLS)) build dist site src/*.egg-info

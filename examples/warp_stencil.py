@@ -2,14 +2,11 @@
 
 import numpy as np
 
-from warploom import spec
-from warploom.emit import emit
-from warploom.kernel.evaluate import run
-from warploom.search.outcome import Found
-from warploom.sketch.simt import reinstantiate, sketch, solve, to_kernel
+import warploom
+from warploom import reinstantiate, solve, spec, warp_sketch
 
 
-@sketch
+@warp_sketch
 def stencil(k, lanes=32, taps=3):
     lane = k.warp(lanes)
     x, y = k.input("x", lanes + taps - 1, step=lanes), k.output("y", lanes)
@@ -28,13 +25,10 @@ def _(x, lanes, taps):
 
 
 small = solve(stencil.at(lanes=4), optimum=True)
-assert isinstance(small, Found)
-large = reinstantiate(small.answer, stencil.at(lanes=32))
-assert isinstance(large, Found)
-kernel = to_kernel(large.answer)
-print(emit(kernel, "cuda"))
+large = reinstantiate(small, stencil.at(lanes=32))
+taps = warploom.compile(large)
+print(taps.text("cuda"))
 
 x = np.random.default_rng(0).random(1002, np.float32)
-y = np.zeros(1000, np.float32)
-run(kernel, [x, y])
+y = taps(x)
 np.testing.assert_allclose(y, x[:-2] + x[1:-1] + x[2:], rtol=1e-6)

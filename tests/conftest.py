@@ -17,6 +17,7 @@ settings.load_profile("same")
 
 # Tests compile what they need, and leave the user's folder alone.
 os.environ["WARPLOOM_CACHE"] = ""
+os.environ["WARPLOOM_STORE"] = ""
 
 # Started in the background a process ignores Ctrl-C, and so would all that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)

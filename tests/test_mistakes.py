@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import warploom
 from warploom import Budget, Sketch, WarploomError, solve, synthesize, to_kernel, transfer
 from warploom.search.outcome import Impossible, Reason, Undecided, Verdict
 
@@ -19,7 +20,42 @@ def sketched(goal: Any) -> Sketch:
     return s
 
 
+def value(shape: Any = 4) -> Any:
+    return Sketch("small").input("x", shape)
+
+
+def on(method: str, *args: Any, **options: Any) -> Any:
+    """A method of a sketch that has an input 'x', given as "x"."""
+    s = Sketch("small")
+    x = s.input("x", 4)
+    return getattr(s, method)(*(x if each is X else each for each in args), **options)
+
+
+def solved(move: Callable[[Any, Any, Any, Any], Any]) -> Any:
+    """A warp sketch of four lanes, which does this to input and output."""
+
+    def small(k: Any) -> None:
+        lane = k.warp(4)
+        x, y = k.input("x", 4), k.output("y", 4)
+        y[lane] = x[lane]
+        move(k, lane, x, y)
+
+    made = warploom.warp_sketch(small)
+    made.specification(lambda x: x)
+    return solve(made)
+
+
+def added(k: Any, item: Any, when: Any) -> None:
+    k.accumulator("+").add(item, when=when)
+
+
+def nothing_to_sketch_with() -> None:
+    pass
+
+
+X = object()
 RIGHT = [1, 2, 3, 0]
+COMPUTES = "does not compute"
 
 MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a difference": (lambda: sketched(lambda x: x - x[::-1]), "folds elements with"),
@@ -37,6 +73,130 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "no fill": (lambda: to_kernel(Impossible("y[0] is wrong")), r"no kernel: y\[0\] is wrong"),
     "no answer": (lambda: to_kernel(Undecided(Reason.SECONDS)), "time budget spent"),
     "nothing": (lambda: to_kernel(None), "not of a NoneType"),  # type: ignore[arg-type]
+    # what numbers and arrays can do, and a value of a sketch cannot
+    "remainder": (lambda: value() % 2, COMPUTES),
+    "power": (lambda: value() ** 2, COMPUTES),
+    "sum of values": (lambda: value() + value(), COMPUTES),
+    "product from the right": (lambda: 2 * value(), COMPUTES),
+    "matrix product": (lambda: value() @ value(), COMPUTES),
+    "negative": (lambda: -value(), COMPUTES),
+    "comparison": (lambda: value() < 3, COMPUTES),
+    "equality": (lambda: value() == 3, COMPUTES),
+    "subscript": (lambda: value()[0], COMPUTES),
+    "items": (lambda: list(value()), COMPUTES),
+    "length": (lambda: len(value()), COMPUTES),
+    "NumPy": (lambda: np.sum(value()), COMPUTES),
+    "a call": (lambda: value()(3), COMPUTES),
+    "truth": (lambda: 1 if value() else 0, "cannot depend on the value"),
+    "a method": (lambda: value().sum(axis=0), "has no 'sum'"),
+    "transposed": (lambda: value().T, "has no 'T'"),
+    "a lane's value, remainder": (lambda: solved(lambda k, i, x, y: x[i] % 2), COMPUTES),
+    "a lane's value, quotient": (lambda: solved(lambda k, i, x, y: x[i] / 2), COMPUTES),
+    "a lane's value, or": (lambda: solved(lambda k, i, x, y: x[i] | x[0]), COMPUTES),
+    "the larger of two": (lambda: solved(lambda k, i, x, y: max(x[i], x[0])), COMPUTES),
+    "a lane's value, truth": (
+        lambda: solved(lambda k, i, x, y: x[i] or x[0]),
+        "cannot depend on the value",
+    ),
+    # calls of the builder
+    "no name of a sketch": (lambda: Sketch(12), "named by a text"),  # type: ignore[arg-type]
+    "a shape that is none": (lambda: value(4.0), "whole numbers, not 4.0"),
+    "a shape as text": (lambda: value("4"), "whole numbers, not '4'"),
+    "name and shape swapped": (lambda: on("input", 12, "x"), "whole numbers, not 'x'"),
+    "shape of a step": (lambda: on("apply", "reshape", X, shape="ab"), "whole numbers, not 'ab'"),
+    "a function for a name": (lambda: on("hole", len, X), "given by its name"),
+    "no operator": (lambda: on("fold", "identity", X, operator="-"), "'-' is no operator"),
+    "choices in a list": (lambda: on("choices", [[0, 1]], X), "tables by name"),
+    "choices that differ": (lambda: on("choices", {"a": [0], "b": [0, 1]}, X), "holds 1 integers"),
+    "a number for a choice": (lambda: on("choices", {1: [0]}, X), "cannot name a choice"),
+    "fractions in a table": (lambda: on("gather", [0.5], X), "holds 1 integers"),
+    "a table that reads outside": (lambda: on("gather", [9], X), "reads cells 0 to 3"),
+    "a table of nothing": (lambda: on("gather", [0]), "one argument"),
+    "a text for a value": (lambda: on("gather", [0], "x"), "takes values of the sketch"),
+    "no place": (lambda: on("place", X, "shared"), "'shared' is no place"),
+    "a place of nothing": (lambda: on("place", "x", "memory"), "takes values of the sketch"),
+    "a goal that is a number": (lambda: on("goal", 3), "a goal is an array, not 3"),
+    "no goal": (lambda: on("program"), "has no goal"),
+    # calls of the tracer
+    "a fraction of lanes": (
+        lambda: solved(lambda k, i, x, y: k.swizzle(i, 4.0)),
+        "needs a constant size",
+    ),
+    "constants of a condition": (
+        lambda: solved(lambda k, i, x, y: k.condition(i, constants="ab")),
+        "constants are whole numbers",
+    ),
+    "a comparison by ==": (
+        lambda: solved(lambda k, i, x, y: added(k, x[i], i == 2)),
+        "the condition is False",
+    ),
+    "an index by ==": (lambda: solved(lambda k, i, x, y: x[i == 2]), "a truth for an index"),
+    "a sketch as decorator": (
+        lambda: warploom.warp_sketch(nothing_to_sketch_with),
+        "takes nothing",
+    ),
+    "a class as a sketch": (lambda: warploom.warp_sketch(Sketch), "is a function, not a type"),
+    "a sketch called": (
+        lambda: warploom.warp_sketch(lambda k: None)(4),  # type: ignore[func-returns-value]
+        "no function of arrays",
+    ),
+    "nothing at another size": (
+        lambda: warploom.reinstantiate(None, None),  # type: ignore[arg-type]
+        "a filled sketch is wanted",
+    ),
+    # what comes after
+    "no such mode": (lambda: synthesize(sketched(RIGHT), mode="every"), "unknown mode"),
+    "no such laws": (lambda: synthesize(sketched(RIGHT), laws="commute"), "unknown laws"),
+    "no such goal": (lambda: synthesize(sketched(RIGHT), 5), "has 1 goals"),
+    "a sketch for a result": (
+        lambda: warploom.show_fill(sketched(RIGHT)),  # type: ignore[arg-type]
+        "a Result, not a Sketch",
+    ),
+    "no such fill": (
+        lambda: warploom.show_fill(synthesize(sketched(RIGHT)), 3),
+        "no fill number 3: 1 are listed",
+    ),
+    "a sketch to verify": (
+        lambda: warploom.verify(sketched(RIGHT), {}),  # type: ignore[arg-type]
+        "not a Sketch",
+    ),
+    "a sketch for a text": (
+        lambda: warploom.to_swflow(sketched(RIGHT)),  # type: ignore[arg-type]
+        "not a Sketch",
+    ),
+    "bytes for a text": (lambda: warploom.load_text(b"x"), "a text, not bytes"),  # type: ignore[arg-type]
+    "no file": (lambda: warploom.load_file(None), "not by a NoneType"),  # type: ignore[arg-type]
+    "no such file": (lambda: warploom.load_file("/no/such.swflow"), "No such file"),
+    "no such kernel": (lambda: warploom.load("aos_to_soa"), "has no kernel"),
+    "no such parameter": (lambda: warploom.load("aos-to-soa", field=5), "no parameter 'field'"),
+    "a sketch for a kernel": (
+        lambda: warploom.load(sketched(RIGHT)),  # type: ignore[arg-type]
+        "named by a text",
+    ),
+    "nothing to emulate": (lambda: warploom.emulate(None), "NoneType is no kernel"),
+    "no device function": (lambda: warploom.device_function("aos-to-soa"), "no device function"),
+    "a file to compile": (lambda: warploom.compile("x.swflow"), "a str cannot be compiled"),  # type: ignore[arg-type]
+    "no element type": (
+        lambda: warploom.compile(sketched(RIGHT), dtype="float"),
+        "no element type",
+    ),
+    "complex numbers": (
+        lambda: warploom.compile(sketched(RIGHT), dtype=np.complex64),  # type: ignore[arg-type]
+        "no element type 'complex64'",
+    ),
+    "steps in a list": (
+        lambda: warploom.compile(sketched(RIGHT), steps=[3]),  # type: ignore[arg-type]
+        "numbers by input",
+    ),
+    "a step of nothing": (
+        lambda: warploom.compile(sketched(RIGHT), steps={"q": 3}),
+        "a step of 3 for 'q'",
+    ),
+    "no language": (
+        lambda: warploom.compile(sketched(RIGHT)).text("metal"),  # type: ignore[arg-type]
+        "no language 'metal'",
+    ),
+    "no array": (lambda: warploom.compile(sketched(RIGHT))([1, 2]), "an array, not a list"),
     "no result": (lambda: transfer(None, sketched(RIGHT)), "not a NoneType"),  # type: ignore[arg-type]
 }
 

@@ -51,7 +51,7 @@ def test_no_public_name_is_that_of_a_module() -> None:
 
 def python(*args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *args], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, *args], capture_output=True, text=True, check=True, timeout=900
     )
 
 

@@ -8,10 +8,15 @@ from __future__ import annotations
 import linecache
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
 from types import FrameType
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +136,38 @@ def _excerpt(span: Span, width: int = 120) -> list[str]:
 def calling_line(*inside: str) -> Span | None:
     """The line that called into these files: where a user's Python says what is wrong."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename in inside:
+    while frame is not None and frame.f_code.co_filename in (__file__, *inside):
         frame = frame.f_back
     return None if frame is None else _line(frame.f_code.co_filename, frame.f_lineno)
+
+
+def located(function: Callable[P, T]) -> Callable[P, T]:
+    """A public function whose errors are at the line of the user that called it, unless they have
+    a place of their own. Where we call it ourselves, whoever calls us knows the place."""
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except WarploomError as error:
+            if error.span is None and not _is_ours(sys._getframe(1)):
+                error.span = users_line()
+            raise
+
+    return called
+
+
+def users_line() -> Span | None:
+    """The line that called into this package."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_ours(frame):
+        frame = frame.f_back
+    return None if frame is None else _line(frame.f_code.co_filename, frame.f_lineno)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    """Also of NumPy, which calls back what it is given."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in ("warploom", "numpy")
 
 
 def raising_line(error: BaseException, file: str) -> Span | None:

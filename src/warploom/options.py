@@ -16,6 +16,7 @@ class Options:
     real_ptxas: str | None = None  # WARPLOOM_PTXAS: the assembler that `warploom-ptxas` calls
     path: str = ""  # PATH: where programs are looked for
     data_folder: str = ""  # where results are kept: of this user, as the system has it
+    store: str | None = None  # WARPLOOM_STORE: another file for them; empty: none are kept
 
 
 def from_environment() -> Options:
@@ -24,6 +25,7 @@ def from_environment() -> Options:
         real_ptxas=os.environ.get("WARPLOOM_PTXAS") or None,
         path=os.environ.get("PATH", ""),
         data_folder=os.path.join(_data_folder(), "warploom"),
+        store=os.environ.get("WARPLOOM_STORE"),
     )
 
 

@@ -69,6 +69,7 @@ def test_the_commands_of_a_block_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WARPLOOM_STORE", str(tmp_path / "store.sqlite"))
     for name in ("examples", "Makefile", "pyproject.toml"):
         (tmp_path / name).symlink_to(ROOT / name)
     for command in some:

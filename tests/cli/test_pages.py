@@ -46,6 +46,15 @@ def test_the_butterfly_of_the_page_is_found_and_proved() -> None:
     assert result.verdicts[0].laws[0].startswith("reassociated: +")
 
 
+def test_the_warp_sketch_of_the_kernels_page_is_compiled_and_runs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "kernels.md").read_text()
+    (block,) = (text for text in page.split("```python\n")[1:] if "@warp_sketch" in text)
+    names: dict[str, Any] = {}
+    exec(block.split("```")[0], names)  # our own page
+    x = np.arange(102, dtype=np.float32)
+    assert np.array_equal(names["taps"](x), x[:-2] + x[1:-1] + x[2:])
+
+
 def test_the_example_without_a_fill_says_what_the_page_shows(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,8 +22,10 @@ from warploom import runtime
 from warploom.errors import CheckError, DeviceError
 from warploom.index.ir import Const
 from warploom.kernel.check import check
+from warploom.kernel.dtype import DType
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import ArrayParam, For, If, Kernel, Load, Shared, Stmt, Store, walk
+from warploom.kernel.wide import with_index
 from warploom.runtime import opencl
 
 # How many are compiled as one: compilers of whole programs are slow to start, that of OpenCL is
@@ -31,13 +33,14 @@ from warploom.runtime import opencl
 TOGETHER = {"c": 40, "ptx": 20, "opencl": 1, "cuda": 20}
 # The largest distance from the evaluator that docs/kernels.md allows `exp` and its like, in units
 # in the last place; the evaluator itself may be half a unit off.
-MOST_ULPS = {"c": 3, "ptx": 3, "opencl": 6, "cuda": 3}
+MOST_ULPS = {"simulator": 0, "c": 3, "ptx": 3, "opencl": 6, "cuda": 3}
 KERNELS, BROKEN = 2000, 500
 MOVES = (1, -1, 1, -1, 3, 1000, -(10**6), 10**7)  # of an index, so that it leaves its array
 
 
-def differences(seeds: Iterable[int], device: Any) -> list[str]:
-    """Where a target disagrees with the evaluator on the kernels of some seeds, as one kernel."""
+def differences(seeds: Iterable[int], device: Any, index: DType = DType.I32) -> list[str]:
+    """Where a target disagrees with the evaluator on the kernels of some seeds, as one kernel. The
+    target may compute its indices in another type."""
     chosen = list(seeds)
     kernels = [random_kernel(seed) for seed in chosen]
     for kernel in kernels:
@@ -46,7 +49,7 @@ def differences(seeds: Iterable[int], device: Any) -> list[str]:
     given = arguments(kernel, chosen[0])
     wanted = [each.copy() if isinstance(each, np.ndarray) else each for each in given]
     run(kernel, wanted)
-    _run_on(device, kernel, given)
+    _run_on(device, with_index(kernel, index), given)
     return [
         f"{device}: {param.name} of seeds {chosen[0]}…{chosen[-1]}"
         for param, got, want in zip(kernel.params, given, wanted, strict=True)

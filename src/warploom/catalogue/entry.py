@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +19,7 @@ from warploom.errors import CheckError
 from warploom.kernel.dtype import DType, coded, decoded, f32, u16
 from warploom.kernel.ir import Kernel
 from warploom.kernel.stored import stored_as
+from warploom.kernel.wide import with_index
 from warploom.machine.narrow import FORMATS
 from warploom.machine.record import CUDA, Machine
 from warploom.sketch.term.ir import Program
@@ -110,6 +111,13 @@ class Entry:
     tolerance: float = 0.0
     computes: bool = False
     stored: DType | None = None
+
+    def with_index(self, index: DType) -> Entry:
+        """The same kernel with indices of that type."""
+        if index is DType.I32:
+            return self
+        build = self.build
+        return replace(self, build=lambda **given: with_index(build(**given), index))
 
     def code(self, settings: Parameters) -> DType | None:
         """The type of arrays that hold codes, if they do."""

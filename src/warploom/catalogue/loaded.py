@@ -13,29 +13,33 @@ from typing import Any
 
 from warploom.catalogue import find
 from warploom.catalogue.entry import Entry, Fit, Parameter, Parameters, Shapes, Size
-from warploom.catalogue.tuning import Tuner, users_store
+from warploom.catalogue.tuning import Tuner
 from warploom.emit import emit
 from warploom.emit.dialect import Language
-from warploom.errors import DeviceError
+from warploom.errors import CheckError, DeviceError, located
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel
+from warploom.kernel.largest import with_largest
+from warploom.kernel.wide import index_named
 from warploom.runtime.callable import Callable, Device
 from warploom.runtime.callable import load as load_kernel
 from warploom.runtime.driver import Launch
 from warploom.runtime.gpu import machine_of
 from warploom.runtime.plan import Given, MisalignedError, Named, Plan, Planner
 from warploom.runtime.view import View
-from warploom.search.store import Store
+from warploom.search.store import Store, users_store
 
 TUNE_SECONDS = 30.0
 
 
+@located
 def load(
     name: str,
     *,
     device: Device = "auto",
     tune: bool | float = False,
     store: Store | bool = True,
+    index_bits: int = 32,
     **settings: Parameter,
 ) -> Loaded:
     """A kernel of the catalogue, as a function on arrays: `load("aos-to-soa", fields=5)(x)`.
@@ -45,9 +49,14 @@ def load(
     are not given are chosen by rule, for the size of the arrays and the machine, `dtype` as the
     arrays have it; with `tune` they are measured on the GPU when a size comes first, for 30 seconds
     at most or as many as it says, and kept in the store of this user, in the given one, or in none
-    (False).
+    (False). With `index_bits=64` arrays may have more elements than 32-bit indices allow.
     """
-    entry = find(name)
+    if not isinstance(name, str):
+        raise CheckError(
+            f"a kernel of the catalogue is named by a text, not by a {type(name).__name__}",
+            advice="warploom.kernels() lists them; a sketch is for warploom.compile",
+        )
+    entry = find(name).with_index(index_named(index_bits))
     if tune is False:
         return Loaded(entry, settings, device)
     seconds = TUNE_SECONDS if tune is True else float(tune)
@@ -83,7 +92,7 @@ class Loaded(Planner):
 
     def text(self, language: Language = "cuda") -> str:
         """The kernel in the language `cuda`, `opencl` or `c`."""
-        return emit(self.kernel, language)
+        return emit(with_largest(self.kernel), language)
 
     def settings_for(
         self, size: Size, gpu: int = -1, dtype: DType | None = None

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from warploom.catalogue import find
@@ -20,7 +19,6 @@ from warploom.emit.cuda import cuda
 from warploom.errors import CheckError, DeviceError
 from warploom.kernel.ir import Kernel
 from warploom.machine.record import Machine
-from warploom.options import from_environment
 from warploom.runtime.compile import compile_cuda
 from warploom.runtime.driver import Launch, open_driver
 from warploom.runtime.gpu import machine_of
@@ -31,13 +29,6 @@ from warploom.search.store import Store
 from warploom.search.tune import OnTrial, Task, Tuned, tune
 
 Settings: TypeAlias = dict[str, Parameter]
-
-STORE = "store.sqlite"
-
-
-def users_store() -> Store:
-    """The file in the user's data folder."""
-    return Store(Path(from_environment().data_folder) / STORE)
 
 
 @dataclass(frozen=True, slots=True)

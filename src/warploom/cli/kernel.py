@@ -20,11 +20,24 @@ from warploom.cli.inputs import find_input, parse_sizes
 from warploom.cli.measured import check_tuned, tune_settings, tuner_of
 from warploom.cli.names import list_names
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
-from warploom.cli.own import DTYPE, FORM, LANES, STEP, Form, Text, check_fits, layout_of
+from warploom.cli.own import (
+    DTYPE,
+    FORM,
+    INDEX_BITS,
+    LANES,
+    STEP,
+    Form,
+    Text,
+    check_fits,
+    check_form,
+    layout_of,
+)
 from warploom.emit.function import calling_text
 from warploom.emit.spell import function_name
 from warploom.errors import ParseError, UnsupportedError, WarploomError
 from warploom.kernel.ir import Kernel
+from warploom.kernel.largest import with_largest
+from warploom.kernel.wide import index_named
 from warploom.pipeline.entry import entry_of
 from warploom.pipeline.header import Header, named_header, sketch_header
 from warploom.pipeline.subject import tiled
@@ -87,6 +100,7 @@ def kernel(
     lanes: int = typer.Option(None, min=1, help=LANES),
     step: list[str] = typer.Option([], metavar="X=N", help=STEP),
     dtype: str = typer.Option(None, metavar="TYPE", help=DTYPE),
+    index_bits: int = typer.Option(32, metavar="32|64", help=INDEX_BITS),
     seconds: float = typer.Option(
         None, min=0, help="Wall time for --tune, or for the search of own sketches."
     ),
@@ -111,6 +125,7 @@ def kernel(
         for name in names:
             own = Own(lanes, step, dtype, None if tuner else seconds)
             if form is Form.function or (form is None and name in function_entries()):
+                check_form(Form.function, index_bits)
                 check_tuned(tuner, name)
                 asked = Examination(check, mutate, time, most)
                 record, found = _function(name, setting, own, asked, text, target, json_file)
@@ -118,7 +133,7 @@ def kernel(
                 statuses += found
                 continue
             with kept_free(json_file, target):
-                entry, given = _entry(name, setting, own)
+                entry, given = _entry(name, setting, own, index_bits)
                 if time or tuner:
                     gpu_library()  # without one nothing else needs to be done first
                 sizes = named_size(entry, given, parse_sizes(size)) if size else None
@@ -129,7 +144,8 @@ def kernel(
                 built = entry.kernel(**decided)
                 record |= {"settings": decided, "doc": built.doc}
             if target is not None:
-                write(target, emit.emit(built, (text or Text.cuda).value))
+                written = built if _is_file(name) else with_largest(built)
+                write(target, emit.emit(written, (text or Text.cuda).value))
             with kept_free(json_file, target):
                 if check:
                     run_on = partial(verify, entry, decided, kernel=built)
@@ -155,13 +171,15 @@ class Own:
     seconds: float | None
 
 
-def _entry(name: str, setting: list[str], own: Own) -> tuple[Entry, dict[str, Parameter]]:
+def _entry(
+    name: str, setting: list[str], own: Own, index_bits: int
+) -> tuple[Entry, dict[str, Parameter]]:
     """The entry of the catalogue with its settings, or one made of a sketch, which has none."""
     if not _is_file(name):
         _check_named(name, own)
-        entry = find(name)
+        entry = find(name).with_index(index_named(index_bits))
         return entry, parse_settings(entry, setting)
-    layout = layout_of(own.lanes, own.step, own.dtype, parse_sizes)
+    layout = layout_of(own.lanes, own.step, own.dtype, index_bits, parse_sizes)
     given = find_input(name).build(parse_sizes(setting))
     check_fits(given, layout)
     return entry_of(name, tiled(given, layout, budget=Budget(own.seconds))), {}
@@ -200,7 +218,7 @@ def parse_settings(entry: Entry, texts: list[str]) -> dict[str, Parameter]:
 def _header(name: str, setting: list[str], own: Own) -> Header:
     """The function with a name, or of a sketch."""
     if _is_file(name):
-        layout = layout_of(own.lanes, own.step, own.dtype, parse_sizes)
+        layout = layout_of(own.lanes, own.step, own.dtype, 32, parse_sizes)
         given = find_input(name).build(parse_sizes(setting))
         check_fits(given, layout)
         return sketch_header(given, layout, budget=Budget(own.seconds))

@@ -17,14 +17,13 @@ from warploom.catalogue.tuning import (
     Tuner,
     show_settings,
     tune_entry,
-    users_store,
 )
 from warploom.cli.progress import progress
 from warploom.errors import CheckError, ParseError
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.search.record import outcome_record
-from warploom.search.store import Store
+from warploom.search.store import Store, users_store
 from warploom.search.tune import Trial, Tuned
 
 SHOWN = 5  # trials

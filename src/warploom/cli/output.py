@@ -36,7 +36,11 @@ def write_records(
     file: Path | None, records: Sequence[dict[str, Any]], indent: int | None = 1
 ) -> None:
     if file is not None:
-        write(file, json.dumps(records, indent=indent, ensure_ascii=False) + "\n")
+        write(file, records_text(records, indent))
+
+
+def records_text(records: Sequence[dict[str, Any]], indent: int | None = 1) -> str:
+    return json.dumps(records, indent=indent, ensure_ascii=False) + "\n"
 
 
 @contextmanager

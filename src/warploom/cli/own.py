@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, ParseError
+from warploom.kernel.wide import index_named
 from warploom.pipeline.subject import Layout, dtype_named
 from warploom.sketch.code.program import check_layout
 from warploom.sketch.simt.ir import Traced
@@ -26,6 +27,7 @@ class Form(StrEnum):
 LANES = "The length of the axis across lanes (default: the first one of most holes and folds)."
 STEP = "Tiles of this input begin so far apart; 0: all read the same (default: side by side)."
 FORM = "A kernel, or a function of a warp for a kernel of your own (a header)."
+INDEX_BITS = "Indices of 32 bits, or 64 for larger arrays; the header says how large."
 DTYPE = "Element type: float32, int32, uint8, … (default: float32)."
 
 
@@ -33,9 +35,19 @@ def layout_of(
     lanes: int | None,
     steps: list[str],
     dtype: str | None,
+    index_bits: int,
     parse: Callable[[list[str]], dict[str, int]],
 ) -> Layout:
-    return Layout(lanes, parse(steps), dtype_named(dtype or "float32"))
+    index = index_named(index_bits)
+    return Layout(lanes, parse(steps), dtype_named(dtype or "float32"), index=index)
+
+
+def check_form(form: Form | None, index_bits: int) -> None:
+    if form is Form.function and index_bits != 32:
+        raise ParseError(
+            "a device function has indices of 32 bits",
+            advice="leave --index-bits out, and give it the part of an array that it is about",
+        )
 
 
 def check_fits(given: Program | Traced, layout: Layout) -> None:

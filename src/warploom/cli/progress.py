@@ -21,7 +21,8 @@ def progress(name: str) -> Iterator[OnStates | None]:
     # Here, not at the top: rich takes longer to import than many sketches to fill.
     from rich.console import Console
 
-    console = Console(stderr=True)
+    # What comes and goes is no part of an answer that is kept.
+    console = Console(file=getattr(sys.stderr, "behind", sys.stderr))
     last = time.monotonic()
     with console.status(_plain(f"{name} …")) as status:
 

@@ -20,6 +20,7 @@ COMMANDS = {
     "map": "Array expressions spread over groups and threads: counted, sampled, the best, written.",
     "ptx": "Shuffles into finished PTX; PTX run without a GPU.",
     "show": "Draw a result: one page that opens anywhere, SVG figures, a few lines of text.",
+    "store": "What is kept: answers of synth, settings that were measured; listed, pruned.",
     "check": "Check your own index arithmetic, for every lane that it declares.",
     "verify": "Check certificates: proofs that were written beside an answer.",
     "bench": "Measure the tables of the papers on this machine, beside the published figures.",
@@ -55,9 +56,17 @@ def main() -> None:
         sys.stdout.write(f"warploom {__version__}\n")
     elif asked in COMMANDS:
         # Here, not at the top: the overview needs none of it.
-        from warploom.cli.app import application
+        from warploom.cli.remembered import Answer, remembering
 
-        application(asked)()
+        def command(answer: Answer) -> None:
+            from warploom.cli.app import application
+
+            application(asked)(obj=answer)
+
+        if asked == "synth":
+            remembering(sys.argv[2:], command)
+        else:
+            command(Answer())
     else:
         near = get_close_matches(asked[:80], COMMANDS, n=1)
         meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"

@@ -17,9 +17,21 @@ from warploom.catalogue.entry import Parameter
 from warploom.cli.guard import Status, attempt, run, worst
 from warploom.cli.inputs import Input, find_input, parse_parameters, parse_sizes
 from warploom.cli.names import list_names, sketch_lines
-from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
-from warploom.cli.own import DTYPE, FORM, LANES, STEP, Form, Text, check_fits, layout_of
+from warploom.cli.output import JSON, STDOUT, kept_free, records_text, write
+from warploom.cli.own import (
+    DTYPE,
+    FORM,
+    INDEX_BITS,
+    LANES,
+    STEP,
+    Form,
+    Text,
+    check_fits,
+    check_form,
+    layout_of,
+)
 from warploom.cli.progress import progress
+from warploom.cli.remembered import Answer
 from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, verdict_text
 from warploom.cli.warp import solve_warp
 from warploom.cli.why import remarks
@@ -136,6 +148,7 @@ def add(app: typer.Typer) -> None:
 
 
 def synth(
+    context: typer.Context,
     sketches: list[str] = typer.Argument(None, metavar="SKETCH", show_default=False),
     all_: bool = typer.Option(False, "--all", help="Every fill (the default)."),
     first: bool = typer.Option(False, "--first", help="The first fill found."),
@@ -171,17 +184,26 @@ def synth(
     lanes: int = typer.Option(None, min=1, help=LANES),
     step: list[str] = typer.Option([], metavar="X=N", help=STEP),
     dtype: str = typer.Option(None, metavar="TYPE", help=DTYPE),
+    store: Path = typer.Option(
+        None, metavar="FILE", help="Where whole answers are kept (default: the user's own)."
+    ),
+    no_store: bool = typer.Option(False, "--no-store", help="Search again, and keep nothing."),
+    index_bits: int = typer.Option(32, metavar="32|64", help=INDEX_BITS),
     proof: Path = typer.Option(
         None, "--certificate", metavar="FILE", help="Write the proof, for 'warploom verify'."
     ),
     json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
+        if store is not None and no_store:
+            raise ParseError("--store and --no-store exclude each other")
         if not sketches and _on_terminal():
             list_names()
             return Status.FOUND
-        if text is None and (out or lanes or step or dtype or form is not Form.kernel):
-            raise ParseError("-o, --as, --lanes, --step and --dtype go with --emit")
+        of_a_kernel = out or lanes or step or dtype or form is not Form.kernel or index_bits != 32
+        if text is None and of_a_kernel:
+            raise ParseError("-o, --as, --lanes, --step, --dtype and --index-bits go with --emit")
+        check_form(form, index_bits)
         if text is not None and (len(sketches or ["-"]) != 1):
             raise ParseError("--emit writes the kernel of one sketch", advice="give one at a time")
         modes = [m for m, on in (("all", all_), ("first", first), ("best", best)) if on]
@@ -202,11 +224,12 @@ def synth(
             suggest=suggest,
             sizes=parse_parameters(size),
             transfers=tuple(parse_parameters([each]) for each in transfer_to),
-            layout=layout_of(lanes, step, dtype, parse_sizes),
+            layout=layout_of(lanes, step, dtype, index_bits, parse_sizes),
             text=text.value if text else None,
             form=form,
         )
-        return synth_all(sketches or ["-"], asked, json_file, out, proof)
+        answer = context.obj if isinstance(context.obj, Answer) else Answer()
+        return synth_all(sketches or ["-"], asked, json_file, out, answer, proof)
 
     run(action)
 
@@ -219,7 +242,8 @@ def synth_all(
     texts: list[str],
     asked: Asked,
     json_file: Path | None,
-    out: Path | None = None,
+    out: Path | None,
+    answer: Answer,
     proof: Path | None = None,
 ) -> Status:
     """Each input in turn; one that fails does not stop the others, Ctrl-C does."""
@@ -236,12 +260,31 @@ def synth_all(
                 break
     for kernel in written.kernels:
         write(out or STDOUT, kernel)
-    if written.proofs:
-        write_records(proof, written.proofs)
+        answer.note(out or STDOUT, kernel)
+    if written.proofs and proof is not None:
+        said = records_text(written.proofs)
+        write(proof, said)
+        answer.note(proof, said)
     # Without lines it is twenty times as fast, and nobody reads thousands of fills.
     lines = None if any(len(record["fills"]) > FILLS_IN_LINES for record in records) else 1
-    write_records(json_file, records, lines)
+    if json_file is not None:
+        said = records_text(records, lines)
+        write(json_file, said)
+        answer.note(json_file, said)
+    answer.whole = "-" not in texts and all(map(_is_whole, records))
     return worst(statuses)
+
+
+def _is_whole(record: Record) -> bool:
+    """Whether no budget has cut anything of an answer short."""
+    sizes = [each["verdict"] for each in record.get("sizes", ())]
+    return (
+        record["stopped"] is None
+        and record["outcome"] != "undecided"
+        and Verdict.UNKNOWN.value not in sizes
+        and record.get("why", "") is not None
+        and record.get("suggestions_complete", True)
+    )
 
 
 def _synth_one(text: str, asked: Asked, records: list[Record], written: Written) -> Status:

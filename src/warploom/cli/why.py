@@ -31,6 +31,8 @@ def remarks(result: Result, goal: int, budget: Budget, suggesting: bool) -> Reco
     said |= _reason(result, goal, budget.split(2) if suggesting else budget)
     if suggesting:
         said |= _suggestions(result, goal, budget)
+    else:
+        typer.echo("  next: --suggest says which other functions would do for these holes")
     return said
 
 

@@ -68,7 +68,7 @@ _MATH = re.compile(
 )
 
 _INSIDE = f"""\
-static int inside(int index, int array, int x, int y, int z, int thread, long long* fault) {{
+static TYPE inside(TYPE index, int array, int x, int y, int z, int thread, long long* fault) {{
   if (index >= 0 && index < fault[{FAULT_HEAD} + array]) return index;
   if (!fault[0]) {{
     const long long what[] = {{1, array, index, x, y, z, thread}};
@@ -93,7 +93,8 @@ def c_text(kernel: Kernel, checked: bool = False) -> str:
     texts = {each.name: _parameter(each) for each in kernel.params}
     if checked:
         texts["fault"] = "long long* fault"
-    called = (_INSIDE if checked else "") + helpers(body, printer.values.helpers, C)
+    inside = _INSIDE.replace("TYPE", printer.indices.type) if checked else ""
+    called = inside + helpers(body, printer.values.helpers, C, printer.indices.type)
     function = f"void {kernel.name}({parameters(texts)}) {{\n{body}}}\n"
     return preamble(called + body, kernel) + called + function
 
@@ -367,8 +368,7 @@ class CPrinter(SimtPrinter):
                 pending.extend(variables(definitions[name]))
         for name, expr in definitions.items():
             if name in needed:
-                self.bounds[name] = range_of(expr, self.bounds)
-                self._define(name, self.index(simplify(expr, self.bounds)))
+                self._define_index(name, simplify(expr, self.bounds))
 
     def declaration(self, stmt: Registers | Shared) -> None:
         if not isinstance(stmt, Registers) or stmt.name not in self.crossing:

@@ -88,7 +88,7 @@ def cuda_text(kernel: Kernel) -> str:
     bounds = f"__launch_bounds__({kernel.threads}{_min_blocks(kernel)})"
     listed = parameters({each.name: _parameter(each, types) for each in kernel.params})
     head = f'extern "C" __global__ void {bounds}\n{kernel.name}({listed}) {{\n'
-    called = helpers(body, printer.values.helpers, CUDA)
+    called = helpers(body, printer.values.helpers, CUDA, printer.indices.type)
     return called + structs + head + body + "}\n"
 
 

@@ -81,6 +81,11 @@ def _prepared(kernel: Kernel, language: Language) -> DeviceFunction:
     """The function in a kernel that is checked, with names that the language can have."""
     check(kernel)
     check_warp(kernel)
+    if kernel.index is not DType.I32:
+        raise EmitError(
+            "a device function has indices of 32 bits",
+            advice="ask for a kernel, or give the function the part of an array that it is about",
+        )
     if kernel.threads != kernel.warp_size:
         raise EmitError(
             f"'{kernel.name}' calls its function with {kernel.threads} threads in a block",

@@ -54,7 +54,7 @@ def opencl_text(kernel: Kernel, subgroups: bool = False, contract: bool = False)
     listed = parameters({each.name: _parameter(each) for each in kernel.params})
     size = f"__attribute__((reqd_work_group_size({x}, {y}, {z})))"
     head = f"__kernel {size}\nvoid {kernel.name}({listed}) {{\n"
-    called = helpers(body, printer.values.helpers, OPENCL)
+    called = helpers(body, printer.values.helpers, OPENCL, printer.indices.type)
     return pragmas(kernel, subgroups, contract) + called + head + body + "}\n"
 
 

@@ -84,15 +84,17 @@ def _trim_ints(sizes: tuple[int, int, int]) -> list[int]:
     return kept
 
 
-def helpers(body: str, called: Iterable[str], dialect: Dialect) -> str:
-    """The helper functions that a text calls."""
-    used = helper_texts(body, called, dialect)
+def helpers(body: str, called: Iterable[str], dialect: Dialect, index: str = "int") -> str:
+    """The helper functions that a text calls; `index` is the type of its indices."""
+    used = helper_texts(body, called, dialect, index)
     return "".join(used.values()) + "\n" if used else ""
 
 
-def helper_texts(body: str, called: Iterable[str], dialect: Dialect) -> dict[str, str]:
+def helper_texts(
+    body: str, called: Iterable[str], dialect: Dialect, index: str = "int"
+) -> dict[str, str]:
     """The same by name: those for indices, found in the text, and those named."""
-    functions = c_helpers(qualifiers=dialect.helper_qualifiers).split("\n}\n")
+    functions = c_helpers(index, dialect.helper_qualifiers).split("\n}\n")
     used = {
         name: function + "\n}\n"
         for function in functions

@@ -8,11 +8,11 @@ from warploom.emit.dialect import Dialect
 from warploom.emit.literal import CHOICE, number_text
 from warploom.emit.parts import Lines, comment_lines, linear_thread, used_variables
 from warploom.emit.value import ValuePrinter
+from warploom.emit.width import IndexPrinter
 from warploom.errors import EmitError
 from warploom.index.ir import Expr, Var
 from warploom.index.laws import simplify
 from warploom.index.ranges import Ranges, range_of
-from warploom.index.show import c_text
 from warploom.kernel.bounds import Bounds, counter_range, static_bounds
 from warploom.kernel.dtype import DType
 from warploom.kernel.function import Call
@@ -49,6 +49,7 @@ class SimtPrinter:
         self.dialect = dialect
         self.lines = Lines(depth=1)
         self.bounds: Bounds = static_bounds(kernel)
+        self.indices = IndexPrinter(kernel, dialect, self.bounds)
         self.values = ValuePrinter(dialect, self.index, self.cell)
         self.constants = {each.name for each in kernel.arrays if each.space == "constant"}
         self.shared = [each for each in kernel.body if isinstance(each, Shared)]
@@ -57,7 +58,7 @@ class SimtPrinter:
     # -- spelling
 
     def index(self, expr: Expr) -> str:
-        return c_text(expr, self.bounds)
+        return self.indices.text(expr)
 
     def cell(self, cell: Cell) -> str:
         return cell.name if cell.index is None else f"{cell.name}[{self.index(cell.index)}]"
@@ -122,8 +123,13 @@ class SimtPrinter:
         """Index variables that the language's own spellings need."""
         return set()
 
-    def _define(self, name: str, text: str) -> None:
-        self.lines.add(f"const int {name} = {text};")
+    def _define(self, name: str, text: str, kind: str = "int") -> None:
+        self.lines.add(f"const {kind} {name} = {text};")
+
+    def _define_index(self, name: str, expr: Expr) -> None:
+        self.bounds[name] = values = range_of(expr, self.bounds)
+        text = self.index(expr)
+        self._define(name, text, self.indices.declared(name, values))
 
     def statements(self, body: tuple[Stmt, ...]) -> None:
         for stmt in body:
@@ -132,8 +138,7 @@ class SimtPrinter:
     def statement(self, stmt: Stmt) -> None:
         match stmt:
             case Let(name, expr):
-                self.bounds[name] = range_of(expr, self.bounds)
-                self._define(name, self.index(expr))
+                self._define_index(name, expr)
             case Registers() | Shared():
                 self.declaration(stmt)
             case Assign(target, value):
@@ -199,9 +204,10 @@ class SimtPrinter:
         first, last = self.index(start), self.index(stop)
         low, high = counter_range(stmt, Ranges(self.bounds))
         self.bounds[stmt.var] = (low, max(low, high))
+        kind = self.indices.declared(stmt.var, (low, max(low, high + stmt.step)))
         step = f"++{stmt.var}" if stmt.step == 1 else f"{stmt.var} += {stmt.step}"
         end = f"({last})" if "?" in last else last
-        self.lines.open(f"for (int {stmt.var} = {first}; {stmt.var} < {end}; {step})")
+        self.lines.open(f"for ({kind} {stmt.var} = {first}; {stmt.var} < {end}; {step})")
 
     def branch(self, stmt: If) -> None:
         self.lines.open(f"if ({self.index(stmt.condition)})")

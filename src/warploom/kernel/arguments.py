@@ -17,7 +17,7 @@ from warploom.index.evaluate import evaluate
 from warploom.index.ir import Binary, Const, Expr, Var, variables, walk
 from warploom.index.ranges import Ranges
 from warploom.index.show import show
-from warploom.kernel.bounds import INT_MAX, INT_MIN, counter_range, static_bounds
+from warploom.kernel.bounds import counter_range, index_limits, static_bounds
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import (
     ArrayParam,
@@ -246,7 +246,7 @@ def check_overlap(kernel: Kernel, spans: Mapping[str, tuple[int, int]]) -> None:
 
 
 def check_indices(kernel: Kernel, binding: Binding) -> None:
-    """Raises DeviceError if some index expression may leave 32 bits in this launch."""
+    """Raises DeviceError if some index expression may leave its type in this launch."""
     bounds = static_bounds(kernel)
     for name, size in zip(("block_x", "block_y", "block_z"), binding.grid, strict=True):
         bounds[name] = (0, size - 1)
@@ -297,10 +297,12 @@ def _shown(expr: Expr) -> str:
 
 
 def _check_width(kernel: Kernel, expr: Expr, ranges: Ranges) -> None:
+    least, most = index_limits(kernel)
     for part in walk(expr):
         low, high = ranges.of(part)
-        if low < INT_MIN or high > INT_MAX:
+        if low < least or high > most:
             raise DeviceError(
-                f"'{kernel.name}': {_shown(part)} leaves 32 bits in this launch",
-                advice="launch over a part of the array at a time",
+                f"'{kernel.name}': {_shown(part)} leaves {8 * kernel.index.bytes} bits in this "
+                "launch",
+                advice="launch over a part of the array at a time, or ask for indices of 64 bits",
             )

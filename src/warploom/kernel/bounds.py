@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from warploom.index.ir import Binary, Const, Expr, Var
 from warploom.index.ranges import Range, Ranges
-from warploom.kernel.dtype import DType
 from warploom.kernel.ir import For, Kernel
 
-INDEX_BITS = 32  # texts do index arithmetic in numbers of so many bits
+INDEX_BITS = 32  # what every index type has: nothing is shifted further
 INT_MIN, INT_MAX = -(2 ** (INDEX_BITS - 1)), 2 ** (INDEX_BITS - 1) - 1
 
 Bounds = dict[str, tuple[int, int]]
@@ -56,16 +55,23 @@ def counter_range(stmt: For, ranges: Ranges) -> Range:
     return Range(ranges.of(stmt.start).low, ranges.of(stmt.stop).high - 1)
 
 
+def index_limits(kernel: Kernel) -> Range:
+    """The numbers that an index expression of a kernel may be."""
+    most = 2 ** (8 * kernel.index.bytes - 1) - 1
+    return Range(-most - 1, most)
+
+
 def scalar_bounds(kernel: Kernel) -> Bounds:
     """What is known of the integer scalars before a launch."""
-    lows = {each.name: INT_MIN for each in kernel.scalars if each.dtype is DType.I32}
+    low, most = index_limits(kernel)
+    lows = {each.name: low for each in kernel.scalars if each.dtype is kernel.index}
     for array in kernel.arrays:
         for name, low in _from_size(array.size):
             lows[name] = max(lows[name], low)
     for condition in kernel.requires:
         for name, low in _from_condition(condition):
             lows[name] = max(lows[name], low)
-    return {name: (low, INT_MAX) for name, low in lows.items()}
+    return {name: (low, most) for name, low in lows.items()}
 
 
 def _from_size(size: Expr) -> Iterator[tuple[str, int]]:

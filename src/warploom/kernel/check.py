@@ -96,7 +96,9 @@ def _check_shape(kernel: Kernel) -> None:
 def _check_params(kernel: Kernel) -> None:
     for scalar in kernel.scalars:
         _check_computes(scalar.dtype, f"the number '{scalar.name}'")
-    integers = {each.name for each in kernel.scalars if each.dtype is DType.I32}
+    if kernel.index not in (DType.I32, DType.I64):
+        raise CheckError(f"indices are i32 or i64, not {kernel.index!r:.40}")
+    integers = {each.name for each in kernel.scalars if each.dtype is kernel.index}
     for array in kernel.arrays:
         _check_scalars_only(array.size, integers, f"the size of '{array.name}'")
         if isinstance(array.size, Const) and array.size.value > INT_MAX:
@@ -211,7 +213,7 @@ def _check_shared_total(body: Iterable[Stmt]) -> None:
 def _check_statement(stmt: Stmt, scope: Mapping[str, Declaration], kernel: Kernel) -> None:
     for expr in exprs_of(stmt):
         for name in sorted(variables(expr) - BUILT_IN):
-            _check_index_variable(name, scope)
+            _check_index_variable(name, scope, kernel.index)
     for value in values_of(stmt):
         check_value(value, scope)
     target = target_of(stmt)
@@ -245,18 +247,19 @@ def _check_statement(stmt: Stmt, scope: Mapping[str, Declaration], kernel: Kerne
             pass
 
 
-def _check_index_variable(name: str, scope: Mapping[str, Declaration]) -> None:
+def _check_index_variable(name: str, scope: Mapping[str, Declaration], index: DType) -> None:
     match scope.get(name):
         case Let() | For():
             return
-        case ScalarParam(_, dtype) if dtype is DType.I32:
+        case ScalarParam(_, dtype) if dtype is index:
             return
         case None:
             raise CheckError(f"the index variable '{name}' is not defined here")
         case _:
             raise CheckError(
                 f"'{name}' is used in an index expression, but is no integer known there",
-                advice="indices use threads, blocks, loop counters and i32 scalar parameters",
+                advice="indices use threads, blocks, loop counters and "
+                f"{index!r} scalar parameters",
             )
 
 

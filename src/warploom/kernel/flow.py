@@ -230,7 +230,10 @@ class Flow:
         guards = (*site.place.guards, *part.guards)
         shows = self.reasoning.shows
         whole = Whole(
-            site.place, self.scopes.bounds, lambda goal, more: shows(goal, (*guards, *more))
+            site.place,
+            self.scopes.bounds,
+            lambda goal, more: shows(goal, (*guards, *more)),
+            self.kernel.index,
         )
         whole.note(part.compares)
         number = whole.of(right)

@@ -425,7 +425,8 @@ Param: TypeAlias = ArrayParam | ScalarParam
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """`requires` are conditions on the scalar parameters, checked before every launch."""
+    """`requires` are conditions on the scalar parameters, checked before every launch. Index
+    expressions are computed in `index`, i32 or i64; scalars of that type may stand in them."""
 
     name: str
     params: tuple[Param, ...]
@@ -436,6 +437,7 @@ class Kernel:
     requires: tuple[Expr, ...] = ()
     min_blocks: int = 0
     warp_size: int = CUDA.lanes
+    index: DType = DType.I32
 
     @property
     def threads(self) -> int:

@@ -19,7 +19,7 @@ from warploom.index.evaluate import Value as Numbers
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Const, Expr, Var, fold_up, substitute, variables
 from warploom.index.ranges import Ranges
-from warploom.kernel.bounds import INT_MAX, INT_MIN, Bounds, static_bounds, thread_variables
+from warploom.kernel.bounds import Bounds, index_limits, static_bounds, thread_variables
 from warploom.kernel.ir import For, If, Kernel, Let, Stmt
 
 
@@ -205,7 +205,8 @@ class _Walk:
         if turns is None:
             ranges = Ranges(self.bounds)
             reach = ranges.of(stop).high - 1 - ranges.of(start).low
-            most = min(reach // stmt.step, INT_MAX - INT_MIN)
+            low, high = index_limits(self.kernel)
+            most = min(reach // stmt.step, high - low)
         else:
             most = turns - 1
         self.bounds[turn] = (0, max(most, 0))

@@ -27,20 +27,23 @@ from warploom.kernel.ir import (
 )
 from warploom.kernel.scope import Place
 
-# The types that have every number that an index may be.
-INDEX_HOLDERS = (DType.I32, DType.I64)
-
 
 class Whole:
     """The values of one statement; equal values are equal expressions.
 
     `shows` says whether something holds where the values are computed, given the truths noted so
-    far and the limits of the types.
+    far and the limits of the types; `index` is the type of the kernel's indices.
     """
 
     def __init__(
-        self, place: Place, bounds: Bounds, shows: Callable[[Expr, tuple[Expr, ...]], bool]
+        self,
+        place: Place,
+        bounds: Bounds,
+        shows: Callable[[Expr, tuple[Expr, ...]], bool],
+        index: DType = DType.I32,
     ) -> None:
+        # The types that have every number that an index may be.
+        self._holders = (index, DType.I64)
         self.place = place
         self._around = bounds
         self._shows = shows
@@ -50,8 +53,8 @@ class Whole:
 
     def of(self, value: Value) -> Expr:
         """An expression with the value, which must be an integer."""
-        if isinstance(value, FromIndex) and value.dtype in INDEX_HOLDERS:
-            return self.place.expr(value.expr)  # no launch lets an index leave 32 bits
+        if isinstance(value, FromIndex) and value.dtype in self._holders:
+            return self.place.expr(value.expr)  # no launch lets an index leave its type
         made = self._of(value)
         if made is not None:
             low, high = Ranges(self._around | self._bounds).of(made)

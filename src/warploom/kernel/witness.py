@@ -18,7 +18,6 @@ from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, constants, variables
 from warploom.kernel.bounds import thread_variables
-from warploom.kernel.dtype import DType
 from warploom.kernel.ir import BLOCK_NAMES, Kernel
 from warploom.kernel.scope import Counter, Place
 from warploom.machine.record import CUDA
@@ -144,7 +143,7 @@ def _fewer(axes: dict[str, Any]) -> dict[str, Any]:
 
 def _launches(kernel: Kernel, exprs: Sequence[Expr]) -> Iterator[dict[str, int]]:
     """Scalars that the kernel may be launched with, small ones first."""
-    names = [each.name for each in kernel.scalars if each.dtype is DType.I32]
+    names = [each.name for each in kernel.scalars if each.dtype is kernel.index]
     everything = (*exprs, *kernel.grid, *(each.size for each in kernel.arrays))
     found = {value for expr in everything for value in constants(expr)}
     near = {value + d for value in found for d in (-1, 0, 1)}

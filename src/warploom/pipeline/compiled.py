@@ -7,9 +7,10 @@ from typing import Any
 
 from warploom.emit import emit
 from warploom.emit.dialect import Language
-from warploom.errors import DeviceError
+from warploom.errors import CheckError, DeviceError, located
 from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import Kernel
+from warploom.kernel.wide import index_named
 from warploom.pipeline.length import output_shapes
 from warploom.pipeline.subject import Layout, Subject, dtype_named, tiled
 from warploom.runtime.callable import Callable, Device, load
@@ -19,6 +20,7 @@ from warploom.sketch.code.tiling import Array, Tiled
 from warploom.sketch.term.ir import Shape, size
 
 
+@located
 def compiled(
     sketch: Subject,
     *,
@@ -29,6 +31,7 @@ def compiled(
     warps: int = 4,
     device: Device = "auto",
     budget: Budget | None = None,
+    index_bits: int = 32,
 ) -> Compiled:
     """A sketch of either kind, or what its search gave, as a function on arrays.
 
@@ -36,8 +39,15 @@ def compiled(
     `lanes` is the length of the axis across lanes; `steps={"x": 32, "w": 0}` says how far apart the
     tiles of an input begin (0: all read the same). The result takes the inputs, or inputs and
     outputs; `.text("cuda")` is the kernel, and where it runs is the `device` of `runtime.load`.
+    With `index_bits=64` arrays may have more elements than 32-bit indices allow.
     """
-    layout = Layout(lanes, dict(steps or {}), dtype_named(dtype), warps)
+    if steps is not None and not isinstance(steps, Mapping):
+        raise CheckError(
+            f"steps are numbers by input, not {steps!r:.40}", advice='write steps={"x": 32}'
+        )
+    layout = Layout(
+        lanes, dict(steps or {}), dtype_named(dtype), warps, index=index_named(index_bits)
+    )
     return Compiled(tiled(sketch, layout, goal=goal, budget=budget), device)
 
 
@@ -52,6 +62,7 @@ class Compiled:
     def kernel(self) -> Kernel:
         return self.tiled.kernel
 
+    @located
     def text(self, language: Language = "cuda") -> str:
         """The kernel in the language `cuda`, `opencl` or `c`."""
         return emit(self.kernel, language)
@@ -62,6 +73,7 @@ class Compiled:
         outputs = ", ".join(array.name for array in tiling.outputs)
         return f"<warploom sketch {tiling.name}: {inputs} -> {outputs}>"
 
+    @located
     def __call__(self, *arrays: Any, stream: Any = None) -> Any:
         """The outputs of these inputs; outputs may be given, too, after the inputs."""
         tiling = self.tiled.tiling
@@ -93,7 +105,10 @@ def _shape_of(given: Any, array: Array) -> Shape:
     """The lengths that a kernel takes an array to have: an array of one axis is read in order."""
     shape = getattr(given, "shape", None)
     if shape is None:
-        raise DeviceError(f"'{array.name}' is an array, not a {type(given).__name__}")
+        raise DeviceError(
+            f"'{array.name}' is an array, not a {type(given).__name__}",
+            advice="give a NumPy, CuPy or PyTorch array, or anything with DLPack",
+        )
     own = tuple(int(length) for length in shape)
     if array.space == "constant":
         if size(own) != size(array.shape):

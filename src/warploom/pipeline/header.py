@@ -16,7 +16,7 @@ from warploom.catalogue.entry import Entry, Parameter, Size
 from warploom.catalogue.verify import Checked, verify
 from warploom.emit.dialect import Language
 from warploom.emit.function import function_text
-from warploom.errors import CheckError, EmitError
+from warploom.errors import CheckError, EmitError, located
 from warploom.kernel.dtype import DType, f32, u32
 from warploom.kernel.function import function_of
 from warploom.kernel.ir import Kernel
@@ -29,6 +29,7 @@ LANGUAGES = ("cuda", "opencl", "c")
 CUDA_DEVICES = ("cuda", "ptx")
 
 
+@located
 def device_function(
     subject: Subject | str,
     *,

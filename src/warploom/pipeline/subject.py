@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from warploom.errors import CheckError, SearchError, calling_line
 from warploom.kernel.dtype import DType
 from warploom.search.budget import Budget
@@ -30,13 +32,17 @@ Subject: TypeAlias = (
 )
 
 
-def dtype_named(name: DType | str) -> DType:
+def dtype_named(name: DType | str | np.dtype[Any] | type) -> DType:
     if isinstance(name, DType):
         return name
     known = [each.value for each in DType]
-    if name not in known:
+    if isinstance(name, np.dtype) or (isinstance(name, type) and issubclass(name, np.generic)):
+        name = np.dtype(name).name  # NumPy's own names are ours
+    if not isinstance(name, str) or name not in known:
+        complex_ones = "complex numbers are pairs: arrays of them are taken as (…, 2) floats; "
         raise CheckError(
-            f"kernels have no element type {name!r:.40}", advice="use " + ", ".join(known)
+            f"kernels have no element type {name!r:.40}",
+            advice=(complex_ones if "complex" in str(name) else "") + "use " + ", ".join(known),
         )
     return DType(name)
 
@@ -64,7 +70,13 @@ def tiled(
             return tiled(solve(subject, budget=budget), layout)
         case Filled() | Found() | Impossible() | Undecided():
             _check_warp_layout(layout)
-            return tiled_sketch(subject, layout.dtype, layout.warps, function=layout.function)
+            return tiled_sketch(
+                subject,
+                layout.dtype,
+                layout.warps,
+                function=layout.function,
+                index=layout.index,
+            )
     raise CheckError(
         f"a {type(subject).__name__} cannot be compiled",
         calling_line(*map(str, Path(__file__).parent.glob("*.py"))),
@@ -74,7 +86,12 @@ def tiled(
 
 def _of_result(result: Result, layout: Layout) -> Tiled:
     if not len(result.fills):
-        raise SearchError(_unfilled(f"'{result.program.name}'", result.outcome))
+        raise SearchError(
+            _unfilled(f"'{result.program.name}'", result.outcome),
+            advice="`warploom synth … --suggest` tries other functions for its holes"
+            if isinstance(result.outcome, Impossible)
+            else "",
+        )
     number = next(n for n, each in enumerate(result.program.goals) if each is result.goal)
     return tiled_program(result.program, result.fills.as_dict(0), number, layout)
 

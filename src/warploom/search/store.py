@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from warploom.errors import CheckError, DeviceError
+from warploom.options import from_environment
 
 Json: TypeAlias = Any  # what `json.dumps` takes
 
 FORMAT = 1
+FILE = "store.sqlite"
 _OURS = 0x57415250  # "WARP": SQLite keeps it in the header of the file
 _HEADER = b"SQLite format 3\0"
 _WAIT = 60.0  # seconds for another writer
@@ -50,8 +52,9 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A row of the file, as it is listed."""
+    """A row of the file, as it is listed; its number is made of all that it is found by."""
 
+    number: str
     kind: str
     device: str
     label: str
@@ -92,23 +95,27 @@ class Store:
     def all(self) -> list[Kept]:
         """Every result, the latest first."""
         rows = self._read(
-            "SELECT value, kind, device, label, written, sources FROM results ORDER BY written DESC"
+            "SELECT value, kind, content, device, sources, label, written FROM results "
+            "ORDER BY written DESC"
         )
         return [
-            Kept(kind, device, label, value, written, sources == self.sources)
-            for value, kind, device, label, written, sources in rows
+            Kept(digest(key), kind, key[2], label, value, written, key[3] == self.sources)
+            for value, kind, *key, label, written in ((row[0], row[1], *row[1:]) for row in rows)
         ]
 
-    def forget(self, *, outdated: bool = False) -> int:
-        """Removes all results, or those of other sources; how many there were."""
+    def forget(self, *, outdated: bool = False, before: float | None = None) -> int:
+        """Removes all results, or those of other sources, or those written before a time; how many
+        there were."""
         if not _is_there(self.path):
             return 0
+        where, values = ["1"], list[Json]()
+        if outdated:
+            where, values = [*where, "sources != ?"], [*values, self.sources]
+        if before is not None:
+            where, values = [*where, "written < ?"], [*values, before]
         with self._open(write=True) as connection:
-            found = connection.execute(
-                "DELETE FROM results WHERE sources != ?" if outdated else "DELETE FROM results",
-                (self.sources,) if outdated else (),
-            )
-            return found.rowcount
+            query = f"DELETE FROM results WHERE {' AND '.join(where)}"
+            return connection.execute(query, values).rowcount
 
     def _read(self, query: str, values: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
         """Rows of a query whose first column is a value; none where nothing was put yet."""
@@ -149,6 +156,15 @@ class Store:
                 f"the store '{self.path}' cannot be opened: {error}",
                 advice="name another file with --store, or none with --no-store",
             ) from None
+
+
+def users_store() -> Store | None:
+    """The file in the user's data folder, or the one that the environment names; None if that is
+    empty."""
+    options = from_environment()
+    if options.store is not None:
+        return Store(options.store) if options.store else None
+    return Store(Path(options.data_folder) / FILE)
 
 
 def _is_there(path: Path) -> bool:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import CheckError, calling_line
+from warploom.errors import CheckError, calling_line, located
 from warploom.sketch import holes
 from warploom.sketch.term import goals, spec
 from warploom.sketch.term.assemble import Assembly, at
@@ -39,6 +39,7 @@ from warploom.sketch.term.ir import (
 from warploom.sketch.term.laws import default_laws, laws_named
 from warploom.sketch.term.lex import is_name
 from warploom.sketch.term.limits import check_shape, show_shape
+from warploom.sketch.term.opaque import Opaque
 from warploom.sketch.term.operator import OPERATORS, WORD
 
 Option = int | tuple[int, ...] | list[int] | None
@@ -48,13 +49,15 @@ _CHOICE = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]*[^\x00-\x1f\x7f\ud800-\udff
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Value:
+class Value(Opaque):
     """An array of a sketch: what earlier lines made, for later ones to use."""
 
     name: str
     shape: Shape
     position: int
     owner: Sketch
+
+    _ADVICE = "give it to s.apply, s.hole, s.sum, s.product, s.fold, s.gather or s.choices"
 
     def __repr__(self) -> str:
         return f"{self.name}: {show_shape(self.shape)}"
@@ -63,7 +66,12 @@ class Value:
 class Sketch:
     """A program under construction: inputs, then steps, of which some are holes, then a goal."""
 
+    @located
     def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise CheckError(
+                f"a sketch is named by a text, not by {_kind(name)}", advice='write Sketch("sums")'
+            )
         self.name = name
         self._assembly = Assembly(holes)
         self._inputs: list[npt.NDArray[Any]] = []  # numbers of symbols
@@ -72,6 +80,7 @@ class Sketch:
 
     # -- inputs ----------------------------------------------------------------------------------
 
+    @located
     def input(self, name: str, shape: int | Shape, step: int | None = None) -> Value:
         """An array of fresh symbols; specifications see the inputs in the order they were made.
 
@@ -88,6 +97,7 @@ class Sketch:
             self._assembly.mark(made.position, ((STEP, step),))
         return made
 
+    @located
     def literal(self, name: str, symbols: npt.ArrayLike) -> Value:
         """An array of given symbol numbers; equal numbers are the same element."""
         numbers = np.asarray(symbols)
@@ -119,6 +129,7 @@ class Sketch:
     # A hole is a function with more than one gather; the word says that one is meant.
     hole = apply
 
+    @located
     def fold(
         self,
         function: str,
@@ -156,6 +167,7 @@ class Sketch:
         """A fold that multiplies."""
         return self._call("*", function, args, shape, name, options)
 
+    @located
     def gather(
         self,
         table: npt.ArrayLike,
@@ -170,6 +182,7 @@ class Sketch:
         function = self._define({}, table, args, shape)
         return self._call(None, function.name, args, function.out_shape, name, {})
 
+    @located
     def choices(
         self,
         tables: Mapping[str, npt.ArrayLike],
@@ -183,13 +196,13 @@ class Sketch:
 
     # -- the end ---------------------------------------------------------------------------------
 
+    @located
     def place(self, value: Value, where: str) -> Value:
         """Says where an array lies in a kernel: `lanes` (its first axis is across lanes),
         `registers` (exchanged there, not loaded or stored in that order), or `memory`."""
+        self._check_arguments("place", (value,))
         if where not in PLACES:
             raise CheckError(f"{where!r:.40} is no place", advice=f"use {', '.join(PLACES)}")
-        if value.owner is not self:
-            raise CheckError(f"'{value.name}' belongs to another sketch")
         self._assembly.mark(value.position, ((where, None),))
         return value
 
@@ -232,6 +245,7 @@ class Sketch:
             goal = replace(goal, laws=laws_named(laws))
         return goal
 
+    @located
     def program(self) -> Program:
         """The finished program."""
         return self._assembly.program(self.name)
@@ -262,6 +276,11 @@ class Sketch:
         return self._value(made)
 
     def _check_arguments(self, function: str, args: tuple[Value, ...]) -> None:
+        if not isinstance(function, str):
+            raise CheckError(
+                f"a function is given by its name, not as {_kind(function)}",
+                advice="`warploom holes` lists the names; s.gather and s.choices take tables",
+            )
         for arg in args:
             if not isinstance(arg, Value):
                 raise CheckError(
@@ -280,12 +299,21 @@ class Sketch:
     ) -> Definition:
         """Makes tables a definition of their own name."""
         name = f"table{len(self._assembly.definitions) + 1}"
+        if not isinstance(tables, Mapping):
+            raise CheckError(
+                f"choices are tables by name, not {_kind(tables)}",
+                advice='write s.choices({"as it is": [0, 1], "swapped": [1, 0]}, x)',
+            )
         named = {name: only} if only is not None else dict(tables)
+        self._check_arguments("a gather", args)
         if not named or not args:
-            raise CheckError("a gather needs at least one table and one argument")
+            raise CheckError(
+                "a gather needs at least one table and one argument",
+                advice="after the table come the values that it reads",
+            )
         for choice in named:
-            if _CHOICE.fullmatch(choice) is None:
-                raise CheckError(f"{choice!r} cannot name a choice")
+            if not isinstance(choice, str) or _CHOICE.fullmatch(choice) is None:
+                raise CheckError(f"{choice!r} cannot name a choice", advice="a text names it")
         arrays = [np.asarray(table) for table in named.values()]
         out = _shape(shape) if shape is not None else arrays[0].shape
         check_shape(out)
@@ -332,7 +360,12 @@ def _kind(given: object) -> str:
 
 
 def _shape(shape: int | Shape) -> Shape:
-    return (shape,) if isinstance(shape, int) else tuple(int(length) for length in shape)
+    lengths = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    if any(isinstance(n, bool) or not isinstance(n, int | np.integer) for n in lengths):
+        raise CheckError(
+            f"a shape is made of whole numbers, not {shape!r:.60}", advice="write 12 or (4, 3)"
+        )
+    return tuple(map(int, lengths))
 
 
 def _option(value: Option | bool) -> int | tuple[int, ...] | None:
@@ -350,14 +383,25 @@ def _default_shape(function: str, args: tuple[Value, ...]) -> Shape:
 
 def _table(table: npt.NDArray[Any], out: Shape, limit: int) -> Table:
     if table.dtype.kind not in "iu" or table.size != size(out):
-        raise CheckError(f"a table for {show_shape(out)} holds {size(out)} integers")
+        raise CheckError(
+            f"a table for {show_shape(out)} holds {size(out)} integers",
+            advice="each says which cell of the arguments, laid end to end, is read",
+        )
     if table.min() < UNDEFINED or table.max() >= limit:
-        raise CheckError(f"a table reads cells 0 to {limit - 1}, -1 (zero) or -2 (undefined)")
+        raise CheckError(
+            f"a table reads cells 0 to {limit - 1}, -1 (zero) or -2 (undefined)",
+            advice="the arguments are laid end to end, and counted from 0",
+        )
     return table.reshape(-1).astype(np.int32)
 
 
 def _goal_values(wanted: Any) -> tuple[Shape, tuple[Term, ...]]:
     array = np.asarray(wanted)
+    if not array.shape:
+        raise CheckError(
+            f"a goal is an array, not {wanted!r:.60}",
+            advice="give a function of the inputs, an array of symbol numbers or a name",
+        )
     if array.dtype.kind in "iu":
         return array.shape, tuple(Symbol(number) for number in array.reshape(-1).tolist())
     return spec.terms_of(wanted)

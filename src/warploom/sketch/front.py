@@ -4,26 +4,40 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warploom.errors import ParseError, Source, Span
+from warploom.errors import CheckError, ParseError, Source, Span, located
 from warploom.sketch import holes
 from warploom.sketch.term.check import load
 from warploom.sketch.term.ir import Program
 from warploom.sketch.term.limits import MAX_TEXT
 
 
+@located
 def load_text(text: str, name: str = "<text>") -> Program:
     """The program that a text means, or one located error. `name` is what errors call the text."""
+    if not isinstance(text, str):
+        raise CheckError(
+            f"a sketch is a text, not {type(text).__name__}", advice="load_file takes a path"
+        )
     return load(text, name, holes)
 
 
+@located
 def load_file(path: str | Path) -> Program:
     """The program in a file; anything unreadable is a ParseError, too."""
+    if not isinstance(path, str | Path):
+        raise CheckError(
+            f"a file is named by a text or a path, not by a {type(path).__name__}",
+            advice="load_text takes the sketch itself",
+        )
     path = Path(path)
     try:
         with path.open("rb") as file:
             data = file.read(4 * MAX_TEXT + 1)  # a character takes at most four bytes
     except OSError as error:
-        raise ParseError(f"cannot read '{path}': {error.strerror or error}") from None
+        raise ParseError(
+            f"cannot read '{path}': {error.strerror or error}",
+            advice="paths are relative to where the program runs",
+        ) from None
     return load_bytes(data, str(path))
 
 

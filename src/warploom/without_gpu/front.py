@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from warploom.errors import DeviceError, KernelError
+from warploom.errors import DeviceError, KernelError, located
 from warploom.ptx.emulate.launch import LoadedModule, Report
 from warploom.ptx.findings import race_fault
 from warploom.without_gpu.cuda_kernel import CudaKernel, is_cupy, is_text
@@ -68,6 +68,7 @@ def _racing(module: LoadedModule, report: Report) -> KernelError:
     return error
 
 
+@located
 def emulate(
     kernel: Any,
     name: str | None = None,

@@ -19,7 +19,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import DeviceError, UnsupportedError, WarploomError
+from warploom.errors import (
+    CheckError,
+    DeviceError,
+    UnsupportedError,
+    WarploomError,
+    located,
+)
 from warploom.machine.counters import Counters
 from warploom.machine.memory import WINDOWS, Memory, allocate, per_owner
 from warploom.machine.race import RaceDetector
@@ -112,11 +118,16 @@ class LoadedModule:
         return memory, symbols
 
 
+@located
 def load(text: str, name: str = "<ptx>", texts: Mapping[str, str] | None = None) -> LoadedModule:
     """Reads PTX; `name` is what errors call the text, `texts` what it was compiled from.
 
     Those are needed only where the files that the PTX names are not there to be read.
     """
+    if not isinstance(text, str):
+        raise CheckError(
+            f"PTX is a text, not a {type(text).__name__}", advice="give what the file holds"
+        )
     return LoadedModule(parse(text, name), texts)
 
 

@@ -1,36 +1,27 @@
-"""How large the arrays of a kernel may be: a tiled kernel comes in, a line of its header goes out.
-
-Index arithmetic is done in 32 bits, and launches in which some expression may leave them are
-refused; so the largest length is looked for with the very test that refuses them.
-"""
+"""How large the arrays of a kernel may be: a tiled kernel comes in, a line of its header out."""
 
 from __future__ import annotations
 
-from warploom.errors import CheckError, DeviceError
-from warploom.index.evaluate import evaluate
-from warploom.kernel.arguments import Binding, check_indices
-from warploom.machine.record import CUDA
+from warploom.errors import CheckError
+from warploom.kernel.largest import bits_of
+from warploom.kernel.largest import largest as largest_length
 from warploom.sketch.code.need import scalars_of, shapes_for
 from warploom.sketch.code.tiling import Tiled
 
-_INDEX_MAX = 2**31 - 1
-
 
 def largest(tiled: Tiled) -> str:
-    """The largest length of the first output, along all of its axes, that 32 bits allow."""
-    low, high = 0, _INDEX_MAX
-    while low < high:  # low is allowed, all above high are not
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if _is_allowed(tiled, middle) else (low, middle - 1)
+    """The largest length of the first output, along all of its axes, that its indices allow."""
+    most = largest_length(tiled.kernel, lambda length: _scalars(tiled, length))
     first = tiled.tiling.outputs[0]
-    if low == 0:
-        raise CheckError("an index leaves 32 bits, however short the arrays are")
-    most = " × ".join([str(low)] * len(first.shape))
-    return f"indices have 32 bits: '{first.name}' of at most {most} elements"
+    if most == 0:
+        bits = 8 * tiled.kernel.index.bytes
+        raise CheckError(f"an index leaves {bits} bits, however short the arrays are")
+    lengths = " × ".join([str(most)] * len(first.shape))
+    return f"{bits_of(tiled.kernel)}: '{first.name}' of at most {lengths} elements"
 
 
-def _is_allowed(tiled: Tiled, length: int) -> bool:
-    tiling, kernel = tiled.tiling, tiled.kernel
+def _scalars(tiled: Tiled, length: int) -> dict[str, int]:
+    tiling = tiled.tiling
     tiles = -(-length // tiling.outputs[0].shape[-1])
     lengths = {
         array.name: tuple(
@@ -39,14 +30,4 @@ def _is_allowed(tiled: Tiled, length: int) -> bool:
         )
         for array in tiling.outputs
     }
-    scalars = scalars_of(tiling, shapes_for(tiling, lengths))
-    if max(scalars.values()) > _INDEX_MAX:
-        return False
-    x, y, z = (int(evaluate(side, scalars)) for side in kernel.grid)
-    if any(side > most for side, most in zip((x, y, z), CUDA.grid_sides, strict=True)):
-        return False
-    try:
-        check_indices(kernel, Binding(dict(scalars), (x, y, z)))
-    except DeviceError:
-        return False
-    return True
+    return scalars_of(tiling, shapes_for(tiling, lengths))

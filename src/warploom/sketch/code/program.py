@@ -22,6 +22,7 @@ from warploom.kernel.build import Array as MemoryArray
 from warploom.kernel.build import Builder, ceil_div, choose
 from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import BUILT_IN, INTEGER_ONLY, Cell, Kernel, Value
+from warploom.kernel.wide import with_index
 from warploom.sketch.code.accumulate import joined, neutral_number
 from warploom.sketch.code.callee import CALL, Callee
 from warploom.sketch.code.codes import with_codes
@@ -101,7 +102,8 @@ def tiled_program(program: Program, fill: Fill, goal: int, layout: Layout) -> Ti
     with placing(program.name, _origins(program), wanted.span):
 
         def make(kind: DType) -> Tiled:
-            return tried(_Lowering(proved, wanted, lanes, replace(layout, dtype=kind)).tiled())
+            made = _Lowering(proved, wanted, lanes, replace(layout, dtype=kind)).tiled()
+            return tried(replace(made, kernel=with_index(made.kernel, layout.index)))
 
         return with_codes(make, layout.dtype)
 

@@ -43,13 +43,14 @@ class Layout:
     """How a sketch lies on the machine. `lanes` and `steps` are for term sketches: how long the
     axis across lanes is, and how far apart the tiles of an input begin (0: all read the same).
     With `function` the kernel has a function in it (`kernel/function.py`), and one warp in a
-    block."""
+    block. Indices are computed in `index`, i32 or i64."""
 
     lanes: int | None = None
     steps: Mapping[str, int] = field(default_factory=dict)
     dtype: DType = f32
     warps: int = 4
     function: bool = False
+    index: DType = DType.I32
 
     def as_function(self) -> Layout:
         return replace(self, warps=1, function=True)

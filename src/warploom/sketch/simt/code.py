@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
-from warploom.errors import CheckError, calling_line
+from warploom.errors import CheckError, located
 from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify
 from warploom.index.show import show
@@ -23,7 +23,8 @@ from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import Cell, Kernel
 from warploom.kernel.lower import Row
 from warploom.kernel.names import INVENTED
-from warploom.search.outcome import Found, Impossible, Outcome, Undecided
+from warploom.kernel.wide import with_index
+from warploom.search.outcome import Outcome
 from warploom.sketch.code.accumulate import accumulate, added
 from warploom.sketch.code.callee import CALL
 from warploom.sketch.code.codes import with_codes
@@ -51,7 +52,7 @@ from warploom.sketch.simt.ir import (
 )
 from warploom.sketch.simt.place import check_arrays, origins
 from warploom.sketch.simt.reach import partly_set, reach
-from warploom.sketch.simt.solve import Filled
+from warploom.sketch.simt.solve import Filled, filled_of
 from warploom.sketch.term.gather import strides
 from warploom.sketch.term.ir import Shape, size
 
@@ -60,6 +61,7 @@ Storage: TypeAlias = MemoryArray | RegisterArray
 _TILES = ("tile_x", "tile_y", "tile_z")
 
 
+@located
 def to_kernel(filled: Filled | Outcome[Filled], dtype: DType = f32, warps: int = 4) -> Kernel:
     """The kernel of a filled sketch, `warps` tiles to a block.
 
@@ -67,15 +69,20 @@ def to_kernel(filled: Filled | Outcome[Filled], dtype: DType = f32, warps: int =
     then the arrays in the order the sketch declares them. It has been run on the simulator: several
     tiles, and last ones that are not whole, gave what the specification gives on numbers.
     """
-    check_launch(dtype, warps, calling_line(__file__))
+    check_launch(dtype, warps)
     return tiled_sketch(filled, dtype, warps).kernel
 
 
 def tiled_sketch(
-    given: Filled | Outcome[Filled], dtype: DType = f32, warps: int = 4, *, function: bool = False
+    given: Filled | Outcome[Filled],
+    dtype: DType = f32,
+    warps: int = 4,
+    *,
+    function: bool = False,
+    index: DType = DType.I32,
 ) -> Tiled:
     """The same with what it does to large arrays; as a `function` it is given which tile to do."""
-    filled = _filled(given)
+    filled = filled_of(given)
     traced = filled.traced
     if not filled.verification:
         raise CheckError(f"the fill of '{traced.name}' is {filled.verification}", traced.span)
@@ -84,26 +91,10 @@ def tiled_sketch(
     with placing(traced.name, origins(traced), traced.span):
 
         def make(kind: DType) -> Tiled:
-            made = _Emitter(filled, kind, warps, function).kernel()
+            made = with_index(_Emitter(filled, kind, warps, function).kernel(), index)
             return tried(Tiled(made, traced.tiling, filled.verification, kind, warps))
 
         return with_codes(make, dtype)
-
-
-def _filled(given: Filled | Outcome[Filled]) -> Filled:
-    """A filled sketch, also as `solve` gives it; an error that says why if there is none."""
-    match given:
-        case Filled():
-            return given
-        case Found(answer=Filled() as filled):
-            return filled
-        case Impossible(why):
-            reason = f"the sketch has no fill, so there is no kernel{why and ': '}{why}"
-        case Undecided(stopped):
-            reason = f"the sketch was not filled: {stopped.value}"
-        case _:
-            reason = f"a kernel is made of a filled sketch, not of a {type(given).__name__}"
-    raise CheckError(reason, calling_line(__file__), "solve gives Found, with the filled sketch")
 
 
 @dataclass(slots=True, eq=False)

@@ -25,14 +25,34 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from warploom.errors import CheckError, Span, WarploomError, defining_line, raising_line
+from warploom.errors import (
+    CheckError,
+    Span,
+    WarploomError,
+    defining_line,
+    located,
+    raising_line,
+    users_line,
+)
 from warploom.search.budget import BudgetSpentError
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.trace import Tracer
 
 
+@located
 def sketch(function: Callable[..., None]) -> SketchFunction:
     """Makes a function `f(k, size=default, …)` a sketch."""
+    if not inspect.isfunction(function):
+        raise CheckError(
+            f"a warp sketch is a function, not a {type(function).__name__}",
+            advice="decorate def name(k, lanes=32) with it",
+        )
+    if not inspect.signature(function).parameters:
+        raise CheckError(
+            f"'{function.__name__}' takes nothing to sketch with",
+            defining_line(function),
+            "write def name(k, lanes=32), and call k.warp, k.input, k.load, …",
+        )
     return SketchFunction(function)
 
 
@@ -47,6 +67,13 @@ class SketchFunction:
         _, *sizes = inspect.signature(function).parameters.values()
         self.defaults = {p.name: p.default for p in sizes if p.default is not p.empty}
         self._sizes = tuple(p.name for p in sizes)
+
+    def __call__(self, *_arguments: object, **_sizes: object) -> None:
+        raise CheckError(
+            f"sketch '{self.name}' is no function of arrays",
+            users_line(),
+            "warploom.compile makes one of it; .at(lanes=4) is the sketch at a size",
+        )
 
     def specification(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function of all inputs (and sizes, by name) that returns the outputs' cells."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from warploom.errors import CheckError, InternalError, calling_line
+from warploom.errors import CheckError, InternalError, located, users_line
 from warploom.index.ir import Expr, Select, constants, operations, walk
 from warploom.index.show import show
 from warploom.search.budget import Budget, BudgetSpentError
@@ -80,6 +80,7 @@ class Filled:
         return len(self.live)
 
 
+@located
 def solve(
     sketch: Traced | SketchFunction,
     *,
@@ -125,13 +126,29 @@ def _answered(found: Filled) -> Outcome[Filled]:
     return Impossible(why_on_numbers(found.traced, verdict))
 
 
+def filled_of(given: Filled | Outcome[Filled]) -> Filled:
+    """A filled sketch, also as `solve` gives it; an error that says why if there is none."""
+    match given:
+        case Filled():
+            return given
+        case Found(answer=Filled() as filled):
+            return filled
+        case Impossible(why):
+            reason = f"the sketch has no fill, so there is no kernel{why and ': '}{why}"
+        case Undecided(stopped):
+            reason = f"the sketch was not filled: {stopped.value}"
+        case _:
+            reason = f"a filled sketch is wanted, not a {type(given).__name__}"
+    raise CheckError(reason, users_line(), "solve gives Found, with the filled sketch")
+
+
 def _traced(given: Traced | SketchFunction) -> Traced:
     if isinstance(given, SketchFunction):
         return given.at()
     if not isinstance(given, Traced):
         raise CheckError(
             f"only warp sketches are solved, not a {type(given).__name__}",
-            calling_line(__file__),
+            users_line(),
             "decorate the function with warploom.warp_sketch; a Sketch is for synthesize",
         )
     return given
@@ -350,12 +367,19 @@ def filled(
     )
 
 
-def reinstantiate(small: Filled, large: Traced, *, budget: Budget | None = None) -> Outcome[Filled]:
+@located
+def reinstantiate(
+    small: Filled | Outcome[Filled],
+    large: Traced | SketchFunction,
+    *,
+    budget: Budget | None = None,
+) -> Outcome[Filled]:
     """The same fill at another size, proved there.
 
     A constant of a fill may mean itself or its distance to a size: the likeliest readings are tried
     first, then all of them are offered to the search at the new size.
     """
+    small, large = filled_of(small), _traced(large)
     _check_same(small.traced, large)
     if not large.holes:
         return _checked(large)

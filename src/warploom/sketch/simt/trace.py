@@ -39,25 +39,20 @@ from warploom.sketch.simt.spec import goal_of
 from warploom.sketch.simt.tile import TILE_FILE, Index, LaneShuffle, Tile, as_tuple, per_axis
 from warploom.sketch.term.ir import Shape
 from warploom.sketch.term.limits import check_shape
+from warploom.sketch.term.opaque import Opaque
 
 MAX_LOOPS = 16  # inside each other; an array of values has an axis for each
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Value:
+class Value(Opaque):
     """What each lane holds in a register; `loops` are the loops it changes in."""
 
     name: str
     loops: tuple[str, ...]
     owner: Tracer
 
-    def _no_arithmetic(self, _other: object) -> None:
-        raise CheckError(
-            "a sketch moves values; it does not compute with them",
-            advice="use k.accumulator('+', inner='*') and its add(a, b, when=…)",
-        )
-
-    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __xor__ = __and__ = _no_arithmetic
+    _ADVICE = "use k.accumulator('+', inner='*') and its add(a, b, when=…)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,8 +219,10 @@ class Tracer:
     ) -> Expr:
         self._check_open()
         self._require_warp()
-        if isinstance(size, Expr) or size < 1:
-            raise CheckError(f"a {kind} needs a constant size of at least 1")
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+            raise CheckError(
+                f"a {kind} needs a constant size of at least 1", advice="give a whole number"
+            )
         if not over:
             raise CheckError(f"a {kind} needs a variable to depend on", advice="give it the lane")
         if kind == "bits" and size & (size - 1):
@@ -242,9 +239,17 @@ class Tracer:
                 raise CheckError(
                     f"a {kind} depends on lanes and loop counters in scope, not on {var!r:.60}"
                 )
+        if not isinstance(constants, tuple | list) or not all(
+            isinstance(each, int | np.integer) for each in constants
+        ):
+            raise CheckError(
+                f"constants are whole numbers, not {constants!r:.60}", advice="constants=(3, 8)"
+            )
         names = tuple(dict.fromkeys(v.name for v in over if isinstance(v, Var)))
         lanes = dict(self._lanes)
-        constants = constants or tuple(dict.fromkeys(lanes[n] for n in names if n in lanes))
+        constants = tuple(map(int, constants)) or tuple(
+            dict.fromkeys(lanes[n] for n in names if n in lanes)
+        )
         hole_name = self._fresh(name or kind)
         extents = tuple(self._extents[n] for n in names)
         hole = Hole(hole_name, kind, int(size), names, extents, constants)
@@ -365,6 +370,11 @@ class Tracer:
             )
         for item in items:
             self._check_value(item)
+        if when is False:
+            raise CheckError(
+                f"'{acc.name}' never takes this: the condition is False",
+                advice="Python's == and != cannot compare lanes: write lane.eq(2), lane.ne(2)",
+            )
         number = sum(isinstance(s, Accumulate) for s in self._all())
         predicate = self._expr(when)
         names = tuple(item.name for item in items)
@@ -544,6 +554,11 @@ class Tracer:
         if len(index) != len(array.shape):
             raise CheckError(
                 f"'{array.name}' has {len(array.shape)} axes, but {len(index)} indices are given"
+            )
+        if any(isinstance(each, bool) for each in index):
+            raise CheckError(
+                f"'{array.name}' has a truth for an index",
+                advice="Python's == and != cannot compare lanes: write lane.eq(2), lane.ne(2)",
             )
         return tuple(map(self._expr, index))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from warploom.errors import CheckError, located
 from warploom.index.show import show
 from warploom.sketch.synth.fills import Fills
 from warploom.sketch.term.ir import Apply, GatherExpr, Program
@@ -15,9 +16,22 @@ if TYPE_CHECKING:
 WIDEST_INDEX = 100
 
 
+@located
 def show_fill(result: Result, number: int = 0, indent: str = "") -> str:
     """One line for each hole. `x.flat[…]` is the value `x` as a flat array, x0, x1, … are the
     coordinates of the cell that is computed."""
+    if not hasattr(result, "fills"):  # a Result shows itself by this module
+        raise CheckError(
+            f"what is shown is a Result, not a {type(result).__name__}",
+            advice="give what synthesize found",
+        )
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise CheckError(f"a fill is given by its number, not by {number!r:.40}")
+    if not 0 <= number < len(result.fills):
+        raise CheckError(
+            f"there is no fill number {number}: {len(result.fills)} are listed, counted from 0",
+            advice="synthesize(…, mode='all') lists more than one",
+        )
     return fill_text(result.program, result.fills, number, indent)
 
 

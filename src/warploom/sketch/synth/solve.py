@@ -10,7 +10,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Protocol
 
-from warploom.errors import InternalError, SearchError, calling_line
+from warploom.errors import InternalError, SearchError, calling_line, located
 from warploom.search.budget import STOPS, Budget, peak_megabytes, reason_of
 from warploom.search.engine import Gathered, gather, outcome_of
 from warploom.search.outcome import Impossible, Reason
@@ -49,6 +49,7 @@ class SearchEngine(Protocol):
     def solutions(self) -> Iterator[Rows]: ...
 
 
+@located
 def synthesize(
     program: Program | Sketch,
     goal: int = 0,
@@ -79,7 +80,9 @@ def synthesize(
         )
     program = program_of(program, __file__)
     if not 0 <= goal < len(program.goals):
-        raise SearchError(f"'{program.name}' has {len(program.goals)} goals, counted from 0")
+        raise SearchError(
+            f"'{program.name}' has {len(program.goals)} goals, counted from 0", advice="give goal=0"
+        )
     if budget is not None and not isinstance(budget, Budget):
         raise SearchError(
             f"a budget is a Budget, not {budget!r:.40}",

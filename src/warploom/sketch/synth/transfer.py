@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from warploom.errors import CheckError, calling_line
+from warploom.errors import CheckError, calling_line, located
 from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.sketch.build import Sketch, program_of
@@ -67,6 +67,7 @@ def counterparts(
     return tuple(np.unique(found[found >= 0]).tolist())
 
 
+@located
 def transfer(
     small: Result,
     large: Program | Sketch,

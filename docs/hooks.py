@@ -1,0 +1,63 @@
+"""Pages that are written from the code when the site is built, so that they cannot grow old."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import warploom
+from warploom.catalogue import entries
+from warploom.sketch.holes.about import ABOUT
+
+
+def on_files(files: Any, config: Any) -> Any:
+    from mkdocs.structure.files import File
+
+    for name, lines in (("api", api()), ("catalogue", catalogue()), ("holes", holes())):
+        files.append(File.generated(config, f"{name}.md", content="\n".join(lines) + "\n"))
+    return files
+
+
+def api() -> Iterator[str]:
+    yield "# Python names\n"
+    yield "What `import warploom` offers; everything else may change between versions.\n"
+    for name in sorted(set(warploom.__all__) - {"__version__"}):
+        found = getattr(warploom, name)
+        yield f"## `{name}`\n"
+        if inspect.isfunction(found) or inspect.isclass(found):
+            yield f"```python\n{name}{_signature(found)}\n```\n"
+        yield f"{inspect.cleandoc(found.__doc__ or '')}\n"
+
+
+def _signature(found: Any) -> str:
+    try:
+        return str(inspect.signature(found))
+    except ValueError:
+        return "(…)"
+
+
+def catalogue() -> Iterator[str]:
+    yield "# Catalogue\n"
+    yield "`warploom kernel NAME` writes and checks a kernel; `warploom synth NAME` shows the"
+    yield "sketch behind it. Parameters with what they are if nothing is said:\n"
+    for entry in entries().values():
+        yield f"## `{entry.name}`\n"
+        yield f"{inspect.cleandoc(entry.doc)}\n"
+        yield "| parameter | |\n|---|---|"
+        yield from (f"| `{name}` | `{value}` |" for name, value in entry.parameters.items())
+        yield ""
+
+
+def holes() -> Iterator[str]:
+    yield "# What may fill a hole\n"
+    yield "`warploom holes NAME` shows the choices of one at a small shape.\n"
+    for title, wanted in (("Holes", True), ("Single gathers", False)):
+        yield f"## {title}\n"
+        for each in ABOUT:
+            if each.is_hole is wanted:
+                yield f"### {', '.join(f'`{name}`' for name in each.names)}\n"
+                yield f"{each.what}\n"
+                rows = {**each.options, **each.letters}
+                yield from (f"- `{name}`: {what}" for name, what in rows.items())
+                yield ""
