@@ -15,7 +15,6 @@ from warploom.array.code.program import Compiled
 from warploom.array.ir import Program
 from warploom.array.joint.model import MOST_TEMPORARY, JointModel
 from warploom.array.recipe import convolution, matmul, stencil
-from warploom.catalogue.tuning import users_store
 from warploom.cli.guard import Status, run
 from warploom.cli.inputs import parse_sizes, python_value
 from warploom.cli.map_view import candidate_record, print_candidate, show_tuned, word_of
@@ -27,7 +26,7 @@ from warploom.machine.record import machine_named
 from warploom.pipeline.mapped import Choice, Rig, blocked_choices, choice_of, make, tune_choices
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome
-from warploom.search.store import Store
+from warploom.search.store import Store, users_store
 
 HELP = """Map an array expression: which loop runs on groups, threads or vector lanes, with which
 tile sizes, memories and barriers. Every candidate that comes out compiles, synchronises and fits.
