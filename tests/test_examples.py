@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 from pathlib import Path
 
 import pytest
 
 from warploom import load_file, load_text, synthesize, to_swflow
+from warploom.native import c_compiler
 from warploom.search.outcome import Verdict
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -27,6 +29,27 @@ def test_the_script_runs(path: Path, capsys: pytest.CaptureFixture[str]) -> None
     runpy.run_path(str(path), run_name="__main__")
     said = capsys.readouterr().out
     assert said.strip()  # the script itself asserts what it shows
+
+
+def test_every_way_in_has_a_short_script() -> None:
+    for name in ("run_ptx", "swizzle", "loop_nest", "array_map", "warp_stencil", "convolution"):
+        assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) <= 40
+
+
+def test_the_notebook_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its cells one after the other; the outputs are not kept in the file."""
+    if c_compiler() is None:
+        pytest.skip("no C compiler")
+    cells = json.loads((EXAMPLES / "transposition.ipynb").read_text())["cells"]
+    seen: dict[str, object] = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            assert not cell["outputs"]
+            exec(compile("".join(cell["source"]), cell["id"], "exec"), seen)
+    said = capsys.readouterr().out
+    assert "fills, proved" in said
+    assert "__shfl_sync(" in said
+    assert "<svg" in seen["result"]._repr_html_()  # type: ignore[attr-defined]
 
 
 def test_the_demo_shows_sketch_fill_proof_kernel_run_and_what_comes_next(

@@ -447,7 +447,7 @@ def test_a_transfer_and_the_reason_share_the_budget_of_their_sketch(cli, write) 
     # Each of these took several times its seconds, or gigabytes, with a budget of its own. The
     # seconds are many times what the search needs, as the machine may be busy.
     memory = resident_megabytes()
-    limits = ("--seconds", "8", "--memory", str(memory + 150))
+    limits = ("--seconds", "16", "--memory", str(memory + 150))
     ran = cli("synth", "gaussian", *limits, "--transfer", "lanes=1024", "--transfer", "lanes=512")
     assert ran.status == 0
     assert ran.out.count("not carried over to lanes=") == 2

@@ -114,6 +114,10 @@ def kind_of(name: str, word: str, kinds: list[str], modifiers: tuple[str, ...]) 
     if word == "p" and "L2::cache_hint" in modifiers:
         return "b64"
     match name, word:
+        case ("mapa", "b") | ("getctarank", "d"):
+            return "u32"
+        case ("cp", "h"):
+            return "b16"
         case ("setp", "c") | ("set", "c") | ("selp", "c"):
             return "pred"
         case ("setp", "d|p") | ("testp", "d") | ("isspacep", "d"):

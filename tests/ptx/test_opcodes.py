@@ -175,7 +175,7 @@ def test_words_that_are_not_silent_matter(record: Opcode) -> None:
      "cvt.rm.satfinite.f16.f32 %h0, %f1;", "cvt.rna.relu.tf32.f32 %r0, %f1;", "redux.sync.add.f32 %f0, %f1, -1;", "lop3.xor.b32 %r0|%p0, %r1, %r2, %r3, 1, %p1;",
      "ld.global.sometimes.u32 %r0, [%l8];", "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r1], %r2, [%r3];",
      "atom.global.exch.b128 %q0, [%l8], %q1;", "atom.global.min.noftz.bf16x2 %r0, [%l8], %r1;",
-     "bra.sometimes L;", "barrier.cluster.arrive;", "mov.v2.u32 %r0, %r1;",
+     "bra.sometimes L;", "barrier.cluster.arrive.acquire;", "mov.v2.u32 %r0, %r1;",
      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%l8], [tile], 16;", "mul.lo.f32 %f0, %f1, %f2;", "setp.lo.s32 %p0, %r1, %r2;", "min.relu.u32 %r0, %r1, %r2;",
      "add.s32.sat %r0, %r1, %r2;", "shl.u32 %r0, %r1, %r2;"],
 )  # fmt: skip

@@ -103,6 +103,15 @@ class Flags:
             kept.beyond[threads] = clocks.beyond(threads)
             kept.passed[threads] = True
 
+    def fenced(self, clocks: Vector, thread: int, least: Scope) -> Knowledge | None:
+        """What a thread knew at its last fences of this scope or a wider one."""
+        parts = [
+            clocks.as_knowledge(thread, kept.views[thread].copy(), kept.beyond[thread])
+            for scope, kept in self.fences.items()
+            if scope >= least and kept.passed[thread]
+        ]
+        return joined(*parts)
+
     # -- accesses -----------------------------------------------------------------------------
 
     def weak_write(self, region: Hashable, start: Array, width: int) -> None:
@@ -172,12 +181,7 @@ class Flags:
         mine = self.own.get(key, {})
         out: Known = {}
         for group in self._groups(clocks, thread):
-            parts = [
-                clocks.as_knowledge(thread, kept.views[thread].copy(), kept.beyond[thread])
-                for scope, kept in self.fences.items()
-                if scope >= group[0] and kept.passed[thread]
-            ]
-            given = joined(*parts, mine.get(group[0]))
+            given = joined(self.fenced(clocks, thread, group[0]), mine.get(group[0]))
             if given is not None:
                 out[group] = given
         return out

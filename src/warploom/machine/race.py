@@ -18,6 +18,7 @@ import numpy as np
 from warploom.errors import InternalError
 from warploom.machine.clock import Array, Clocks, Ints, Layout, Mask, Nested, Vector
 from warploom.machine.flag import Flags, Order
+from warploom.machine.knowledge import Knowledge
 from warploom.machine.manner import Apart, Kind, Manner, Scope
 from warploom.machine.shadow import ByLabel, History, Judge, Latest, Store, UnderWay
 
@@ -145,6 +146,12 @@ class RaceDetector:
         """These threads pass a fence."""
         if self.flags is not None:
             self.flags.fence(self.vector, threads, scope, order)
+
+    def published(self, thread: int, scope: Scope, releases: bool) -> Knowledge | None:
+        """What an arrival of a thread tells: all that it knows, or what it knew at a fence."""
+        if releases:
+            return self.vector.knowledge(thread)
+        return None if self.flags is None else self.flags.fenced(self.vector, thread, scope)
 
     # -- accesses -----------------------------------------------------------------------------
 

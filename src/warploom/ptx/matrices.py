@@ -49,6 +49,10 @@ def bulk_copies() -> str:
     rows = [
         f"async bulk shared::cluster|shared::cta global ~{there} = [s] [a] n [b]",
         f"async bulk shared::cluster global ~{there} ~L2::cache_hint = [s] [a] n [b] p",
+        f"async bulk shared::cluster global ~{there} multicast::cluster = [s] [a] n [b] h",
+        f"async bulk shared::cluster global ~{there} multicast::cluster ~L2::cache_hint "
+        "= [s] [a] n [b] h p",
+        f"async bulk shared::cluster shared::cta ~{there} = [s] [s] n [b]",
         f"async bulk global shared::cta ~{back} = [a] [s] n",
         f"async bulk global shared::cta ~{back} ~L2::cache_hint = [a] [s] n p",
         "async bulk commit_group",
@@ -59,6 +63,10 @@ def bulk_copies() -> str:
         rows += [
             f"{box} shared::cluster|shared::cta global ~tile? ~{there} = [s] [t{rank}] [b]",
             f"{box} shared::cluster global ~tile? ~{there} ~L2::cache_hint = [s] [t{rank}] [b] p",
+            f"{box} shared::cluster global ~tile? ~{there} multicast::cluster "
+            f"= [s] [t{rank}] [b] h",
+            f"{box} shared::cluster global ~tile? ~{there} multicast::cluster ~L2::cache_hint "
+            f"= [s] [t{rank}] [b] h p",
             f"{box} global shared::cta ~tile? ~{back} = [t{rank}] [s]",
             f"{box} global shared::cta ~tile? ~{back} ~L2::cache_hint = [t{rank}] [s] p",
         ]
@@ -99,12 +107,17 @@ def group_products() -> str:
 MBARRIERS = """
     init ~shared|shared::cta? b64 = [b] n
     inval ~shared|shared::cta? b64 = [b]
-    expect_tx|complete_tx ~relaxed.cta|relaxed.cluster? ~shared|shared::cta? b64 = [b] n
+    expect_tx|complete_tx ~relaxed.cta|relaxed.cluster? shared::cluster? b64 = [b] n
+    expect_tx|complete_tx ~relaxed.cta|relaxed.cluster? ~shared|shared::cta b64 = [b] n
     arrive|arrive_drop b64 = d [b] n?
     arrive|arrive_drop ~shared|shared::cta b64 = d [b] n?
     arrive|arrive_drop relaxed|release ~cta|cluster ~shared|shared::cta? b64 = d [b] n?
     arrive|arrive_drop expect_tx ~shared|shared::cta? b64 = d [b] n
     arrive|arrive_drop expect_tx relaxed|release ~cta|cluster ~shared|shared::cta? b64 = d [b] n
+    arrive|arrive_drop shared::cluster b64 = _ [b] n?
+    arrive|arrive_drop relaxed|release ~cluster shared::cluster b64 = _ [b] n?
+    arrive|arrive_drop expect_tx shared::cluster b64 = _ [b] n
+    arrive|arrive_drop expect_tx relaxed|release ~cluster shared::cluster b64 = _ [b] n
     arrive|arrive_drop noComplete ~shared|shared::cta? b64 = d [b] n
     test_wait|try_wait ~shared|shared::cta? b64 = d [b] s
     test_wait|try_wait acquire|relaxed ~cta|cluster ~shared|shared::cta? b64 = d [b] s

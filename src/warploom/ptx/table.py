@@ -387,6 +387,8 @@ _LANES = (
     """, control=Control.LANES),
     _op("elect", "d|p m", "sync", control=Control.LANES),
     _op("activemask", "d", "b32"),
+    _op("mapa", "d a b", "shared::cluster? u32|u64"),
+    _op("getctarank", "d a", "shared::cluster? u32|u64"),
 )  # fmt: skip
 _WARP = partial(_op, control=Control.LANES)  # all lanes of a warp, together
 _MATRICES = (
@@ -412,9 +414,11 @@ _FLOW = (
         ~cta? red and|or pred = d a b? p
         warp sync = m @ lanes
     """),
-    _MEET("barrier", "a b?", """
-        ~cta? sync ~aligned?
+    _MEET("barrier", "", """
+        ~cta? sync ~aligned? = a b?
         ~cta? arrive ~aligned? = a b
+        cluster arrive release|relaxed? ~aligned? @ next
+        cluster wait ~acquire? ~aligned?
         ~cta? red popc ~aligned? u32 = d a b? p
         ~cta? red and|or ~aligned? pred = d a b? p
     """),

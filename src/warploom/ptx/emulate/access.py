@@ -39,6 +39,8 @@ Array = npt.NDArray[Any]
 DType = np.dtype[Any]
 Write = Callable[[Region, Any, Array], Writing]
 SHARED = "shared memory"
+REMOTE = 24  # above this bit an address of shared memory names a block of the cluster
+LOCAL_PART = 0xFFFFFFFF  # of a generic address: what lies within its window
 _SPOKEN = {
     "global": "global memory", "const": "constant memory", "param": "memory of parameters",
     "shared": SHARED, "local": "local memory",
@@ -61,6 +63,7 @@ class Site:
     counted: bool  # global memory, for the sector counters
     manner: Manner
     order: Order = RELAXED
+    far: bool = False  # it may reach the shared memory of other blocks of the cluster
     tallied: bool = True  # counted by lanes; matrices are counted by their rows
     last: Region | None = None  # the region found last, which is most often the next one
     owner: Memory | None = None  # whose region that is: every launch has its own memory
@@ -125,7 +128,7 @@ def load(
             raise Fault("no memory", 0, 0)
         index = check(region, region.offsets(address), site.width, active)
     except Fault:
-        return _load_slowly(f, site, address, dtype, count_of)
+        return _load_slowly(f, site, address, dtype, count_of, unwritten)
     index = place(index, site.width, _owner(f, region, packed=False))
     _watch(f, site, region, index, packed=False)
     out = _take(region, index, dtype, count_of)
@@ -155,7 +158,10 @@ def _note_unwritten(
             raise site.error(f, "reads shared memory that was never written", thread)
 
 
-def _load_slowly(f: Frame, site: Site, address: Array, dtype: DType, count_of: int) -> list[Array]:
+def _load_slowly(
+    f: Frame, site: Site, address: Array, dtype: DType, count_of: int,
+    unwritten: list[Array] | None,
+) -> list[Array]:  # fmt: skip
     """Active threads only, in several regions if need be."""
     packed = np.broadcast_to(f.active_part(address), (f.count,))
     out = [np.zeros(f.count, dtype) for _ in range(count_of)]
@@ -163,6 +169,9 @@ def _load_slowly(f: Frame, site: Site, address: Array, dtype: DType, count_of: i
         values = _take(region, index, dtype, count_of)
         for target, value in zip(out, values, strict=True):
             target[chosen] = value
+        if region.written is not None and unwritten is not None:
+            for part in range(count_of):
+                unwritten.append(f.spread(unstored(region, index * count_of + part, dtype)))
     return [f.spread(value) for value in out]
 
 
@@ -176,8 +185,11 @@ def places(
     if site.space not in _MAY_REACH:
         region = _region(f, site, 0)
         assert region is not None
+        owner = _owner(f, region, packed=True)
+        if site.far:
+            address, owner = _far(f, site, region, address, owner)
         index = _checked(f, site, region, address, slice(None))
-        index = place(index, site.width, _owner(f, region, packed=True))
+        index = place(index, site.width, owner)
         _watch(f, site, region, index, packed=True, write=write)
         yield region, slice(None), index
         return
@@ -198,6 +210,31 @@ def places(
         _watch(f, site, region, index, packed=True, chosen=where, write=write)
         yield region, where, index
         rest &= ~chosen
+
+
+def _far(
+    f: Frame, site: Site, region: Region, address: Array, owner: Array | None
+) -> tuple[Array, Array | None]:
+    """Places within a block's shared memory, and where that of each access's block begins."""
+    wide = address.astype(np.uint64)
+    rank = (wide >> np.uint64(REMOTE)).astype(np.int64) - 1
+    named = rank >= 0
+    if not named.any():
+        return address, owner
+    batch = f.batch
+    missing = rank >= batch.cluster_size
+    if missing.any():
+        at = int(missing.argmax())
+        raise site.error(f, "this address is in no block of the cluster", int(f.index[at]))
+    own = batch.block_of[f.index]
+    target = np.where(named, own // batch.cluster_size * batch.cluster_size + rank, own)
+    living = np.logical_or.reduceat(batch.alive, np.arange(batch.blocks) * batch.block_size)
+    gone = named & ~living[target]
+    if gone.any():
+        at = int(gone.argmax())
+        message = f"the shared memory of block {batch.number(int(target[at]))}, which has ended"
+        raise site.error(f, message, int(f.index[at]))
+    return wide & np.uint64((1 << REMOTE) - 1), target * (region.data.size // batch.blocks)
 
 
 def _checked(f: Frame, site: Site, region: Region, address: Array, where: Any) -> Array:

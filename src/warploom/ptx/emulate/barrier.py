@@ -46,6 +46,7 @@ class Barrier:
     guard: Fetch | None = None
     joined: Fetch | None = None
     aligned: bool = True
+    cluster: bool = False  # barrier.cluster.wait
 
     @property
     def partial(self) -> bool:

@@ -7,7 +7,7 @@ only for the reading).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from warploom.machine.knowledge import Knowledge
 from warploom.machine.manner import Kind, Manner
 from warploom.machine.memory import FIRST_ADDRESS, WINDOWS, Region
 from warploom.ptx.emulate import memory
-from warploom.ptx.emulate.access import SHARED, Site, race_error, tallied
+from warploom.ptx.emulate.access import REMOTE, SHARED, Site, race_error, tallied
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.mbarrier import (
@@ -54,12 +54,37 @@ class _Copier:
                 raise self.fail(f, f"{what} {number:#x} is no multiple of {UNIT}", thread)
 
     def shared(self, f: Frame, thread: int, address: int, size: int) -> int:
-        """Where in all of the batch's shared memory a block's bytes are."""
-        region = f.batch.shared
+        """Where in all of the batch's shared memory a block's bytes are; maybe another block's."""
+        batch, region = f.batch, f.batch.shared
+        block = int(batch.block_of[thread])
+        if address >> REMOTE:
+            rank = (address >> REMOTE) - 1
+            if rank >= batch.cluster_size:
+                raise self.fail(f, "this address is in no block of the cluster", thread)
+            block = block // batch.cluster_size * batch.cluster_size + rank
+            address &= (1 << REMOTE) - 1
         if address + size > region.size:
             message = f"out-of-bounds access of {size} bytes, {address} bytes into {region.name}"
             raise self.fail(f, f"{message} ({region.size} bytes)", thread)
-        return address + (0 if region.origin is None else int(region.origin[thread]))
+        return address + block * (region.data.size // batch.blocks)
+
+    def everywhere(
+        self, f: Frame, thread: int, address: int, size: int, barrier: int, mask: int
+    ) -> Iterator[tuple[int, MBarrier]]:
+        """Of each block that a multicast names: where the bytes go, and its mbarrier."""
+        own = (1 << REMOTE) - 1
+        if mask >> f.batch.cluster_size or not mask:
+            message = f"the mask {mask:#x} does not fit a cluster of {f.batch.cluster_size} blocks"
+            raise self.fail(f, message, thread)
+        for rank in range(f.batch.cluster_size):
+            if mask >> rank & 1:
+                there = (rank + 1) << REMOTE
+                at = self.shared(f, thread, barrier & own | there, 8)
+                found = f.batch.mbarriers.get(at // 8)
+                if found is None:
+                    message = f"block {rank} of the cluster has no mbarrier at this place"
+                    raise self.fail(f, message, thread)
+                yield self.shared(f, thread, address & own | there, size), found
 
     def region(self, f: Frame, thread: int, address: int, size: int) -> tuple[Region, int]:
         found = f.batch.memory.find(address)
@@ -114,6 +139,8 @@ def bulk(ctx: Context, ins: Instruction) -> Step:
     if "commit_group" in words or "wait_group" in words:
         return _groups(ctx, ins)
     tensor = "tensor" in words
+    if "shared::cluster" in words and "shared::cta" in words:
+        return tallied(ctx, ins, _across(ctx, ins))
     shared = next(at for at, word in enumerate(words) if word.startswith("shared"))
     into_shared = words.index("global") > shared
     ways = (_tensor_in, _tensor_out) if tensor else (_plain_in, _plain_out)
@@ -125,19 +152,71 @@ def _plain_in(ctx: Context, ins: Instruction) -> Step:
     copier = _Copier(ctx, ins)
     to, of = shared_address(ctx, ins.operands[0]), ctx.address(ins.operands[1])
     size, at = ctx.read(ins.operands[2], "u32"), shared_address(ctx, ins.operands[3])
-    site = _barrier_site(copier)
+    mask = _mask(ctx, ins, 4)
 
     def step(f: Frame) -> None:
         targets, sources, sizes = _each(f, to), _each(f, of), _each(f, size)
-        for number, thread, barrier in barriers_at(f, site, at(f)):
+        for number, thread, meant in _barriers(f, copier, at, mask):
             target, source, count = targets[number], sources[number], sizes[number]
             copier.whole(f, thread, "the size or an address", target, source, count)
             region, start = copier.region(f, thread, source, count)
+            for place, barrier in _targets(f, copier, thread, target, count, meant):
+                f.batch.shared.data[place : place + count] = region.data[start : start + count]
+                _landed(f, copier, thread, barrier, np.array([place]), count, count)
+
+    return step
+
+
+def _across(ctx: Context, ins: Instruction) -> Step:
+    """[shared of the cluster], [own shared], size, [mbarrier beside the target]"""
+    copier = _Copier(ctx, ins)
+    to, of = shared_address(ctx, ins.operands[0]), shared_address(ctx, ins.operands[1])
+    size, at = ctx.read(ins.operands[2], "u32"), shared_address(ctx, ins.operands[3])
+
+    def step(f: Frame) -> None:
+        targets, sources, sizes = _each(f, to), _each(f, of), _each(f, size)
+        for number, thread, barrier in barriers_at(f, _barrier_site(copier), at(f)):
+            target, source, count = targets[number], sources[number], sizes[number]
+            copier.whole(f, thread, "the size or an address", target, source, count)
+            start = copier.shared(f, thread, source, count)
             place = copier.shared(f, thread, target, count)
-            f.batch.shared.data[place : place + count] = region.data[start : start + count]
+            shared = f.batch.shared
+            shared.data[place : place + count] = shared.data[start : start + count].copy()
+            read = copier.note(f, thread, SHARED, shared.data.size, np.array([start]), count,
+                               Kind.READ)  # fmt: skip
+            barrier.landed.append(read)
             _landed(f, copier, thread, barrier, np.array([place]), count, count)
 
     return step
+
+
+Meant = MBarrier | tuple[int, int]  # an mbarrier; or where it is in each block, and of which
+
+
+def _mask(ctx: Context, ins: Instruction, at: int) -> Fetch | None:
+    multicast = "multicast::cluster" in ins.modifiers
+    return ctx.read(ins.operands[at], "b16") if multicast else None
+
+
+def _barriers(
+    f: Frame, copier: _Copier, at: Fetch, mask: Fetch | None
+) -> Iterator[tuple[int, int, Meant]]:
+    """For each active thread: its number among them, itself, and what its copy tells."""
+    if mask is None:
+        yield from barriers_at(f, _barrier_site(copier), at(f))
+        return
+    every = zip(f.index.tolist(), _each(f, at), _each(f, mask), strict=True)
+    for number, (thread, place, blocks) in enumerate(every):
+        yield number, thread, (place, blocks)
+
+
+def _targets(
+    f: Frame, copier: _Copier, thread: int, target: int, size: int, meant: Meant
+) -> Iterator[tuple[int, MBarrier]]:
+    if isinstance(meant, MBarrier):
+        yield copier.shared(f, thread, target, size), meant
+    else:
+        yield from copier.everywhere(f, thread, target, size, *meant)
 
 
 def _barrier_site(copier: _Copier) -> Site:
@@ -230,20 +309,23 @@ def _tensor_in(ctx: Context, ins: Instruction) -> Step:
     copier = _Copier(ctx, ins)
     to, at = shared_address(ctx, ins.operands[0]), shared_address(ctx, ins.operands[2])
     map_, coordinates = _map_of(ctx, ins, ins.operands[1])
-    site = _barrier_site(copier)
+    mask = _mask(ctx, ins, 3)
 
     def step(f: Frame) -> None:
         targets, maps, starts = _each(f, to), _each(f, map_), _coordinates(f, coordinates)
-        for number, thread, barrier in barriers_at(f, site, at(f)):
-            box, places = _placed(f, copier, thread, maps[number], targets[number], starts[number])
+        for number, thread, meant in _barriers(f, copier, at, mask):
+            target = targets[number] & (1 << REMOTE) - 1
+            box, own = _placed(f, copier, thread, maps[number], target, starts[number])
+            base = copier.shared(f, thread, target, 0)
             inside, offsets = box.elements(starts[number])
             region, start = copier.region(f, thread, box.address, 0)
-            data = np.zeros((places.size, box.size), np.uint8)
+            data = np.zeros((own.size, box.size), np.uint8)
             data[:] = box.outside()
             data[inside] = _bytes_at(region, start + offsets[inside], box.size)
-            _put(f.batch.shared.data, places, data)
-            runs = _runs(places)
-            _landed(f, copier, thread, barrier, runs, UNIT, places.size * box.size)
+            for place, barrier in _targets(f, copier, thread, targets[number], 0, meant):
+                places = own - base + place
+                _put(f.batch.shared.data, places, data)
+                _landed(f, copier, thread, barrier, _runs(places), UNIT, places.size * box.size)
 
     return step
 

@@ -17,6 +17,7 @@ from warploom.ptx.emulate import (
     atomics,
     bits,
     bulk,
+    cluster,
     compare,
     convert,
     floats,
@@ -45,7 +46,7 @@ from warploom.ptx.types import is_float, size_of
 TABLE: dict[str, Compile] = {
     **integer.TABLE, **bits.TABLE, **compare.TABLE, **convert.TABLE, **memory.TABLE,
     **atomics.TABLE, **warp.TABLE, **product.TABLE, **matrix.TABLE, **bulk.TABLE,
-    **mbarrier.TABLE, **warpgroup.TABLE,
+    **mbarrier.TABLE, **warpgroup.TABLE, **cluster.TABLE,
 }  # fmt: skip
 WAITS = frozenset({Control.BARRIER, Control.LANES})
 CallCompiler = Callable[[Context, Instruction], Step]
@@ -100,6 +101,8 @@ def meets_in_part(instruction: Instruction) -> bool:
     record = record_of(instruction)
     if record is None or record.memory is not MemoryEffect.MEETS:
         return False
+    if "cluster" in instruction.modifiers:
+        return True
     if "warp" in instruction.modifiers:
         match instruction.operands:
             case (Immediate(value=value),):
@@ -168,6 +171,8 @@ def _add(
         code.ends_thread = ins.opcode == "exit"
         if form.control is Control.SWITCH:
             code.switch, code.branch = ctx.read(ins.operands[0], "u32"), ins
+    elif ins.opcode == "barrier" and ins.modifiers[:2] == ("cluster", "arrive"):
+        code.steps.append(_guarded(ctx, ins, cluster.arrive(ctx, ins)))
     elif OPCODES[ins.opcode].memory is MemoryEffect.MEETS:
         code.barrier, code.coming = _barrier(ctx, ins), _passage(ctx, ins)
         if "red" in ins.modifiers:
@@ -235,6 +240,8 @@ def _barrier(ctx: Context, ins: Instruction) -> Barrier:
     guard = _guard(ctx, ins)
     if "warp" in ins.modifiers:
         return Barrier(ins, members=ctx.read(ins.operands[0], "b32"), guard=guard)
+    if "cluster" in ins.modifiers:
+        return Barrier(ins, guard=guard, cluster=True)
     reduces = "red" in ins.modifiers
     plain = ins.operands[1:-1] if reduces else ins.operands
     if guard is not None and reduces:

@@ -65,6 +65,9 @@ class Batch:
     chance: np.random.Generator | None = None  # decides who runs next, instead of the code's order
     special: dict[str, Array] = field(default_factory=dict)
     causes: list[str] = field(default_factory=list)  # of registers that hold no value
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    numbers: Array | None = None  # of the grid's blocks, where clusters order them otherwise
+    special_state: dict[str, Any] = field(default_factory=dict)  # kept by instructions
     sites: dict[str, Any] = field(default_factory=dict)  # of causes: the load that it came from
     copies: Copies = field(init=False)  # cp.async that nobody waited for yet
     mbarriers: dict[int, Any] = field(default_factory=dict)  # by place in shared memory
@@ -76,6 +79,15 @@ class Batch:
     def __post_init__(self) -> None:
         self.joined = np.zeros((2, self.blocks))
         self.copies = Copies(self.threads)
+
+    @property
+    def cluster_size(self) -> int:
+        return self.cluster[0] * self.cluster[1] * self.cluster[2]
+
+    def number(self, block: int) -> int:
+        """Of a block of the batch: its number in the grid, x first."""
+        there = self.first_block + block
+        return there if self.numbers is None else int(self.numbers[there])
 
     @property
     def block_of(self) -> npt.NDArray[np.int64]:
@@ -124,8 +136,7 @@ class Batch:
         """`block (1,0,0), thread (3,0,0)` for an index into the batch."""
         block, inside = divmod(thread, self.block_size)
         return (
-            f"block {_triple(self.first_block + block, self.grid)}, "
-            f"thread {_triple(inside, self.block)}"
+            f"block {_triple(self.number(block), self.grid)}, thread {_triple(inside, self.block)}"
         )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, Literal
 
@@ -28,7 +28,7 @@ from warploom.errors import (
 )
 from warploom.machine.counters import Counters
 from warploom.machine.memory import WINDOWS, Memory, allocate, per_owner
-from warploom.machine.race import RaceDetector
+from warploom.machine.race import Race, RaceDetector, Side
 from warploom.machine.record import CUDA
 from warploom.machine.report import Report
 from warploom.ptx.emulate import undefined
@@ -201,6 +201,7 @@ class Kernel:
         batch_threads: int = BATCH_THREADS,
         schedule: int | None = None,
         engine: EngineName = "auto",
+        cluster: int | Sequence[int] | None = None,
     ) -> Report:
         """Runs the kernel on all blocks of the grid.
 
@@ -211,18 +212,20 @@ class Kernel:
         `schedule` is a seed: lanes part, wait and meet at random, as a machine may let them;
         without one they meet as early as they can. `engine`: "numpy" is the evaluator that defines
         the meaning; "c" compiles the kernel, where it can, and gives the same answers sooner;
-        "auto" does that for launches large enough to be worth it.
+        "auto" does that for launches large enough to be worth it. `cluster`: how many blocks are
+        one, where the kernel does not say it.
         """
         started = time.monotonic()
         grid_size, block_size = _triple(grid, "grid"), _triple(block, "block")
         self._check_shape(grid_size, block_size, shared_bytes)
+        together = self._cluster(grid_size, cluster)
         found = self._lookup(self.name)
         assert found is not None
         memory, symbols = self.owner.new_memory()
         symbols |= bind(self.owner.module, self.function, args, memory)
         report = Report(grid=grid_size, threads=prod(block_size))
         deadline = None if seconds is None else started + seconds
-        plain = not races and not counters and schedule is None
+        plain = not races and not counters and schedule is None and together == (1, 1, 1)
         if plain and self.fast.is_worth_it(grid_size, block_size, engine):
             job = Job(
                 grid_size, block_size, memory, symbols, self._static_shared + shared_bytes,
@@ -233,9 +236,9 @@ class Kernel:
                 return report
         launch = _Launch(
             self, found[1], grid_size, block_size, memory, symbols, shared_bytes, check,
-            self._detector(grid_size, block_size, races, benign) if races else None,
+            self._detector(grid_size, block_size, races, benign, together) if races else None,
             report if counters else None, deadline,
-            None if schedule is None else np.random.default_rng(schedule),
+            None if schedule is None else np.random.default_rng(schedule), together,
         )  # fmt: skip
         for _, code in self._codes.values():
             code.executed[:] = [0] * len(code.executed)
@@ -243,12 +246,37 @@ class Kernel:
             launch.run(batch_threads)
         report.output = launch.output
         report.mix = self._mix()
-        report.races = [] if launch.races is None else launch.races.races
+        report.races = [] if launch.races is None else launch.found()
         report.seconds = time.monotonic() - started
         return report
 
+    def _cluster(self, grid: Triple, asked: int | Sequence[int] | None) -> Triple:
+        """How many blocks are one cluster, by the kernel or by the launch; checked as a driver."""
+        found: Triple | None = None if asked is None else _triple(asked, "cluster")
+        for directive in self.function.directives:
+            sizes = [int(word) for word in directive.words if word.isdigit()]
+            if directive.name == "reqnctapercluster":
+                written = _triple(sizes or [1], "cluster")
+                if found not in (None, written):
+                    raise DeviceError(
+                        f"the kernel is made for clusters of {written} blocks",
+                        self.owner.module.span(directive),
+                    )
+                found = written
+            elif directive.name == "explicitcluster" and found is None:
+                raise DeviceError(
+                    "the kernel needs a cluster size at its launch",
+                    self.owner.module.span(directive), "give cluster=…",
+                )  # fmt: skip
+        found = found or (1, 1, 1)
+        if any(side % part for side, part in zip(grid, found, strict=True)):
+            raise DeviceError(f"a grid of {grid} is not made of clusters of {found}")
+        if prod(found) > CUDA.cluster_blocks:
+            raise DeviceError(f"{prod(found)} blocks in a cluster; at most {CUDA.cluster_blocks}")
+        return found
+
     def _detector(
-        self, grid: Triple, block: Triple, races: bool | str, benign: bool
+        self, grid: Triple, block: Triple, races: bool | str, benign: bool, cluster: Triple
     ) -> RaceDetector:
         functions = [f for f in self.owner.module.functions if f.kind == "func"]
         steps = [step for f in (self.function, *functions) for step in f.instructions()]
@@ -256,6 +284,7 @@ class Kernel:
             prod(grid), prod(block), CUDA.lanes, len(steps) + 1,
             partial=any(meets_in_part(step) for step in steps),
             flags=any(uses_flags(step) for step in steps), every=races == "all", benign=benign,
+            cluster=prod(cluster),
         )  # fmt: skip
 
     def _check_shape(self, grid: Triple, block: Triple, shared_bytes: int) -> None:
@@ -271,11 +300,6 @@ class Kernel:
             raise DeviceError("shared_bytes is negative")
         for directive in self.function.directives:
             sizes = [int(w) for w in directive.words if w.isdigit()]
-            if directive.name == "reqnctapercluster" and prod(sizes) > 1:
-                raise UnsupportedError(
-                    "the emulator runs every block as a cluster of its own",
-                    self.owner.module.span(directive),
-                )
             if directive.name == "maxntid" and threads > prod(sizes):
                 wanted = f"at most {prod(sizes)}"
             elif directive.name == "reqntid" and tuple(sizes) != block[: len(sizes)]:
@@ -317,6 +341,16 @@ def _words(module: Module, functions: Sequence[Function]) -> set[str]:
     }
 
 
+def _by_cluster(grid: Triple, cluster: Triple) -> Array:
+    """The numbers of the grid's blocks, those of a cluster one after the other."""
+    number = np.arange(prod(grid)).reshape(grid[::-1])
+    cut = number.reshape(
+        grid[2] // cluster[2], cluster[2], grid[1] // cluster[1], cluster[1],
+        grid[0] // cluster[0], cluster[0],
+    )  # fmt: skip
+    return cut.transpose(0, 2, 4, 1, 3, 5).reshape(-1)
+
+
 def _triple(value: int | Sequence[int], what: str) -> Triple:
     sizes = [value] if isinstance(value, int | np.integer) else list(value)
     if not 1 <= len(sizes) <= 3 or any(int(s) != s or s < 1 for s in sizes):
@@ -341,8 +375,21 @@ class _Launch:
     counters: Counters | None
     deadline: float | None
     chance: np.random.Generator | None
+    cluster: Triple = (1, 1, 1)
     same_shape: dict[str, Array] = field(default_factory=dict)  # what batches have in common
     output: list[str] = field(default_factory=list)
+
+    def found(self) -> list[Race]:
+        """The races, their blocks numbered as the grid does."""
+        assert self.races is not None
+        if prod(self.cluster) == 1:
+            return self.races.races
+        numbers = _by_cluster(self.grid, self.cluster)
+
+        def named(side: Side) -> Side:
+            return replace(side, block=int(numbers[side.block]))
+
+        return [replace(r, first=named(r.first), second=named(r.second)) for r in self.races.races]
 
     def run(self, batch_threads: int) -> None:
         blocks = self.grid[0] * self.grid[1] * self.grid[2]
@@ -350,11 +397,15 @@ class _Launch:
         shared = self.kernel.static_shared + self.shared_bytes
         bytes_per_block = shared + threads * self.code.local_size + 1
         together = min(batch_threads // threads, BATCH_BYTES // bytes_per_block)
-        together = max(1, min(together, blocks))
+        size = prod(self.cluster)
+        together = max(1, min(together // size, blocks // size)) * size
+        numbers = _by_cluster(self.grid, self.cluster) if size > 1 else None
         for first in range(0, blocks, together):
-            self._run_batch(first, min(together, blocks - first), threads, shared)
+            self._run_batch(first, min(together, blocks - first), threads, shared, numbers)
 
-    def _run_batch(self, first: int, blocks: int, threads: int, shared: int) -> None:
+    def _run_batch(
+        self, first: int, blocks: int, threads: int, shared: int, numbers: Array | None
+    ) -> None:
         total = blocks * threads
         if self.races is not None:
             self.races.start(first, blocks)
@@ -368,7 +419,7 @@ class _Launch:
             counters=self.counters,
             races=self.races, deadline=self.deadline,
             dynamic_shared=self.shared_bytes, check=self.check, chance=self.chance,
-            output=self.output,
+            output=self.output, cluster=self.cluster, numbers=numbers,
         )  # fmt: skip
         if self.same_shape and self.same_shape["threads"].size == total:
             batch.special |= self.same_shape

@@ -66,7 +66,9 @@ def shared_address(ctx: Context, operand: Operand) -> Fetch:
 
 
 def site_of(ctx: Context, ins: Instruction, width: int, manner: Manner) -> Site:
-    return Site(ctx.module.span(ins), ins.name, "shared", width, False, manner)
+    near = any(word in ("shared", "shared::cta") for word in ins.modifiers)
+    far = "shared::cluster" in ins.modifiers or not near
+    return Site(ctx.module.span(ins), ins.name, "shared", width, False, manner, far=far)
 
 
 def barriers_at(
@@ -116,7 +118,7 @@ def mbarrier(ctx: Context, ins: Instruction) -> Step:
 
 
 def _manner(kind: Kind) -> Manner:
-    return Manner(kind, Scope.BLOCK, 8) if kind.strong else Manner(kind)
+    return Manner(kind, Scope.CLUSTER, 8) if kind.strong else Manner(kind)
 
 
 def _init(ctx: Context, ins: Instruction) -> Step:

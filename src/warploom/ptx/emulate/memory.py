@@ -42,7 +42,9 @@ def make_site(ctx: Context, ins: Instruction, space: str, width: int, kind: Kind
     kind_of_one = type_of(ins)
     size = DTYPES[kind_of_one].itemsize if kind_of_one else width
     manner = manner_of(ins, kind, size)
-    return Site(ctx.module.span(ins), ins.name, space, width, counted, manner, order_of(ins))
+    far = space == "shared" and ("shared::cluster" in ins.modifiers or space_of(ins) == "generic")
+    span = ctx.module.span(ins)
+    return Site(span, ins.name, space, width, counted, manner, order_of(ins), far)
 
 
 def by_space(

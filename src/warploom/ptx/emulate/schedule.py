@@ -18,6 +18,7 @@ from warploom.errors import DeviceError, LimitError
 from warploom.machine.counters import Counters
 from warploom.ptx.emulate import undefined
 from warploom.ptx.emulate.barrier import Barrier, BlockBarriers, Going
+from warploom.ptx.emulate.cluster import ClusterWaits
 from warploom.ptx.emulate.context import Fetch, Step
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
 from warploom.ptx.emulate.lanes import Held, Members, WarpBarriers, missing
@@ -127,6 +128,7 @@ class Runner:
         self.held: dict[int, Held] = {}  # at a warp-level instruction, for lanes still missing
         self.blocks = BlockBarriers(self.batch, self._error)
         self.warps = WarpBarriers(self.batch, self._error)
+        self.clusters = ClusterWaits(self.batch, self._error)
         self.going: Going = []
         self.unions: dict[tuple[int, ...], frozenset[int]] = {}
         self.impatience = 0
@@ -194,7 +196,8 @@ class Runner:
 
     def _protected(self) -> frozenset[int]:
         """Registers that some thread which is not running will still read."""
-        ranks = {*self.pending, *self.held, *self.warps.masks, *(rank for rank, _ in self.going)}
+        ranks = {*self.pending, *self.held, *self.warps.masks, *self.clusters.masks}
+        ranks |= {rank for rank, _ in self.going}
         ranks |= self.blocks.ranks()
         if not ranks:
             return NOTHING
@@ -390,9 +393,13 @@ class Runner:
             mask = here & holds
             going = [(rank, here & ~holds)]
         if mask is None or mask.any():
-            meeting = self.blocks if barrier.members is None else self.warps
-            going += meeting.arrive(self.frame, rank, barrier, mask)
+            going += self._where(barrier).arrive(self.frame, rank, barrier, mask)
         self._go_on(going)
+
+    def _where(self, barrier: Barrier) -> BlockBarriers | WarpBarriers | ClusterWaits:
+        if barrier.cluster:
+            return self.clusters
+        return self.blocks if barrier.members is None else self.warps
 
     def _go_on(self, going: Going) -> None:
         """Groups that go on from where they waited; each keeps its registers until its turn."""
@@ -423,7 +430,7 @@ class Runner:
 
     def _settle(self) -> bool:
         """What waits at a barrier goes on if it may."""
-        going = self.warps.settle() or self.blocks.settle()
+        going = self.warps.settle() or self.blocks.settle() or self.clusters.settle()
         found = bool(going)
         self._go_on(going)
         return found
@@ -438,6 +445,9 @@ class Runner:
         if block is not None:
             rank, mask, reason = block
             raise self._stuck(self._barrier(rank), mask, None, reason)
+        alone = self.clusters.stuck()
+        if alone is not None:
+            raise alone
 
     def _barrier(self, rank: int) -> Barrier:
         barrier = self.code.blocks[rank].barrier

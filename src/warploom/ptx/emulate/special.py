@@ -46,6 +46,9 @@ def _make(name: str, batch: Batch) -> Array:
         return _axis(base, _AXES[axis], batch)
     if base.startswith("%lanemask_"):
         return _lane_mask(base.removeprefix("%lanemask_"), batch)
+    if base.endswith("ctarank"):
+        rank = (batch.block_of % batch.cluster_size).astype(np.uint32)
+        return rank if base == "%cluster_ctarank" else np.array([batch.cluster_size], np.uint32)
     inside = np.arange(batch.threads, dtype=np.uint32) % batch.block_size
     match base:
         case "%laneid":
@@ -58,32 +61,39 @@ def _make(name: str, batch: Batch) -> Array:
             return np.array([batch.dynamic_shared], np.uint32)
         case "%total_smem_size" | "%aggr_smem_size":
             return np.array([batch.shared.size], np.uint32)
-        case "%nsmid" | "%cluster_nctarank":
+        case "%nsmid":
             return np.array([1], np.uint32)
-        case "%gridid" | "%current_graph_exec":
-            return np.array([0], np.uint64)
         case "%is_explicit_cluster":
-            return np.array([False])
+            return np.array([batch.cluster_size > 1])
         case _:
-            return np.array([0], np.uint32)
+            wide = base in ("%gridid", "%current_graph_exec")
+            return np.array([0], np.uint64 if wide else np.uint32)
 
 
 def _axis(base: str, axis: int, batch: Batch) -> Array:
     match base:
         case "%ntid":
             return np.array([batch.block[axis]], np.uint32)
-        case "%nctaid" | "%nclusterid":
+        case "%nctaid":
             return np.array([batch.grid[axis]], np.uint32)
+        case "%nclusterid":
+            return np.array([batch.grid[axis] // batch.cluster[axis]], np.uint32)
         case "%tid":
             inside = np.arange(batch.threads, dtype=np.uint32) % np.uint32(batch.block_size)
             return _digit(inside, batch.block, axis)
         case "%ctaid" | "%clusterid":
-            number = (batch.block_of + batch.first_block).astype(np.uint32)
-            value = _digit(number, batch.grid, axis)
+            there = batch.block_of + batch.first_block
+            number = there if batch.numbers is None else batch.numbers[there]
+            value = _digit(number.astype(np.uint32), batch.grid, axis)
+            if base == "%clusterid":
+                value = value // np.uint32(batch.cluster[axis])
             same = value.size and bool((value == value[0]).all())
             return value[:1].copy() if same else value
         case "%cluster_nctaid":
-            return np.array([1], np.uint32)
+            return np.array([batch.cluster[axis]], np.uint32)
+        case "%cluster_ctaid":
+            rank = (batch.block_of % batch.cluster_size).astype(np.uint32)
+            return _digit(rank, batch.cluster, axis)
         case _:
             return np.array([0], np.uint32)
 
