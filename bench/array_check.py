@@ -42,7 +42,7 @@ from warploom.array.mapping.released import released  # noqa: E402
 from warploom.array.mapping.solve import all_mappings, count_mappings  # noqa: E402
 from warploom.array.mapping.sound import sound  # noqa: E402
 from warploom.array.mapping.tree import map_tree  # noqa: E402
-from warploom.errors import WarploomError  # noqa: E402
+from warploom.errors import DeviceError, WarploomError  # noqa: E402
 from warploom.machine.record import CUDA, H200, MALI, Machine  # noqa: E402
 from warploom.search.farm import Farm  # noqa: E402
 from warploom.search.outcome import Found  # noqa: E402
@@ -146,12 +146,25 @@ def _checked(
     row.setdefault("checked", 0)
     row.setdefault("wrong", [])
     starts = range(row["checked"], len(candidates), PIECE)
-    for task in [submit(candidates[at : at + PIECE]) for at in starts]:
-        said = task.result()
+    pieces = [candidates[at : at + PIECE] for at in starts]
+    for piece, task in zip(pieces, [submit(each) for each in pieces], strict=True):
+        try:
+            said = task.result()
+        except DeviceError:  # the process ended: which of them was it?
+            said = [_alone(each, submit) for each in piece]
         row["checked"] += len(said)
         row["wrong"] += [each[:300] for each in said if each]
         record.keep()
         print(f"{label}: {row['checked']} checked, {len(row['wrong'])} wrong", flush=True)
+
+
+def _alone(
+    candidate: Candidate, submit: Callable[[list[Candidate]], Future[list[str]]]
+) -> str:  # fmt: skip
+    try:
+        return submit([candidate]).result()[0]
+    except DeviceError as error:
+        return f"{error.message}: {candidate}"
 
 
 def joint(record: Record, count: int, farm: Farm) -> None:
