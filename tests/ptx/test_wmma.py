@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - programs read better with a line each
 """wmma: loaded, multiplied and stored in every layout; values as mma gives them, bit for bit."""
 
 from __future__ import annotations
