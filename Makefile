@@ -49,6 +49,8 @@ accept: $(STAMP)
 	$(BIN)/python bench/ptx_speed.py
 	$(BIN)/python -m tests.sketch.synth.changed --out bench/results/operators.json
 	PYTHONPATH=src:. $(BIN)/python bench/kernel_check.py
+	PYTHONPATH=src:. $(BIN)/python bench/loopnest_descents.py
+	PYTHONPATH=src:. $(BIN)/python bench/loopnest_estimates.py
 	PYTHONPATH=src:. $(BIN)/python bench/array_check.py
 	PYTHONPATH=src:. $(BIN)/python bench/layout_accept.py
 	$(MAKE) live

@@ -44,7 +44,7 @@ from warploom.index.ir import Const  # noqa: E402
 from warploom.loopnest.decided import Implementation  # noqa: E402
 from warploom.loopnest.evaluate import elements  # noqa: E402
 from warploom.loopnest.lower import lower  # noqa: E402
-from warploom.loopnest.target import Target  # noqa: E402
+from warploom.loopnest.target import everything  # noqa: E402
 from warploom.loopnest.trial import tried  # noqa: E402
 from warploom.machine.rates import H200 as RATES  # noqa: E402
 from warploom.machine.record import H200  # noqa: E402
@@ -56,12 +56,12 @@ from warploom.search.descent import weighted_descents  # noqa: E402
 from warploom.search.problem import SpaceProblem  # noqa: E402
 
 ARCH = "sm_90"
-TARGET = Target(H200, deals=True, stages=(1, 2))
+TARGET = everything(H200)
 # What is drawn again in the neighbourhood of a good implementation.
 AGAIN = (
     ("size",),
-    ("size", "padding", "stages"),
-    ("padding", "stages", "cache"),
+    ("size", "padding", "swizzle", "stages", "fill"),
+    ("padding", "swizzle", "stages", "fill", "cache"),
     ("dim_kind", "thread_mapping", "order", "layout"),
     ("order",),
 )
@@ -434,7 +434,7 @@ def main() -> None:
 
 
 # The order of loops, which is most of what is decided, is seen in the text of the kernel.
-TOLD = ("size", "dim_kind", "stages", "padding", "layout", "cache")
+TOLD = ("size", "dim_kind", "stages", "fill", "padding", "swizzle", "layout", "cache")
 LONG = ("decisions", "curve", "worst_violations")
 
 if __name__ == "__main__":

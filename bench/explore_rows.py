@@ -97,7 +97,9 @@ INNER = ((4, 8, 16, 32),)
 FLAT = ((4, 8, 16, 32), (2, 4, 8))
 # Two groups of four neighbours for a thread, or one: as wide as an access is.
 GROUPS, NEAR = ((2,), (4, 8, 16, 32), (4,)), ((4, 8, 16, 32), (4,))
-WIDE = ["stages=2", "cache(store_C_1)=CACHE_SHARED"]
+# Few rows and many columns, where reading the first matrix costs most.
+COLUMNS = ((2,), (8, 16, 32, 64), (4,))
+WIDE = ["stages=2|3|4", "cache(store_C_1)=CACHE_SHARED"]
 
 
 def near_fixes(levels: tuple[int, int]) -> list[str]:
@@ -112,7 +114,10 @@ def matmul(name: str, m: int, n: int, k: int, wanted: float, stride: int = 1) ->
     flat = Variant(partial(make, tiles=(FLAT, FLAT, INNER)), Product().fixes((2, 2)))
     variants = [flat]
     if m * n > 1 << 16:
-        for rows, columns in ((GROUPS, GROUPS), (GROUPS, NEAR), (NEAR, GROUPS), (NEAR, NEAR)):
+        tiles = [(GROUPS, GROUPS), (GROUPS, NEAR), (NEAR, GROUPS), (NEAR, NEAR)]
+        if stride > 1:
+            tiles += [(GROUPS, COLUMNS), (NEAR, COLUMNS)]
+        for rows, columns in tiles:
             fixes = near_fixes((len(rows), len(columns)))
             variants.append(Variant(partial(make, tiles=(rows, columns, INNER)), fixes))
     return Row(

@@ -1,8 +1,9 @@
 """Table 2 of the paper on partially specified implementations, estimated again: how large spaces
-of four kernels are, how often a random walk is a dead end, and how many nodes at depth 10 the bound
-leaves over. Without a GPU; results go to bench/results/loopnest_estimates.json, row by row.
+of four kernels are, how often a random descent is a dead end, and how many nodes at depth 10 the
+bound leaves over; what a descent of matmul and a search take. Without a GPU; results go to
+bench/results/loopnest_estimates.json as soon as they are there, and a later run goes on.
 
-    python bench/loopnest_estimates.py [--walks 400] [--only matmul-1024]
+    PYTHONPATH=src python bench/loopnest_estimates.py [--walks 400] [--only matmul-1024] [--again]
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import resource
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +23,11 @@ from warploom.loopnest.bound import Bound
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import Cut, axpy, matmul
 from warploom.loopnest.space import DECIDED, NestSpace
-from warploom.loopnest.target import paper
+from warploom.loopnest.target import everything, paper
+from warploom.machine.rates import H200 as H200_RATES
 from warploom.machine.rates import K4000
-from warploom.machine.record import MACHINES
+from warploom.machine.record import H200, MACHINES
+from warploom.pipeline.nest import Nest
 from warploom.search.candidate import Candidates, Flags
 from warploom.search.descent import descents
 from warploom.search.estimate import Estimate, chen, knuth
@@ -64,6 +69,45 @@ def left_over(space: NestSpace, walks: int, depth: int, cut: float) -> tuple[Est
     return every, knuth(problem, 4 * walks, random, keep=keep, deepest=depth)
 
 
+# Nodes that stand for others are alike in their open choices up to so many: fine strata take long.
+COARSE = 24
+
+
+def descent_row(walks: int) -> dict[str, object]:
+    """A random descent of matmul with all constraints and all that is beyond the paper: alone and
+    in a batch of 64, to the last decision; and what a search of that space holds in memory."""
+    nest = Nest(matmul(1024, 1024, 1024, cut=Cut(tail=True)), H200_RATES, everything(H200))
+    problem = SpaceProblem(nest.space.propagator, branch=nest.space.branch)
+    random = np.random.default_rng(3)
+    descents(problem, 1, random)  # what is made once
+    seconds = {}
+    for count in (1, 64):
+        start = time.process_time()
+        descents(problem, count, random)
+        seconds[count] = (time.process_time() - start) / count
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    explored = nest.search("tree", walks)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {
+        "name": DESCENT,
+        "milliseconds_alone": 1e3 * seconds[1],
+        "milliseconds_in_a_batch_of_64": 1e3 * seconds[64],
+        "search_evaluated": explored.evaluated,
+        "peak_mb_before_the_search": before,
+        "peak_mb": peak,
+    }
+
+
+DESCENT = "descent of matmul 1024, all constraints"
+REVERSED = "matmul-1024, reversed order"
+
+
+def dead_ends(problem: SpaceProblem, count: int, random: np.random.Generator) -> tuple[float, int]:
+    """The share of uniform descents that end at one."""
+    found = descents(problem, count, random)
+    return float(1 - found.arrived.mean()), count
+
+
 def measured(name: str, walks: int) -> dict[str, object]:
     program, size, dead, cut, left = ROWS[name]
     start = time.process_time()
@@ -71,12 +115,13 @@ def measured(name: str, walks: int) -> dict[str, object]:
     built = time.process_time() - start
     problem = problem_of(space)
     random = np.random.default_rng(1)
-    first, second = knuth(problem, walks, random), chen(problem, max(2, walks // 100), random)
+    runs = max(2, walks // 50)
+    first, second = knuth(problem, walks, random), chen(problem, runs, random, coarse=COARSE)
     best = min((first, second), key=lambda e: e.leaves.error / max(e.leaves.value, 1e-300))
     every, kept = left_over(space, walks, 10, cut)
     start = time.process_time()
-    descents(problem, 64, random)
-    each = (time.process_time() - start) / 64
+    share, count = dead_ends(problem, 2 * walks, random)
+    each = (time.process_time() - start) / count
     factor = every.nodes[10].value / max(kept.nodes[10].value, 1e-300)
     return {
         "name": name,
@@ -85,7 +130,8 @@ def measured(name: str, walks: int) -> dict[str, object]:
         "size_chen": second.leaves.value,
         "size_published": size,
         "orders_of_magnitude": math.log10(best.leaves.value / size),
-        "dead_ends": [first.dead_ends.value, first.dead_ends.error],
+        "dead_ends": share,
+        "descents": count,
         "dead_ends_published": dead,
         "cut_ms": cut,
         "nodes_at_10": every.nodes[10].value,
@@ -93,6 +139,7 @@ def measured(name: str, walks: int) -> dict[str, object]:
         "pruned_times": factor,
         "pruned_times_published": 1 / left,
         "walks": walks,
+        "runs_of_chen": runs,
         "seconds_to_build": built,
         "seconds_of_a_descent": each,
     }
@@ -104,7 +151,7 @@ def reversed_order(walks: int) -> dict[str, object]:
     space = space_of(program, DECIDED[::-1])
     every, kept = left_over(space, walks, 16, cut)
     return {
-        "name": "matmul-1024, reversed order",
+        "name": REVERSED,
         "cut_ms": cut,
         "nodes_at_16": every.nodes[16].value,
         "nodes_at_16_below_cut": kept.nodes[16].value,
@@ -113,16 +160,25 @@ def reversed_order(walks: int) -> dict[str, object]:
     }
 
 
+def rows() -> Iterator[tuple[str, Callable[[int], dict[str, object]]]]:
+    for name in ROWS:
+        yield name, partial(measured, name)
+    yield REVERSED, reversed_order
+    yield DESCENT, descent_row
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--walks", type=int, default=400)
     parser.add_argument("--only", default="")
+    parser.add_argument("--again", action="store_true", help="also what is there already")
     given = parser.parse_args()
     records = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
-    for name in (*ROWS, "reversed"):
-        if given.only and given.only != name:
+    for name, make in rows():
+        there = any(each["name"] == name for each in records)
+        if (given.only and given.only != name) or (there and not given.again):
             continue
-        row = reversed_order(given.walks) if name == "reversed" else measured(name, given.walks)
+        row = make(given.walks)
         records = [each for each in records if each["name"] != row["name"]] + [row]
         RESULTS.write_text(json.dumps(records, indent=1) + "\n")
         print(

@@ -97,3 +97,45 @@ def test_any_size_has_a_kernel(cli: Cli, size: str) -> None:
     ran = cli("explore", "axpy", "--size", f"n={size}", "--evaluations", "2")
     assert ran.status == 0, ran.err
     assert "it equals its meaning" in ran.out
+
+
+NAMES = {
+    "axpy": "n",
+    "matvec": "mn",
+    "gesummv": "mn",
+    "matmul": "mnk",
+    "batched-matmul": ("batch", "m", "n", "k"),
+    "two-matmuls": "mnkp",
+    "doitgen": "rqs",
+    "add-parts": ("splits", "m", "n"),
+}
+
+
+def sizes(kernel: str, size: int) -> str:
+    return ",".join(f"{name}={size}" for name in NAMES[kernel])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", NAMES)
+@pytest.mark.parametrize("size", [1, 7, 127])
+def test_every_kernel_has_an_implementation_of_any_size(cli: Cli, kernel: str, size: int) -> None:
+    """Of one element, and of primes, which no tile divides."""
+    ran = cli("explore", kernel, "--size", sizes(kernel, size), "--evaluations", "1")
+    assert ran.status == 0, ran.err
+    assert "it equals its meaning" in ran.out
+
+
+@pytest.mark.parametrize("kernel", [name for name in NAMES if name != "axpy"])
+def test_sizes_that_are_none_or_too_large_are_refused(cli: Cli, kernel: str) -> None:
+    for size, said in ((0, "a size of 0"), (2**31, "a size of"), (2**31 - 1, "32 bits")):
+        ran = cli("explore", kernel, "--size", sizes(kernel, size))
+        assert (ran.status, said in ran.err) == (2, True)
+
+
+def test_decisions_that_no_implementation_has_are_named(cli: Cli) -> None:
+    """Tiles of 32 × 4 are more than there is; that the loop is none of blocks is beside it."""
+    fixes = ("size(n1)=32", "dim_kind(n0)=LOOP", "size(n2)=4")
+    words = [word for each in fixes for word in ("--fix", each)]
+    ran = cli("explore", "axpy", "--size", "n=64", *words)
+    assert ran.status == 2
+    assert "size(n1)=32 and size(n2)=4 contradict each other" in ran.err

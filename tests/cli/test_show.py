@@ -71,3 +71,10 @@ def test_a_search_that_was_kept(cli: Cli, tmp_path: Path) -> None:
 
 def test_a_fill_that_is_not_there(cli: Cli) -> None:
     assert "no fill 7" in cli("show", SUMS, "--fill", "7").err
+
+
+def test_a_kernel_of_the_catalogue(cli: Cli) -> None:
+    ran = cli("show", "aos-to-soa", "--as", "kernel", "--size", "fields=4,strategy=shared")
+    assert ran.status == 0
+    assert "result as specified" in ran.out
+    assert "bank conflicts" in ran.out

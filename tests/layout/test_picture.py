@@ -1,15 +1,13 @@
-"""Pictures of requests: the cells are what the model counts."""
+"""Requests word by word: they are what the model counts."""
 
 from __future__ import annotations
-
-import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
 
 from warploom.errors import CheckError
 from warploom.layout.named import pattern
-from warploom.layout.picture import page, request_of, svg
+from warploom.layout.picture import request_of
 from warploom.layout.task import Task
 
 
@@ -25,17 +23,6 @@ def test_wavefronts_are_the_models(name: str) -> None:
             drawn = request_of(task, plain, number, step, "plain")
             assert drawn.wavefronts == counted[step]
             assert max(each.turn for each in drawn.wanted) < drawn.wavefronts
-
-
-def test_a_picture_is_well_formed_and_has_a_cell_for_each_word() -> None:
-    task = Task(pattern("transpose:32x32:f32"))
-    drawn = request_of(task, np.arange(1024), 1, 0, "a < b")
-    text = svg(task, [drawn, drawn])
-    cells = ElementTree.fromstring(text).findall(".//{*}rect/{*}title")
-    assert len(cells) == 64
-    assert cells[1].text == "lane 1, bank 0, word 32, element 1,0, wavefront 1"
-    assert "a &lt; b: 32 wavefronts" in text
-    assert "<pre>1 &lt; 2</pre>" in page("title", ["1 < 2"], text)
 
 
 def test_what_is_not_there() -> None:

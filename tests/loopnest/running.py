@@ -41,15 +41,22 @@ class Seen:
 
     def note(self, made: Implementation, kernel: Kernel) -> None:
         self.runs += 1
-        kinds = {made.kind[dim] for dim in made.dims}
-        self.traits.update(kinds)
-        self.traits[f"{len(made.levels)} levels"] += 1
-        self.traits["lowered" if made.lowered else "in registers"] += 1
-        self.traits["padded"] += any(made.padding[t] for t in made.lowered)
-        stmts = list(walk(kernel.body))
-        self.traits["barriers"] += any(isinstance(each, Barrier) for each in stmts)
-        stores = [each for each in stmts if isinstance(each, Store)]
-        self.traits["conditions"] += any(each.predicate is not None for each in stores)
+        self.traits.update(traits(made, kernel))
+
+
+def traits(made: Implementation, kernel: Kernel) -> list[str]:
+    """What an implementation and its kernel have of what there is."""
+    stmts = list(walk(kernel.body))
+    stores = [each for each in stmts if isinstance(each, Store)]
+    found = {made.kind[dim] for dim in made.dims}
+    found |= {f"{len(made.levels)} levels", "lowered" if made.lowered else "in registers"}
+    there = {
+        "padded": any(made.padding[t] for t in made.lowered),
+        "staged": any(made.stages[t] > 1 for t in made.lowered),
+        "barriers": any(isinstance(each, Barrier) for each in stmts),
+        "conditions": any(each.predicate is not None for each in stores),
+    }
+    return sorted(found | {name for name, is_there in there.items() if is_there})
 
 
 def inputs(program: Program, seed: int = 0) -> tuple[dict, dict]:

@@ -9,6 +9,7 @@ from tests.loopnest.running import run_all
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import (
     Cut,
+    add_parts,
     axpy,
     batched_matmul,
     doitgen,
@@ -30,6 +31,8 @@ SMALL: dict[str, Program] = {
     "batched": batched_matmul(3, 4, 4, 5, tiles=(4,), batch_tiles=(2,), cut=TAIL),
     "two": two_matmuls(4, 4, 4, 4, tiles=(2,), inner=(2,), activation="relu"),
     "doitgen": doitgen(2, 5, 4, tiles=(4,), inner=(2,), cut=TAIL),
+    "in parts": matmul(3, 5, 6, ((2,), (4,), (2,)), splits=2, cut=TAIL),
+    "parts added": add_parts(3, 3, 5, ((2,), (4,)), cut=TAIL),
 }
 
 

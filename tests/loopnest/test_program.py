@@ -15,6 +15,7 @@ from warploom.loopnest.evaluate import evaluate
 from warploom.loopnest.ir import Program, Scope
 from warploom.loopnest.kernels import (
     Cut,
+    add_parts,
     axpy,
     batched_matmul,
     doitgen,
@@ -88,6 +89,20 @@ def test_batched_matmul(shared: bool) -> None:
     given = B[0] if shared else B
     made = evaluate(batched_matmul(3, 4, 6, 5, shared_b=shared), {"A": A, "B": given})["C"]
     assert close(made, A @ (B[:1] if shared else B))
+
+
+@pytest.mark.parametrize("transposed", ["", "AB"])
+def test_a_product_in_parts_is_the_product(transposed: str) -> None:
+    A, B = signed(4, 12), signed(12, 6, seed=1)
+    stored = {"A": A.T.copy(), "B": B.T.copy()} if transposed else {"A": A, "B": B}
+    parts = evaluate(matmul(4, 6, 12, splits=3, transposed=transposed), stored)["P"]
+    assert close(parts, np.stack([A[:, p : p + 4] @ B[p : p + 4] for p in (0, 4, 8)]))
+    made = evaluate(add_parts(3, 4, 6, activation="relu"), {"P": parts})["C"]
+    assert close(made, np.maximum(A @ B, 0))
+    with pytest.raises(CheckError, match="splits divide k"):
+        matmul(4, 6, 12, splits=5)
+    with pytest.raises(CheckError, match="add-parts activates"):
+        matmul(4, 6, 12, splits=3, activation="relu")
 
 
 def test_two_matmuls_and_doitgen() -> None:

@@ -38,6 +38,7 @@ goal: [4,3] trove
 """
 SKETCHES = {
     "transposition": ("transposition", {"m": 32, "n": 5}),
+    "large": ("transposition", {"m": 32, "n": 16}),
     "stencil": ("swinv_like/l3/2d-stencil-5", {}),
     "small": ("transposition", {"m": 8, "n": 3}),
     "sums": ("sums", {"rows": 8, "columns": 3}),

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from tests.report.pages import SKETCHES, data_of, found, memory_of, page_of
 
+from warploom import solve, spec, warp_sketch
 from warploom.emit import emit
 from warploom.kernel.evaluate import run
 from warploom.report.code import STORED, steps_of_lines
 from warploom.report.fill import shown
+from warploom.report.registry import picture
 from warploom.report.traffic import sectors_of, streams_of
+from warploom.search.outcome import Found
 from warploom.sketch.code.memory import inputs_of
 from warploom.sketch.code.need import scalars_of
 from warploom.sketch.code.trial import shapes_at
@@ -20,7 +23,7 @@ from warploom.sketch.term.evaluate import evaluate
 from warploom.sketch.term.ir import Fold, Symbol, leaves_of, size
 from warploom.sketch.term.read import live_steps
 
-LARGE = ("transposition", "stencil", "gaussian")
+LARGE = ("transposition", "large", "stencil", "gaussian")
 EACH = [pytest.param(n, marks=[pytest.mark.slow] if n in LARGE else []) for n in SKETCHES]
 
 
@@ -132,3 +135,32 @@ def test_lines_of_text() -> None:
     assert lines[0].startswith("sums: proved")
     assert any(line.split()[:3] == ["lane", "0", "0"] for line in lines)
     assert all(len(line) <= 120 for line in lines)
+
+
+@warp_sketch
+def stencil(k, lanes=32, taps=3):  # type: ignore[no-untyped-def]
+    lane = k.warp(lanes)
+    x, y = k.input("x", lanes + taps - 1, step=lanes), k.output("y", lanes)
+    r = k.load(x, rounds=2)
+    total = k.accumulator("+")
+    for i in k.loop(taps):
+        total.add(k.shuffle(r[k.partition(2, lane, i)], k.swizzle(lane, lanes, i)))
+    y[lane] = total.value()
+
+
+@stencil.specification
+def _(x, lanes, taps):  # type: ignore[no-untyped-def]
+    return [spec.total(x[i : i + taps]) for i in range(lanes)]
+
+
+def test_a_warp_sketch_is_drawn_as_its_program() -> None:
+    """Lane i adds up x[i] to x[i + 2]; its lines of code are not named by steps."""
+    outcome = solve(stencil.at(lanes=8))
+    assert isinstance(outcome, Found)
+    drawn = picture(outcome.answer, code=False)
+    data = data_of(drawn.html)
+    last = len(data["panels"]) - 1
+    assert data["panels"][last]["cells"] == 8
+    for cell in range(8):
+        assert memory_of(data, last, cell) == {("x", cell + tap) for tap in range(3)}
+    assert "<svg" in outcome.answer._repr_html_()

@@ -26,23 +26,29 @@ from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import KERNELS, Cut
 from warploom.loopnest.lower import lower
 from warploom.loopnest.show import show
-from warploom.loopnest.target import Target, paper
+from warploom.loopnest.target import Target, everything, paper
 from warploom.machine.rates import rates_of
 from warploom.machine.record import CUDA, machine_named
 from warploom.pipeline.nest import Explored, Kept, Nest
+from warploom.pipeline.timed_nest import GpuNestBench, NestBench, Timer
+from warploom.runtime.gpu import gpu_name
 from warploom.search.budget import Budget
 from warploom.search.engine import Progress
 from warploom.search.estimate import Estimate
 from warploom.search.outcome import Found, Impossible
+from warploom.search.store import Store, users_store
 
 HELP = """Explore the implementations of a loop nest: all orders, fusions, tiles, mappings to
 threads, memories and caches as one space of decisions, with a lower bound on the time of everything
 that is still possible.
 
-KERNEL is axpy, matvec, gesummv, matmul, batched-matmul, two-matmuls, doitgen, or FILE.py::NAME (a
-LoopNest, its program, or a function of sizes that returns one; see docs/loopnests.md). What is
-minimised is the bound: without a GPU nothing is measured. What is found is lowered to a kernel,
-checked, and run on the simulator on a few tiles of each axis.
+KERNEL is axpy, matvec, gesummv, matmul (with splits=N in parts, which add-parts adds up),
+batched-matmul, two-matmuls, doitgen, or FILE.py::NAME (a LoopNest, its program, or a function of
+sizes that returns one; see docs/loopnests.md). On a machine with a GPU (and PyTorch or CuPy)
+implementations are compiled, checked and timed; what was measured is kept in a store, so that no
+code is measured twice. Without a GPU, or with --model, nothing is measured: what is minimised is
+the bound. What is found is lowered to a kernel, checked, and run on the simulator on a few tiles of
+each axis.
 
 \b
 --estimate   how many implementations there are, and how often a random descent is a dead end
@@ -91,6 +97,9 @@ def explore(
     evaluations: int = typer.Option(500, min=1, help="Implementations to look at."),
     seconds: float = typer.Option(None, min=0, help="Wall time of the search."),
     seed: int = typer.Option(0, help="Another seed is another search."),
+    model: bool = typer.Option(False, "--model", help="By the bound, though there is a GPU."),
+    store: Path = typer.Option(None, metavar="FILE", help="Measured times are kept there."),
+    no_store: bool = typer.Option(False, "--no-store", help="Keep no measured times."),
     keep: Path = typer.Option(None, metavar="FILE", help="Go on from there, and keep it there."),
     text: Text = typer.Option(None, "--emit", help="Print the kernel in this language."),
     out: Path = typer.Option(STDOUT, "-o", metavar="FILE", help="Write the text there instead."),
@@ -113,7 +122,8 @@ def explore(
                 record |= _estimate(nest, walks, seed, limit, depth) if estimate else {}
             else:
                 wanted = Search(engine, evaluations, seconds, seed, keep)
-                explored, made = _searched(nest, wanted)
+                where = _bench(nest, model, engine)
+                explored, made = _searched(nest, wanted, where, _store(store, no_store))
                 status, best = _status(explored), explored.candidate
                 record |= made
         if text is not None and best is not None:
@@ -143,21 +153,42 @@ def _bounded(nest: Nest) -> dict[str, Any]:
     return {"bound": nest.least()}
 
 
-def _searched(nest: Nest, wanted: Search) -> tuple[Explored, dict[str, Any]]:
-    kept, budget = _kept(nest, wanted.keep), Budget(wanted.seconds)
+def _bench(nest: Nest, model: bool, engine: Engine) -> NestBench | None:
+    """Where implementations are timed; None where only the bound is known. Branch and bound proves
+    something of the bound, and of nothing else."""
+    if model or engine is Engine.exact or gpu_name() is None:
+        return None
+    return GpuNestBench(nest.program)
+
+
+def _store(file: Path | None, none: bool) -> Store | None:
+    if file is not None and none:
+        raise ParseError("--store and --no-store exclude each other")
+    return None if none else Store(file) if file is not None else users_store()
+
+
+def _searched(
+    nest: Nest, wanted: Search, bench: NestBench | None, store: Store | None
+) -> tuple[Explored, dict[str, Any]]:
+    device = None if bench is None else bench.device
+    kept, budget = _kept(nest, wanted.keep, device), Budget(wanted.seconds)
+    timer = None if bench is None else Timer(nest, bench, budget, store)
     with progress(nest.program.name) as report, budget.interruptible():
         explored = nest.search(
             wanted.engine.value,
             wanted.evaluations,
+            measure=timer,
             budget=budget,
             seed=wanted.seed,
             kept=kept,
             on_progress=_on_progress(report, nest.least()),
         )
-    record = nest.record(explored, kept)
+    record = nest.record(explored, kept, device)
     if wanted.keep is not None:
         write(wanted.keep, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    _show(explored)
+    _show(explored, timer)
+    if timer is not None:
+        record |= {"samples": timer.taken, "violations": timer.violations}
     return explored, record
 
 
@@ -223,10 +254,10 @@ def _own_program(text: str, found: object) -> Program:
 
 def target_for(machine: str, space: Space) -> Target:
     own = CUDA if machine.endswith(".json") else machine_named(machine)
-    return paper(own) if space is Space.paper else Target(own, deals=True, stages=(1, 2))
+    return paper(own) if space is Space.paper else everything(own)
 
 
-def _kept(nest: Nest, file: Path | None) -> Kept:
+def _kept(nest: Nest, file: Path | None, device: str | None) -> Kept:
     if file is None or not file.exists():
         return Kept()
     try:
@@ -235,7 +266,7 @@ def _kept(nest: Nest, file: Path | None) -> Kept:
         raise ParseError(f"cannot read '{file}': {error}") from None
     if not isinstance(record, dict):
         raise ParseError(f"'{file}' is no record of an exploration")
-    return nest.kept_from(record)
+    return nest.kept_from(record, device)
 
 
 # -- what is shown ---------------------------------------------------------------------------------
@@ -292,7 +323,7 @@ def _on_progress(report: Any, bound: float) -> Callable[[Progress], None] | None
     return shown
 
 
-def _show(explored: Explored) -> None:
+def _show(explored: Explored, timer: Timer | None) -> None:
     pruned = explored.statistics.pruned
     typer.echo(
         f"{explored.evaluated} implementations looked at; pruned: "
@@ -302,7 +333,13 @@ def _show(explored: Explored) -> None:
         word = "impossible" if isinstance(explored.outcome, Impossible) else "undecided"
         typer.echo(f"{word}: nothing was found")
         return
-    typer.echo(f"best: {_time(explored.nanoseconds)} by the bound, which is a model: not measured")
+    best = _time(explored.nanoseconds)
+    if timer is None:
+        typer.echo(f"best: {best} by the bound, which is a model: not measured")
+    else:
+        typer.echo(f"best: {best} measured on {timer.bench.device}, {timer.taken} samples just now")
+        if timer.violations:
+            typer.echo(f"{timer.violations} were faster than their bound: the rates are not right")
     typer.echo(f"it {explored.trial}")
 
 

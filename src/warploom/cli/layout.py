@@ -31,9 +31,10 @@ from warploom.layout.front import Front, front_of, known_class
 from warploom.layout.given import given_layout, row_major_addresses
 from warploom.layout.named import FIFTY, pattern
 from warploom.layout.pattern import load_pattern
-from warploom.layout.picture import page, request_of, svg
+from warploom.layout.picture import Compared, request_of
 from warploom.layout.record import front_record
 from warploom.layout.task import Task
+from warploom.report.registry import picture as draw
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible
 
@@ -194,24 +195,25 @@ def show(
                 if measured is not None:
                     lines += measured_lines(task, addresses, measured)
                 if picture is not None:
-                    drawn = _drawn(task, addresses, access, step, layout)
+                    drawn = _compared(task, addresses, access, step, layout, pattern_text, lines)
             for line in lines:
                 typer.echo(line)
         write_records(json_file, [record])
-        if drawn is not None and picture.suffix == ".html":
-            write(picture, page(pattern_text, lines, drawn))
-        elif drawn is not None:
-            write(picture, drawn)
+        for file, content in draw(drawn).files(picture).items() if drawn is not None else ():
+            write(file, content)
         return Status.FOUND
 
     run(action)
 
 
-def _drawn(task: Task, addresses: Numbers, access: int, step: int, text: str) -> str:
+def _compared(
+    task: Task, addresses: Numbers, access: int, step: int, text: str, title: str, lines: list[str]
+) -> Compared:
     """One request in rows as they are, and in the layout."""
     plain = np.arange(task.problem.size, dtype=np.int64)
     pairs = (("rows as they are", plain), (text[:40], addresses))
-    return svg(task, [request_of(task, at, access, step, title) for title, at in pairs])
+    requests = tuple(request_of(task, at, access, step, name) for name, at in pairs)
+    return Compared(title, task, requests, tuple(lines))
 
 
 def check(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import typer
 
 from warploom.array.code.program import compile_candidate
 from warploom.array.joint.model import JointModel
+from warploom.catalogue import find
 from warploom.cli import explore
 from warploom.cli import map as mapping
 from warploom.cli.guard import Status, run
@@ -22,10 +23,11 @@ from warploom.cli.output import JSON, kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.ptx_arguments import parse_argument, parse_shape
 from warploom.cli.ptx_input import CUDA_ENDS, loaded
-from warploom.errors import CheckError, ParseError, SearchError, UnsupportedError
+from warploom.errors import CheckError, ParseError, SearchError
 from warploom.machine.rates import rates_of
 from warploom.machine.record import machine_named
 from warploom.pipeline.nest import Nest
+from warploom.report.kernel import simulated
 from warploom.report.picture import Picture
 from warploom.report.ptx import observed
 from warploom.report.registry import picture
@@ -33,15 +35,17 @@ from warploom.search.budget import Budget
 from warploom.search.history import history_from
 from warploom.search.outcome import Found, Impossible, Outcome
 from warploom.sketch.simt.ir import Traced
+from warploom.sketch.simt.solve import solve
 from warploom.sketch.synth.solve import synthesize
 
 HELP = """Draw a result: one page that opens anywhere, SVG figures, or a few lines of text.
 
 SUBJECT is a sketch, as for 'warploom synth' (its best fill is searched, proved and drawn, or why
 there is none); a .ptx or .cu file, which is launched as by 'warploom ptx run' (memory by line of
-the source, races, shuffles); with --as map an array expression of 'warploom map'; with --as nest a
-loop nest of 'warploom explore'; or a .json file that 'warploom explore' wrote (--json or --keep):
-how its search went.
+the source, races, shuffles); with --as kernel a kernel of the catalogue, run on the simulator
+(sectors and banks, request by request); with --as map an array expression of 'warploom map'; with
+--as nest a loop nest of 'warploom explore'; or a .json file that 'warploom explore' wrote (--json
+or --keep): how its search went.
 
 Without -o a few lines say the same in the terminal. A name after -o that ends in .html is one page
 that needs nothing else; of a fill, point at a value to follow it from memory to the output. A name
@@ -66,6 +70,7 @@ class Kind(StrEnum):
     sketch = "sketch"
     map = "map"
     nest = "nest"
+    kernel = "kernel"
     ptx = "ptx"
     search = "search"
 
@@ -151,10 +156,10 @@ def _record(drawn: Picture) -> dict[str, Any]:
 def _sketch(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
     program = find_input(subject).build(parse_parameters(wanted.size))
     if isinstance(program, Traced):
-        raise UnsupportedError(
-            f"there is no picture of the warp sketch '{subject}' yet",
-            advice="warploom synth shows its fill",
-        )
+        outcome = solve(program, budget=wanted.budget)
+        if not isinstance(outcome, Found):
+            raise SearchError(f"'{subject}' has no fill to draw: {outcome}")
+        return picture(outcome.answer, code=wanted.code), Status.FOUND
     mode = "best" if wanted.fill is None else "all"
     with progress(program.name) as report:
         result = synthesize(
@@ -186,6 +191,21 @@ def _nest(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
     with progress(program.name), wanted.budget.interruptible():
         found = nest.search("tree", wanted.evaluations, budget=wanted.budget)
     return picture(found), _status(found.outcome)
+
+
+def _kernel(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
+    """A kernel of the catalogue, on the largest of its sizes, beside its specification."""
+    entry = find(subject)
+    settings = parse_parameters(wanted.size)
+    kernel = entry.kernel(**settings)
+    sizes = entry.sizes(**entry.settings(settings))
+    largest = max(sizes, key=lambda size: sum(size.values()))
+    case = entry.case(kernel, largest, 0, **settings)
+    arguments = case.fresh()
+    seen = simulated(kernel, arguments)
+    right = entry.agrees(kernel, case, arguments)
+    verdict = "as specified" if right else "not as specified"
+    return picture(replace(seen, verdict=verdict)), Status.FOUND if right else Status.IMPOSSIBLE
 
 
 def _ptx(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
@@ -221,6 +241,7 @@ DRAWN: dict[Kind, Callable[[str, Wanted], tuple[Picture, Status]]] = {
     Kind.sketch: _sketch,
     Kind.map: _map,
     Kind.nest: _nest,
+    Kind.kernel: _kernel,
     Kind.ptx: _ptx,
     Kind.search: _search,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from warploom.emit.ahead import passed
 from warploom.emit.dialect import CUDA, Dialect
 from warploom.emit.join import constraint, join_text, joins
 from warploom.emit.parts import header, helpers, parameters
@@ -117,6 +118,8 @@ class CudaPrinter(SimtPrinter):
     def __init__(self, kernel: Kernel, dialect: Dialect = CUDA) -> None:
         super().__init__(kernel, dialect)
         self.joins = joins(kernel)
+        self.passed = passed(kernel)
+        self.passing: dict[str, Load] = {}
 
     def statements(self, body: tuple[Stmt, ...]) -> None:
         """In order; rounds of a scan are one piece of PTX each."""
@@ -129,9 +132,33 @@ class CudaPrinter(SimtPrinter):
                 self.lines.add(f'asm volatile("{text}" : "+{kind}"({total}));')
                 at += 2
                 continue
-            if not isinstance(stmt, Registers) or stmt.name not in self.joins:
-                self.statement(stmt)
+            match stmt:
+                case Registers(name) if name in self.joins or name in self.passed:
+                    pass
+                case Load(target) if target.name in self.passed:
+                    self.passing[target.name] = stmt
+                case Store(value=Cell(name)) if name in self.passed:
+                    self._copy(self.passing[name], stmt)
+                case _:
+                    self.statement(stmt)
             at += 1
+
+    def _copy(self, load: Load, store: Store) -> None:
+        """Where the load's condition is false no bytes are read, and zeros are stored."""
+        size = load.width * load.target.dtype.bytes
+        way = "cg" if size == MACHINE.access_bytes else "ca"  # the first only for whole accesses
+        place, count = self.index(load.index), str(size)
+        if load.predicate is not None:
+            inside = self.values.condition(load.predicate)
+            place, count = f"{inside} ? {place} : 0", f"{inside} ? {size} : 0"
+        target = f"(unsigned)__cvta_generic_to_shared(&{store.array}[{self.index(store.index)}])"
+        guard = "" if store.predicate is None else f"if ({self.index(store.predicate)}) "
+        self.lines.add(
+            f'{guard}asm volatile("cp.async.{way}.shared.global [%0], [%1], {size}, %2;"'
+        )
+        self.lines.add(
+            f'  :: "r"({target}), "l"(&{load.array}[{place}]), "r"({count}) : "memory");'
+        )
 
     def extra_variables(self) -> set[str]:
         # Warps narrower than the hardware's need a mask of their own lanes.
@@ -147,6 +174,9 @@ class CudaPrinter(SimtPrinter):
         return f"{hex((1 << width) - 1)}u << {first}"
 
     def barrier(self, stmt: Barrier) -> None:
+        if stmt.waits is not None and self.passed:
+            wait = f"cp.async.commit_group; cp.async.wait_group {stmt.waits};"
+            self.lines.add(f'asm volatile("{wait}" ::: "memory");')
         if stmt.scope == "warp" and self.kernel.warp_size < HARDWARE_WARP:
             self.lines.add(f"__syncwarp({self.mask()});")
         else:

@@ -24,6 +24,7 @@ from warploom.kernel.ir import (
     INTEGER_ONLY,
     ArrayParam,
     Assign,
+    Barrier,
     Cast,
     Cell,
     Choose,
@@ -223,13 +224,10 @@ def _check_statement(stmt: Stmt, scope: Mapping[str, Declaration], kernel: Kerne
                 _same(cell.dtype, dtype_of(otherwise), f"a load of '{array}'")
             _check_width(width, cell)
             _check_streaming(stmt.streaming, memory)
-        case Store(array, _, value, _, width):
-            memory = _memory(array, scope)
-            _check_streaming(stmt.streaming, memory)
-            if isinstance(memory, ArrayParam) and memory.const:
-                raise CheckError(f"'{array}' is const but is stored to")
-            _same(memory.dtype, dtype_of(value), f"a store to '{array}'")
-            _check_width(width, value)
+        case Store():
+            _check_store(stmt, _memory(stmt.array, scope))
+        case Barrier():
+            _check_waits(stmt)
         case Shuffle(cell, value):
             _same(cell.dtype, dtype_of(value), "a shuffle")
             if kernel.threads % kernel.warp_size:
@@ -239,6 +237,24 @@ def _check_statement(stmt: Stmt, scope: Mapping[str, Declaration], kernel: Kerne
                 )
         case _:
             pass
+
+
+def _check_store(stmt: Store, memory: ArrayParam | Shared) -> None:
+    _check_streaming(stmt.streaming, memory)
+    if isinstance(memory, ArrayParam) and memory.const:
+        raise CheckError(f"'{stmt.array}' is const but is stored to")
+    _same(memory.dtype, dtype_of(stmt.value), f"a store to '{stmt.array}'")
+    _check_width(stmt.width, stmt.value)
+    if stmt.ahead and not isinstance(memory, Shared):
+        raise CheckError(f"a store ahead to '{stmt.array}'", advice="it is for shared arrays")
+
+
+def _check_waits(stmt: Barrier) -> None:
+    if stmt.waits is not None and (stmt.scope != "block" or stmt.waits < 0):
+        raise CheckError(
+            f"a {stmt.scope} barrier that waits for all but {stmt.waits} groups of stores",
+            advice="barriers of the block wait, for all but 0 or more",
+        )
 
 
 def _check_index_variable(name: str, scope: Mapping[str, Declaration], index: DType) -> None:

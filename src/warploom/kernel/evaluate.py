@@ -20,6 +20,7 @@ import numpy.typing as npt
 from warploom.errors import CheckError, DeviceError
 from warploom.index.evaluate import evaluate as evaluate_index
 from warploom.index.ir import Expr, operations, variables
+from warploom.kernel.ahead import Ahead, Groups
 from warploom.kernel.arguments import Binding, bind, check_overlap, describe_numpy
 from warploom.kernel.arithmetic import Numbers, apply, compare, convert
 from warploom.kernel.bounds import thread_variables
@@ -70,10 +71,12 @@ cost_of = lru_cache(maxsize=4096)(operations)
 
 @dataclass(frozen=True, slots=True)
 class Accessed:
-    """One access as it is counted: a row of byte addresses for each warp, in their array."""
+    """One access as it is counted: a row of byte addresses for each warp, in their array; the rows
+    begin with the first warp of block `first`."""
 
     statement: Load | Store
     shared: bool
+    first: int
     addresses: Ints
     width: int  # bytes
     active: Mask
@@ -214,6 +217,7 @@ class Batch:
     registers: dict[str, Array] = field(default_factory=dict)
     watch: Watch | None = None
     pool: Pool = field(init=False)
+    ahead: Groups = field(default_factory=Groups)
 
     def __post_init__(self) -> None:
         threads = thread_variables(self.kernel)
@@ -236,6 +240,12 @@ class Batch:
 
     def run(self, body: tuple[Stmt, ...]) -> None:
         self._body(body, np.ones(self.shape, dtype=bool))
+        if self.ahead.left:
+            name = self.ahead.left[0].stmt.array
+            raise DeviceError(
+                f"'{self.kernel.name}': nobody waits for a store ahead to '{name}'",
+                advice="end with a barrier that waits for 0 groups",
+            )
 
     def _body(self, body: tuple[Stmt, ...], active: Mask) -> None:
         for stmt in body:
@@ -392,8 +402,25 @@ class Batch:
             first = int(self._register_index(stmt.value, active, stmt.width))
             values = list(self.registers[stmt.value.name][first : first + stmt.width])
         flat, cells = self._touch(stmt, at, use, writes=True)
-        for offset, value in enumerate(values):
-            flat[cells[use] + offset] = np.broadcast_to(value, self.shape)[use]
+        stored = [np.broadcast_to(value, self.shape)[use] for value in values]
+        if stmt.ahead:
+            self.ahead.add(Ahead(stmt, flat, cells, use, stored))
+            self._own(stmt, cells, use, 0)  # nobody's until it takes effect
+            return
+        for offset, value in enumerate(stored):
+            flat[cells[use] + offset] = value
+
+    def _own(self, stmt: Store, cells: Ints, use: Mask, owner: int) -> None:
+        for granules in self.pool.granules(self.pool.arrays[stmt.array], cells, stmt.width):
+            self.pool.owner[granules[use]] = owner
+
+    def _wait(self, groups: int) -> None:
+        """All but the last groups of stores ahead take effect, which is a write at this place as
+        well as where they stand: in between nobody else may touch the cells."""
+        for each in self.ahead.close(groups):
+            self._note_race(each.stmt, each.cells, each.use, each.flat)
+            self._own(each.stmt, each.cells, each.use, self.pool.arrays[each.stmt.array].number)
+            each.take_effect()
 
     def _touch(self, stmt: Load | Store, at: Ints, use: Mask, writes: bool) -> tuple[Array, Ints]:
         """Checks and counts an access; the memory, flat, and the cell each thread starts at."""
@@ -406,7 +433,7 @@ class Batch:
             self._fail(what, at, use & (at % width != 0))
         addresses = self._rows(at) * flat.itemsize, width * flat.itemsize, self._rows(use)
         if self.watch is not None:
-            self.watch(Accessed(stmt, memory is not None, *addresses))
+            self.watch(Accessed(stmt, memory is not None, int(self.blocks[0]), *addresses))
         cells = at
         if memory is None:
             (self.report.add_store if writes else self.report.add_load)(name, traffic(*addresses))
@@ -484,6 +511,8 @@ class Batch:
                 self._body(body, mask)
 
     def _barrier(self, stmt: Barrier, active: Mask) -> None:
+        if stmt.waits is not None:
+            self._wait(stmt.waits)
         rows = active if stmt.scope == "block" else self._rows(active)
         partial = bool((rows.any(axis=1) & ~rows.all(axis=1)).any())
         # The last warp of a block may be shorter than a row.
@@ -535,7 +564,9 @@ class Batch:
         width = self.kernel.warp_size
         short = -self.kernel.threads % width
         if short:
-            values = np.pad(values, ((0, 0), (0, short)))
+            filled = np.zeros((len(values), self.kernel.threads + short), values.dtype)
+            filled[:, : self.kernel.threads] = values
+            values = filled
         return values.reshape(-1, width)
 
     def _warps(self, active: Mask) -> int:

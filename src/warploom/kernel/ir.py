@@ -296,7 +296,10 @@ class Load:
 class Store:
     """`array[index] = value`, only where the predicate holds.
 
-    With `width` w > 1 the value is an element of a register array, and w neighbours are stored.
+    With `width` w > 1 the value is an element of a register array, and w neighbours are stored. A
+    store `ahead`, to shared memory, may take effect at any time until a barrier that waits for it;
+    nobody reads the cells before that. What was just loaded for it alone is then copied past the
+    registers where the machine can do so.
     """
 
     array: str
@@ -305,6 +308,7 @@ class Store:
     predicate: Expr | None = None
     width: int = 1
     streaming: bool = False
+    ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,9 +348,14 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """All threads of the block (or warp) arrive before any goes on; memory is then agreed upon."""
+    """All threads of the block (or warp) arrive before any goes on; memory is then agreed upon.
+
+    One that `waits` closes a group, which are the stores ahead since the last such barrier, and has
+    each thread wait until at most so many of its last groups have yet to take effect.
+    """
 
     scope: Scope = "block"
+    waits: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class _Synchroniser:
         for place, item in enumerate(items):
             here = [item]
             if place in gaps:
-                here.insert(0, _barrier(SCOPE[gaps[place]]))
+                here.insert(0, _barrier(Barrier(SCOPE[gaps[place]])))
             for each in here:
                 stmts.append(each.stmt)
                 summaries = {
@@ -114,8 +114,8 @@ class _Synchroniser:
                 return self._loop(stmt, site)
             case If() as stmt:
                 return self._branches(stmt, site)
-            case Barrier(scope):
-                return _barrier(scope)
+            case Barrier() as stmt:
+                return _barrier(stmt)
             case stmt:
                 access = self.footprints.access(site)
                 own = () if access is None else (access,)
@@ -284,10 +284,10 @@ class _Synchroniser:
         )
 
 
-def _barrier(scope: Scope) -> _Item:
+def _barrier(stmt: Barrier) -> _Item:
     closed, open_ = _Summary((), (), False), _Summary()
-    block = closed if scope == "block" else open_
-    return _Item(Barrier(scope), {Level.BLOCK: block, Level.WARP: closed})
+    block = closed if stmt.scope == "block" else open_
+    return _Item(stmt, {Level.BLOCK: block, Level.WARP: closed})
 
 
 def _ring(start: int, count: int) -> list[int]:

@@ -148,7 +148,7 @@ def _start(inner: Layout, variables: list[Var]) -> Expr | _Cell:
 
 def _after(part: Layout, place: Expr | _Cell) -> Expr | _Cell:
     if not isinstance(part, Rotate | Exchange | Tile):
-        return _mapped(part, _number(place))
+        return mapped(part, _number(place))
     if isinstance(place, _Cell) and part.columns == place.columns:
         return _by_rows(part, place.row, place.column)
     x = _number(place)
@@ -170,7 +170,7 @@ def _coordinate(x: Expr, shape: Tree, stride: Tree) -> Expr:
     return result
 
 
-def _mapped(part: Layout, x: Expr) -> Expr:
+def mapped(part: Layout, x: Expr) -> Expr:
     match part:
         case Swizzle(bits, base, shift):
             mask = ((1 << bits) - 1) << base

@@ -18,7 +18,7 @@ from warploom.loopnest.ir import Compute, Get, Instruction, Load, Put, Store
 from warploom.loopnest.sector import Neighbours, touched_by
 from warploom.loopnest.space import NestSpace
 from warploom.machine.rates import Rates
-from warploom.search.candidate import Candidates, Flags, Numbers
+from warploom.search.candidate import Candidates, Flags, Index, Numbers
 
 # Sums of logarithms come out a little too large or too small; a bound errs on the small side.
 ROUNDING = 1 - 1e-9
@@ -55,6 +55,7 @@ class Bound:
         self.is_shared = np.array([isinstance(i.action, Put | Get) for i in insts])
         self.moves = self.is_load | self.is_store
         self.writes = np.array([isinstance(i.action, Store | Put) for i in insts])
+        self.puts = self._puts()
         self.elements = np.array([math.prod(float(a.size) for a in i.axes) for i in insts])
         self.folds = np.array([i.running is not None for i in insts])
         sector = space.target.machine.sector_bytes
@@ -90,6 +91,18 @@ class Bound:
                 return self.rates.nanoseconds(self.rates.cost(op, inst.dtype.is_float).latency)
             case _:
                 return 0.0
+
+    def _puts(self) -> Index:
+        """The instruction that fills each temporary array."""
+        program = self.space.program
+        return np.array([self.space.insts.index(t.put) for t in program.temporaries], np.int64)
+
+    def _passed(self, known: Certain) -> Flags:
+        """[rows, instructions]: stores that a copy past the registers may do on its way."""
+        found = np.zeros(known.active.shape, np.bool_)
+        if "COPY" in self.space.target.fills and len(self.puts):
+            found[:, self.puts] = known.may_be(self.space.fill, "COPY")
+        return found
 
     # -- terms -------------------------------------------------------------------------------------
 
@@ -135,6 +148,7 @@ class Bound:
         threads = known.greatest(around & known.maybe(*self.threaded)[:, None])
         filled = self._filled(known)[:, None]
         slots = total / wide * np.maximum(1.0, filled / threads)
+        slots = np.where(self._passed(known), 0.0, slots)
         within = np.where(self.moves, self.elements * known.least(around & ~own), total)
         same = np.where(self.writes, np.minimum(filled, self.lanes), filled)
         asked = np.where(known.active, within, 0.0) / wide * np.maximum(1.0, same / threads)
@@ -149,6 +163,7 @@ class Bound:
         rates, nothing = self.rates, np.zeros_like(elements)
         sectors = elements / self.near.most(known)
         accesses = np.where(self.moves | self.is_shared, requests * self.lanes, 0.0)
+        accesses = np.where(self._passed(known), 0.0, accesses)
         reads, lines = nothing, nothing
         if not rates.cached:
             reads = np.where(self.is_load, np.maximum(sectors, requests), 0.0)
@@ -190,7 +205,7 @@ class Bound:
         """
         rates, around, own = self.rates, self._repeated(known), self.facts.own
         turns = known.least(around & known.surely(*kinds, "UNROLL")[:, None])
-        turns = np.where(known.active, turns, 0.0)
+        turns = np.where(known.active & ~self._passed(known), turns, 0.0)
         issued = turns * self.issue
         accessed = np.where(self.moves | self.is_shared, turns, 0.0)
         loops = around & known.surely(*kinds)[:, None] & (own | known.outside)

@@ -201,7 +201,9 @@ class Choices:
         # Where a dimension is in the layout of its array: 0 counts neighbours.
         self.layout = space.choice("layout", self.put_dims, values=("NONE", *self.ranks))
         self.padding = space.integer("padding", self.temporaries, values=target.paddings)
+        self.swizzle = space.choice("swizzle", self.temporaries, values=target.swizzles)
         self.stages = space.integer("stages", self.temporaries, values=target.stages)
+        self.fill = space.choice("fill", self.temporaries, values=target.fills)
         self.length = space.integer(  # of a dimension in memory: its size, padded if it is a row
             "length", self.put_dims, values={d: self._lengths(d) for d in put_dims}, derived=True
         )

@@ -62,6 +62,14 @@ class Copy:
     def insts(self) -> tuple[Instruction, ...]:
         return (self.load, *self.puts)
 
+    def is_near(self, sector: int) -> bool:
+        """Whether some two of its elements share a sector of memory: else none is beside another,
+        and no order of its loops is better there than others."""
+        assert isinstance(self.load.action, Load)
+        access = self.load.action.access
+        factors = [abs(factor) for factor in access.place.factors.values()]
+        return min(factors, default=0) * access.array.dtype.bytes < sector
+
 
 def copies(program: Program) -> tuple[Copy, ...]:
     """Loads all of whose uses may go through temporary arrays."""

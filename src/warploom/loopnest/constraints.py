@@ -379,12 +379,20 @@ def _paddings(c: Choices) -> None:
     own, dim = space.relation("is laid out along", [row[:2] for row in rows], arity=2).row("o", "d")
     second = some(dim, c.layout(dim).is_(*c.ranks[1:2]))
     space.require(c.padding(own).is_(*plain) | second, "rows that something follows")
+    if "XOR" in c.target.swizzles:
+        swizzled = c.swizzle(t).is_("XOR")
+        powers = [size for size in sizes if size & (size - 1) == 0]
+        space.require(implies(swizzled, c.padding(t).is_(*plain)), "padded or swizzled")
+        inside = c.in_array(s).is_("TRUE")
+        space.require(implies(swizzled & inside, c.size(a).is_(*powers)), "swizzles are of bits")
+        several = c.swizzle(own).is_("PLAIN") | second
+        space.require(several, "swizzled by what is further out")
 
 
 def dealt(c: Choices) -> None:
     """A copy to a temporary array may be dealt out to all threads of the block: then its loops are
-    in the order of global memory, nothing else is in them, and no threads are around them. Such a
-    copy may be a turn ahead of who uses it."""
+    in the order of global memory (in any, where no two elements share a sector), nothing else is in
+    them, and no threads are around them. Such a copy may be a turn ahead of who uses it."""
     space, order, is_kind = c.space, c.order, c.is_kind
     groups = copies(c.program)
     members = {d: g for g in groups for d in g.dims}
@@ -395,7 +403,8 @@ def dealt(c: Choices) -> None:
     together = [(a, b) for g in groups for a, b in permutations(g.load_dims, 2)]
     x, y = space.relation("are loops of one copy", together, arity=2).row("x", "y")
     space.require(implies(is_kind(x, "DEAL"), is_kind(y, "DEAL")), "copies are dealt out whole")
-    nested = [pair for g in groups for pair in combinations(g.load_dims, 2)]
+    sector = c.target.machine.sector_bytes
+    nested = [pair for g in groups for pair in combinations(g.load_dims, 2) if g.is_near(sector)]
     x, y = space.relation("is further out in memory than", nested, arity=2).row("x", "y")
     space.require(implies(is_kind(x, "DEAL"), order(x, y).is_("OUTER")), "in the order of memory")
     stored = [pair for g in groups for pair in g.pairs]
@@ -416,6 +425,22 @@ def dealt(c: Choices) -> None:
         t, s = space.relation("is filled along", of, arity=2).row("t", "s")
         single = c.stages(t).is_(*(n for n in c.target.stages if n == 1))
         space.require(single | is_kind(s, "DEAL"), "what is dealt out may be ahead")
+        fills(c)
+
+
+def fills(c: Choices) -> None:
+    """Copies ahead go by way of registers into two arrays, or past them into two or more; all of
+    them the same way, so that a loop is written out for all."""
+    space, stages, fill = c.space, c.stages, c.fill
+    t, u = c.temporaries.each("t", "u")
+    few = [n for n in c.target.stages if n <= 2]
+    several = [n for n in c.target.stages if n > 1]
+    by_registers = fill(t).is_("REGISTERS")
+    space.require(implies(by_registers, stages(t).is_(*few)), "two arrays by way of registers")
+    if "COPY" in c.target.fills:
+        space.require(by_registers | stages(t).is_(*several), "copies past registers are ahead")
+        same = fill(u).is_("COPY") & stages(u).eq(stages(t))
+        space.require(by_registers | stages(u).is_not(*several) | same, "one way to be ahead")
 
 
 # -- room ------------------------------------------------------------------------------------------
@@ -459,8 +484,9 @@ def shared_memory(c: Choices) -> None:
     c.mem_size = space.product("mem_size", amount(c.length(put), there), per=t, base=element(t))
     shared = c.mem_space(t).is_("SHARED")
     used = [amount(c.mem_size(t), shared)]
-    if max(c.target.stages) > 1:  # twice as much
-        used.append(amount(c.mem_size(t), shared & c.stages(t).is_(2)))
+    for number in range(2, max(c.target.stages) + 1):  # as often as there are stages
+        more = [n for n in c.target.stages if n >= number]
+        used.append(amount(c.mem_size(t), shared & c.stages(t).is_(*more)))
     c.shared_mem_used = space.total("shared_mem_used", *used)
     space.require(c.shared_mem_used() <= c.target.machine.shared_bytes, "shared memory")
 

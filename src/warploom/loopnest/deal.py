@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify
@@ -116,7 +116,7 @@ class Dealer:
             return
         self.held[deal.load] = deal.width
         number, row = Var(counter), Const(0)
-        body = (*self._load(deal, number, row, None), *self._put(deal, number, row))
+        body = (*self._load(deal, number, row, None), *self._put(deal, number, row, deal.puts))
         yield For(counter, Const(0), Const(deal.rounds), body, unroll=False)
 
     def loads(self, deal: Deal, where: Expr | None = None) -> Iterator[Stmt]:
@@ -126,7 +126,33 @@ class Dealer:
 
     def puts(self, deal: Deal) -> Iterator[Stmt]:
         for number in range(deal.rounds):
-            yield from self._put(deal, Const(number), Const(number))
+            yield from self._put(deal, Const(number), Const(number), deal.puts)
+
+    def past(self, deal: Deal, counter: str, where: Expr | None) -> Iterator[Stmt]:
+        """Past the registers: each element is put as soon as it is loaded, to be there later."""
+        narrow = (
+            deal if all(self._is_wide(deal, put) for put in deal.puts) else replace(deal, width=1)
+        )
+        self.held[deal.load] = narrow.width
+        if narrow.rounds <= MOST_WAITING // narrow.width:
+            for number in range(narrow.rounds):
+                yield from self._past(narrow, Const(number), where)
+            return
+        body = tuple(self._past(narrow, Var(counter), where))
+        yield For(counter, Const(0), Const(narrow.rounds), body, unroll=False)
+
+    def _past(self, deal: Deal, number: Expr, where: Expr | None) -> Iterator[Stmt]:
+        row = Const(0)
+        for put in deal.puts:
+            yield from self._load(deal, number, row, where)
+            yield from self._put(deal, number, row, (put,), ahead=True)
+
+    def _is_wide(self, deal: Deal, put: ir.Instruction) -> bool:
+        """Whether neighbours in global memory are neighbours in the array, too."""
+        temporary = self.at.temporaries[put]
+        first, _ = self.at.array_dims(temporary)[0]
+        padding = self.at.made.padding[temporary]
+        return first in deal.loops[-1].dims and padding % deal.width == 0
 
     def _register(self, deal: Deal, row: Expr, lane: int = 0) -> Cell:
         """Of an element that waits."""
@@ -148,17 +174,21 @@ class Dealer:
             streaming=at.made.cache[load] == "NO_CACHE",
         )
 
-    def _put(self, deal: Deal, number: Expr, row: Expr) -> Iterator[Stmt]:
-        """Wide where neighbours in global memory are neighbours in the array, too."""
+    def _put(
+        self,
+        deal: Deal,
+        number: Expr,
+        row: Expr,
+        puts: tuple[ir.Instruction, ...],
+        ahead: bool = False,
+    ) -> Iterator[Stmt]:
         piece, at = deal.piece(number), self.at
         guard = deal.condition(piece)
         where = None if guard is None else simplify(guard)
-        for put in deal.puts:
-            temporary = at.temporaries[put]
-            first, _ = at.array_dims(temporary)[0]
-            wide = first in deal.loops[-1].dims and at.made.padding[temporary] % deal.width == 0
-            step = deal.width if wide else 1
+        for put in puts:
+            step = deal.width if self._is_wide(deal, put) else 1
             for lane in range(0, deal.width, step):
                 at.index |= deal.index(piece, lane)
                 cell, value = at.cell(put), self._register(deal, row, lane)
-                yield Store(at.array(temporary), cell, value, where, step)
+                array = at.array(at.temporaries[put])
+                yield Store(array, cell, value, where, step, ahead=ahead)

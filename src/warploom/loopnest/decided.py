@@ -56,7 +56,9 @@ class Implementation:
             d: None if v == "NONE" else int(v) for d, v in self._unary(space.layout)
         }
         self.padding: dict[Temporary, int] = {t: int(v) for t, v in self._unary(space.padding)}
+        self.swizzle: dict[Temporary, str] = {t: str(v) for t, v in self._unary(space.swizzle)}
         self.stages: dict[Temporary, int] = {t: int(v) for t, v in self._unary(space.stages)}
+        self.fill: dict[Temporary, str] = {t: str(v) for t, v in self._unary(space.fill)}
         self.cache: dict[Instruction, str] = {i: str(v) for i, v in self._unary(space.cache)}
         self.spread = {d for d, v in self._unary(space.spread) if v == "TRUE"}
         self._order = self._relation(space.order)

@@ -119,19 +119,49 @@ def matmul(
     stride: int = 1,
     transposed: str = "",
     activation: Activation = "none",
+    splits: int = 1,
     cut: Cut = WHOLE,
 ) -> Program:
     """C = activation(A·B). `stride` is the distance of neighbours in A; `transposed` names those of
-    A and B that are stored by columns."""
+    A and B that are stored by columns. With `splits` (which divide k) it is P[z] = A[z]·B[z] for as
+    many parts of k beside each other, which `add_parts` adds up: another kernel."""
     nest = LoopNest("matmul")
+    if splits < 1 or k % splits or (splits > 1 and activation != "none"):
+        raise CheckError(
+            f"a product over {k} with activation '{activation}' has no {splits} parts",
+            advice="splits divide k, and add-parts activates",
+        )
     i, j, over = (
         _axis(nest, name, size, own, cut)
-        for name, size, own in zip("mnk", (m, n, k), tiles, strict=True)
+        for name, size, own in zip("mnk", (m, n, k // splits), tiles, strict=True)
     )
-    A = nest.array("A", i, over, strides=_strides(m, k, "A" in transposed, stride))
-    B = nest.array("B", over, j, strides=_strides(k, n, "B" in transposed))
-    C = nest.array("C", i, j)
-    C[i, j] = activated(nest.sum(A[i, over] * B[over, j], over=over), activation)
+    A = nest.array("A", m, k, strides=_strides(m, k, "A" in transposed, stride))
+    B = nest.array("B", k, n, strides=_strides(k, n, "B" in transposed))
+    if splits == 1:
+        C = nest.array("C", i, j)
+        C[i, j] = activated(nest.sum(A[i, over] * B[over, j], over=over), activation)
+        return nest.done()
+    z = _axis(nest, "z", splits, (), cut)
+    at, P = z * (k // splits) + over, nest.array("P", z, i, j)
+    P[z, i, j] = nest.sum(A[i, at] * B[at, j], over=over)
+    return nest.done()
+
+
+def add_parts(
+    splits: int,
+    m: int,
+    n: int,
+    tiles: tuple[Tiles, Tiles] = ((32,), (32, 4)),
+    *,
+    activation: Activation = "none",
+    cut: Cut = WHOLE,
+) -> Program:
+    """C = activation(Σ P[z]): what `matmul` with as many splits leaves to do"""
+    nest = LoopNest("add_parts")
+    i, j = _axis(nest, "m", m, tiles[0], cut), _axis(nest, "n", n, tiles[1], cut)
+    z = _axis(nest, "z", splits, (), cut)
+    P, C = nest.array("P", z, i, j), nest.array("C", i, j)
+    C[i, j] = activated(nest.sum(P[z, i, j], over=z), activation)
     return nest.done()
 
 
@@ -220,4 +250,5 @@ KERNELS: dict[str, Callable[..., Program]] = {
     "batched-matmul": batched_matmul,
     "two-matmuls": two_matmuls,
     "doitgen": doitgen,
+    "add-parts": add_parts,
 }

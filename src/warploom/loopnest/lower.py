@@ -11,12 +11,11 @@ put in where threads meet in a shared array, and nowhere else.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
 from warploom.index.ir import Const, Expr, Var
-from warploom.index.laws import simplify
 from warploom.kernel.allocate import allocate
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
@@ -43,10 +42,11 @@ from warploom.kernel.ir import (
 )
 from warploom.kernel.synchronise import synchronise
 from warploom.loopnest import ir
-from warploom.loopnest.deal import Deal, Dealer, deal_of
+from warploom.loopnest.deal import Dealer, deal_of
 from warploom.loopnest.decided import Implementation, Loop, Node
 from warploom.loopnest.evaluate import elements
 from warploom.loopnest.neutral import unchanged_outside
+from warploom.loopnest.pipeline import Pipeline, kept
 from warploom.loopnest.place import Places, both, total
 
 BLOCKS = ("block_x", "block_y", "block_z")
@@ -93,9 +93,11 @@ class _Lowering:
         self.program = implementation.program
         self.at = Places(implementation)
         self.dealer = Dealer(self.at)
+        self.pipeline = Pipeline(self.at, self.dealer, self._bodies, self._counter)
         self.grid: list[int] = []
         self.rows = self._rows()
         self.counters = 0
+        self.lanes: dict[str, Registers] = {}
         self.sent: dict[tuple[ir.Instruction, ir.Instruction], _Sent] = {}
         for each in self.program.communications:
             if each.temporary is not None and each.temporary in implementation.lowered:
@@ -107,6 +109,7 @@ class _Lowering:
         body = [*self._levels(), *self._bodies(self.made.nests)]
         declared: list[Stmt] = [each for t in self.made.lowered for each in self._shared(t)]
         declared += [Registers(row.name, row.dtype, row.size) for row in self._own_rows()]
+        declared += self.lanes.values()
         sides = [Const(size) for size in (*self.grid, 1, 1, 1)[:3]]
         return Kernel(
             self.at.name(self.program.name),
@@ -118,7 +121,7 @@ class _Lowering:
 
     def _shared(self, temporary: ir.Temporary) -> Iterator[Shared]:
         size = math.prod(self.at.lengths(temporary))
-        for half in range(2 if temporary in self.at.doubled else 1):
+        for half in range(self.at.several.get(temporary, 1)):
             self.at.half[temporary] = half
             yield Shared(self.at.array(temporary), temporary.dtype, size)
 
@@ -151,22 +154,19 @@ class _Lowering:
         if isinstance(node, ir.Instruction):
             return list(self._instruction(node))
         if node.kind == "DEAL":
-            return [*self._copied(deal_of(self.made, node))]
+            return [*self.dealer.copied(deal_of(self.made, node), self._counter("round"))]
         index = self._index(node)
         if index is not None:
             self.at.index |= dict.fromkeys(node.dims, index)
             return self._bodies(node.body)
-        ahead = [each for each in node.body if self._is_ahead(node, each)]
+        ahead = self.pipeline.ahead(node)
         if ahead:
-            return self._pipelined(node, ahead)
-        counter = self._counter(_kept(node.dims[0]))
+            return self.pipeline.statements(node, ahead)
+        counter = self._counter(kept(node.dims[0]))
         self.at.index |= dict.fromkeys(node.dims, Var(counter))
         body = self._bodies(node.body)
         stop = Const(node.size)
         return [For(counter, Const(0), stop, tuple(body), unroll=node.kind == "UNROLL")]
-
-    def _copied(self, deal: Deal) -> Iterator[Stmt]:
-        return self.dealer.copied(deal, self._counter("round"))
 
     def _counter(self, name: str) -> str:
         self.counters += 1
@@ -184,56 +184,6 @@ class _Lowering:
                 return Const(0)
             case _:
                 return Const(0) if loop.size == 1 else None
-
-    # -- pipelines ---------------------------------------------------------------------------------
-
-    def _is_ahead(self, loop: Loop, node: Node) -> bool:
-        """Whether a copy is done a turn ahead of the loop that it is in: where the turns copy
-        different tiles, and who uses them is in the loop, too."""
-        if not isinstance(node, Loop) or node.kind != "DEAL" or loop.kind != "LOOP":
-            return False
-        deal = deal_of(self.made, node)
-        turns = any(dim.tile is None and dim in deal.load.dims for dim in loop.dims)
-        staged = all(self.made.stages[self.at.temporaries[put]] == 2 for put in deal.puts)
-        return turns and staged and deal.waits
-
-    def _pipelined(self, loop: Loop, ahead: Sequence[Node]) -> list[Stmt]:
-        """
-            for k: copy(k); use(k)   →   copy(0); for k: load(k + 1); use(k); put(k + 1)
-
-        into one of two arrays while the other one is used; two turns of the loop are written out,
-        so that it is known which.
-        """
-        deals = [deal_of(self.made, node) for node in ahead if isinstance(node, Loop)]
-        arrays = [self.at.temporaries[put] for deal in deals for put in deal.puts]
-        self.at.doubled |= set(arrays)
-        used = [node for node in loop.body if node not in ahead]
-        counter = self._counter(_kept(loop.dims[0]))
-        self._turn(loop, arrays, Const(0), 0)
-        before = [
-            stmt for deal in deals for stmt in self.dealer.copied(deal, self._counter("round"))
-        ]
-        body: list[Stmt] = []
-        for turn in range(2):
-            here = Var(counter) * 2 + turn
-            last = turn == 1 and loop.size % 2 == 0
-            more = Var(counter).le(loop.size // 2 - 2) if last else None
-            self._turn(loop, arrays, here + 1, 1 - turn)
-            body += [stmt for deal in deals for stmt in self.dealer.loads(deal, more)]
-            self._turn(loop, arrays, here, turn)
-            body += self._bodies(tuple(used))
-            self._turn(loop, arrays, here + 1, 1 - turn)
-            body += [stmt for deal in deals for stmt in self.dealer.puts(deal)]
-        after: list[Stmt] = []
-        if loop.size % 2:
-            self._turn(loop, arrays, Const(loop.size - 1), 0)
-            after = self._bodies(tuple(used))
-        turns = For(counter, Const(0), Const(loop.size // 2), tuple(body), unroll=False)
-        return [*before, turns, *after]
-
-    def _turn(self, loop: Loop, arrays: Sequence[ir.Temporary], turn: Expr, half: int) -> None:
-        self.at.index |= dict.fromkeys(loop.dims, simplify(turn))
-        self.at.half |= dict.fromkeys(arrays, half)
 
     # -- registers ---------------------------------------------------------------------------------
 
@@ -365,12 +315,10 @@ class _Lowering:
             yield Store(array, place, self._operand(inst, operand), where, 1, streaming)
             return
         lanes = self.at.name(f"{inst.name}.lanes")
-        yield Registers(lanes, inst.dtype, width)
+        self.lanes[lanes] = Registers(
+            lanes, inst.dtype, width
+        )  # once, where a pipeline stores twice
         for lane in range(width):
             value = self._operand(inst, operand, lane)
             yield Assign(Cell(lanes, Const(lane), inst.dtype), value)
         yield Store(array, place, Cell(lanes, Const(0), inst.dtype), where, width, streaming)
-
-
-def _kept(dim: ir.Dim) -> str:
-    return "".join(c if c.isascii() and c.isalnum() else "_" for c in str(dim).split(".")[-1])

@@ -11,19 +11,24 @@ from functools import reduce
 
 from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify
+from warploom.layout.expression import mapped
+from warploom.layout.ir import Swizzle
 from warploom.loopnest import ir
 from warploom.loopnest.decided import Implementation
 
+# Pieces of four elements stay together; eight of them are all banks.
+PIECE_BITS, SWIZZLED_BITS = 2, 3
+
 
 class Places:
-    """`index` has the index of every loop that is open, `half` the one of two arrays that is meant;
-    `doubled` are the arrays of which there are two."""
+    """`index` has the index of every loop that is open, `half` the one of several arrays that is
+    meant; `several` says how many there are where it is not one."""
 
     def __init__(self, made: Implementation) -> None:
         self.made = made
         self.index: dict[ir.Dim, Expr] = {}
         self.half: dict[ir.Temporary, int] = {}
-        self.doubled: set[ir.Temporary] = set()
+        self.several: dict[ir.Temporary, int] = {}
         self.temporaries = {t.put: t for t in made.lowered} | {t.get: t for t in made.lowered}
         self._names: dict[str, str] = {}
 
@@ -83,8 +88,9 @@ class Places:
     # -- temporary arrays --------------------------------------------------------------------------
 
     def array(self, temporary: ir.Temporary) -> str:
-        """The name of an array, or of the one of two that is meant here."""
-        return self.name(temporary.name + ("", ".other")[self.half.get(temporary, 0)])
+        """The name of an array, or of the one of several that is meant here."""
+        half = self.half.get(temporary, 0)
+        return self.name(temporary.name + (f".other{half if half > 1 else ''}" if half else ""))
 
     def array_dims(self, temporary: ir.Temporary) -> list[tuple[ir.Dim, ir.Dim]]:
         """The pairs of dimensions that it has, neighbours first."""
@@ -108,7 +114,17 @@ class Places:
             own = put if inst is temporary.put else get
             terms.append(self.index[own] * stride)
             stride *= length
-        return total(terms)
+        swizzle = self.swizzle(temporary)
+        return total(terms) if swizzle is None else simplify(mapped(swizzle, total(terms)))
+
+    def swizzle(self, temporary: ir.Temporary) -> Swizzle | None:
+        """What exchanges pieces of 16 bytes within what the outermost dimension counts, by the
+        index of that one: pieces that would lie in the same banks then lie in different ones."""
+        if self.made.swizzle[temporary] == "PLAIN":
+            return None
+        below = math.prod(self.lengths(temporary)[:-1]).bit_length() - 1
+        bits = min(SWIZZLED_BITS, below - PIECE_BITS)
+        return Swizzle(bits, PIECE_BITS, below - PIECE_BITS) if bits > 0 else None
 
 
 def _unit_axis(inst: ir.Instruction) -> ir.Axis | None:

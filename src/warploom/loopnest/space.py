@@ -24,7 +24,9 @@ from warploom.search.propagate.propagator import Propagator
 DECIDED = (
     "layout",
     "padding",
+    "swizzle",
     "stages",
+    "fill",
     "size",
     "dim_kind",
     "thread_mapping",

@@ -47,9 +47,10 @@ def is_aligned(access: Access, dim: Dim, width: int) -> bool:
 @dataclass(frozen=True, slots=True)
 class Target:
     """`vector` are the most elements of an outer and of an inner vector; `paddings` the elements
-    that may follow each row of a temporary array. With `deals` what is copied to such an array may
-    be dealt out to all threads of the block, whatever these do elsewhere; `stages` says how many of
-    an array there may be, so that one is filled while another is used."""
+    that may follow each row of a temporary array, `swizzles` how its cells may be exchanged. With
+    `deals` what is copied to such an array may be dealt out to all threads of the block, whatever
+    these do elsewhere; `stages` says how many of an array there may be, so that one is filled while
+    another is used, and `fills` by which way."""
 
     machine: Machine = CUDA
     unroll: int = 512
@@ -58,10 +59,12 @@ class Target:
     caches: tuple[str, ...] = ("NO_CACHE", "CACHE_SHARED")
     spaces: tuple[str, ...] = ("SHARED",)
     paddings: tuple[int, ...] = (0, 1, 4)
+    swizzles: tuple[str, ...] = ("PLAIN",)
     thread_levels: int = 3
     block_dims: int = 3
     deals: bool = False
     stages: tuple[int, ...] = (1,)
+    fills: tuple[str, ...] = ("REGISTERS",)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -86,3 +89,16 @@ DEFAULT = Target()
 def paper(machine: Machine) -> Target:
     """What the published system had: two caches, and nothing after rows."""
     return Target(machine, caches=("NO_CACHE", "CACHE_GLOBAL"), paddings=(0,))
+
+
+def everything(machine: Machine) -> Target:
+    """All that we know of, beyond the published system."""
+    if not machine.copies:
+        return Target(machine, deals=True, swizzles=("PLAIN", "XOR"), stages=(1, 2))
+    return Target(
+        machine,
+        deals=True,
+        swizzles=("PLAIN", "XOR"),
+        stages=(1, 2, 3, 4),
+        fills=("REGISTERS", "COPY"),
+    )

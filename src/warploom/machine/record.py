@@ -36,6 +36,7 @@ class Machine:
     bank_bytes: int = 4
     line_bytes: int = 128  # of the cache: what stores should fill
     multiprocessors: int = 0  # 0 where it is not known
+    copies: bool = True  # from global to shared memory past the registers (cp.async)
     latency: Latency | None = None
 
 
@@ -43,7 +44,7 @@ CUDA = Machine("cuda")
 # Sizes of an H200 as its driver reports them; cycles as bench/ptx_shuffle_device.py measured them.
 H200 = Machine("h200", shared_bytes_most=227 << 10, multiprocessors=132, latency=LATENCIES["h200"])
 # The machine of the paper on partially specified implementations; its banks are 8 bytes wide.
-K4000 = Machine("k4000", bank_bytes=8)
+K4000 = Machine("k4000", bank_bytes=8, copies=False)
 # Like the GPU of the paper on mapping by constraints (Mali-G72): its warps, its largest group and
 # local memory there; 64 registers let it have all its threads.
 MALI = Machine(
@@ -55,6 +56,7 @@ MALI = Machine(
     shared_bytes_most=32 << 10,
     thread_registers=64,
     multiprocessors=12,
+    copies=False,
 )
 
 MACHINES: dict[str, Machine] = {machine.name: machine for machine in (CUDA, H200, K4000, MALI)}

@@ -51,7 +51,7 @@ def certificate(
 ) -> dict[str, Any]:
     """That of a fill which was found; `sizes` is what the sketch was built at, for the reader."""
     if isinstance(found, Filled):
-        program, fill = _closed(found)
+        program, fill = closed(found)
         return certificate_of(program, program.goals[0], fill, sizes)
     if not len(found.fills):
         raise SearchError(f"'{found.program.name}' has no fill to certify: {found.outcome}")
@@ -154,7 +154,7 @@ def _values(terms: tuple[Term, ...]) -> list[Any]:
     return [plain(term) for term in terms]
 
 
-def _closed(found: Filled) -> tuple[Program, Fill]:
+def closed(found: Filled) -> tuple[Program, Fill]:
     """The program of a warp sketch with the choices of its fill, and nothing else, to choose."""
     holes = found.traced.holes
     offered = {

@@ -217,12 +217,19 @@ class Nest:
             "decisions": [decision_record(each) for each in taken],
         }
 
-    def record(self, explored: Explored, kept: Kept) -> Record:
-        """All that is needed to go on: see `kept_from`."""
+    def _question(self, device: str | None) -> Record:
+        """What an answer is of; `device` is where times were taken, None where they are bounds."""
         return {
             "program": show(self.program),
             "machine": self.rates.name,
             "fixed": [decision_record(each) for each in self.decisions],
+            "device": device,
+        }
+
+    def record(self, explored: Explored, kept: Kept, device: str | None = None) -> Record:
+        """All that is needed to go on: see `kept_from`."""
+        return {
+            **self._question(device),
             "best": self.best_record(explored),
             "bound": explored.bound if math.isfinite(explored.bound) else None,
             "evaluated": explored.evaluated,
@@ -232,14 +239,9 @@ class Nest:
             "history": None if explored.history is None else explored.history.to_json(),
         }
 
-    def kept_from(self, record: Mapping[str, Any]) -> Kept:
+    def kept_from(self, record: Mapping[str, Any], device: str | None = None) -> Kept:
         """What a record of this very question says; an error if it is of another."""
-        own = {
-            "program": show(self.program),
-            "machine": self.rates.name,
-            "fixed": [decision_record(each) for each in self.decisions],
-        }
-        for key, value in own.items():
+        for key, value in self._question(device).items():
             if record.get(key) != value:
                 raise CheckError(f"what was kept has another {key}", advice="name another file")
         match record:

@@ -1,15 +1,42 @@
-"""What the search for a loop nest's implementation gave, as a picture."""
+"""Pictures of what this room makes: explored loop nests; warp sketches as programs."""
 
 from __future__ import annotations
 
-from warploom.errors import UnsupportedError
+from collections.abc import Mapping
+
+from warploom.errors import UnsupportedError, WarploomError
+from warploom.index.show import show as show_index
+from warploom.kernel.dtype import f32
 from warploom.loopnest.show import show
+from warploom.pipeline.certificate import closed
 from warploom.pipeline.nest import Explored
+from warploom.report.fill import Shown, drawn
 from warploom.report.nest import bound_part, decisions_part, loops_part, time_words
 from warploom.report.page import listing
+from warploom.report.panel import flow_of
 from warploom.report.picture import Fact, Figure, Part, Picture
 from warploom.report.search import figures_of, side_by_side
 from warploom.search.decided import decisions_of
+from warploom.sketch.simt.code import tiled_sketch
+from warploom.sketch.simt.solve import Filled
+from warploom.sketch.term.verify import Verifier
+
+
+def filled(found: Filled, code: bool | None = None, brief: bool = False) -> Picture:
+    """Of a warp sketch with its holes filled, as the program that it was lowered to."""
+    program, fill = closed(found)
+    verifier = Verifier(program, program.goals[0])
+    taken = dict(zip(program.holes, fill, strict=True)) if not isinstance(fill, Mapping) else fill
+    flow = flow_of(verifier.program, taken)
+    tiled, without = None, "no code was asked for"
+    if code is not False and not brief:
+        try:
+            tiled = tiled_sketch(found, f32, warps=4)
+        except WarploomError as error:
+            without = error.message
+    made = Shown(verifier.program, taken, flow, verifier.verify(taken), tiled, without, False)
+    holes = tuple(Fact(f"hole {name}", show_index(expr)) for name, expr in found.fill.items())
+    return drawn(made, found.traced.name, holes)
 
 
 def explored(found: Explored, brief: bool = False) -> Picture:

@@ -71,7 +71,7 @@ class Series:
 
 def lines(
     title: str, series: Sequence[Series], across: str, down: str, *,
-    size: tuple[int, int] = (640, 220),
+    size: tuple[int, int] = (580, 220),
 ) -> str:  # fmt: skip
     """Curves over a common axis, with round numbers at both."""
     drawing, (width, height), left, top = Drawing(title), size, 64, 28

@@ -10,14 +10,22 @@ from typing import Any
 
 from warploom.emit import emit
 from warploom.errors import WarploomError
-from warploom.report.code import STORED, steps_of_lines
+from warploom.report.code import NOBODY, STORED, steps_of_lines
 from warploom.report.grid import Grid, columns_of_text, rules, side_by_side
 from warploom.report.page import listing
 from warploom.report.panel import Flow, Ints, Panel, flow_of
 from warploom.report.picture import Fact, Figure, Part, Picture
 from warploom.report.search import fills_part
 from warploom.report.theme import SHADES, shade_of
-from warploom.report.traffic import Stream, heat_map, stream_fact, stream_words, streams_of
+from warploom.report.traffic import (
+    HEAT_NOTE,
+    Stream,
+    heat_html,
+    heat_map,
+    stream_fact,
+    stream_words,
+    streams_of,
+)
 from warploom.search.outcome import Verdict
 from warploom.sketch.code.program import tiled_program
 from warploom.sketch.code.tiling import Layout, Tiled
@@ -50,6 +58,7 @@ class Shown:
     verification: Verification
     tiled: Tiled | None
     without: str  # why there is no kernel
+    by_step: bool = True  # whether its registers are named by steps of the program
 
     @property
     def streams(self) -> list[Stream]:
@@ -81,36 +90,38 @@ def _kernel(result: Result, fill: Mapping[int, int], code: bool | None) -> tuple
 
 def picture(result: Result, number: int = 0, code: bool | None = None) -> Picture:
     """Of one fill of a result."""
+    facts = (
+        Fact("fills", _fills(result)),
+        Fact("states looked at", f"{result.stats.states:,}".replace(",", " ")),
+    )
     made = shown(result, number, code)
+    return drawn(made, result.program.name, facts, (fills_part(result.stats),))
+
+
+def drawn(
+    made: Shown, name: str, facts: tuple[Fact, ...] = (), more: tuple[Part, ...] = ()
+) -> Picture:
+    """Of a fill that was evaluated; with further facts, and parts at the end."""
     grids = [grid_of(made.flow, panel) for panel in made.flow.panels]
     lines, owners = _code(made)
     streams = made.streams
     heats = [heat_map(stream) for stream in streams]
     parts = [Part("", _stage(made, grids, lines, owners))]
-    if heats:
-        parts.append(Part("Memory", _heat_html(heats), _HEAT_NOTE))
-    parts.append(fills_part(result.stats))
     figures = [Figure("steps", _caption(made), side_by_side(_caption(made), grids))]
     if heats:
-        figures.append(Figure("memory", _HEAT_NOTE, side_by_side("Requests to memory", heats)))
+        parts.append(Part("Memory", heat_html(heats), HEAT_NOTE))
+        figures.append(Figure("memory", HEAT_NOTE, side_by_side("Requests to memory", heats)))
     return Picture(
         "Fill of a sketch",
-        result.program.name,
-        _facts(result, made, streams),
-        tuple(parts),
+        name,
+        (*_facts(made, streams), *facts),
+        (*parts, *more),
         tuple(figures),
-        tuple(_text(result, made, grids, streams)),
+        tuple(_text(name, made, grids, streams)),
         _data(made),
         ("flow.css", "flow.js"),
         rules([*grids, *heats]),
     )
-
-
-_HEAT_NOTE = (
-    "What the first warp of a block asks of memory, as the simulator counts it. Across: requests, "
-    "in order. Down: sectors of 32 bytes, or banks of shared memory. The number is how many lanes "
-    "touch the sector, or how many words are wanted of the bank, which serves one after another."
-)
 
 
 def _caption(made: Shown) -> str:
@@ -214,6 +225,8 @@ def _code(made: Shown) -> tuple[list[str], list[int | str | None]]:
     if made.tiled is None:
         return [], []
     lines = emit(made.tiled.kernel, "cuda").splitlines()
+    if not made.by_step:
+        return lines, [NOBODY] * len(lines)
     return lines, steps_of_lines(lines, made.tiled.tiling.outputs[0].name)
 
 
@@ -269,14 +282,10 @@ step, <kbd>Esc</kbd> lets go.</p></div>
 """
 
 
-def _heat_html(heats: Sequence[Grid]) -> str:
-    return f'<div class="flow heat">{"".join(heat.html() for heat in heats)}</div>'
-
-
 # -- figures and text ----------------------------------------------------------------------------
 
 
-def _facts(result: Result, made: Shown, streams: Sequence[Stream]) -> tuple[Fact, ...]:
+def _facts(made: Shown, streams: Sequence[Stream]) -> tuple[Fact, ...]:
     verdict = made.verification.verdict
     tone = {Verdict.PROVED: "good", Verdict.REFUTED: "bad"}.get(verdict, "")
     registers = [panel for panel in made.flow.panels if panel.kind == "registers"]
@@ -291,8 +300,6 @@ def _facts(result: Result, made: Shown, streams: Sequence[Stream]) -> tuple[Fact
         facts.append(Fact("size", f"{registers[0].rows} {made.flow.row}s × {widest} registers"))
     facts.append(Fact(f"moves between {made.flow.row}s", str(moved)))
     facts += [Fact(stream.title, stream_fact(stream)) for stream in streams[:3]]
-    facts.append(Fact("fills", _fills(result)))
-    facts.append(Fact("states looked at", f"{result.stats.states:,}".replace(",", " ")))
     return tuple(facts)
 
 
@@ -301,11 +308,9 @@ def _fills(result: Result) -> str:
     return f"{count}, all there are" if result.complete else count
 
 
-def _text(
-    result: Result, made: Shown, grids: Sequence[Grid], streams: Sequence[Stream]
-) -> list[str]:
+def _text(name: str, made: Shown, grids: Sequence[Grid], streams: Sequence[Stream]) -> list[str]:
     """A few rows of every panel, and the counts."""
-    head = f"{result.program.name}: {made.verification}"
+    head = f"{name}: {made.verification}"
     inner = [
         grid
         for grid, panel in zip(grids, made.flow.panels, strict=True)

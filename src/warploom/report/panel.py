@@ -286,14 +286,13 @@ def _lanes(program: Program, live: frozenset[int]) -> Shape:
     steps = [program.steps[position] for position in sorted(live)]
     applied = [step for step in steps if isinstance(step, Apply)]
     moving = [s for s in applied if s.gathers.is_hole or s.fold is not None] or applied
-    shapes = [step.shape for step in moving] + [
-        step.gathers.out_shape for step in moving if step.fold is None
-    ]
+    shapes = [step.shape for step in moving]
     common = shapes[0] if shapes else ()
     for shape in shapes:
         while shape[: len(common)] != common:
             common = common[:-1]
-    return common if any(len(shape) > len(common) for shape in shapes) else common[:-1]
+    held = [shape for step in applied for shape in (step.shape, step.gathers.out_shape)]
+    return common if any(len(shape) > len(common) for shape in held) else common[:-1]
 
 
 def _detail(step: Step) -> str:

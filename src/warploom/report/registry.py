@@ -15,9 +15,12 @@ from warploom.report.picture import Picture
 
 PICTURES = {
     "warploom.array.code.program.Compiled": "warploom.report.mapping:picture",
+    "warploom.layout.picture.Compared": "warploom.report.request:picture",
     "warploom.pipeline.nest.Explored": "warploom.pipeline.picture:explored",
+    "warploom.report.kernel.Simulated": "warploom.report.kernel:picture",
     "warploom.report.ptx.Observed": "warploom.report.ptx:picture",
     "warploom.search.history.History": "warploom.report.search:picture",
+    "warploom.sketch.simt.solve.Filled": "warploom.pipeline.picture:filled",
     "warploom.sketch.synth.result.Result": "warploom.report.sketch:picture",
 }
 

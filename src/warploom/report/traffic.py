@@ -25,6 +25,12 @@ from warploom.sketch.term.ir import size
 
 MOST_REQUESTS, MOST_ROWS = 40, 96  # drawn; of more the rest is counted only
 
+HEAT_NOTE = (
+    "What the first warp of a block asks of memory, as the simulator counts it. Across: requests, "
+    "in order. Down: sectors of 32 bytes, or banks of shared memory. The number is how many lanes "
+    "touch the sector, or how many words are wanted of the bank, which serves one after another."
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
@@ -75,18 +81,17 @@ class Stream:
 
 @dataclass(slots=True)
 class Noted:
-    """Notes the accesses of one warp."""
+    """Notes the accesses of the first warp of all."""
 
-    warp: int = 0
     streams: dict[tuple[str, bool], Stream] = field(default_factory=dict)
 
     def __call__(self, seen: Accessed) -> None:
         writes = isinstance(seen.statement, Store)
-        active: Mask = seen.active[self.warp]
-        if active.any():
+        active: Mask = seen.active[0]
+        if seen.first == 0 and active.any():
             name = seen.statement.array
             stream = self.streams.setdefault((name, writes), Stream(name, seen.shared, writes))
-            stream.requests.append(Asked(seen.addresses[self.warp], seen.width, active))
+            stream.requests.append(Asked(seen.addresses[0], seen.width, active))
 
 
 def streams_of(tiled: Tiled) -> list[Stream]:
@@ -159,3 +164,7 @@ def heat_map(stream: Stream) -> Grid:
         tuple(str(cell) if cell else "" for cell in cells),
         tuple(told),
     )
+
+
+def heat_html(heats: Sequence[Grid]) -> str:
+    return f'<div class="flow heat">{"".join(heat.html() for heat in heats)}</div>'

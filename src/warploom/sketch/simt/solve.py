@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from warploom.errors import CheckError, InternalError, located, users_line
 from warploom.index.ir import Expr, Select, constants, operations, walk
 from warploom.index.show import show
+from warploom.pictured import Pictured
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
 from warploom.sketch.explain.numbers import agreeing_fill
@@ -52,7 +53,7 @@ def _since(start: Times) -> Times:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Filled:
+class Filled(Pictured):
     """A sketch with its holes filled; `live` are the accumulate statements that stay."""
 
     traced: Traced

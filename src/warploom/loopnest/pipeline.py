@@ -1,0 +1,136 @@
+"""Copies that are ahead of the loop that uses them.
+
+    for k: copy(k); use(k)   →   copy(0); for k: load(k + 1); use(k); put(k + 1)
+                             →   copy(0) … copy(n - 2); for k: copy(k + n - 1); use(k); wait
+
+In come a loop and the copies in it; out go statements. The first is by way of registers, with two
+arrays, one of which is filled while the other is used; the second, of any number of stages, past
+the registers (stores ahead). So many turns of the loop are written out that it is known which array
+is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from warploom.index.ir import Const, Expr, Var
+from warploom.index.laws import simplify
+from warploom.kernel.ir import Barrier, For, Stmt
+from warploom.loopnest import ir
+from warploom.loopnest.deal import Deal, Dealer, deal_of
+from warploom.loopnest.decided import Loop, Node
+from warploom.loopnest.place import Places
+
+
+class Pipeline:
+    def __init__(
+        self,
+        at: Places,
+        dealer: Dealer,
+        bodies: Callable[[tuple[Node, ...]], list[Stmt]],
+        counter: Callable[[str], str],
+    ) -> None:
+        self.at, self.made, self.dealer = at, at.made, dealer
+        self.bodies, self.counter = bodies, counter
+
+    def ahead(self, loop: Loop) -> list[Loop]:
+        """The copies in a loop that are done before the turn that uses them: where turns copy
+        different tiles, and who uses these is in the loop, too."""
+        return [each for each in loop.body if isinstance(each, Loop) and self._is_ahead(loop, each)]
+
+    def _is_ahead(self, loop: Loop, node: Loop) -> bool:
+        if node.kind != "DEAL" or loop.kind != "LOOP":
+            return False
+        deal = deal_of(self.made, node)
+        turns = any(dim.tile is None and dim in deal.load.dims for dim in loop.dims)
+        staged = all(self.made.stages[self.at.temporaries[put]] > 1 for put in deal.puts)
+        return turns and staged and (deal.waits or self._passes(deal))
+
+    def _passes(self, deal: Deal) -> bool:
+        return all(self.made.fill[self.at.temporaries[put]] == "COPY" for put in deal.puts)
+
+    def statements(self, loop: Loop, ahead: Sequence[Loop]) -> list[Stmt]:
+        deals = [deal_of(self.made, node) for node in ahead]
+        arrays = [self.at.temporaries[put] for deal in deals for put in deal.puts]
+        stages = self.made.stages[arrays[0]]
+        self.at.several |= dict.fromkeys(arrays, stages)
+        used = tuple(node for node in loop.body if node not in ahead)
+        counter = self.counter(kept(loop.dims[0]))
+        if self._passes(deals[0]):
+            return self._past_registers(loop, deals, arrays, used, counter)
+        return self._by_registers(loop, deals, arrays, used, counter)
+
+    def _by_registers(
+        self,
+        loop: Loop,
+        deals: Sequence[Deal],
+        arrays: Sequence[ir.Temporary],
+        used: tuple[Node, ...],
+        counter: str,
+    ) -> list[Stmt]:
+        self._turn(loop, arrays, Const(0), 0)
+        before = [s for deal in deals for s in self.dealer.copied(deal, self.counter("round"))]
+        body: list[Stmt] = []
+        for turn in range(2):
+            here = Var(counter) * 2 + turn
+            last = turn == 1 and loop.size % 2 == 0
+            more = Var(counter).le(loop.size // 2 - 2) if last else None
+            self._turn(loop, arrays, here + 1, 1 - turn)
+            body += [stmt for deal in deals for stmt in self.dealer.loads(deal, more)]
+            self._turn(loop, arrays, here, turn)
+            body += self.bodies(used)
+            self._turn(loop, arrays, here + 1, 1 - turn)
+            body += [stmt for deal in deals for stmt in self.dealer.puts(deal)]
+        after: list[Stmt] = []
+        if loop.size % 2:
+            self._turn(loop, arrays, Const(loop.size - 1), 0)
+            after = self.bodies(used)
+        turns = For(counter, Const(0), Const(loop.size // 2), tuple(body), unroll=False)
+        return [*before, turns, *after]
+
+    def _past_registers(
+        self,
+        loop: Loop,
+        deals: Sequence[Deal],
+        arrays: Sequence[ir.Temporary],
+        used: tuple[Node, ...],
+        counter: str,
+    ) -> list[Stmt]:
+        """Where there is no tile to copy any more, zeros are stored that nobody reads: so all
+        turns have the same groups."""
+        stages, whole = self.made.stages[arrays[0]], loop.size // self.made.stages[arrays[0]]
+        before: list[Stmt] = []
+        for first in range(min(stages - 1, loop.size)):
+            self._turn(loop, arrays, Const(first), first)
+            before += self._copies(deals, None)
+        before.append(Barrier(waits=0))
+        body: list[Stmt] = []
+        for turn in range(stages):
+            here = Var(counter) * stages + turn
+            enough = (whole - 1) * stages + turn + stages <= loop.size
+            more = None if enough else Var(counter).le((loop.size - stages - turn) // stages)
+            self._turn(loop, arrays, here + (stages - 1), (turn + stages - 1) % stages)
+            body += self._copies(deals, more)
+            self._turn(loop, arrays, here, turn)
+            body += self.bodies(used)
+            body.append(Barrier(waits=stages - 2))
+        after: list[Stmt] = [Barrier(waits=0)] if stages > 2 else []
+        for rest in range(loop.size % stages):
+            self._turn(loop, arrays, Const(whole * stages + rest), rest)
+            after += self.bodies(used)
+        turns = For(counter, Const(0), Const(whole), tuple(body), unroll=False)
+        return [*before, *([turns] if whole else []), *after]
+
+    def _copies(self, deals: Sequence[Deal], where: Expr | None) -> list[Stmt]:
+        return [
+            stmt for deal in deals for stmt in self.dealer.past(deal, self.counter("round"), where)
+        ]
+
+    def _turn(self, loop: Loop, arrays: Sequence[ir.Temporary], turn: Expr, half: int) -> None:
+        self.at.index |= dict.fromkeys(loop.dims, simplify(turn))
+        self.at.half |= dict.fromkeys(arrays, half)
+
+
+def kept(dim: ir.Dim) -> str:
+    """The part of a dimension's name that a counter has."""
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in str(dim).split(".")[-1])

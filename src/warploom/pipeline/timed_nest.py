@@ -1,0 +1,177 @@
+"""Implementations of a loop nest timed on a GPU: the one tuner measures them, the store keeps it.
+
+In come candidates of a search; out go nanoseconds for each, infinite for what does not run or is
+wrong. Equal texts are measured once, in this run and, by the store, in all that follow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from warploom.catalogue.timing import on_host
+from warploom.emit.cuda import cuda
+from warploom.errors import DeviceError, WarploomError
+from warploom.kernel.ir import Kernel
+from warploom.loopnest.evaluate import elements, evaluate
+from warploom.loopnest.ir import Program
+from warploom.loopnest.lower import lower
+from warploom.loopnest.show import show
+from warploom.loopnest.trial import CLOSE
+from warploom.pipeline.nest import Nest
+from warploom.runtime.callable import load
+from warploom.runtime.compile import compile_cuda
+from warploom.runtime.driver import Launch, open_driver
+from warploom.runtime.measure import clock, gpu_library, measure
+from warploom.search.budget import Budget
+from warploom.search.candidate import Candidates, Numbers
+from warploom.search.outcome import Found, Impossible
+from warploom.search.store import Store
+from warploom.search.tune import Task, tune
+
+# Turns of all loops up to which NumPy says what is right; beyond, all kernels have to agree
+# with the first, and the best is tried on the simulator in any case.
+MOST_TURNS = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A kernel and its text, by which it is known."""
+
+    kernel: Kernel
+    text: str
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyKernel:
+    kernel: Kernel
+    code: bytes
+
+
+class NestBench(Protocol):
+    """Where kernels of one program are timed; an error of ours where one computes something else
+    than the others."""
+
+    device: str
+    arch: str
+
+    def measure(self, ready: ReadyKernel, samples: int) -> Sequence[float]: ...
+
+
+class GpuNestBench:
+    """A GPU by its number, with random inputs of both signs for the whole program."""
+
+    def __init__(self, program: Program, gpu: int = 0) -> None:
+        driver = open_driver()
+        self.program, self.gpu = program, gpu
+        self.arch = driver.architecture(gpu)
+        self.device = f"{driver.name(gpu)} {self.arch}"
+        random = np.random.default_rng(0)
+        self.numbers = {
+            each.name: float(np.float32(random.normal())) for each in program.parameters
+        }
+        self.arrays = {
+            array.name: random.standard_normal(count).astype(array.dtype.numpy)
+            for array, count in elements(program, {}).items()
+        }
+        self.wanted: dict[str, Any] | None = None
+        if math.prod(axis.size for axis in program.axes) <= MOST_TURNS:
+            self.wanted = dict(evaluate(program, self.arrays, self.numbers))
+        self._last: tuple[ReadyKernel, Launch] | None = None
+
+    def measure(self, ready: ReadyKernel, samples: int) -> Sequence[float]:
+        if self._last is None or self._last[0] is not ready:
+            self._last = ready, self._launch(ready)
+        return measure([self._last[1]], samples=samples, timer=clock()).samples
+
+    def _launch(self, ready: ReadyKernel) -> Launch:
+        function = load(ready.kernel, "cuda")
+        function.adopt(ready.code, self.gpu)
+        library, module = gpu_library()
+        moved = {
+            name: module.from_numpy(each.copy()).cuda()
+            if library == "torch"
+            else module.asarray(each)
+            for name, each in self.arrays.items()
+        }
+        arguments = [*(moved[array.name] for array in self.program.arrays), *self.numbers.values()]
+        function(*arguments)
+        self._check(ready, dict(zip(moved, on_host(list(moved.values())), strict=True)))
+        return function.prepare(*arguments)
+
+    def _check(self, ready: ReadyKernel, got: dict[str, Any]) -> None:
+        if self.wanted is None:
+            self.wanted = {
+                n: each for n, each in got.items() if not np.array_equal(each, self.arrays[n])
+            }
+        for name, each in self.wanted.items():
+            off = np.abs(got[name] - each).max()
+            if not off <= CLOSE * max(1.0, float(np.abs(each).max())):
+                raise DeviceError(f"'{ready.kernel.name}' computes a wrong {name} on this GPU")
+
+
+def compiled_for(arch: str, written: Written) -> ReadyKernel:
+    """Run in processes of their own."""
+    code = compile_cuda(written.text, arch, kind="cubin", contract=False).code
+    return ReadyKernel(written.kernel, code)
+
+
+@dataclass(slots=True, eq=False)
+class Timer:
+    """Called with candidates of a nest, it gives nanoseconds. `taken` are the samples that were
+    just taken; `violations` the kernels that were faster than their bound."""
+
+    nest: Nest
+    bench: NestBench
+    budget: Budget = field(default_factory=Budget)
+    store: Store | None = None
+    pool: Executor | None = None
+    known: dict[str, float] = field(default_factory=dict)
+    taken: int = 0
+    violations: int = 0
+
+    def __call__(self, candidates: Candidates) -> Numbers:
+        written = [self._written(candidates, row) for row in range(len(candidates))]
+        fresh = {w.digest: w for w in written if w is not None and w.digest not in self.known}
+        if fresh:
+            self._measure(list(fresh.values()))
+        times = [math.inf if w is None else self.known.get(w.digest, math.inf) for w in written]
+        self.violations += int(np.count_nonzero(self.nest.bound(candidates) > np.array(times)))
+        return np.array(times)
+
+    def _written(self, candidates: Candidates, row: int) -> Written | None:
+        """None for what cannot be written as a kernel."""
+        try:
+            kernel = lower(self.nest.implementation(candidates.take(slice(row, row + 1))))
+            return Written(kernel, cuda(kernel))
+        except WarploomError:
+            return None
+
+    def _measure(self, fresh: list[Written]) -> None:
+        task: Task[Written, ReadyKernel] = Task(
+            self.nest.program.name,
+            {"program": show(self.nest.program)},
+            self.bench.device,
+            fresh,
+            lambda each: each.digest,
+            partial(compiled_for, self.bench.arch),
+            self.bench.measure,
+        )
+        found = tune(task, self.budget, store=self.store, pool=self.pool)
+        if isinstance(found, Found):
+            self.taken += found.answer.measured
+            done = [t for t in found.answer.trials if t.samples or t.error]
+            self.known |= {trial.text: trial.seconds * 1e9 for trial in done}
+        elif isinstance(found, Impossible):  # none of them runs
+            self.known |= dict.fromkeys((each.digest for each in fresh), math.inf)

@@ -1,0 +1,180 @@
+"""Loop nests timed by the tuner: on a bench that pretends, with texts that are really written."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.cli.conftest import Cli, cli  # noqa: F401  # a fixture
+
+from warploom.cli import explore as command
+from warploom.errors import DeviceError
+from warploom.loopnest.ir import Program
+from warploom.loopnest.kernels import Cut, axpy
+from warploom.loopnest.target import Target
+from warploom.machine.rates import H200 as RATES
+from warploom.machine.record import H200
+from warploom.pipeline import timed_nest
+from warploom.pipeline.nest import Nest
+from warploom.pipeline.timed_nest import ReadyKernel, Timer, Written
+from warploom.runtime.compile import Compiled
+from warploom.search.budget import Budget
+from warploom.search.descent import descents
+from warploom.search.problem import SpaceProblem
+from warploom.search.store import Store
+
+
+class Pretended:
+    """A kernel takes a microsecond for each statement at the top of its body; those of one thread
+    are wrong."""
+
+    device, arch = "pretended GPU", "sm_90"
+
+    def __init__(self, program: Program | None = None, most: int = 10**9) -> None:
+        del program
+        self.samples: Counter[ReadyKernel] = Counter()
+        self.most = most
+
+    def measure(self, ready: ReadyKernel, samples: int) -> Sequence[float]:
+        if sum(self.samples.values()) + samples > self.most:
+            raise KeyboardInterrupt
+        if ready.kernel.threads == 1:
+            raise DeviceError("wrong")
+        self.samples[ready] += samples
+        return [len(ready.kernel.body) * 1e-6] * samples
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each text was compiled."""
+    seen: Counter[str] = Counter()
+
+    def compile_cuda(text: str, arch: str, **options: object) -> Compiled:
+        seen[text] += 1
+        return Compiled(b"code", "cubin", arch, "", "pretended")
+
+    monkeypatch.setattr(timed_nest, "compile_cuda", compile_cuda)
+    return seen
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as made:
+        yield made
+
+
+NEST = Nest(axpy(3, cut=Cut(tail=True)), RATES, Target(H200))
+
+
+def leaves(count: int, seed: int = 0):
+    problem = SpaceProblem(NEST.space.propagator, (), NEST.space.branch)
+    found = descents(problem, count, np.random.default_rng(seed))
+    return found.leaves.take(found.arrived)
+
+
+def test_each_text_is_measured_once(
+    tmp_path: Path, pool: ThreadPoolExecutor, compiled: Counter[str]
+) -> None:
+    store = Store(tmp_path / "store.sqlite", "")
+    some = leaves(5)
+    twice = some.take(np.array([*range(len(some)), *range(len(some))]))
+    bench = Pretended()
+    timer = Timer(NEST, bench, store=store, pool=pool)
+    times = timer(twice)
+    assert list(times[: len(some)]) == list(times[len(some) :])
+    assert max(compiled.values()) == 1
+    assert timer.taken == sum(bench.samples.values()) > 0
+    wrong = [NEST.implementation(some.take(slice(r, r + 1))).levels == () for r in range(len(some))]
+    assert [math.isinf(each) for each in times[: len(some)]] == wrong
+    before = sum(compiled.values())
+    assert list(timer(some)) == list(times[: len(some)])
+    other = Timer(NEST, Pretended(), store=store, pool=pool)  # another run, another day
+    assert list(other(some)) == list(times[: len(some)])
+    assert other.taken == 0
+    assert sum(compiled.values()) == before
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
+    store, some = Store(tmp_path / "store.sqlite", ""), leaves(5)
+    whole = Timer(NEST, Pretended(), pool=pool)
+    wanted = whole(some)
+    stopped = Timer(NEST, Pretended(most=6), Budget(), store, pool)
+    stopped(some)
+    assert 0 < stopped.taken <= 6
+    resumed = Timer(NEST, Pretended(), Budget(), store, pool)
+    assert list(resumed(some)) == list(wanted)
+    assert resumed.taken == whole.taken - stopped.taken
+
+
+def test_the_search_finds_what_is_fastest_on_the_bench(pool: ThreadPoolExecutor) -> None:
+    timer = Timer(NEST, Pretended(), pool=pool)
+    explored = NEST.search("random", 6, measure=timer)
+    assert explored.candidate is not None
+    assert explored.nanoseconds == min(timer.known.values())
+    assert explored.trial is not None
+    assert not explored.trial.wrong
+
+
+def test_what_is_faster_than_its_bound_is_counted(pool: ThreadPoolExecutor) -> None:
+    class Faster(Pretended):
+        def measure(self, ready: ReadyKernel, samples: int) -> Sequence[float]:
+            return [1e-12] * samples
+
+    timer = Timer(NEST, Faster(), pool=pool)
+    some = leaves(3)
+    assert (timer(some) == 1e-3).all()
+    assert timer.violations == len(some)
+
+
+def test_digests_are_of_texts() -> None:
+    kernel = timed_nest.lower(NEST.implementation(leaves(1)))
+    assert Written(kernel, "a").digest != Written(kernel, "b").digest
+
+
+@pytest.fixture
+def with_gpu(monkeypatch: pytest.MonkeyPatch, pool: ThreadPoolExecutor) -> None:
+    class Threads(ThreadPoolExecutor):
+        def __init__(self) -> None:
+            super().__init__(1)
+
+    monkeypatch.setattr(command, "gpu_name", lambda: "pretended 0")
+    monkeypatch.setattr(command, "GpuNestBench", Pretended)
+    monkeypatch.setattr("warploom.search.tune.Farm", Threads)
+
+
+WORDS = ("explore", "axpy", "--size", "n=3", "--evaluations", "3", "--engine", "random")
+
+
+def test_the_command_measures_where_there_is_a_gpu(
+    cli: Cli,  # noqa: F811
+    tmp_path: Path,
+    with_gpu: None,
+) -> None:
+    store, kept = str(tmp_path / "store.sqlite"), tmp_path / "kept.json"
+    first = cli(*WORDS, "--store", store, "--keep", str(kept))
+    assert first.status == 0, first.err
+    assert "measured on pretended GPU" in first.out
+    again = cli(*WORDS, "--store", store)
+    assert "0 samples just now" in again.out
+    assert json.loads(kept.read_text())["device"] == "pretended GPU"
+    by_bound = cli(*WORDS, "--model")
+    assert "which is a model: not measured" in by_bound.out
+    mixed = cli(*WORDS, "--model", "--keep", str(kept))
+    assert (mixed.status, "another device" in mixed.err) == (2, True)
+    both = cli(*WORDS, "--store", store, "--no-store")
+    assert (both.status, "exclude each other" in both.err) == (2, True)
+
+
+def test_without_a_gpu_the_bound_ranks_and_the_output_says_so(
+    cli: Cli,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(command, "gpu_name", lambda: None)
+    ran = cli(*WORDS)
+    assert "which is a model: not measured" in ran.out
