@@ -81,3 +81,15 @@ def test_numba(name: str) -> None:
     report = kernel.launch(*case.shape, passed, races="all")
     assert not report.races
     np.testing.assert_allclose(result, wanted, rtol=case.tolerance)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", pytest.param("sm_90", marks=pytest.mark.slow)])
+def test_a_product_of_256_in_halves(arch: str) -> None:
+    """With Triton's pipelining; whole numbers, so that every sum is exact."""
+    record, kernel = kept(KEPT / f"triton_matmul_float16_{arch}.ptx")
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-4, 4, (256, 256)).astype(np.float16) for _ in range(2))
+    given = {"a": a, "b": b, "c": np.zeros((256, 256), np.float32), "M": 256, "N": 256, "K": 256}
+    passed = [given[each] for each in record["args"]] + [None] * record["scratch"]
+    kernel.launch((4, 8), record["threads"], passed, shared_bytes=record["shared"])
+    np.testing.assert_array_equal(given["c"], a.astype(np.float32) @ b.astype(np.float32))
