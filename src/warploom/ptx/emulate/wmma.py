@@ -22,13 +22,12 @@ from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import WARP, Frame
 from warploom.ptx.emulate.memory import by_space, put
 from warploom.ptx.emulate.product import (
-    as_result,
+    by_warps,
     failing,
     machine_of,
     multiplier,
     multiply,
     vector,
-    write_warps,
 )
 from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.ir import Instruction
@@ -130,32 +129,20 @@ def _mma(ctx: Context, ins: Instruction) -> Step:
     by = multiplier(
         machine_of(ctx.module), (kind, kind), result, depth, "satfinite" in ins.modifiers
     )
-    word = "b64" if result == "f64" else "b32"
-    operands = [vector(operand) for operand in ins.operands]
-    stores = [ctx.write(each, word) for each in operands[0]]
-    a, b, c = ([ctx.read(each, word) for each in operand] for operand in operands[1:4])
-    fail = failing(ctx, ins)
+    right = _in_order(k, n)
+    places = (_in_order(m, k), (right[0].T, right[1].T), _in_order(m, n))
 
-    def matrix(values: Array, rows: int, columns: int) -> Array:
-        share = rows * columns // WARP
-        return values[:, :, :share].reshape(len(values), rows, columns)
+    def product(a: Array, b: Array, c: Array) -> Array:
+        x, y, z = (fragment.elements(v, p) for v, p in zip((a, b, c), places, strict=True))
+        return multiply(x, y, z, by)
 
-    def step(f: Frame) -> None:
-        threads = fragment.warps_of(f, fail)
-        left, right = (
-            fragment.gathered(f, [read(f) for read in each], threads, bits) for each in (a, b)
-        )
-        if result == "f64":
-            left, right = as_result(left, result), as_result(right, result)
-        before = as_result(fragment.gathered(f, [read(f) for read in c], threads, 64), result)
-        made = multiply(
-            matrix(left, m, k), matrix(right, k, n).transpose(0, 2, 1), matrix(before, m, n), by
-        )
-        flat = np.ascontiguousarray(made.reshape(len(threads), WARP, m * n // WARP))
-        words = flat.view(np.uint64 if word == "b64" else np.uint32)
-        write_warps(f, threads, stores, [words[..., each] for each in range(words.shape[-1])])
+    return by_warps(ctx, ins, bits, result, product, places[2])
 
-    return step
+
+def _in_order(rows: int, columns: int) -> fragment.Places:
+    """Of each element: the lane that has it, and its number there."""
+    lane, number = np.divmod(np.arange(rows * columns), rows * columns // WARP)
+    return lane.reshape(rows, columns), number.reshape(rows, columns)
 
 
 def wmma(ctx: Context, ins: Instruction) -> Step:
