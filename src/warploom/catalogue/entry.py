@@ -88,9 +88,10 @@ class Entry:
     outputs, by name, from those values, in plain NumPy. `sizes` are at least twenty, odd ones among
     them. `sketch(…)` is what the kernel is built from, None where it has no fill; `aliases` are
     other names of parameters. `fit(shapes, …)` reads the scalars off the shapes of the inputs, and
-    says which shapes the outputs have. `choose(settings, size, machine)` decides what is left
-    open, for a size if one is known. `tune(settings)` lists what is worth trying on a device. A
-    `tolerance` of 0 means equal bits. An entry that `computes` does so in `float32` where its
+    says which shapes the outputs have; of arrays in `inner` only so many last axes matter, and what
+    is in front of them may be done in any order. `choose(settings, size, machine)` decides what is
+    left open, for a size if one is known. `tune(settings)` lists what is worth trying on a device.
+    A `tolerance` of 0 means equal bits. An entry that `computes` does so in `float32` where its
     arrays hold codes (`kernel/stored.py`); one whose numbers only move moves bits. `stored` is
     their type where it is no parameter.
     """
@@ -104,6 +105,7 @@ class Entry:
     sizes: Callable[..., list[dict[str, int]]]
     sketch: Callable[..., Program | None] = _no_sketch
     fit: Callable[..., Fit] | None = None
+    inner: Mapping[str, int] = field(default_factory=dict)
     choose: Choose = _as_given
     aliases: Mapping[str, str] = field(default_factory=dict)
     tune: Space = _nothing

@@ -402,6 +402,7 @@ _ONE = Entry(
     sizes=_sizes,
     sketch=_sketch,
     fit=windows_of_image,
+    inner={"image": 2, "out": 2},
     choose=rule.image,
     variants=(
         {"rows": 4},

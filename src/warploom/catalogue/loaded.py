@@ -13,6 +13,7 @@ from typing import Any
 
 from warploom.catalogue import find
 from warploom.catalogue.entry import Entry, Fit, Parameter, Parameters, Shapes, Size
+from warploom.catalogue.permuted import Permuted, order_of, permuted
 from warploom.catalogue.tuning import Tuner
 from warploom.emit import emit
 from warploom.emit.dialect import Language
@@ -129,6 +130,22 @@ class Loaded(Planner):
         raise DeviceError(f"'{self.entry.name}' takes ({names}) or ({more}), not {count} arrays")
 
     def plan(self, given: list[Given], named: Named) -> Plan:
+        names = self.names(len(given))
+        views = {n: v for n, v in zip(names, given, strict=True) if isinstance(v, View)}
+        inner = self.entry.inner
+        found = permuted(views, inner)
+        if found is None:
+            return self._planned(given, named)
+        turned, outer = found
+        plan = self._planned([turned.get(n, v) for n, v in zip(names, given, strict=True)], named)
+        outputs = [each.name for each in self.kernel.arrays if not each.const]
+        return Permuted(
+            plan,
+            tuple(order_of(outer, inner[name]) if name in inner else None for name in names),
+            tuple(order_of(outer, inner[name]) for name in outputs),
+        )
+
+    def _planned(self, given: list[Given], named: Named) -> Plan:
         function, scalars = self._chosen(given)
         for name, number in scalars.items():
             if named.get(name, number) != number:

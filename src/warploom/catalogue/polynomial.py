@@ -93,6 +93,7 @@ def _lane_entry(
         specification=_specification,
         sizes=_sizes,
         fit=products,
+        inner={"a": 1, "b": 1, "c": 1},
         sketch=_sketch(name, text),
         variants=({}, {"degree": 64}, {"degree": 160, "block": 64}, {"degree": 384}),
         tune=listed({"block": block} for block in (64, 128, 256)),
@@ -134,6 +135,7 @@ ENTRIES: tuple[Entry, ...] = (
         specification=_specification,
         sizes=_sizes,
         fit=products,
+        inner={"a": 1, "b": 1, "c": 1},
         variants=(
             {"degree": 32},
             {"operand": "shuffle"},

@@ -358,6 +358,7 @@ ENTRIES = (
         sizes=_sizes,
         sketch=_sketch_of_sum,
         fit=sums_of_structures,
+        inner={"x": 1, "y": 0},
         choose=rule.sums,
         tune=_tuned_sums,
         variants=_SUM_VARIANTS,

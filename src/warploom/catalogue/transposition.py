@@ -186,6 +186,7 @@ ENTRIES = (
         sizes=_sizes,
         sketch=_sketch,
         fit=transposed_matrices,
+        inner={"x": 2, "y": 2},
         tune=listed(
             {"order": order, "block": block, "tiles": tiles}
             for order in ("crc", "rcr")

@@ -55,6 +55,9 @@ def bank_use(addresses: Addresses, width: int, active: Active, *, load: bool = T
     >>> [bank_use(lanes * 0, 16, lanes >= 0, load=load).wavefronts for load in (True, False)]
     [2, 4]
     """
+    if addresses.shape[1] > NVIDIA.lanes:  # warps of 64 lanes ask in two halves
+        addresses = addresses.reshape(-1, NVIDIA.lanes)
+        active = active.reshape(-1, NVIDIA.lanes)
     piece = min(width, WIDEST)
     requests = int(active.any(axis=1).sum())
     found = BankUse()

@@ -39,8 +39,9 @@ def _most(need: Need, given: int) -> int:
     """The longest output for which an input of this length is enough."""
     assert need.out_axis is not None
     step, tile = need.input.step[need.axis], need.output.shape[need.out_axis]
-    if need.slope is not None:
-        return (given - (need.most - step)) // need.slope
+    if need.rate is not None:
+        up, down = need.rate
+        return (given - (need.most - step)) * down // up
     return ((given - need.most) // step + 1) * tile
 
 
@@ -60,10 +61,10 @@ def _check_nothing_left(need: Need, inputs: Mapping[str, Shape], length: int) ->
     given, used = inputs[need.input.name][need.axis], need.at(length)
     step, tile = need.input.step[need.axis], need.output.shape[need.out_axis]
     spare = max(0, step - need.most)
-    if need.slope is not None and need.most > step:  # windows overlap
-        spare = need.slope - 1
+    if need.rate is not None and need.rate[1] == 1 and need.most > step:  # windows overlap
+        spare = need.rate[0] - 1
     if given > used + spare:
-        more = need.at(length + (1 if need.slope is not None else tile))
+        more = need.at(length + (1 if need.rate is not None else tile))
         raise DeviceError(
             f"'{need.input.name}' has {given} elements{_along(need)}, of which {used} make "
             f"{length} of '{need.output.name}' and the others nothing",

@@ -58,9 +58,23 @@ class View:
         return Described(self.size, self.dtype, self.contiguous, self.writable)
 
     @property
+    def strides(self) -> Shape | None:
+        """In elements; None where the owner does not say."""
+        if self.host is not None:
+            found = tuple(each // self.dtype.bytes for each in self.host.strides)
+        elif callable(getattr(self.owner, "stride", None)):  # as PyTorch has it
+            found = tuple(int(each) for each in self.owner.stride())
+        elif isinstance(getattr(self.owner, "strides", None), tuple):  # as CuPy has it
+            found = tuple(int(each) // self.dtype.bytes for each in self.owner.strides)
+        else:
+            return None
+        return found if len(found) == len(self.shape) else None
+
+    @property
     def key(self) -> Hashable:
         """Everything but where it lies: what a launch depends on besides addresses."""
-        known = self.shape, self.dtype, self.contiguous, self.writable
+        gaps = None if self.contiguous else self.strides
+        known = self.shape, self.dtype, self.contiguous, gaps, self.writable
         return library_of(self.owner), self.where, self.device, self.tracked, known
 
 

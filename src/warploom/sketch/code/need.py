@@ -8,6 +8,7 @@ a last tile that is not whole.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 from typing import TypeAlias
 
 import numpy as np
@@ -40,24 +41,26 @@ class Need:
         return self.elements[-1]
 
     @property
-    def slope(self) -> int | None:
-        """s, if p elements of any output, whole tiles or not, need at most s·p + c of the input,
-        and whole tiles that many."""
+    def rate(self) -> tuple[int, int] | None:
+        """u and d without a common divisor, if p elements of any output, whole tiles or not, need
+        at most ⌈p·u / d⌉ + c of the input, and whole tiles that many."""
         if self.out_axis is None:
             return None
         step, tile = self.input.step[self.axis], self.output.shape[self.out_axis]
-        rate, left = divmod(step, tile)
+        up, down = step // gcd(step, tile), tile // gcd(step, tile)
         beyond = self.most - step
-        within = all(n <= rate * p + beyond for p, n in enumerate(self.elements[1:], start=1))
-        return rate if left == 0 and within else None
+        counted = enumerate(self.elements[1:], start=1)
+        within = all(n <= -(-p * up // down) + beyond for p, n in counted)
+        return (up, down) if within else None
 
     def at(self, length: int) -> int:
         """How many elements the input must have for an output of this length."""
         if self.out_axis is None:
             return self.most
         step, tile = self.input.step[self.axis], self.output.shape[self.out_axis]
-        if self.slope is not None:
-            return length * self.slope + self.most - step
+        if self.rate is not None:
+            up, down = self.rate
+            return -(-length * up // down) + self.most - step
         return (-(-length // tile) - 1) * step + self.most
 
     @property
@@ -68,8 +71,10 @@ class Need:
             return given.ge(self.most)
         wanted = Var(size_names(self.output)[self.out_axis])
         step, tile = self.input.step[self.axis], self.output.shape[self.out_axis]
-        if self.slope is not None:
-            return given.ge(_plus(_times(wanted, self.slope), self.most - step))
+        if self.rate is not None:
+            up, down = self.rate
+            needed = _times(wanted, up) if down == 1 else ceil_div(_times(wanted, up), down)
+            return given.ge(_plus(needed, self.most - step))
         return given.ge(_plus(_times(ceil_div(wanted, tile), step), self.most - step))
 
 
