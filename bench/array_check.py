@@ -51,6 +51,7 @@ OUT = ROOT / "bench" / "results" / "array_check.json"
 PARTS = ("counts", "joint", "small", "workloads", "opencl")
 COUNTS = (10_000, 300, 300, 50)
 PIECE = 25  # candidates of one task
+TURN = 500  # … of one machine, before the other one's
 SEED = 12
 
 
@@ -154,6 +155,8 @@ def _checked(
 
 
 def joint(record: Record, count: int, farm: Farm) -> None:
+    """Both machines in turn, so that a run that was stopped has looked at both."""
+    drawn = {}
     for machine in (MALI, H200):
         row = record.part("joint", machine.name)
         if row.get("checked", 0) >= count:
@@ -165,14 +168,16 @@ def joint(record: Record, count: int, farm: Farm) -> None:
             took.append(time.process_time() - start)
         model = _model(machine)
         start = time.process_time()
-        candidates = model.sample(count, SEED).answer
+        drawn[machine.name] = model.sample(count, SEED).answer
         row |= {
             "first_seconds": round(min(took), 3),
             "sampling_seconds": round(time.process_time() - start, 1),
             "drawn": model.drawn, "with_room": model.kept,
         }  # fmt: skip
-        submit = partial(farm.submit, statically, machine.name)
-        _checked(record, row, candidates, submit, f"joint {machine.name}")
+    for upto in range(TURN, count + TURN, TURN):
+        for name, candidates in drawn.items():
+            row, submit = record.part("joint", name), partial(farm.submit, statically, name)
+            _checked(record, row, candidates[: min(upto, count)], submit, f"joint {name}")
 
 
 def small(record: Record, count: int, farm: Farm) -> None:
