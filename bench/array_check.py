@@ -42,7 +42,7 @@ from warploom.array.mapping.released import released  # noqa: E402
 from warploom.array.mapping.solve import all_mappings, count_mappings  # noqa: E402
 from warploom.array.mapping.sound import sound  # noqa: E402
 from warploom.array.mapping.tree import map_tree  # noqa: E402
-from warploom.errors import WarploomError  # noqa: E402
+from warploom.errors import DeviceError, WarploomError  # noqa: E402
 from warploom.machine.record import CUDA, H200, MALI, Machine  # noqa: E402
 from warploom.search.farm import Farm  # noqa: E402
 from warploom.search.outcome import Found  # noqa: E402
@@ -51,6 +51,7 @@ OUT = ROOT / "bench" / "results" / "array_check.json"
 PARTS = ("counts", "joint", "small", "workloads", "opencl")
 COUNTS = (10_000, 300, 300, 50)
 PIECE = 25  # candidates of one task
+TURN = 500  # … of one machine, before the other one's
 SEED = 12
 
 
@@ -145,15 +146,30 @@ def _checked(
     row.setdefault("checked", 0)
     row.setdefault("wrong", [])
     starts = range(row["checked"], len(candidates), PIECE)
-    for task in [submit(candidates[at : at + PIECE]) for at in starts]:
-        said = task.result()
+    pieces = [candidates[at : at + PIECE] for at in starts]
+    for piece, task in zip(pieces, [submit(each) for each in pieces], strict=True):
+        try:
+            said = task.result()
+        except DeviceError:  # the process ended: which of them was it?
+            said = [_alone(each, submit) for each in piece]
         row["checked"] += len(said)
         row["wrong"] += [each[:300] for each in said if each]
         record.keep()
         print(f"{label}: {row['checked']} checked, {len(row['wrong'])} wrong", flush=True)
 
 
+def _alone(
+    candidate: Candidate, submit: Callable[[list[Candidate]], Future[list[str]]]
+) -> str:  # fmt: skip
+    try:
+        return submit([candidate]).result()[0]
+    except DeviceError as error:
+        return f"{error.message}: {candidate}"
+
+
 def joint(record: Record, count: int, farm: Farm) -> None:
+    """Both machines in turn, so that a run that was stopped has looked at both."""
+    drawn = {}
     for machine in (MALI, H200):
         row = record.part("joint", machine.name)
         if row.get("checked", 0) >= count:
@@ -165,14 +181,16 @@ def joint(record: Record, count: int, farm: Farm) -> None:
             took.append(time.process_time() - start)
         model = _model(machine)
         start = time.process_time()
-        candidates = model.sample(count, SEED).answer
+        drawn[machine.name] = model.sample(count, SEED).answer
         row |= {
             "first_seconds": round(min(took), 3),
             "sampling_seconds": round(time.process_time() - start, 1),
             "drawn": model.drawn, "with_room": model.kept,
         }  # fmt: skip
-        submit = partial(farm.submit, statically, machine.name)
-        _checked(record, row, candidates, submit, f"joint {machine.name}")
+    for upto in range(TURN, count + TURN, TURN):
+        for name, candidates in drawn.items():
+            row, submit = record.part("joint", name), partial(farm.submit, statically, name)
+            _checked(record, row, candidates[: min(upto, count)], submit, f"joint {name}")
 
 
 def small(record: Record, count: int, farm: Farm) -> None:

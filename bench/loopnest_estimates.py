@@ -15,6 +15,7 @@ import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +29,9 @@ from warploom.machine.rates import H200 as H200_RATES
 from warploom.machine.rates import K4000
 from warploom.machine.record import H200, MACHINES
 from warploom.pipeline.nest import Nest
-from warploom.search.candidate import Candidates, Flags
+from warploom.search.candidate import Candidates, Decision, Flags
 from warploom.search.descent import descents
-from warploom.search.estimate import Estimate, chen, knuth
+from warploom.search.estimate import Estimate, Mean, knuth
 from warploom.search.problem import SpaceProblem
 
 RESULTS = Path(__file__).parent / "results" / "loopnest_estimates.json"
@@ -69,8 +70,21 @@ def left_over(space: NestSpace, walks: int, depth: int, cut: float) -> tuple[Est
     return every, knuth(problem, 4 * walks, random, keep=keep, deepest=depth)
 
 
-# Nodes that stand for others are alike in their open choices up to so many: fine strata take long.
-COARSE = 24
+def size_of(space: NestSpace, walks: int, random: np.random.Generator) -> Mean:
+    """Knuth's estimate for each choice of values that go through memory, added up: nearly all
+    implementations are where all do, and few walks get there by themselves."""
+    temporaries = space.program.temporaries
+    found = []
+    for lowered in product(("TRUE", "FALSE"), repeat=len(temporaries)):
+        taken = [
+            Decision("lowered", (str(t),), (v,)) for t, v in zip(temporaries, lowered, strict=True)
+        ]
+        if not len(space.propagator.root(taken)):
+            continue
+        problem = SpaceProblem(space.propagator, taken, branch=space.decisions)
+        count = walks if "FALSE" not in lowered else max(8, walks // 8)
+        found.append(knuth(problem, count, random).leaves)
+    return Mean(sum(each.value for each in found), math.hypot(*(each.error for each in found)))
 
 
 def descent_row(walks: int) -> dict[str, object]:
@@ -115,9 +129,7 @@ def measured(name: str, walks: int) -> dict[str, object]:
     built = time.process_time() - start
     problem = problem_of(space)
     random = np.random.default_rng(1)
-    runs = max(2, walks // 50)
-    first, second = knuth(problem, walks, random), chen(problem, runs, random, coarse=COARSE)
-    best = min((first, second), key=lambda e: e.leaves.error / max(e.leaves.value, 1e-300))
+    size_found = size_of(space, walks, random)
     every, kept = left_over(space, walks, 10, cut)
     start = time.process_time()
     share, count = dead_ends(problem, 2 * walks, random)
@@ -125,11 +137,9 @@ def measured(name: str, walks: int) -> dict[str, object]:
     factor = every.nodes[10].value / max(kept.nodes[10].value, 1e-300)
     return {
         "name": name,
-        "size": [best.leaves.value, best.leaves.error],
-        "size_knuth": first.leaves.value,
-        "size_chen": second.leaves.value,
+        "size": [size_found.value, size_found.error],
         "size_published": size,
-        "orders_of_magnitude": math.log10(best.leaves.value / size),
+        "orders_of_magnitude": math.log10(size_found.value / size),
         "dead_ends": share,
         "descents": count,
         "dead_ends_published": dead,
@@ -138,8 +148,6 @@ def measured(name: str, walks: int) -> dict[str, object]:
         "nodes_at_10_below_cut": kept.nodes[10].value,
         "pruned_times": factor,
         "pruned_times_published": 1 / left,
-        "walks": walks,
-        "runs_of_chen": runs,
         "seconds_to_build": built,
         "seconds_of_a_descent": each,
     }
@@ -171,16 +179,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--walks", type=int, default=400)
     parser.add_argument("--only", default="")
-    parser.add_argument("--again", action="store_true", help="also what is there already")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--again", action="store_true", help="also what was made of as many walks")
     given = parser.parse_args()
-    records = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    records = json.loads(given.out.read_text()) if given.out.exists() else []
     for name, make in rows():
-        there = any(each["name"] == name for each in records)
+        made = [each.get("walks", 0) for each in records if each["name"] == name]
+        there = max(made, default=0) >= given.walks
         if (given.only and given.only != name) or (there and not given.again):
             continue
-        row = make(given.walks)
+        row = {**make(given.walks), "walks": given.walks}
         records = [each for each in records if each["name"] != row["name"]] + [row]
-        RESULTS.write_text(json.dumps(records, indent=1) + "\n")
+        given.out.write_text(json.dumps(records, indent=1) + "\n")
         print(
             {key: f"{v:.4g}" if isinstance(v, float) else v for key, v in row.items()}, flush=True
         )

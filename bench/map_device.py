@@ -30,7 +30,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "bench")]
 from map_prepare import Prepared, prepare, prepare_naive, text_of  # noqa: E402 - beside this script
 
 from warploom.array.recipe.blocked import Blocks  # noqa: E402 - used without being installed
-from warploom.array.recipe.choose import candidates, seconds  # noqa: E402
+from warploom.array.recipe.choose import candidates, seconds, temporary_bytes  # noqa: E402
 from warploom.array.workload import VGG_16, Convolution  # noqa: E402
 from warploom.errors import DeviceError, WarploomError  # noqa: E402
 from warploom.kernel.evaluate import run  # noqa: E402
@@ -60,10 +60,10 @@ def shapes() -> dict[Convolution, list[str]]:
     return found
 
 
-def chosen(layer: Convolution, count: int) -> list[Blocks]:
+def chosen(layer: Convolution, count: int, memory: int | None = None) -> list[Blocks]:
     """The most promising blocks, few of each tile, a third of them with little memory between
     kernels; and some by chance, to see what the model is worth."""
-    ranked = candidates(layer, H200, RATES)
+    ranked = candidates(layer, H200, RATES, memory)
     small = [blocks for blocks in ranked if temporary_bytes(layer, blocks) <= LITTLE]
     found = _varied(ranked, count - count // 3)
     found += [blocks for blocks in _varied(small, count) if blocks not in found][: count // 3]
@@ -80,11 +80,6 @@ def _varied(ranked: list[Blocks], count: int) -> list[Blocks]:
         if tiles[tile] <= OF_ONE_TILE and len(found) < count:
             found.append(blocks)
     return found
-
-
-def temporary_bytes(layer: Convolution, blocks: Blocks) -> int:
-    parts = blocks.parts if blocks.parts > 1 else 0
-    return 4 * parts * layer.rows * layer.columns * layer.kernels
 
 
 # -- on the device ---------------------------------------------------------------------------------
@@ -355,12 +350,12 @@ def within(rows: dict[str, Any], limit: int) -> dict[str, Any]:
     return found
 
 
-def run_all(out: Path, count: int, limit: float) -> None:
+def run_all(out: Path, count: int, limit: float, memory: int | None) -> None:
     rows: dict[str, Any] = {}
     if out.exists():
         rows = json.loads(out.read_text()).get("shapes", {})
     farm = Farm()
-    tried = {names[0]: chosen(layer, count) for layer, names in shapes().items()}
+    tried = {names[0]: chosen(layer, count, memory) for layer, names in shapes().items()}
     made = {
         names[0]: {
             text_of(blocks): farm.submit(prepare, layer, blocks)
@@ -426,12 +421,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "bench/results/array_device.json")
     parser.add_argument("--candidates", type=int, default=24, help="by the model, for each shape")
     parser.add_argument("--seconds", type=float, default=60.0, help="most for each shape")
+    parser.add_argument("--memory", type=int, default=None, help="bytes beside operands, at most")
     parser.add_argument("--dry", action="store_true", help="small layers, no GPU")
     given = parser.parse_args()
     if given.dry:
         dry()
     else:
-        run_all(given.out, given.candidates, given.seconds)
+        run_all(given.out, given.candidates, given.seconds, given.memory)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from warploom.array import build as al
 from warploom.array.code.fixed import compile_fixed
 from warploom.array.code.program import Compiled
 from warploom.array.ir import Program, Term
-from warploom.array.recipe.blocked import Blocks, convolution
+from warploom.array.recipe.blocked import Blocks
 from warploom.array.types import array
 from warploom.array.workload import Convolution
 from warploom.emit.cuda import cuda
@@ -17,11 +17,11 @@ from warploom.emit.spell import function_name
 from warploom.index.evaluate import evaluate
 from warploom.kernel.dtype import f32
 from warploom.kernel.ir import Kernel
+from warploom.pipeline.mapped import ADDING, compiled_convolution
 from warploom.runtime.compile import compile_cuda, parse_usage
 from warploom.runtime.emulated import EmulatedFunction
 
 ARCH = "sm_90"
-ADDING = (64, 4, 1)  # threads of a group that adds up parts, or has one output each
 
 
 def text_of(blocks: Blocks) -> str:
@@ -46,13 +46,6 @@ class Prepared:
     kernels: tuple[MachineCode, ...]
     temporaries: dict[str, int]
     temporary_bytes: int
-
-
-def compiled_convolution(layer: Convolution, blocks: Blocks) -> Compiled:
-    return compile_fixed(
-        convolution(layer, blocks),
-        lambda stage, _: (*blocks.threads, 1) if stage == 0 else ADDING,
-    )
 
 
 def naive(layer: Convolution) -> Program:

@@ -3,8 +3,9 @@
     python bench/own_device.py --out RESULTS.json    on a machine with a GPU, NumPy and CuPy
     python bench/own_device.py --dry                 the simulator instead
 
-The sketches are those of `tests/pipeline/own`; what they must compute is plain NumPy on whole
-numbers, so results must be equal. One record per sketch, with the text that was compiled.
+The sketches are those of `tests/pipeline/own`, the ten and their variations; what they must compute
+is plain NumPy on whole numbers, so results must be equal. One record per sketch, with the text that
+was compiled.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
-from tests.pipeline.own.listing import OWN, Own, lengths, run  # noqa: E402 - not installed
+from tests.pipeline.own import variations as more  # noqa: E402 - not installed
+from tests.pipeline.own.listing import OWN, Own, lengths, run  # noqa: E402
 
+import warploom  # noqa: E402
 from warploom.errors import WarploomError  # noqa: E402
+from warploom.runtime.callable import Device  # noqa: E402
 
 
 def check(own: Own, dry: bool) -> dict[str, Any]:
@@ -37,6 +41,21 @@ def check(own: Own, dry: bool) -> dict[str, Any]:
         except WarploomError as error:
             record["wrong"].append({"length": length, "why": error.message})
     return record | {"lengths": sizes, "text": made.text("cuda")}
+
+
+def check_variation(variation: more.Variation, dry: bool) -> dict[str, Any]:
+    """The same of the sketches of `tests/pipeline/own/variations.py`."""
+    device: Device = "simulator" if dry else "cuda"
+    record: dict[str, Any] = {"wrong": [], "lengths": [*more.LENGTHS, *(() if dry else (100_003,))]}
+    try:
+        made = warploom.compile(variation.subject, device=device, **variation.options)
+        record["text"] = made.text("cuda")
+        for seed, length in enumerate(record["lengths"]):
+            if not all(more.run(variation, made, length, seed, _there(dry))):
+                record["wrong"].append({"length": length, "why": "a wrong result"})
+    except WarploomError as error:
+        record["wrong"].append({"length": 0, "why": error.message})
+    return record
 
 
 def _there(dry: bool) -> Any:
@@ -67,8 +86,12 @@ def main() -> int:
         "command": "python bench/own_device.py",
         "sketches": {},
     }
-    for own in (own for own in OWN if options.only in own.name):
-        result = record["sketches"][own.name] = check(own, options.dry)
+    asked = [each for each in (*OWN, *more.variations()) if options.only in each.name]
+    for own in asked:
+        judged = (
+            check(own, options.dry) if isinstance(own, Own) else check_variation(own, options.dry)
+        )
+        result = record["sketches"][own.name] = judged
         print(
             f"{own.name}: {len(result['lengths'])} lengths, {len(result['wrong'])} wrong",
             flush=True,

@@ -22,6 +22,19 @@ tiled = al.program(
 )
 summed = al.program("summed", lambda x: al.reduce(lambda s, v: s + v, 0.0, x), x=array(f32, n))
 
+twice_summed = al.program(
+    "twice_summed",
+    lambda x: al.let(
+        al.to_global(
+            al.join(
+                al.map_(lambda r: al.reduce(lambda s, v: s + v, 0.0, r), al.split(m, x))
+            )
+        ),
+        lambda y: al.reduce(lambda s, v: s + v, 0.0, y),
+    ),
+    x=array(f32, n),
+)
+
 
 def wrong():
     return al.program("wrong", lambda x: al.map_(lambda v: v + x, x), x=array(f32, n))
@@ -66,13 +79,66 @@ def test_without_a_parallel_map_one_thread_does_it(cli: Cli, own: str) -> None:
     assert "no map runs in parallel" in ran.out
 
 
+def test_what_is_measured_is_kept(cli: Cli, own: str, tmp_path: Path) -> None:
+    """The second time all samples come from the store."""
+    asked = (
+        "map", f"{own}::tiled", "--size", "n=12", "--tune", "--on", "c", "--candidates", "2",
+        "--store", str(tmp_path / "kept.sqlite"), "--json", "-",
+    )  # fmt: skip
+    ran = cli(*asked)
+    assert ran.status == 0, ran.err
+    (record,) = json.loads(ran.out)
+    assert record["tune"]["outcome"] == "found"
+    assert len(record["tune"]["trials"]) == 2
+    assert all(len(each["samples"]) > 2 for each in record["tune"]["trials"])
+    assert {each["bytes"] for each in record["tune"]["front"]} == {0}
+    assert record["kernels"]
+    again = cli(*asked)
+    assert "0 samples just now" in again.err
+    assert json.loads(again.out) == [record]
+
+
+def test_memory_is_limited(cli: Cli) -> None:
+    """The fastest by the model splits its sums over groups; with less memory it does not."""
+    parts = {}
+    for memory in (None, 0):
+        more = () if memory is None else ("--memory", str(memory))
+        ran = cli(
+            "map", "conv", "--layer", "conv5_1", "--blocked", "--machine", "h200", *more,
+            "--json", "-",
+        )  # fmt: skip
+        assert ran.status == 0, ran.err
+        (record,) = json.loads(ran.out)
+        parts[memory] = record["tiles"]["parts"]
+        assert memory is None or record["temporary_bytes"] <= memory
+    assert parts[None] > 1
+    assert parts[0] == 1
+
+
+def test_memory_of_ones_own(cli: Cli, own: str) -> None:
+    """A sum in two kernels: as many partial sums as there are pieces."""
+    ran = cli("map", f"{own}::twice_summed", "--size", "n=12", "--memory", "8", "--sample", "3",
+              "--json", "-")  # fmt: skip
+    assert ran.status == 0, ran.err
+    assert {12 // each["tiles"]["m"] for each in json.loads(ran.out)} <= {1, 2}
+    none = cli("map", f"{own}::twice_summed", "--size", "n=12", "--memory", "0")
+    assert none.status == 1
+    assert "impossible" in none.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (("dot", "--size", "n=8", "--store", "x"), "go with --tune"),
+        (("dot", "--size", "n=8", "--tune", "--best"), "ask one"),
+        (("dot", "--size", "n=8", "--blocked"), "--blocked is for a layer"),
+        (("conv", "--layer", "conv1_1", "--blocked"), "nobody measured how fast 'cuda' is"),
+        (("conv", "--layer", "conv1_1", "--blocked", "--count"), "--best and --tune alone"),
         (("dot",), "the size 'n' of its input 'x' has no value"),
         (("dot", "--size", "n=0"), "the size n is 0"),
         (("dot", "--size", "n=4,q=3"), "has no size 'q'"),
         (("dot", "--size", "n=9999999999"), "is not a size"),
+        (("matvec", "--size", "m=100000,n=100000"), "input 'a' has 10000000000 elements"),
         (("nothing",), "known are total, dot"),
         (("conv", "--layer", "conv9"), "known are conv1_1"),
         (("dot", "--layer", "conv1_1"), "--layer is for conv"),
@@ -91,7 +157,7 @@ def test_what_is_refused(cli: Cli, arguments: tuple[str, ...], said: str) -> Non
 def test_errors_are_at_the_users_line(cli: Cli, own: str) -> None:
     ran = cli("map", f"{own}::wrong", "--size", "n=8")
     assert ran.status == 2
-    assert "own_maps.py:17" in ran.err
+    assert "own_maps.py:30" in ran.err
     split = cli("map", f"{own}::tiled", "--size", "n=12,m=5")
     assert split.status == 2
     assert "do not go together" in split.err

@@ -118,3 +118,18 @@ def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
     assert coloured("found") != "found"
     monkeypatch.setenv("NO_COLOR", "1")
     assert coloured("found") == "found"
+
+
+def test_indices_of_64_bits_on_request(cli: Cli) -> None:
+    ran = cli("synth", SUMS, "--emit", "c", "--index-bits", "64")
+    assert (ran.status, "const long long x_size" in ran.out) == (0, True)
+    assert "// indices have 64 bits: 'sum' of at most 274877906816 elements" in ran.out
+    for words in (
+        ("--emit", "c", "--index-bits", "16"),
+        ("--index-bits", "64"),
+        ("--emit", "cuda", "--as", "function", "--index-bits", "64"),
+    ):
+        refused = cli("synth", SUMS, *words)
+        assert refused.status == 2
+        assert re.search("indices have|indices of 32 bits|--index-bits", refused.err)
+    assert cli("kernel", "load-structures", "--index-bits", "64").status == 2

@@ -78,3 +78,19 @@ def test_a_kernel_of_the_catalogue(cli: Cli) -> None:
     assert ran.status == 0
     assert "result as specified" in ran.out
     assert "bank conflicts" in ran.out
+
+
+def test_a_result_that_was_kept_is_verified_again(cli: Cli, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.json"
+    assert cli("synth", SUMS, "--json", str(kept)).status == 0
+    ran = cli("show", str(kept), "--no-code")
+    assert ran.status == 0
+    assert "proved" in ran.out
+    assert cli("show", str(kept), "--fill", "9").status == 2
+    (record,) = json.loads(kept.read_text())
+    record["choices"][0]["s"], record["choices"][0]["t"] = ({"family": "none"},) * 2
+    kept.write_text(json.dumps([record]))
+    assert cli("show", str(kept), "--no-code").status == 2
+    record["sketch"] = record["sketch"].replace("trove_sum{n=3}", "sum_of_nothing")
+    kept.write_text(json.dumps([record]))
+    assert cli("show", str(kept), "--no-code").status == 2

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from tests.pipeline.own.variations import Variation, through_shared, variations
+from tests.pipeline.own.variations import LENGTHS, run, through_shared, variations
 from tests.tools import require
 
 import warploom
 from warploom.errors import EmitError
-from warploom.kernel.dtype import coded, decoded
 from warploom.pipeline.compiled import Compiled
 from warploom.runtime.callable import Device
 
-LENGTHS = (7, 33, 131, 256)
 VARIATIONS = {each.name: each for each in variations()}
 SAMPLE = (
     "largest neighbours",
@@ -23,23 +19,6 @@ SAMPLE = (
     "exclusive scan",
     "sums of 3 float32, 5 lanes",
 )
-
-
-def run(variation: Variation, made: Compiled, n: int, seed: int) -> list[bool]:
-    """Whole numbers, so that sums are exact, small enough for every type."""
-    dtype = made.tiled.dtype
-    draw = np.random.default_rng(seed)
-    numbers = [draw.integers(0, 9, shape) for shape in variation.shapes(n)]
-    kind = np.float32 if dtype.is_code else dtype.numpy
-    wanted = variation.expected(n, *(each.astype(kind) for each in numbers))
-    given: list[Any] = [each.astype(kind) for each in numbers]
-    outputs: list[Any] = [np.full(each.shape, 99, kind) for each in wanted]
-    if dtype.is_code:
-        given, outputs = ([coded(each, dtype) for each in some] for some in (given, outputs))
-    made(*given, *outputs)
-    if dtype.is_code:
-        outputs = [decoded(each, dtype) for each in outputs]
-    return [np.array_equal(got, want) for got, want in zip(outputs, wanted, strict=True)]
 
 
 @pytest.mark.parametrize("name", SAMPLE)

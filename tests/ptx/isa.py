@@ -222,7 +222,7 @@ _MEMORY = (
     _op("discard", "[a] n", "global? L2"),
     _op("createpolicy", "%l1", """
         fractional L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged L2::evict_first|L2::evict_unchanged? b64 = %l1 0f3F800000
-        range global? L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged b64 = %l1 [%l2] %r1 %r2
+        range global? L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged L2::evict_first|L2::evict_unchanged? b64 = %l1 [%l2] %r1 %r2
         cvt L2 b64 = %l1 %l2
     """),
     _op("multimem", "%r1 [%l1]", """
@@ -340,16 +340,26 @@ def _products() -> str:
 def _wmma() -> str:
     f8, r8 = _registers("f", 8), _registers("r", 8)
     shapes = "m16n16k16|m8n32k16|m32n8k16"
+    totals = [(shapes, "f32", f8), (shapes, "f16", _registers("r", 4)), (shapes, "s32", r8),
+              ("m16n16k8", "f32", f8), ("m8n8k4", "f64", "{%d1,%d2}")]  # fmt: skip
+    factors = [("a|load.b", "m16n16k8", "tf32", 4), ("a|load.b", "m16n16k16", "bf16", 4),
+               ("a|load.b", "m16n16k16", "u8|s8", 2)]  # fmt: skip
+    for kinds, few, many in (("bf16", 2, 8), ("u8|s8", 1, 4)):
+        factors += [("a", "m8n32k16", kinds, few), ("b", "m8n32k16", kinds, many),
+                    ("a", "m32n8k16", kinds, many), ("b", "m32n8k16", kinds, few)]  # fmt: skip
     return "\n".join([
         f"load.a|load.b sync aligned row|col {shapes} global|shared|shared::cta? f16 = {r8} [%l1] %r9",
-        f"load.c sync aligned row|col {shapes} global|shared? f32 = {f8} [%l1] %r9",
-        f"load.c sync aligned row|col {shapes} global? f16 = {_registers('r', 4)} [%l1] %r9",
-        f"load.a sync aligned row|col m16n16k16 global? bf16|u8|s8 = {_registers('r', 4)} [%l1] %r9",
-        f"load.a sync aligned row|col m16n16k16 global? u8|s8 = {_registers('r', 2)} [%l1] %r9",
-        f"load.a sync aligned row|col m16n16k8 global? tf32 = {_registers('r', 4)} [%l1] %r9",
-        "load.a sync aligned row|col m8n8k4 global? f64 = {%d1} [%l1] %r9",
-        f"store.d sync aligned row|col {shapes} global|shared? f32 = [%l1] {f8} %r9",
-        f"store.d sync aligned row|col {shapes} global? f16 = [%l1] {_registers('r', 4)} %r9",
+        *(f"load.c sync aligned row|col {shape} global|shared|shared::cta? {kind} = {held} [%l1] %r9"
+          for shape, kind, held in totals),
+        *(f"store.d sync aligned row|col {shape} global|shared|shared::cta? {kind} = [%l1] {held} %r9"
+          for shape, kind, held in totals),
+        *(f"load.{which} sync aligned row|col {shape} global|shared|shared::cta? {kinds} = {_registers('r', count)} [%l1] %r9"
+          for which, shape, kinds, count in factors),
+        "load.a|load.b sync aligned row|col m8n8k4 global|shared|shared::cta? f64 = {%d1} [%l1] %r9",
+        *(f"mma sync aligned row|col row|col {shape} f32 bf16 bf16 f32 = {f8} {_registers('r', a)} {_registers('r', b)} {f8}"
+          for shape, a, b in (("m16n16k16", 4, 4), ("m8n32k16", 2, 8), ("m32n8k16", 8, 2))),
+        *(f"mma sync aligned row|col row|col {shape} s32 u8|s8 u8|s8 s32 satfinite? = {r8} {_registers('r', a)} {_registers('r', b)} {r8}"
+          for shape, a, b in (("m8n32k16", 1, 4), ("m32n8k16", 4, 1))),
         f"mma sync aligned row|col row|col {shapes} f32 f32 = {f8} {r8} {r8} {f8}",
         f"mma sync aligned row|col row|col {shapes} f16 f16 satfinite? = {_registers('r', 4)} {r8} {r8} {_registers('r', 4)}",
         f"mma sync aligned row|col row|col m16n16k16 f32 bf16 bf16 f32 = {f8} {_registers('r', 4)} {_registers('r', 4)} {f8}",

@@ -114,6 +114,8 @@ def kind_of(name: str, word: str, kinds: list[str], modifiers: tuple[str, ...]) 
     if word == "p" and "L2::cache_hint" in modifiers:
         return "b64"
     match name, word:
+        case ("wmma", "n") | ("createpolicy", "n" | "k"):
+            return "b32"
         case ("mapa", "b") | ("getctarank", "d"):
             return "u32"
         case ("cp", "h"):

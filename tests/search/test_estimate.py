@@ -7,17 +7,12 @@ import pytest
 from tests.search.nest import order_space
 
 from warploom.search.candidate import Candidates
-from warploom.search.estimate import chen, crowd, knuth
+from warploom.search.estimate import chen, knuth
 from warploom.search.problem import SpaceProblem
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.build import Space
 
-ESTIMATORS = {
-    "knuth": lambda p, r: knuth(p, 2000, r),
-    "chen": lambda p, r: chen(p, 400, r),
-    "crowd": lambda p, r: crowd(p, 200, 40, r),
-    "chen, few strata": lambda p, r: chen(p, 2000, r, coarse=3),
-}
+ESTIMATORS = {"knuth": lambda p, r: knuth(p, 2000, r), "chen": lambda p, r: chen(p, 400, r)}
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

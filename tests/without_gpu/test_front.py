@@ -136,6 +136,9 @@ def test_tensors() -> None:
         (PTX, (4, 256), (), "4 arguments"),
         (PTX, (4, 2560), (np.zeros(4), np.zeros(4), 1.0, 4), "threads in a block"),
         ("none.ptx", (1, 1), (), "cannot read"),
+        (PTX, ("a", "b"), (np.zeros(4), np.zeros(4), 1.0, 4), "positive sizes"),
+        (PTX, (None, 1), (np.zeros(4), np.zeros(4), 1.0, 4), "positive sizes"),
+        (PTX, (1, 32, "x"), (np.zeros(4), np.zeros(4), 1.0, 4), "no number of bytes"),
         (PTX, (1, 32), (np.array([object()]), np.zeros(4), 1.0, 4), "Python objects"),
     ],
 )

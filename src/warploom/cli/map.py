@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -10,41 +11,47 @@ import typer
 
 from warploom import emit
 from warploom.array import workload
-from warploom.array.code.program import Candidate, Compiled, compile_candidate
+from warploom.array.code.program import Compiled
 from warploom.array.ir import Program
-from warploom.array.joint.model import JointModel
-from warploom.array.mapping.constraint import BY_THREAD
+from warploom.array.joint.model import MOST_TEMPORARY, JointModel
 from warploom.array.recipe import convolution, matmul, stencil
 from warploom.cli.guard import Status, check_meant, run
 from warploom.cli.inputs import parse_sizes, python_value
-from warploom.cli.output import STDOUT, kept_free, write, write_records
+from warploom.cli.map_view import candidate_record, print_candidate, show_tuned, word_of
+from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.own import Text
 from warploom.cli.progress import progress
 from warploom.errors import CheckError, ParseError
-from warploom.kernel.ir import Registers, Shared, walk
-from warploom.kernel.pool import pool_bytes
 from warploom.machine.record import machine_named
+from warploom.pipeline.mapped import Choice, Rig, blocked_choices, choice_of, make, tune_choices
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome
+from warploom.search.store import Store, users_store
 
 HELP = """Map an array expression: which loop runs on groups, threads or vector lanes, with which
 tile sizes, memories and barriers. Every candidate that comes out compiles, synchronises and fits.
 
 EXPR is total, dot, matvec, matmul, stencil-1d, stencil-2d, conv, or FILE.py::NAME (a program of
 docs/arrays.md, or a function that returns one). matmul, stencil-2d and conv are first rewritten to
-tiles; --plain leaves them as they are. Sizes of inputs are given, tile sizes are found, unless they
-are given too.
+tiles; --plain leaves them as they are, and --blocked (conv with --layer) takes products in blocks,
+as a GPU is good at them. Sizes of inputs are given, tile sizes are found, unless they are given.
 
 \b
 --count      how many mappings and tilings there are, with the fusion rule of docs/arrays.md
 --sample N   N candidates, all equally likely
 --best       the most promising of many, by a model: nothing is measured (the default)
+--tune       the most promising --candidates N are measured, kept in a store and read from there;
+             Ctrl-C or --seconds ends it with what was found so far
+--memory B   at most B bytes of global memory beside inputs and output, so that with --blocked
+             and 0 no sum is split over groups
 
 \b
 Examples:
   $ warploom map matmul --size m=64,n=64,k=32 --emit cuda
   $ warploom map dot --size n=100 --count
   $ warploom map conv --layer conv4_2 --machine mali --sample 3
+  $ warploom map conv --layer conv5_1 --blocked --machine h200 --memory 1000000
+  $ warploom map matvec --size m=256,n=64 --tune --on opencl --seconds 20
 
 Exit status: 0 found, 1 impossible (no mapping, or no room on the machine), 2 bad input,
 3 undecided (the budget was spent first)."""
@@ -65,6 +72,12 @@ RECIPES: Mapping[str, Callable[[Program], Program]] = {
 }
 
 
+class On(StrEnum):
+    cuda = "cuda"
+    opencl = "opencl"
+    c = "c"
+
+
 def add(app: typer.Typer) -> None:
     app.command("map", help=HELP)(map_)
 
@@ -75,46 +88,105 @@ def map_(
     size: list[str] = typer.Option([], metavar="K=V", help="Sizes of inputs, and of tiles."),
     layer: str = typer.Option(None, metavar="NAME", help="A layer of VGG-16, for conv."),
     plain: bool = typer.Option(False, "--plain", help="Do not rewrite to tiles first."),
+    blocked: bool = typer.Option(False, "--blocked", help="conv as products in blocks."),
     machine: str = typer.Option("cuda", metavar="NAME", help="Whose limits hold."),
+    memory: int = typer.Option(
+        None, min=0, metavar="B", help="Global memory beside inputs and output."
+    ),
     count: bool = typer.Option(False, "--count", help="Count mappings and tilings, and stop."),
     sample: int = typer.Option(None, min=1, metavar="N", help="So many candidates."),
     best: bool = typer.Option(False, "--best", help="The most promising candidate."),
-    among: int = typer.Option(2000, min=1, help="Candidates that --best looks at."),
+    among: int = typer.Option(2000, min=1, help="Candidates that --best and --tune look at."),
+    tune: bool = typer.Option(False, "--tune", help="Measure the most promising candidates."),
+    on: On = typer.Option(On.cuda, help="Where --tune runs them."),
+    candidates: int = typer.Option(24, min=1, help="How many --tune measures."),
+    store: Path = typer.Option(None, metavar="FILE", help="Where --tune keeps its samples."),
+    no_store: bool = typer.Option(False, "--no-store", help="Keep nothing."),
     seconds: float = typer.Option(None, min=0, help="Wall time of the search."),
     seed: int = typer.Option(0, min=0, help="Another seed draws others."),
     text: Text = typer.Option(None, "--emit", help="Print the kernels of the first one."),
     out: Path = typer.Option(STDOUT, "-o", metavar="FILE", help="Write the text there instead."),
-    json_file: Path = typer.Option(
-        None, "--json", metavar="FILE", help="Write a list of records; - is standard output."
-    ),
+    json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
-        if count + best + (sample is not None) > 1:
-            raise ParseError("--count, --sample and --best are three questions", advice="ask one")
+        if count + best + tune + (sample is not None) > 1:
+            raise ParseError(
+                "--count, --sample, --best and --tune are four questions", advice="ask one"
+            )
+        if not tune and (store is not None or no_store):
+            raise ParseError("--store and --no-store go with --tune")
         if count:
             check_meant(context, ("among", "seed", "text", "out"), "with --count")
         elif sample is not None:
             check_meant(context, ("among",), "with --sample")
+        if not tune:
+            check_meant(context, ("on", "candidates"), "without --tune")
         with kept_free(json_file, out if text is not None else None):
-            sizes = given_sizes(expr, layer, size)
-            program = find_program(expr, plain)
-            model = JointModel(program, sizes, machine_named(machine))
             budget = Budget(seconds)
-            with progress(program.name) as report, budget.interruptible():
+            kept = None
+            if tune and not no_store:
+                kept = Store(store) if store is not None else users_store()
+            wanted = sample or (candidates if tune else 1)
+            with progress(expr) as report, budget.interruptible():
                 if report is not None:
                     report("mappings", 0)
-                outcome = (
-                    _counted(model, budget) if count
-                    else model.sample(sample, seed, budget) if sample is not None
-                    else model.best(1, among, seed, budget)
-                )  # fmt: skip
-            records, made = _shown(model, outcome, count)
+                if blocked:
+                    given = {"layer": layer, "blocked": True}
+                    _check_blocked(expr, layer, size, count or plain or sample is not None)
+                    found = blocked_choices(workload.VGG_16[layer], machine, memory, wanted)
+                else:
+                    sizes = given_sizes(expr, layer, size)
+                    model = JointModel(
+                        find_program(expr, plain), sizes, machine_named(machine),
+                        memory=MOST_TEMPORARY if memory is None else memory,
+                    )  # fmt: skip
+                    if count:
+                        return _counted(model, budget, json_file)
+                    given = {"sizes": sizes, "plain": plain}
+                    found = _choices(model, budget, seed, sample, wanted, among)
+                head = {"name": expr, "machine": machine}
+                if not isinstance(found, Found):
+                    typer.echo(f"{word_of(found)}: no candidate of '{expr}' on {machine}")
+                    write_records(json_file, [{**head, "outcome": word_of(found)}])
+                    return _status(found)
+                choices, tuned = found.answer, dict[str, Any]()
+                outcome: Outcome[Any] = found
+                if tune:
+                    outcome = tune_choices(
+                        expr, {**given, "machine": machine}, choices, Rig(on.value), budget,
+                        store=kept,
+                        on_trial=report and (lambda what, done, of: report(f"{what}, {of}", done)),
+                    )  # fmt: skip
+                    tuned = {"tune": show_tuned(outcome, kept)}
+                    choices = [outcome.answer.best.candidate] if isinstance(outcome, Found) else []
+            records, made = _shown({**head, **tuned}, choices)
         if text is not None and made:
             write(out, "\n".join(emit.emit(kernel, text.value) for kernel in made[0].kernels))
-        write_records(json_file, records)
+        write_records(json_file, records or [{**head, **tuned}])
         return _status(outcome)
 
     run(action)
+
+
+def _choices(
+    model: JointModel, budget: Budget, seed: int, sample: int | None, wanted: int, among: int
+) -> Outcome[list[Choice]]:
+    outcome = (
+        model.sample(wanted, seed, budget) if sample is not None
+        else model.best(wanted, max(among, wanted), seed, budget)
+    )  # fmt: skip
+    if not isinstance(outcome, Found):
+        return outcome
+    return Found([choice_of(model, each) for each in outcome.answer], outcome.complete,
+                 outcome.stopped)  # fmt: skip
+
+
+def _check_blocked(expr: str, layer: str | None, size: list[str], other: bool) -> None:
+    if expr != "conv" or layer is None or size:
+        raise CheckError("--blocked is for a layer", advice="conv --layer conv4_2, and no --size")
+    if other:
+        raise ParseError("--blocked goes with --best and --tune alone")
+    given_sizes(expr, layer, [])
 
 
 def find_program(text: str, plain: bool) -> Program:
@@ -152,70 +224,32 @@ def given_sizes(expr: str, layer: str | None, size: list[str]) -> dict[str, int]
     return {**workload.VGG_16[layer].sizes(), **given}
 
 
-def _counted(model: JointModel, budget: Budget) -> Outcome[int]:
-    return model.mappings(budget)
-
-
-# -- what is shown ---------------------------------------------------------------------------------
-
-
-def _shown(
-    model: JointModel, outcome: Outcome[Any], count: bool
-) -> tuple[list[dict[str, Any]], list[Compiled]]:
-    head = {"name": model.program.name, "machine": model.machine.name}
-    if not isinstance(outcome, Found):
-        word = "impossible" if isinstance(outcome, Impossible) else "undecided"
-        typer.echo(f"{word}: no candidate of '{model.program.name}' on {model.machine.name}")
-        return [{**head, "outcome": word}], []
-    if count:
+def _counted(model: JointModel, budget: Budget, json_file: Path | None) -> Status:
+    outcome = model.mappings(budget)
+    record: dict[str, Any] = {"name": model.program.name, "machine": model.machine.name}
+    if isinstance(outcome, Found):
         typer.echo(
             f"{outcome.answer} mappings, {model.tilings} tilings that have room by themselves"
         )
-        return [{**head, "mappings": outcome.answer, "tilings": model.tilings}], []
+        record |= {"mappings": outcome.answer, "tilings": model.tilings}
+    else:
+        typer.echo(f"{word_of(outcome)}: no mapping of '{model.program.name}'")
+        record["outcome"] = word_of(outcome)
+    write_records(json_file, [record])
+    return _status(outcome)
+
+
+def _shown(
+    head: Mapping[str, Any], choices: list[Choice]
+) -> tuple[list[dict[str, Any]], list[Compiled]]:  # fmt: skip
     records, made = [], []
-    for candidate in outcome.answer:
-        compiled = compile_candidate(model.plan, candidate)
-        record = {**head, **_record(model, candidate, compiled)}
-        _print(record)
+    for choice in choices:
+        compiled = make(choice)
+        record = {**head, **candidate_record(choice, compiled)}
+        print_candidate(record)
         records.append(record)
         made.append(compiled)
     return records, made
-
-
-def _record(model: JointModel, candidate: Candidate, compiled: Compiled) -> dict[str, Any]:
-    kernels = []
-    for spread, kernel in zip(candidate.spreads, compiled.kernels, strict=True):
-        shared = [each for each in kernel.body if isinstance(each, Shared)]
-        words = [each.size or 1 for each in walk(kernel.body) if isinstance(each, Registers)]
-        kernels.append({
-            "name": kernel.name,
-            "runs": {str(each): run_ for each, run_ in spread.runs.items()},
-            "group": list(kernel.block),
-            "registers": sum(words),
-            "shared_bytes": pool_bytes(shared),
-        })  # fmt: skip
-    open_ = {name for axis in model.axes for name in axis.names}
-    return {
-        "sizes": dict(candidate.sizes),
-        "tiles": {name: candidate.sizes[name] for name in sorted(open_)},
-        "kernels": kernels,
-        "temporary_bytes": compiled.temporary_bytes,
-    }
-
-
-def _print(record: Mapping[str, Any]) -> None:
-    tiles = " ".join(f"{name}={value}" for name, value in record["tiles"].items())
-    typer.echo(f"tiles: {tiles or 'none'}")
-    for kernel in record["kernels"]:
-        parallel = {k: v for k, v in kernel["runs"].items() if v not in BY_THREAD}
-        runs = " ".join(f"{number}:{run_}" for number, run_ in parallel.items())
-        typer.echo(
-            f"  {kernel['name']}: {runs or 'no map runs in parallel'}; "
-            f"{'x'.join(map(str, kernel['group']))} threads, {kernel['registers']} registers, "
-            f"{kernel['shared_bytes']} bytes shared"
-        )
-    if record["temporary_bytes"]:
-        typer.echo(f"  {record['temporary_bytes']} bytes between kernels")
 
 
 def _status(outcome: Outcome[Any]) -> Status:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +27,7 @@ from warploom.errors import CheckError, ParseError, SearchError
 from warploom.machine.rates import rates_of
 from warploom.machine.record import machine_named
 from warploom.pipeline.nest import Nest
+from warploom.report.fill import drawn, shown_fill
 from warploom.report.kernel import simulated
 from warploom.report.picture import Picture
 from warploom.report.ptx import observed
@@ -34,6 +35,8 @@ from warploom.report.registry import picture
 from warploom.search.budget import Budget
 from warploom.search.history import history_from
 from warploom.search.outcome import Found, Impossible, Outcome
+from warploom.sketch.code.proved import fill_from_json
+from warploom.sketch.front import load_text
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.solve import solve
 from warploom.sketch.synth.solve import synthesize
@@ -44,8 +47,8 @@ SUBJECT is a sketch, as for 'warploom synth' (its best fill is searched, proved 
 there is none); a .ptx or .cu file, which is launched as by 'warploom ptx run' (memory by line of
 the source, races, shuffles); with --as kernel a kernel of the catalogue, run on the simulator
 (sectors and banks, request by request); with --as map an array expression of 'warploom map'; with
---as nest a loop nest of 'warploom explore'; or a .json file that 'warploom explore' wrote (--json
-or --keep): how its search went.
+--as nest a loop nest of 'warploom explore'; or a .json file that 'warploom synth --json' wrote (its
+fills) or 'warploom explore --json' (how its search went).
 
 Without -o a few lines say the same in the terminal. A name after -o that ends in .html is one page
 that needs nothing else; of a fill, point at a value to follow it from memory to the output. A name
@@ -72,7 +75,7 @@ class Kind(StrEnum):
     nest = "nest"
     kernel = "kernel"
     ptx = "ptx"
-    search = "search"
+    result = "result"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +131,12 @@ def show(
             size, goal, fill, code, machine, evaluations, grid, block, arg, kernel, shared, seconds
         )
         with kept_free(json_file, out):
-            drawn, status = DRAWN[kind or _kind_of(subject)](subject, wanted)
-            for line in drawn.lines:
+            made, status = DRAWN[kind or _kind_of(subject)](subject, wanted)
+            for line in made.lines:
                 typer.echo(line)
-        for file, text in drawn.files(out).items() if out is not None else ():
+        for file, text in made.files(out).items() if out is not None else ():
             write(file, text)
-        write_records(json_file, [_record(drawn)])
+        write_records(json_file, [_record(made)])
         return status
 
     run(action)
@@ -141,13 +144,13 @@ def show(
 
 def _kind_of(subject: str) -> Kind:
     """By the end of a name; a name that is none of these is a sketch."""
-    ends = {".ptx": Kind.ptx, ".json": Kind.search} | dict.fromkeys(CUDA_ENDS, Kind.ptx)
+    ends = {".ptx": Kind.ptx, ".json": Kind.result} | dict.fromkeys(CUDA_ENDS, Kind.ptx)
     return ends.get(Path(subject).suffix, Kind.sketch)
 
 
-def _record(drawn: Picture) -> dict[str, Any]:
-    facts = {fact.label: fact.value for fact in drawn.facts}
-    return {"kind": drawn.kind, "title": drawn.title, "facts": facts, "text": list(drawn.lines)}
+def _record(made: Picture) -> dict[str, Any]:
+    facts = {fact.label: fact.value for fact in made.facts}
+    return {"kind": made.kind, "title": made.title, "facts": facts, "text": list(made.lines)}
 
 
 # -- the kinds -------------------------------------------------------------------------------------
@@ -221,20 +224,39 @@ def _ptx(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
     return picture(observed(kernel, report)), status
 
 
-def _search(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
-    del wanted  # a record has nothing to set
+def _kept(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
+    """A record that was written: the history of a search, or fills with their sketch."""
     try:
         record = json.loads(Path(subject).read_bytes())
     except (OSError, ValueError) as error:
         raise ParseError(f"cannot read '{subject}': {error}") from None
-    first = record[0] if isinstance(record, list) and record else record
-    if not isinstance(first, dict) or not first.get("history"):
-        raise CheckError(
-            f"'{subject}' has no search in it to draw",
-            advice="write it with 'warploom explore … --json FILE'",
-        )
-    title = str(first.get("name", Path(subject).stem))
-    return picture(history_from(first["history"]), title=title), Status.FOUND
+    match record:
+        case [{"history": dict() as history, **rest}, *_] | {"history": dict() as history, **rest}:
+            title = str(rest.get("name", Path(subject).stem))
+            return picture(history_from(history), title=title), Status.FOUND
+        case [{"sketch": str(text), "choices": [*fills], **rest}, *_] if fills:
+            return _kept_fill(text, fills, rest, wanted)
+    raise CheckError(
+        f"'{subject}' has nothing in it to draw",
+        advice="write it with 'warploom synth … --json FILE' or 'warploom explore … --json FILE'",
+    )
+
+
+def _kept_fill(
+    text: str, fills: list[Any], rest: Mapping[object, object], wanted: Wanted
+) -> tuple[Picture, Status]:
+    """A fill is read back, evaluated and verified: nothing that a record says is taken for it."""
+    number, goal = wanted.fill or 0, rest.get("goal", 1)
+    if number >= len(fills) or not isinstance(fills[number], dict):
+        raise CheckError(f"there is no fill {number} in it", advice=f"0 to {len(fills) - 1}")
+    name = str(rest.get("name", "sketch"))
+    program = load_text(text, name)
+    if not isinstance(goal, int) or not 1 <= goal <= len(program.goals):
+        raise CheckError(f"the sketch has no goal {goal!r:.40}")
+    taken = fill_from_json(program, fills[number])
+    made = shown_fill(program, program.goals[goal - 1], taken, wanted.code)
+    status = Status.FOUND if made.verification else Status.IMPOSSIBLE
+    return drawn(made, name), status
 
 
 DRAWN: dict[Kind, Callable[[str, Wanted], tuple[Picture, Status]]] = {
@@ -243,7 +265,7 @@ DRAWN: dict[Kind, Callable[[str, Wanted], tuple[Picture, Status]]] = {
     Kind.nest: _nest,
     Kind.kernel: _kernel,
     Kind.ptx: _ptx,
-    Kind.search: _search,
+    Kind.result: _kept,
 }
 
 

@@ -51,6 +51,7 @@ from warploom.sketch.synth.transfer import transfer
 from warploom.sketch.term.ir import Program
 from warploom.sketch.term.laws import ALWAYS, FLATTENED, NOT_KNOWN
 from warploom.sketch.term.read import as_published, with_laws
+from warploom.sketch.term.show import to_swflow
 
 KNOWN = f"T{ALWAYS[1:]}, with flatten {FLATTENED}; {NOT_KNOWN}"
 
@@ -392,6 +393,7 @@ def _synth_goals(
         little = None if asked.seconds is None else max(0.2, asked.seconds / 20)
         writing = Budget(little, asked.memory)
         record |= {"mode": asked.mode, **record_of(result, budget=writing)}
+        record["sketch"] = to_swflow(result.program)
         record |= remarks(result, number, share, asked.suggest)
         records.append({**record, "sizes": [_size_record(asked.sizes, result)]})
         carried = _transfers(result, larger, asked, share)

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, variables
 from warploom.kernel.allocate import check_places
+from warploom.kernel.bounds import INT_MAX
 from warploom.kernel.dtype import DType
 from warploom.kernel.extent import check_extent
 from warploom.kernel.flow import check_flow
@@ -101,6 +102,11 @@ def _check_params(kernel: Kernel) -> None:
     integers = {each.name for each in kernel.scalars if each.dtype is kernel.index}
     for array in kernel.arrays:
         _check_scalars_only(array.size, integers, f"the size of '{array.name}'")
+        if isinstance(array.size, Const) and array.size.value > INT_MAX:
+            raise CheckError(
+                f"'{array.name}' has {array.size.value} elements",
+                advice=f"at most {INT_MAX}: indices are numbers of 32 bits",
+            )
     for size in kernel.grid:
         _check_scalars_only(size, integers, "the grid")
     for condition in kernel.requires:

@@ -38,6 +38,42 @@ def products() -> str:
     return "\n".join(rows)
 
 
+def whole_matrices() -> str:
+    """wmma: what is loaded, multiplied and stored, and how many registers hold it."""
+    rows = []
+    wide, tall, even = "m8n32k16", "m32n8k16", "m16n16k16"
+    start = "mma sync ~aligned ~row|col ~row|col"
+    spaces = "global|shared|shared::cta?"
+    moved = [("a|b", f"{even}|{wide}|{tall}", "f16", "8r"), ("a|b", "m16n16k8", "tf32", "4r"),
+             ("a|b", "m8n8k4", "f64", "1d")]  # fmt: skip
+    for kinds, own, few, many in (("bf16", 4, 2, 8), ("s8|u8", 2, 1, 4)):
+        moved += [("a|b", even, kinds, f"{own}r")]
+        moved += [("a", wide, kinds, f"{few}r"), ("b", wide, kinds, f"{many}r")]
+        moved += [("a", tall, kinds, f"{many}r"), ("b", tall, kinds, f"{few}r")]
+        total = "f32" if kinds == "bf16" else "s32"
+        d = "8f" if kinds == "bf16" else "8r"
+        for shape, a, b in ((even, own, own), (wide, few, many), (tall, many, few)):
+            for kind in kinds.split("|"):
+                sat = "" if kind == "bf16" else " satfinite?"
+                types = f"{total} {kind}.{kind} {total}{sat}"
+                rows.append(f"{start} {shape} {types} = d{d} a{a}r b{b}r c{d}")
+    for what, shape, kinds, registers in moved:
+        there = f"sync ~aligned row|col {shape} {spaces} {kinds}"
+        rows.append(f"load {what} {there} = d{registers} [a] n?")
+    for shape, kind, registers in (
+        (f"{even}|{wide}|{tall}", "f32", "8f"), (f"{even}|{wide}|{tall}", "f16", "4r"),
+        (f"{even}|{wide}|{tall}", "s32", "8r"), ("m16n16k8", "f32", "8f"), ("m8n8k4", "f64", "2d"),
+    ):  # fmt: skip
+        there = f"sync ~aligned row|col {shape} {spaces} {kind}"
+        rows.append(f"load c {there} = d{registers} [a] n?")
+        rows.append(f"store d {there} = [a] b{registers} n?")
+    rows.append(f"{start} {even}|{wide}|{tall} f32 f32 = d8f a8r b8r c8f")
+    rows.append(f"{start} {even}|{wide}|{tall} f16 f16 = d4r a8r b8r c4r")
+    rows.append(f"{start} m16n16k8 f32 tf32.tf32 f32 = d8f a4r b4r c8f")
+    rows.append(f"{start} m8n8k4 rn? f64 f64 f64 f64 = d2d a1d b1d c2d")
+    return "\n".join(rows)
+
+
 def _mixed(kinds: str) -> str:
     each = kinds.split("|")
     return "|".join(f"{one}.{other}" for one in each for other in each)

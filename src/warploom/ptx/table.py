@@ -62,19 +62,27 @@ _CHOICES = {
     ),
     "evict_far": "L2::evict_normal|L2::evict_first|L2::evict_last",
     "fetch": "L2::64B|L2::128B|L2::256B",
+    "policy": "L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged",
+    "otherwise": "L2::evict_first|L2::evict_unchanged",
 }  # fmt: skip
 WITHOUT_EFFECT = {
     "uni": "a promise that all threads go the same way",
     "aligned": "a promise that all threads of the warp execute it together",
     "cta": "the scope of a block, which is meant without it too",
     "weak": "what an access is without it",
+    **dict.fromkeys(
+        ["fractional", "range", "cvt", "global"], "how a hint to a cache is made; there are none"
+    ),
+    **dict.fromkeys(
+        ["row", "col"], "how factors of wmma were loaded; their fragments lie in one order"
+    ),
     "nc": "the way through the read-only cache; a value is the same on every way",
     **dict.fromkeys(
         ["ca", "cg", "cs", "lu", "cv", "wb", "wt"], "a cache operator; there are no caches here"
     ),
     **{
         word: "a hint to a cache; there are no caches here"
-        for name in ("evict", "evict_far", "fetch")
+        for name in ("evict", "evict_far", "fetch", "policy")
         for word in (*_CHOICES[name].split("|"), "L1", "L2", "L2::cache_hint")
     },
     **dict.fromkeys(
@@ -366,6 +374,11 @@ _MEMORY = (
         ~proxy.alias|proxy.async|proxy.async.global|proxy.async.shared::cta
         ~mbarrier_init.release.cluster
     """, memory=_ANYTHING),
+    _op("createpolicy", "d", """
+        ~fractional ~{policy} ~{otherwise}? b64 = d f?
+        ~range ~global? ~{policy} ~{otherwise}? b64 = d [a] n k
+        ~cvt ~L2 b64 = d a
+    """),
     _op("griddepcontrol", "", "~launch_dependents|wait", memory=_ANYTHING),
 )  # fmt: skip
 _LANES = (
@@ -394,6 +407,7 @@ _WARP = partial(_op, control=Control.LANES)  # all lanes of a warp, together
 _MATRICES = (
     _WARP("mma", "d a b c", matrices.products()),
     _WARP("wgmma", "", matrices.group_products(), memory=_READS),
+    _WARP("wmma", "", matrices.whole_matrices(), memory=_ANYTHING),
     _WARP("ldmatrix", "d [a]", matrices.MOVED, memory=_READS),
     _WARP("stmatrix", "[a] b", matrices.STORED, memory=_WRITES),
     _WARP("movmatrix", "d a", "sync ~aligned m8n8 trans b16"),

@@ -31,7 +31,7 @@ from warploom.sketch.code.program import tiled_program
 from warploom.sketch.code.tiling import Layout, Tiled
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.show import show_index
-from warploom.sketch.term.ir import Apply, Program, size
+from warploom.sketch.term.ir import Apply, Goal, Program, size
 from warploom.sketch.term.verify import Verification, Verifier
 
 MOST_REGISTERS = 64  # of a lane: above that a kernel is long, and takes long to write
@@ -66,24 +66,34 @@ class Shown:
 
 
 def shown(result: Result, number: int = 0, code: bool | None = None) -> Shown:
+    """Fill `number` of a result; `code` as in `shown_fill`."""
+    return shown_fill(result.program, result.goal, result.fills.as_dict(number), code)
+
+
+def shown_fill(
+    program: Program, goal: Goal, fill: Mapping[int, int], code: bool | None = None
+) -> Shown:
     """`code`: with a kernel or without; by default with one, where that is quick."""
-    verifier = Verifier(result.program, result.goal)
-    fill = result.fills.as_dict(number)
-    flow = flow_of(verifier.program, fill)
-    tiled, without = _kernel(result, fill, code)
-    return Shown(verifier.program, fill, flow, verifier.verify(fill), tiled, without)
+    verifier = Verifier(program, goal)
+    verification = verifier.verify(fill)
+    tiled, without = _kernel(program, goal, fill, code)
+    return Shown(
+        verifier.program, fill, flow_of(verifier.program, fill), verification, tiled, without
+    )
 
 
-def _kernel(result: Result, fill: Mapping[int, int], code: bool | None) -> tuple[Tiled | None, str]:
+def _kernel(
+    program: Program, goal: Goal, fill: Mapping[int, int], code: bool | None
+) -> tuple[Tiled | None, str]:
     if code is False:
         return None, "no code was asked for"
-    steps = [step for step in result.program.steps if isinstance(step, Apply)]
+    steps = [step for step in program.steps if isinstance(step, Apply)]
     most = max((size(step.gathers.out_shape[1:]) for step in steps), default=0)
     if code is None and most > MOST_REGISTERS:
         return None, f"a step has {most} registers in a lane; --code writes the kernel all the same"
-    goal = next(n for n, each in enumerate(result.program.goals) if each is result.goal)
+    number = next(n for n, each in enumerate(program.goals) if each is goal)
     try:
-        return tiled_program(result.program, fill, goal, Layout()), ""
+        return tiled_program(program, fill, number, Layout()), ""
     except WarploomError as error:
         return None, error.message
 

@@ -26,19 +26,25 @@ def pyopencl() -> Any:
         raise missing_extra("pyopencl", "opencl") from None
 
 
+def first_device() -> Any:
+    """The device that kernels run on."""
+    cl = pyopencl()
+    try:
+        return next(each for one in cl.get_platforms() for each in one.get_devices())
+    except (StopIteration, cl.Error):
+        raise DeviceError(
+            "there is no OpenCL device",
+            advice="pip install pocl-binary-distribution, or apt-get install pocl-opencl-icd",
+        ) from None
+
+
 class OpenclFunction:
     """A kernel built for the first OpenCL device; arrays in host memory go there and back."""
 
     def __init__(self, kernel: Kernel, contract: bool = False, calls: bool = False) -> None:
         cl = pyopencl()
         self.kernel = kernel
-        try:
-            device = next(each for one in cl.get_platforms() for each in one.get_devices())
-        except (StopIteration, cl.Error):
-            raise DeviceError(
-                "there is no OpenCL device",
-                advice="pip install pocl-binary-distribution, or apt-get install pocl-opencl-icd",
-            ) from None
+        device = first_device()
         self.subgroups = has_subgroup_shuffles(device)
         self.text = (
             calling_text(kernel, "opencl")

@@ -159,11 +159,8 @@ def chen(
     *,
     keep: Keep | None = None,
     watch: Watch | None = None,
-    coarse: int = 1,
 ) -> Estimate:
-    """Nodes of one depth with equally many open choices are alike: one of them stands for all. With
-    `coarse` these are counted in steps of so many: fewer stand for more, which takes less time and
-    is as right on average.
+    """Nodes of one depth with equally many open choices are alike: one of them stands for all.
 
     Depth by depth, every representative gives its weight to each of its children; the children of
     one stratum then choose one among themselves, with probability by weight.
@@ -184,7 +181,7 @@ def chen(
         made, parent = _children(problem, here, position[~done], depth, keep, watch)
         barren = np.bincount(parent, minlength=len(run)) == 0
         np.add.at(tally.dead, run[barren], weight[barren])
-        here, run, weight = _represented(made, run[parent], weight[parent], random, coarse)
+        here, run, weight = _represented(made, run[parent], weight[parent], random)
         depth += 1
     total = tally.leaves + tally.dead
     ended = np.divide(tally.dead, total, out=np.zeros_like(total), where=total > 0)
@@ -192,12 +189,12 @@ def chen(
 
 
 def _represented(
-    made: Candidates, run: Index, weight: Numbers, random: np.random.Generator, coarse: int
+    made: Candidates, run: Index, weight: Numbers, random: np.random.Generator
 ) -> tuple[Candidates, Index, Numbers]:
     """One candidate of each stratum of each run, with the weight of all."""
     if not len(made):
         return made, run, weight
-    still = np.count_nonzero(is_open(made.domains), axis=1) // coarse
+    still = np.count_nonzero(is_open(made.domains), axis=1)
     stratum = run * (made.domains.shape[1] + 1) + still
     chosen = _one_of_each(stratum, random, weight)
     order = np.argsort(stratum[chosen], kind="stable")
@@ -206,66 +203,3 @@ def _represented(
     total: Numbers = np.zeros(len(chosen))
     np.add.at(total, place, weight)
     return made.take(chosen), run[chosen], total
-
-
-def crowd(
-    problem: SpaceProblem,
-    walkers: int,
-    runs: int,
-    random: np.random.Generator,
-    *,
-    watch: Watch | None = None,
-) -> Estimate:
-    """Walks that go together: at each depth as many nodes as there are walkers are drawn from all
-    their children, so that where there are more children there are more walkers next. How many
-    children there were for a walker on average multiplies to the estimate (sequential Monte Carlo),
-    which is right on average and varies much less than walks that go alone. A leaf that is reached
-    is drawn like a node with itself as child."""
-    watch = watch or Watch()
-    tally = _Tally(runs)
-    for run in range(runs):
-        root = start(problem, watch)
-        here = root.take(np.zeros(walkers if len(root) else 0, np.int64))
-        arrived, total, depth = np.zeros(len(here), np.bool_), 1.0, 0
-        while len(here):
-            watch.pause("estimate")
-            at = np.array([run])
-            _note(tally, depth, at, np.array([total * np.count_nonzero(~arrived) / walkers]))
-            position = problem.brancher(here)
-            arrived = position < 0
-            if arrived.all():
-                tally.leaves[run] = total
-                break
-            made, parent = _children(
-                problem, here.take(~arrived), position[~arrived], depth, None, watch
-            )
-            barren = np.count_nonzero(~arrived) - len(np.unique(parent))
-            tally.dead[run] += total * barren / walkers
-            done = here.take(arrived)
-            count = len(made) + len(done)
-            total *= count / walkers
-            if not count:
-                break
-            drawn = _spread(count, walkers, random)
-            here = _joined(made, done).take(drawn)
-            arrived = drawn >= len(made)
-            depth += 1
-    whole = tally.leaves + tally.dead
-    ended = np.divide(tally.dead, whole, out=np.zeros_like(whole), where=whole > 0)
-    return tally.estimate(ended)
-
-
-def _spread(count: int, wanted: int, random: np.random.Generator) -> Index:
-    """So many of the first numbers, as evenly as can be, each as likely as any other."""
-    places = (random.permutation(wanted) + random.random()) * count / wanted
-    order = random.permutation(count)
-    found: Index = order[np.minimum(places.astype(np.int64), count - 1)]
-    return found
-
-
-def _joined(first: Candidates, second: Candidates) -> Candidates:
-    return Candidates(
-        np.concatenate([first.domains, second.domains]),
-        np.concatenate([first.low, second.low]),
-        np.concatenate([first.high, second.high]),
-    )

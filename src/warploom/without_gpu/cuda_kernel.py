@@ -12,7 +12,7 @@ from warploom.errors import DeviceError
 from warploom.ptx.emulate.launch import LoadedModule, load
 from warploom.runtime.compile import Compiler, compile_cuda
 from warploom.without_gpu.arrays import memory_of
-from warploom.without_gpu.prepared import Prepared, bracket, no_names
+from warploom.without_gpu.prepared import Prepared, bracket, byte_count, no_names
 
 _BRACKET = ("grid", "block", "shared bytes")
 _PTX = re.compile(r"^\s*\.version\s", re.MULTILINE)
@@ -58,7 +58,7 @@ class CudaKernel:
         no_names(named)
         grid, block, *shared = bracket(launch, _BRACKET)
         passed = [_passed(arg, number) for number, arg in enumerate(args)]
-        return Prepared(self.kernel, grid, block, passed, int(shared[0]) if shared else 0)
+        return Prepared(self.kernel, grid, block, passed, byte_count(shared[0] if shared else 0))
 
 
 def _passed(arg: Any, number: int) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from warploom.errors import DeviceError, UnsupportedError
 from warploom.ptx.emulate.launch import Kernel, load
 from warploom.without_gpu.arrays import Passed, memory_of
-from warploom.without_gpu.prepared import Prepared, bracket, no_names
+from warploom.without_gpu.prepared import Prepared, bracket, byte_count, no_names
 
 _BRACKET = ("grid", "block", "stream", "shared bytes")
 
@@ -52,7 +52,7 @@ class NumbaKernel:
             types.append(numba.typeof(arg if memory is None else memory.array))
             passed += [_number(arg)] if memory is None else _flattened(memory)
         kernel = self._compile(tuple(types))
-        return Prepared(kernel, grid, block, passed, int(more[1]) if len(more) > 1 else 0)
+        return Prepared(kernel, grid, block, passed, byte_count(more[1] if len(more) > 1 else 0))
 
     def _compile(self, types: tuple[Any, ...]) -> Kernel:
         if types not in self._compiled:

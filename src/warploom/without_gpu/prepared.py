@@ -31,6 +31,13 @@ def bracket(launch: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
     return given
 
 
+def byte_count(value: Any) -> int:
+    """Bytes of dynamic shared memory."""
+    if not isinstance(value, int) or value < 0:
+        raise DeviceError(f"{value!r} is no number of bytes of shared memory")
+    return value
+
+
 def no_names(named: dict[str, Any]) -> None:
     if named:
         raise DeviceError(f"'{next(iter(named))}' is no argument of this kernel")

@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 
 from warploom import Sketch, spec, warp_sketch
+from warploom.kernel.dtype import coded, decoded
+from warploom.pipeline.compiled import Compiled
 from warploom.sketch.simt.trace import Tracer
 
 Shape = int | tuple[int, ...]
+
+LENGTHS = (7, 33, 131, 256)
 
 
 @dataclass(frozen=True)
@@ -278,3 +282,31 @@ def variations() -> Iterator[Variation]:
     yield from (sums(lanes, 3) for lanes in (1, 2, 5, 8, 12, 24, 32))
     yield from (sums(8, 4, dtype) for dtype in TYPES)
     yield from (sums(16, 2, dtype) for dtype in ("float16", "bfloat16"))
+
+
+def run(
+    variation: Variation,
+    made: Compiled,
+    n: int,
+    seed: int,
+    move: Callable[[Any], Any] = lambda array: array,
+) -> list[bool]:
+    """Whole numbers, so that sums are exact, small enough for every type; `move` takes arrays to
+    where the kernel runs, `get` brings outputs back, where they have it."""
+    dtype = made.tiled.dtype
+    draw = np.random.default_rng(seed)
+    numbers = [draw.integers(0, 9, shape) for shape in variation.shapes(n)]
+    kind = np.float32 if dtype.is_code else dtype.numpy
+    wanted = variation.expected(n, *(each.astype(kind) for each in numbers))
+    given: list[Any] = [each.astype(kind) for each in numbers]
+    outputs: list[Any] = [np.full(each.shape, 99, kind) for each in wanted]
+    if dtype.is_code:
+        given, outputs = ([coded(each, dtype) for each in some] for some in (given, outputs))
+    there = [move(each) for each in outputs]
+    pairs = zip(given, made.tiled.tiling.inputs, strict=True)  # constants are passed by value
+    moved = [each if array.space == "constant" else move(each) for each, array in pairs]
+    made(*moved, *there)
+    outputs = [each.get() if hasattr(each, "get") else each for each in there]
+    if dtype.is_code:
+        outputs = [decoded(each, dtype) for each in outputs]
+    return [np.array_equal(got, want) for got, want in zip(outputs, wanted, strict=True)]

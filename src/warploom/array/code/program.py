@@ -79,6 +79,10 @@ class Compiled(Pictured):
                     size = int(getattr(array.size, "value", 0))
                     arrays[array.name] = np.full(size, 0x5A, array.dtype.numpy)
             launch(kernel, [arrays[each.name] for each in kernel.params])
+        return self.result(arrays)
+
+    def result(self, arrays: Mapping[str, Any]) -> Value:
+        """The output, of its arrays by name."""
         return self._result(arrays, self.plan.output, self.plan.output.type, ())
 
     def _given(self, inputs: Sequence[Any]) -> dict[str, Any]:

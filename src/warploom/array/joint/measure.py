@@ -140,13 +140,15 @@ class StageMeasure:
                 copies = np.where(runs[number] == CODE[run], copies * group[:, 0], copies)
         return copies
 
-    def temporary(self, sizes: Sizes, runs: Runs) -> Ints:
-        """Bytes in global memory that this stage makes for itself or for others."""
+    def temporary(self, sizes: Sizes, runs: Runs | None) -> Ints:
+        """Bytes in global memory that this stage makes for itself or for others; without runs, what
+        it makes whatever runs where."""
         total: Ints = np.zeros(1, np.int64)
         for each in self.buffers:
             if each.space == "global" and each.stage == self.stage:
                 held = _bytes(each.memory.type, sizes)
-                for number in each.chain:
+                for number in each.chain if runs is not None else ():
+                    assert runs is not None
                     parallel = np.isin(
                         runs[number], [CODE[run] for run in (*LOCAL, *GROUP, *GLOBAL)]
                     )

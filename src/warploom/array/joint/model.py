@@ -19,7 +19,7 @@ import numpy.typing as npt
 from warploom.array.bind import variables_of
 from warploom.array.code.program import Candidate
 from warploom.array.code.spread import Spread
-from warploom.array.ir import Program
+from warploom.array.ir import Program, place_of
 from warploom.array.joint.axes import Axis, axes_of
 from warploom.array.joint.least import Least
 from warploom.array.joint.measure import CODE, Batch, Ints, Sizes, StageMeasure
@@ -31,18 +31,23 @@ from warploom.array.mapping.constraint import GLOBAL, GROUP, LANE, LOCAL, RUNS
 from warploom.array.mapping.fusion import Fusion
 from warploom.array.mapping.sound import sound
 from warploom.array.plan import plan as plan_of
+from warploom.array.types import shape
 from warploom.errors import CheckError
+from warploom.index.ir import Const, substitute
+from warploom.index.laws import simplify
+from warploom.kernel.bounds import INT_MAX
 from warploom.machine.record import Machine
-from warploom.search.budget import Budget
+from warploom.search.budget import STOPS, Budget, reason_of
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
 
 DRAWN = 1 << 14  # at once
 FRUITLESS = 16  # batches without a candidate, one after another, before we look why
 MOST_TILINGS = 1 << 20
 MAPPINGS_FIRST = 16
+REPEATED = 8  # how often the best may be drawn again, in small spaces
 RESERVED = 24  # registers for indices
 MOST_STATEMENTS = 1 << 11  # of one kernel, with loops over registers written out
-MOST_TEMPORARY = 1 << 31  # bytes
+MOST_TEMPORARY = 1 << 31  # bytes between kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +68,11 @@ class JointModel:
         machine: Machine,
         fusion: Fusion = "coded",
         plan: Plan | None = None,
+        memory: int = MOST_TEMPORARY,
     ) -> None:
         _check_names(program, sizes)
-        self.program, self.machine = program, machine
+        _check_counts(program, sizes)
+        self.program, self.machine, self.memory = program, machine, memory
         self.given = dict(sizes)
         self.axes: tuple[Axis, ...] = axes_of(program, sizes)
         self.plan = plan or plan_of(program)
@@ -132,13 +139,13 @@ class JointModel:
     def valid(self, batch: Batch) -> npt.NDArray[np.bool_]:
         """Which candidates have room, and are in no cut."""
         keep = self._tiles_fit(batch.sizes, batch.count)
+        between: Ints = np.zeros(batch.count, np.int64)
         for at, stage in enumerate(self.stages):
             runs, group = batch.runs[at], batch.groups[at]
             keep &= self._groups_fit(stage, batch, at)
             keep &= stage.shared(batch.sizes, runs, group) <= self.machine.shared_bytes
-            keep &= np.broadcast_to(
-                stage.temporary(batch.sizes, runs) <= MOST_TEMPORARY, keep.shape
-            )
+            between = between + stage.temporary(batch.sizes, runs)
+        keep &= between <= self.memory
         for cut in self.cuts:
             keep &= ~self._in_cut(batch, cut)
         return keep
@@ -157,6 +164,15 @@ class JointModel:
             for run in (GROUP[side], GLOBAL[side]):
                 keep &= stage.along((run,), batch.sizes, runs) <= machine.grid_sides[side]
         return keep
+
+    def bytes_between(self, candidate: Candidate) -> int:
+        """Of global memory that the kernels need beside inputs and output, at most."""
+        sizes = {name: np.array([value]) for name, value in candidate.sizes.items()}
+        total = 0
+        for stage, spread in zip(self.stages, candidate.spreads, strict=True):
+            runs = {each: np.array([CODE[run]], np.int8) for each, run in spread.runs.items()}
+            total += int(stage.temporary(sizes, runs).max())
+        return total
 
     def _in_cut(self, batch: Batch, cut: NoGood) -> npt.NDArray[np.bool_]:
         inside = np.ones(batch.count, bool)
@@ -194,10 +210,11 @@ class JointModel:
         return {name: each[keep] for name, each in sizes.items()}
 
     def _tiles_fit(self, sizes: Sizes, count: int) -> npt.NDArray[np.bool_]:
-        keep = np.ones(count, bool)
+        keep, between = np.ones(count, bool), np.zeros(1, np.int64)
         for stage in self.stages:
             keep &= np.broadcast_to(self._sizes_fit(stage, sizes), keep.shape)
-        return keep
+            between = between + stage.temporary(sizes, None)
+        return keep & np.broadcast_to(between <= self.memory, keep.shape)
 
     def batches(self, parts: tuple[Parts, ...], seed: int = 0) -> Iterator[Batch]:
         """Batches of candidates with room, without end; it ends if none has any for long."""
@@ -227,7 +244,7 @@ class JointModel:
                 return Found(found, complete=True)
             if spent.is_spent():
                 break
-        stopped = Reason.SECONDS if spent.is_spent() else Reason.DEAD_ENDS
+        stopped = _stopped(spent)
         return Found(found, False, stopped) if found else self._none(stopped)
 
     def _none(self, stopped: Reason) -> Outcome[Any]:
@@ -249,33 +266,33 @@ class JointModel:
                 return Found(self.candidate(kept, 0), complete=True)
             if spent.is_spent():
                 break
-        return self._none(Reason.SECONDS if spent.is_spent() else Reason.DEAD_ENDS)
+        return self._none(_stopped(spent))
 
     def best(
         self, count: int, among: int, seed: int = 0, budget: Budget | None = None
     ) -> Outcome[list[Candidate]]:
-        """The most promising of so many candidates, in order."""
+        """The most promising of so many candidates, in order, each once."""
         spent = budget or Budget()
         outcome = self.parts(spent)
         if not isinstance(outcome, Found):
             return outcome
         if any(not len(axis.rows) for axis in self.axes):
             return Impossible()
-        ranked: list[tuple[float, int, Candidate]] = []
+        ranked: dict[str, tuple[float, int, Candidate]] = {}
         seen = 0
         for kept in self.batches(outcome.answer, seed):
             cost = turns(kept, self.stages, self.machine)
-            ranked += [
-                (float(cost[at]), seen + int(at), self.candidate(kept, int(at)))
-                for at in np.argsort(cost, kind="stable")[:count]
-            ]
+            for at in np.argsort(cost, kind="stable")[: REPEATED * count]:
+                each = self.candidate(kept, int(at))
+                ranked.setdefault(str(each), (float(cost[at]), seen + int(at), each))
             seen += kept.count
-            ranked = sorted(ranked, key=lambda each: each[:2])[:count]
+            best = sorted(ranked.items(), key=lambda pair: pair[1][:2])[:count]
+            ranked = dict(best)
             if seen >= among or spent.is_spent():
                 break
         done = seen >= among
-        found = [candidate for _, _, candidate in ranked]
-        stopped = Reason.SECONDS if spent.is_spent() else Reason.DEAD_ENDS
+        found = [candidate for _, _, candidate in ranked.values()]
+        stopped = _stopped(spent)
         return Found(found, done, None if done else stopped) if found else self._none(stopped)
 
     def candidate(self, batch: Batch, at: int) -> Candidate:
@@ -288,11 +305,35 @@ class JointModel:
         return Candidate(sizes, tuple(spreads))
 
 
+def _stopped(budget: Budget) -> Reason:
+    """Why nobody goes on looking."""
+    try:
+        budget.check()
+    except STOPS as stop:
+        return reason_of(stop)
+    return Reason.DEAD_ENDS
+
+
 def _uses(runs: Mapping[int, npt.NDArray[np.int8]], run: str, count: int) -> npt.NDArray[np.bool_]:
     found = np.zeros(count, bool)
     for column in runs.values():
         found |= column == CODE[run]
     return found
+
+
+def _check_counts(program: Program, sizes: Mapping[str, int]) -> None:
+    """Every element has a number of 32 bits, as texts count in these."""
+    for name, term in [(f"input '{each.name}'", each) for each in program.inputs] + [
+        ("result", program.body)
+    ]:
+        dims = [simplify(substitute(each, dict(sizes))) for each in shape(term.type)]
+        count = prod(each.value for each in dims if isinstance(each, Const))
+        if count > INT_MAX:
+            raise CheckError(
+                f"'{program.name}': its {name} has {count} elements",
+                span=place_of(term),
+                advice=f"an array has {INT_MAX} at most; do a part of it at a time",
+            )
 
 
 def _check_names(program: Program, sizes: Mapping[str, int]) -> None:

@@ -30,9 +30,15 @@ SHARE = 0.35  # of the peak of L2 that such accesses reach
 SECOND_KERNEL = 2.5e-6  # seconds, inside a graph
 
 
-def candidates(layer: Convolution, machine: Machine, rates: Rates) -> list[Blocks]:
-    """All blocks that a machine has room for, the most promising first."""
-    found = list(_fitting(layer, machine))
+def candidates(
+    layer: Convolution, machine: Machine, rates: Rates, memory: int | None = None
+) -> list[Blocks]:
+    """All blocks that a machine has room for, the most promising first; `memory` is how many bytes
+    may lie between kernels."""
+    found = [
+        each for each in _fitting(layer, machine)
+        if memory is None or temporary_bytes(layer, each) <= memory
+    ]  # fmt: skip
     return sorted(found, key=lambda blocks: seconds(layer, blocks, rates))
 
 
@@ -64,6 +70,12 @@ def _fits(blocks: Blocks, machine: Machine) -> bool:
     if any(side * blocks.bk % (across * blocks.lanes) for side in (blocks.bm, blocks.bn)):
         return False
     return registers(blocks) <= min(machine.thread_registers, machine.block_registers // threads)
+
+
+def temporary_bytes(layer: Convolution, blocks: Blocks) -> int:
+    """Sums of parts that a second kernel adds up."""
+    parts = blocks.parts if blocks.parts > 1 else 0
+    return REGISTER_BYTES * parts * layer.rows * layer.columns * layer.kernels
 
 
 def registers(blocks: Blocks) -> int:

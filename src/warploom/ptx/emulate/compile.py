@@ -28,6 +28,7 @@ from warploom.ptx.emulate import (
     product,
     warp,
     warpgroup,
+    wmma,
 )
 from warploom.ptx.emulate.barrier import Barrier
 from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step, constant
@@ -47,6 +48,7 @@ TABLE: dict[str, Compile] = {
     **integer.TABLE, **bits.TABLE, **compare.TABLE, **convert.TABLE, **memory.TABLE,
     **atomics.TABLE, **warp.TABLE, **product.TABLE, **matrix.TABLE, **bulk.TABLE,
     **mbarrier.TABLE, **warpgroup.TABLE, **cluster.TABLE,
+    **wmma.TABLE,
 }  # fmt: skip
 WAITS = frozenset({Control.BARRIER, Control.LANES})
 CallCompiler = Callable[[Context, Instruction], Step]

@@ -9,9 +9,10 @@ the kernel's parameter.
 
 from __future__ import annotations
 
+import numbers
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, Literal
@@ -352,8 +353,10 @@ def _by_cluster(grid: Triple, cluster: Triple) -> Array:
 
 
 def _triple(value: int | Sequence[int], what: str) -> Triple:
-    sizes = [value] if isinstance(value, int | np.integer) else list(value)
-    if not 1 <= len(sizes) <= 3 or any(int(s) != s or s < 1 for s in sizes):
+    given = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+    sizes = list(given)
+    whole = all(isinstance(s, numbers.Real) and int(s) == s and s >= 1 for s in sizes)
+    if not 1 <= len(sizes) <= 3 or not whole:
         raise DeviceError(f"{what} must be one to three positive sizes")
     padded = [int(s) for s in sizes] + [1] * (3 - len(sizes))
     return padded[0], padded[1], padded[2]
@@ -384,10 +387,10 @@ class _Launch:
         assert self.races is not None
         if prod(self.cluster) == 1:
             return self.races.races
-        numbers = _by_cluster(self.grid, self.cluster)
+        order = _by_cluster(self.grid, self.cluster)
 
         def named(side: Side) -> Side:
-            return replace(side, block=int(numbers[side.block]))
+            return replace(side, block=int(order[side.block]))
 
         return [replace(r, first=named(r.first), second=named(r.second)) for r in self.races.races]
 
@@ -399,12 +402,12 @@ class _Launch:
         together = min(batch_threads // threads, BATCH_BYTES // bytes_per_block)
         size = prod(self.cluster)
         together = max(1, min(together // size, blocks // size)) * size
-        numbers = _by_cluster(self.grid, self.cluster) if size > 1 else None
+        order = _by_cluster(self.grid, self.cluster) if size > 1 else None
         for first in range(0, blocks, together):
-            self._run_batch(first, min(together, blocks - first), threads, shared, numbers)
+            self._run_batch(first, min(together, blocks - first), threads, shared, order)
 
     def _run_batch(
-        self, first: int, blocks: int, threads: int, shared: int, numbers: Array | None
+        self, first: int, blocks: int, threads: int, shared: int, order: Array | None
     ) -> None:
         total = blocks * threads
         if self.races is not None:
@@ -419,7 +422,7 @@ class _Launch:
             counters=self.counters,
             races=self.races, deadline=self.deadline,
             dynamic_shared=self.shared_bytes, check=self.check, chance=self.chance,
-            output=self.output, cluster=self.cluster, numbers=numbers,
+            output=self.output, cluster=self.cluster, numbers=order,
         )  # fmt: skip
         if self.same_shape and self.same_shape["threads"].size == total:
             batch.special |= self.same_shape

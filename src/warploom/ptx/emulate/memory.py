@@ -338,9 +338,15 @@ def nothing(_: Context, __: Instruction) -> Step:
     return lambda _: None
 
 
+def policy(ctx: Context, ins: Instruction) -> Step:
+    """createpolicy: a number that only hints to caches take."""
+    store = ctx.write(ins.operands[0], "b64")
+    return lambda f: store(f, np.ones(1, np.uint64))
+
+
 TABLE: dict[str, Compile] = {
     "mov": mov, "ld": ld, "ldu": ld, "st": st, "cvta": cvta, "isspacep": isspacep,
     "prefetch": nothing, "prefetchu": nothing, "membar": fence, "fence": fence,
     "discard": nothing, "applypriority": nothing, "griddepcontrol": nothing, "nanosleep": nothing,
-    "pmevent": nothing, "setmaxnreg": nothing,
+    "pmevent": nothing, "setmaxnreg": nothing, "createpolicy": policy,
 }  # fmt: skip

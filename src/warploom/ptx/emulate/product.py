@@ -106,7 +106,7 @@ def mma(ctx: Context, ins: Instruction) -> Step:
         x, y, z = (fragment.elements(v, p) for v, p in zip((a, b, c), places, strict=True))
         return multiply(x, y, z, by)
 
-    return _by_warps(ctx, ins, bits, result, product, places[2])
+    return by_warps(ctx, ins, bits, result, product, places[2])
 
 
 def _quads(ctx: Context, ins: Instruction, result: str, machine: int) -> Step:
@@ -126,10 +126,10 @@ def _quads(ctx: Context, ins: Instruction, result: str, machine: int) -> Step:
         left, right = arithmetic.terms(x, "f16"), arithmetic.terms(y, "f16")
         return arithmetic.fused(left, right, z, result, rule)
 
-    return _by_warps(ctx, ins, 16, result, product, places[2])
+    return by_warps(ctx, ins, 16, result, product, places[2])
 
 
-def _by_warps(
+def by_warps(
     ctx: Context, ins: Instruction, bits: int, result: str,
     product: Callable[[Array, Array, Array], Array], places: fragment.Places,
 ) -> Step:  # fmt: skip

@@ -99,6 +99,11 @@ def prove(program: Program, fill: Fill, goal: int = 0) -> Proved:
 
 def prove_json(program: Program, records: Mapping[str, object], goal: int = 0) -> Proved:
     """The same of choices that were carried as data, by the name of the hole."""
+    return prove(program, fill_from_json(program, records), goal)
+
+
+def fill_from_json(program: Program, records: Mapping[str, object]) -> dict[int, int]:
+    """The fill that choices by the name of the hole stand for."""
     fill: dict[int, int] = {}
     for hole in program.holes:
         step = program.steps[hole]
@@ -106,7 +111,7 @@ def prove_json(program: Program, records: Mapping[str, object], goal: int = 0) -
         if step.name not in records:
             raise CheckError(f"there is no choice for the hole '{step.name}'", step.span)
         fill[hole] = choice_from_json(step.gathers, records[step.name])
-    return prove(program, fill, goal)
+    return fill
 
 
 def find(program: Program, small: Program | None = None, seconds: float = SECONDS) -> Proved:

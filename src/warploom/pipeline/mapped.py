@@ -1,0 +1,252 @@
+"""Candidates of an array expression measured: which is the fastest, and which with less memory.
+
+In come candidates with the kernels of each, and where to run them; out goes what the one tuner says
+(successive halving, kept in a store). A candidate whose result is not that of the first one is
+dropped. Memory beside inputs and output is part of the answer: nothing beats what is in `front` in
+both.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from warploom.array.code.fixed import compile_fixed
+from warploom.array.code.program import Candidate, Compiled, compile_candidate
+from warploom.array.evaluate import Value
+from warploom.array.joint.model import JointModel
+from warploom.array.mapping.constraint import SEQUENTIAL, Assignment
+from warploom.array.recipe.blocked import Blocks, convolution
+from warploom.array.recipe.choose import candidates, temporary_bytes
+from warploom.array.workload import Convolution
+from warploom.errors import CheckError, DeviceError
+from warploom.kernel.dtype import DType
+from warploom.kernel.ir import Kernel
+from warploom.machine.rates import RATES
+from warploom.machine.record import machine_named
+from warploom.runtime.callable import load
+from warploom.runtime.gpu import gpu_name
+from warploom.runtime.measure import clock, gpu_library, measure
+from warploom.runtime.opencl import first_device
+from warploom.search.budget import Budget
+from warploom.search.outcome import Found, Impossible, Outcome
+from warploom.search.store import Store
+from warploom.search.tune import OnTrial, Task, Trial, Tuned, tune
+
+Where = Literal["cuda", "opencl", "c"]
+ROOM = 1e-3  # relative and absolute difference between two orders of summation
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to run a program: `text` by which it is found again, what is shown of it, and what
+    makes its kernels (a function of a module with its arguments: other processes can do it)."""
+
+    text: str
+    sizes: Mapping[str, int]
+    tiles: Mapping[str, int]
+    runs: tuple[Assignment, ...] | None  # None: as the recipe says
+    bytes_between: int  # in global memory, beside inputs and output
+    kernels: Callable[[], Compiled]
+
+
+def choice_of(model: JointModel, candidate: Candidate) -> Choice:
+    """A candidate of a joint model."""
+    open_ = sorted(name for axis in model.axes for name in axis.names)
+    tiles = {name: candidate.sizes[name] for name in open_}
+    said = [" ".join(f"{name}={value}" for name, value in tiles.items())]
+    for spread in candidate.spreads:
+        runs = [f"{each}:{run}" for each, run in sorted(spread.runs.items()) if run != SEQUENTIAL]
+        said.append(" ".join([*runs, "x".join(map(str, spread.group))]))
+    return Choice(
+        " | ".join(said),
+        dict(candidate.sizes),
+        tiles,
+        tuple(each.runs for each in candidate.spreads),
+        model.bytes_between(candidate),
+        partial(compile_candidate, model.plan, candidate),
+    )
+
+
+# -- products in blocks ----------------------------------------------------------------------------
+
+ADDING = (64, 4, 1)  # threads of a group that adds up parts
+
+
+def compiled_convolution(layer: Convolution, blocks: Blocks) -> Compiled:
+    return compile_fixed(convolution(layer, blocks), partial(_threads, blocks))
+
+
+def _threads(blocks: Blocks, stage: int, _runs: Assignment) -> tuple[int, int, int]:
+    across, up = blocks.threads
+    return (across, up, 1) if stage == 0 else ADDING
+
+
+def blocked_choices(
+    layer: Convolution, machine: str, memory: int | None, count: int
+) -> Outcome[list[Choice]]:
+    """A convolution in blocks, the most promising first; `memory` bounds what lies between kernels,
+    which is what groups that share a sum have not added up yet."""
+    if machine not in RATES:
+        raise CheckError(
+            f"nobody measured how fast '{machine}' is, which the choice of blocks needs",
+            advice=f"--machine is one of {', '.join(RATES)} with --blocked",
+        )
+    ranked = candidates(layer, machine_named(machine), RATES[machine], memory)
+    if not ranked:
+        return Impossible(f"no blocks fit on {machine}")
+    return Found([_blocks_choice(layer, each) for each in ranked[:count]], complete=True)
+
+
+def _blocks_choice(layer: Convolution, blocks: Blocks) -> Choice:
+    tiles = {name: getattr(blocks, name) for name in ("bm", "bn", "bk", "rm", "rn", "parts")}
+    text = " ".join(f"{name}={value}" for name, value in tiles.items())
+    between = temporary_bytes(layer, blocks)
+    return Choice(
+        text, {}, tiles, None, between, partial(compiled_convolution, layer, blocks)
+    )  # fmt: skip
+
+
+# -- measured --------------------------------------------------------------------------------------
+
+
+def make(choice: Choice) -> Compiled:
+    return choice.kernels()
+
+
+class Rig:
+    """Inputs of one program on one device, and the result that all candidates have."""
+
+    def __init__(self, where: Where, seed: int = 0) -> None:
+        self.where = where
+        self.device = _device_name(where)
+        self._random = np.random.default_rng(seed)
+        self._inputs: dict[str, Any] = {}
+        self._wanted: Value | None = None
+
+    def measure(self, compiled: Compiled, samples: int) -> Sequence[float]:
+        """Seconds of all kernels of a candidate, one after another, after its result was looked
+        at."""
+        arrays = self._arrays(compiled)
+        launches = [
+            load(kernel, self.where).prepare(*(arrays[each.name] for each in kernel.params))
+            for kernel in compiled.kernels
+        ]
+
+        def run() -> None:
+            for launch in launches:
+                launch()
+
+        run()
+        self._check(compiled, arrays)
+        if self.where == "cuda":
+            return measure([run], samples=samples, timer=clock()).samples
+        return [_wall(run) for _ in range(samples)]
+
+    def _arrays(self, compiled: Compiled) -> dict[str, Any]:
+        """Inputs, which all candidates share, and fresh memory for everything else."""
+        found: dict[str, Any] = {}
+        roles = {each.name: each.role for each in compiled.memories}
+        for kernel in compiled.kernels:
+            for param in kernel.params:
+                if param.name in found:
+                    continue
+                size = _size_of(kernel, param.name)
+                if roles.get(param.name, "input") == "input":
+                    if param.name not in self._inputs:
+                        self._inputs[param.name] = self._moved(self._drawn(param.dtype, size))
+                    found[param.name] = self._inputs[param.name]
+                else:
+                    found[param.name] = self._moved(np.zeros(size, param.dtype.numpy))
+        return found
+
+    def _drawn(self, dtype: DType, size: int | None) -> Any:
+        low, high = (-1.0, 1.0) if dtype.is_float else (0, 4)
+        values = self._random.uniform(low, high, 1 if size is None else size)
+        made = values.astype(dtype.numpy)
+        return made[0].item() if size is None else made
+
+    def _moved(self, value: Any) -> Any:
+        if self.where != "cuda" or not isinstance(value, np.ndarray):
+            return value
+        library, module = gpu_library()
+        return module.from_numpy(value).cuda() if library == "torch" else module.asarray(value)
+
+    def _check(self, compiled: Compiled, arrays: Mapping[str, Any]) -> None:
+        here = {
+            each.name: _on_host(arrays[each.name])
+            for each in compiled.memories if each.role == "output"
+        }  # fmt: skip
+        found = compiled.result(here)
+        if self._wanted is None:
+            self._wanted = found
+        if not _close(found, self._wanted):
+            raise DeviceError("its result is not that of the first candidate")
+
+
+def _size_of(kernel: Kernel, name: str) -> int | None:
+    """Of an array; None for a number."""
+    sizes = {each.name: int(getattr(each.size, "value", 0)) for each in kernel.arrays}
+    return sizes.get(name)
+
+
+def _on_host(array: Any) -> Any:
+    return array.cpu().numpy() if hasattr(array, "cpu") else (
+        array.get() if hasattr(array, "get") else array
+    )  # fmt: skip
+
+
+def _close(left: Value, right: Value) -> bool:
+    if isinstance(left, tuple):
+        return all(_close(a, b) for a, b in zip(left, right, strict=True))
+    return bool(np.allclose(left, right, rtol=ROOM, atol=ROOM))
+
+
+def _wall(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def _device_name(where: Where) -> str:
+    if where == "cuda":
+        name = gpu_name()
+        if name is None:
+            raise DeviceError("there is no GPU to measure on", advice="use --on opencl or --on c")
+        return name
+    return str(first_device().name) if where == "opencl" else "C on this processor"
+
+
+def tune_choices(
+    name: str,
+    content: Any,
+    choices: Sequence[Choice],
+    rig: Rig,
+    budget: Budget | None = None,
+    *,
+    store: Store | None = None,
+    pool: Executor | None = None,
+    on_trial: OnTrial | None = None,
+) -> Outcome[Tuned[Choice]]:
+    """The fastest; what was measured before is taken from the store."""
+    task = Task(
+        f"map {name}", content, rig.device, choices, lambda each: each.text, make, rig.measure
+    )
+    return tune(task, budget, store=store, pool=pool, on_trial=on_trial)
+
+
+def front(trials: Sequence[Trial[Choice]]) -> list[tuple[Trial[Choice], int]]:
+    """The trials than which none is both as fast and as small, the fastest first, with their bytes
+    beside inputs and output."""
+    ran = [(each, each.candidate.bytes_between) for each in trials if each.samples]
+    found: list[tuple[Trial[Choice], int]] = []
+    for trial, size in sorted(ran, key=lambda pair: (pair[0].seconds, pair[1])):
+        if not found or size < found[-1][1]:
+            found.append((trial, size))
+    return found

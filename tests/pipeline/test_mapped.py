@@ -1,0 +1,115 @@
+"""Candidates measured: what is kept when it is stopped, and what is dropped."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from warploom.array import build as al
+from warploom.array.code.program import compile_candidate
+from warploom.array.joint.model import JointModel
+from warploom.array.types import array
+from warploom.kernel.dtype import f32
+from warploom.machine.record import CUDA
+from warploom.pipeline.mapped import Choice, Rig, choice_of, front, tune_choices
+from warploom.search.budget import Budget
+from warploom.search.outcome import Found, Reason
+from warploom.search.store import Store
+from warploom.search.tune import Trial
+
+HERE = ThreadPoolExecutor(1)  # a process of its own takes longer than all of this
+N, M = al.sizes("n m")
+TILED = al.program(
+    "tiled",
+    lambda x: al.join(al.map_(lambda r: al.map_(lambda v: v + 1, r), al.split(M, x))),
+    x=array(f32, N),
+)
+OTHER = al.program("other", lambda x: al.map_(lambda v: v + 2, x), x=array(f32, N))
+
+
+def choices(count: int) -> list[Choice]:
+    model = JointModel(TILED, {"n": 12}, CUDA)
+    return [choice_of(model, each) for each in model.best(count, 200).answer]
+
+
+class Interrupted(Rig):
+    """Ctrl-C while the second candidate is measured."""
+
+    def measure(self, compiled, samples):
+        if self._wanted is not None:
+            raise KeyboardInterrupt
+        return super().measure(compiled, samples)
+
+
+def test_what_was_found_before_an_interruption_is_kept(tmp_path: Path) -> None:
+    store = Store(tmp_path / "kept.sqlite")
+    listed = choices(3)
+    assert len({each.text for each in listed}) == 3
+    stopped = tune_choices("tiled", {}, listed, Interrupted("c"), store=store, pool=HERE)
+    assert isinstance(stopped, Found)
+    assert not stopped.complete
+    assert stopped.stopped is Reason.INTERRUPTED
+    assert stopped.answer.best.text == listed[0].text
+    went_on = tune_choices("tiled", {}, listed, Rig("c"), store=store, pool=HERE)
+    assert isinstance(went_on, Found)
+    assert went_on.complete
+    first = next(each for each in went_on.answer.trials if each.text == listed[0].text)
+    assert first.samples[:3] == stopped.answer.best.samples
+
+
+def test_sampling_that_is_interrupted_gives_what_there_is() -> None:
+    model = JointModel(TILED, {"n": 12}, CUDA)
+    model.parts()
+    budget = Budget()
+    budget._interrupt.on = True
+    outcome = model.sample(10**6, budget=budget)
+    assert isinstance(outcome, Found)
+    assert outcome.stopped is Reason.INTERRUPTED
+    assert 0 < len(outcome.answer) < 10**6
+
+
+def test_another_result_is_dropped() -> None:
+    right = choices(1)[0]
+    model = JointModel(OTHER, {"n": 12}, CUDA)
+    (candidate,) = model.best(1, 50).answer
+    wrong = choice_of(model, candidate)
+    outcome = tune_choices("tiled", {}, [right, wrong], Rig("c"), pool=HERE)
+    assert isinstance(outcome, Found)
+    said = {each.text: each.error for each in outcome.answer.trials}
+    assert said[right.text] == ""
+    assert "not that of the first" in said[wrong.text]
+
+
+def test_the_front_has_what_nothing_beats() -> None:
+    made = choices(1)[0]
+    trials = [
+        Trial(
+            replace(made, text=str(at), bytes_between=size), str(at), [seconds] if seconds else []
+        )
+        for at, (seconds, size) in enumerate([(3.0, 0), (1.0, 9), (2.0, 9), (2.0, 4), (0.0, 0)])
+    ]
+    assert [(each.text, size) for each, size in front(trials)] == [("1", 9), ("3", 4), ("0", 0)]
+
+
+@pytest.mark.parametrize("memory", [8, 1 << 20])
+def test_memory_beside_inputs_and_output(memory: int) -> None:
+    total = al.program(
+        "total",
+        lambda x: al.let(
+            al.to_global(
+                al.join(al.map_(lambda r: al.reduce(lambda s, v: s + v, 0.0, r), al.split(M, x)))
+            ),
+            lambda y: al.reduce(lambda s, v: s + v, 0.0, y),
+        ),
+        x=array(f32, N),
+    )
+    model = JointModel(total, {"n": 12}, CUDA, memory=memory)
+    found = model.sample(60, 3).answer
+    for candidate in found[:6]:
+        compiled = compile_candidate(model.plan, candidate)
+        assert model.bytes_between(candidate) == compiled.temporary_bytes <= memory
+    pieces = {12 // each.sizes["m"] for each in found}
+    assert pieces == ({1, 2} if memory == 8 else {1, 2, 3, 4, 6, 12})
