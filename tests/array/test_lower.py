@@ -10,6 +10,7 @@ from tests.array.generate import Generator, random_type, random_value
 from tests.array.listings import listing_1
 from tests.array.mapped import lifted, random_candidate, run_candidate, same
 
+from warploom import emit
 from warploom.array import build as al
 from warploom.array import workload
 from warploom.array.code.program import Candidate, compile_candidate
@@ -204,3 +205,22 @@ def test_recipes(name: str) -> None:
 @pytest.mark.parametrize("name", ["matmul", "stencil", "convolution"])
 def test_many_mappings_of_recipes(name: str) -> None:
     check_recipe(name, 40)
+
+
+@pytest.mark.parametrize("size", [1 << 20, (1 << 31) - 1])
+def test_indices_of_large_arrays_have_64_bits(size: int) -> None:
+    """Threads beyond the end of the larger one would count past what 32 bits hold, and come out
+    before its beginning, where no condition stops them."""
+    (n,) = al.sizes("n")
+    program = al.program("doubled", lambda x: al.map_(lambda v: v * 2.0, x), x=array(f32, n))
+    spread = Spread({0: "g0"}, (48, 1, 1), 32)
+    (kernel,) = compile_candidate(plan(program), Candidate({"n": size}, (spread,))).kernels
+    assert ("long long" in emit.emit(kernel, "cuda")) == (size > 1 << 30)
+
+
+def test_a_matrix_of_more_elements_than_32_bits_count() -> None:
+    program = workload.matvec()
+    spread = Spread({0: "seq", 1: "seq"}, (1, 1, 1), 32)
+    sizes = {"m": 100_000, "n": 100_000}
+    (kernel,) = compile_candidate(plan(program), Candidate(sizes, (spread,))).kernels
+    assert "a[i0 * 100000LL + i1]" in emit.emit(kernel, "cuda")

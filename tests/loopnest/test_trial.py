@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.loopnest.running import implementations
 
+from warploom.errors import CheckError
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Assign, Kernel, Number, Operation
 from warploom.loopnest import trial
@@ -17,6 +18,9 @@ from warploom.loopnest.decided import Implementation
 from warploom.loopnest.ir import Program
 from warploom.loopnest.lower import lower
 from warploom.loopnest.space import NestSpace
+from warploom.loopnest.target import Target
+from warploom.machine.rates import H200
+from warploom.pipeline.nest import Kept, Nest
 
 
 def elementwise(kind: str) -> Program:
@@ -75,3 +79,24 @@ def test_close() -> None:
     got = np.array([1.00001, nan, inf, inf, 3.0, inf, nan, 0.0], np.float32)
     right = [True, False, False, True, False, False, True, False]
     assert trial.close(got, wanted).tolist() == right
+
+
+def test_indices_of_large_arrays_have_64_bits() -> None:
+    """Tiles of 96 go past 2**31 where an axis of nearly so many ends; their indices do not."""
+    for size, wide in ((1 << 20, False), ((1 << 31) - 2, True)):
+        nest = LoopNest("copied")
+        i = nest.axis("i", size, (96,), tail=True)
+        x, y = nest.array("x", i), nest.array("y", i)
+        y[i] = x[i]
+        made = next(implementations(NestSpace(nest.done()), 1))
+        assert (lower(made).index is DType.I64) == wide
+
+
+def test_what_was_kept_is_of_one_space() -> None:
+    """A space with more in it may have something better, which is not there in the other."""
+    program = elementwise("roots")
+    small = Nest(program, H200, Target())
+    kept = small.record(small.search("random", 2), Kept())
+    assert small.kept_from(kept).runs == 1
+    with pytest.raises(CheckError, match="another space"):
+        Nest(program, H200, Target(deals=True)).kept_from(kept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr
 from warploom.kernel.build import Builder
 from warploom.kernel.dtype import f32
-from warploom.kernel.ir import Kernel
+from warploom.kernel.ir import Kernel, Store
 from warploom.machine.record import CUDA, MALI
 from warploom.trust.mapped import check_on
 
@@ -133,3 +134,14 @@ def test_registers_are_those_declared_together() -> None:
     check_on(kernel(beside=False), MALI)
     with pytest.raises(CheckError, match="registers of a thread"):
         check_on(kernel(beside=True), MALI)
+
+
+def test_what_is_not_followed_is_refused() -> None:
+    """A store ahead takes effect when a barrier waits for it: nothing here knows which one does."""
+    kernel = reversing()
+    body = tuple(
+        replace(each, ahead=True) if isinstance(each, Store) and each.array == "row" else each
+        for each in kernel.body
+    )
+    with pytest.raises(CheckError, match="does not follow"):
+        check_on(replace(kernel, body=body), CUDA)

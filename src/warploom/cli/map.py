@@ -109,18 +109,9 @@ def map_(
     json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
-        if count + best + tune + (sample is not None) > 1:
-            raise ParseError(
-                "--count, --sample, --best and --tune are four questions", advice="ask one"
-            )
+        _check_asked(context, count, sample is not None, best, tune)
         if not tune and (store is not None or no_store):
             raise ParseError("--store and --no-store go with --tune")
-        if count:
-            check_meant(context, ("among", "seed", "text", "out"), "with --count")
-        elif sample is not None:
-            check_meant(context, ("among",), "with --sample")
-        if not tune:
-            check_meant(context, ("on", "candidates"), "without --tune")
         with kept_free(json_file, out if text is not None else None):
             budget = Budget(seconds)
             kept = None
@@ -187,6 +178,20 @@ def _check_blocked(expr: str, layer: str | None, size: list[str], other: bool) -
     if other:
         raise ParseError("--blocked goes with --best and --tune alone")
     given_sizes(expr, layer, [])
+
+
+def _check_asked(context: typer.Context, count: bool, sample: bool, best: bool, tune: bool) -> None:
+    """One question, and nothing beside it that is of another."""
+    if count + sample + best + tune > 1:
+        raise ParseError(
+            "--count, --sample, --best and --tune are four questions", advice="ask one"
+        )
+    if count:
+        check_meant(context, ("among", "seed", "text", "out"), "with --count")
+    if sample:
+        check_meant(context, ("among",), "with --sample")
+    if not tune:
+        check_meant(context, ("on", "candidates"), "without --tune")
 
 
 def find_program(text: str, plain: bool) -> Program:

@@ -6,19 +6,27 @@ scalars come from the kernel's requirements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.index.ir import Binary, Const, Expr, Var
 from warploom.index.ranges import Range, Ranges
+from warploom.kernel.dtype import DType
 from warploom.kernel.ir import For, Kernel
 
 INDEX_BITS = 32  # what every index type has: nothing is shifted further
 INT_MIN, INT_MAX = -(2 ** (INDEX_BITS - 1)), 2 ** (INDEX_BITS - 1) - 1
 
 Bounds = dict[str, tuple[int, int]]
+
+
+def index_type(sizes: Iterable[int]) -> DType:
+    """What indices of arrays with so many elements are computed in. Threads beyond the end of an
+    array compute an index, too, before a condition stops them: along two sides that is less than
+    four times as many."""
+    return DType.I64 if max(sizes, default=0) > INT_MAX // 4 else DType.I32
 
 
 def thread_variables(kernel: Kernel) -> dict[str, npt.NDArray[np.int64]]:

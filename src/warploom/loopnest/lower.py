@@ -17,6 +17,7 @@ from typing import assert_never
 
 from warploom.index.ir import Const, Expr, Var
 from warploom.kernel.allocate import allocate
+from warploom.kernel.bounds import index_type
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import (
@@ -117,6 +118,7 @@ class _Lowering:
             (math.prod(self.made.levels), 1, 1),
             (sides[0], sides[1], sides[2]),
             (*declared, *body),
+            index=index_type(elements(self.program, self.made.sizes).values()),
         )
 
     def _shared(self, temporary: ir.Temporary) -> Iterator[Shared]:

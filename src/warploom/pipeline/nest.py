@@ -222,6 +222,7 @@ class Nest:
         return {
             "program": show(self.program),
             "machine": self.rates.name,
+            "space": [*self.target.kinds, *map(str, (*self.target.stages, *self.target.paddings))],
             "fixed": [decision_record(each) for each in self.decisions],
             "device": device,
         }

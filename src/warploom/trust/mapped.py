@@ -48,6 +48,8 @@ Touched = tuple[Ints, Ints, int]  # cells, threads, and after how many barriers 
 
 def check_on(kernel: Kernel, machine: Machine, points: int = MOST_POINTS) -> None:
     """Raises CheckError if a kernel has no room, leaves an array, waits in vain, or races."""
+    if any(isinstance(each, Store) and each.ahead for each in walk(kernel.body)):
+        raise CheckError("a store ahead of its time, which this check does not follow")
     _check_room(kernel, machine)
     written: dict[str, Ints] = {}  # by which block each cell was written, 0: by none
     read: dict[str, list[tuple[int, Ints]]] = {}

@@ -31,6 +31,7 @@ from warploom.array.mapping.constraint import FUSED, GLOBAL, GROUP, VECTOR
 from warploom.array.numbered import loop_size
 from warploom.index.ir import Const, Expr, Var, minimum, variables
 from warploom.kernel.allocate import allocate
+from warploom.kernel.bounds import index_type
 from warploom.kernel.check import check
 from warploom.kernel.guard import predicate_accesses
 from warploom.kernel.ir import (
@@ -106,6 +107,7 @@ class _Lowering:
             (sides[0], sides[1], sides[2]),
             (*shared, *body),
             warp_size=self.spread.lanes,
+            index=index_type(each.elements for each in places if each.kind == "global"),
         )
 
     def _places(self) -> list[Place]:
