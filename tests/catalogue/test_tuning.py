@@ -123,6 +123,7 @@ def test_options_that_do_not_go_together(cli: Cli) -> None:  # noqa: F811
 def test_arrays_in_host_memory_are_not_tuned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("WARPLOOM_STORE")  # by which tests have none
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     tuned = load("aos-sum", fields=3, tune=True)
     assert tuned.tuner is not None

@@ -232,12 +232,6 @@ def test_bad_launches(grid, block, args, message: str) -> None:
         ptx.load(text).kernel("k").launch(grid, block, args)
 
 
-def test_clusters_are_refused() -> None:
-    text = f"{HEADER}.visible .entry k() .reqnctapercluster 2, 1, 1\n{{ ret; }}\n"
-    with pytest.raises(UnsupportedError, match="cluster"):
-        ptx.load(text).kernel("k").launch(2, 32, [])
-
-
 def test_calls_make_room_for_one_thread_too() -> None:
     text = f"""{HEADER}.func (.param .b32 r) f(.param .b32 a)
 {{ .local .align 4 .b8 own[64]; .reg .b32 %r<3>; ld.param.u32 %r1, [a]; st.local.u32 [own+60], %r1;
