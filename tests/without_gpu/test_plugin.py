@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -54,7 +55,9 @@ def test_findings_fail_tests(tmp_path: Path) -> None:
     (tmp_path / "test_theirs.py").write_text(THEIRS)
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "warploom.pytest_plugin", "-p", "no:cacheprovider",
-         "-p", "no:xdist", "-q", "--rootdir", str(tmp_path), str(tmp_path)],
+         "-q", "--rootdir", str(tmp_path), str(tmp_path)],
+        # By name, and not by its entry point as well: an installed package has one.
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "3 failed, 1 passed" in ran.stdout, ran.stdout + ran.stderr
