@@ -6,7 +6,8 @@
     python bench/array_check.py workloads opencl          every workload on the simulator, by OpenCL
 
 One record, bench/results/array_check.json; a run goes on where an earlier one stopped, `--again`
-begins anew. `--counts` is how many candidates each part looks at: joint, small, workloads, opencl.
+begins the parts named anew. `--counts` is how many candidates each part looks at: joint, small,
+workloads, opencl.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -51,18 +54,18 @@ OUT = ROOT / "bench" / "results" / "array_check.json"
 PARTS = ("counts", "joint", "small", "workloads", "opencl")
 COUNTS = (10_000, 300, 300, 50)
 PIECE = 25  # candidates of one task
-TURN = 500  # … of one machine, before the other one's
 SEED = 12
 
 
 class Record:
     """What is kept, written after every piece of work."""
 
-    def __init__(self, out: Path, again: bool) -> None:
+    def __init__(self, out: Path, without: set[str]) -> None:
         self.out = out
-        self.rows: dict[str, Any] = {}
-        if out.exists() and not again:
-            self.rows = json.loads(out.read_text())
+        before = json.loads(out.read_text()) if out.exists() else {}
+        self.rows: dict[str, Any] = {
+            name: each for name, each in before.items() if name not in without
+        }
         self.rows |= {
             "command": "python bench/array_check.py",
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python "
@@ -135,27 +138,38 @@ def _model(machine: Machine) -> JointModel:
     return JointModel(program, CONV4_2, machine, plan=made)
 
 
-def _checked(
-    record: Record,
-    row: dict[str, Any],
-    candidates: list[Candidate],
-    submit: Callable[[list[Candidate]], Future[list[str]]],
-    label: str,
-) -> None:
-    """The candidates that were not looked at before, a piece at a time."""
-    row.setdefault("checked", 0)
-    row.setdefault("wrong", [])
-    starts = range(row["checked"], len(candidates), PIECE)
-    pieces = [candidates[at : at + PIECE] for at in starts]
-    for piece, task in zip(pieces, [submit(each) for each in pieces], strict=True):
+@dataclass(frozen=True)
+class Part:
+    """The candidates of one row of the record, and who looks at them."""
+
+    label: str
+    row: dict[str, Any]
+    candidates: list[Candidate]
+    submit: Callable[[list[Candidate]], Future[list[str]]]
+
+    def pieces(self) -> list[tuple[Part, list[Candidate]]]:
+        """What was not looked at before."""
+        self.row.setdefault("checked", 0)
+        self.row.setdefault("wrong", [])
+        starts = range(self.row["checked"], len(self.candidates), PIECE)
+        return [(self, self.candidates[at : at + PIECE]) for at in starts]
+
+
+def _check(record: Record, parts: list[Part]) -> None:
+    """The parts in turn, a piece of each, so that a run that was stopped has looked at all."""
+    turns = zip_longest(*(each.pieces() for each in parts))
+    pieces = [piece for turn in turns for piece in turn if piece is not None]
+    tasks = [part.submit(candidates) for part, candidates in pieces]
+    for (part, candidates), task in zip(pieces, tasks, strict=True):
         try:
             said = task.result()
         except DeviceError:  # the process ended: which of them was it?
-            said = [_alone(each, submit) for each in piece]
+            said = [_alone(each, part.submit) for each in candidates]
+        row = part.row
         row["checked"] += len(said)
         row["wrong"] += [each[:300] for each in said if each]
         record.keep()
-        print(f"{label}: {row['checked']} checked, {len(row['wrong'])} wrong", flush=True)
+        print(f"{part.label}: {row['checked']} checked, {len(row['wrong'])} wrong", flush=True)
 
 
 def _alone(
@@ -168,8 +182,7 @@ def _alone(
 
 
 def joint(record: Record, count: int, farm: Farm) -> None:
-    """Both machines in turn, so that a run that was stopped has looked at both."""
-    drawn = {}
+    parts = []
     for machine in (MALI, H200):
         row = record.part("joint", machine.name)
         if row.get("checked", 0) >= count:
@@ -181,54 +194,55 @@ def joint(record: Record, count: int, farm: Farm) -> None:
             took.append(time.process_time() - start)
         model = _model(machine)
         start = time.process_time()
-        drawn[machine.name] = model.sample(count, SEED).answer
+        drawn = model.sample(count, SEED).answer
         row |= {
             "first_seconds": round(min(took), 3),
             "sampling_seconds": round(time.process_time() - start, 1),
             "drawn": model.drawn, "with_room": model.kept,
         }  # fmt: skip
-    for upto in range(TURN, count + TURN, TURN):
-        for name, candidates in drawn.items():
-            row, submit = record.part("joint", name), partial(farm.submit, statically, name)
-            _checked(record, row, candidates[: min(upto, count)], submit, f"joint {name}")
+        submit = partial(farm.submit, statically, machine.name)
+        parts.append(Part(f"joint {machine.name}", row, drawn, submit))
+    _check(record, parts)
 
 
 def small(record: Record, count: int, farm: Farm) -> None:
     """The first so many of those, the same mapping at small sizes."""
+    parts = []
     for machine in (MALI, H200):
         row = record.part("small", machine.name)
         if row.get("checked", 0) < count:
-            _checked(
-                record, row, _model(machine).sample(count, SEED).answer,
-                partial(farm.submit, in_little_numerically), f"small {machine.name}",
-            )  # fmt: skip
+            drawn = _model(machine).sample(count, SEED).answer
+            submit = partial(farm.submit, in_little_numerically)
+            parts.append(Part(f"small {machine.name}", row, drawn, submit))
+    _check(record, parts)
 
 
 def workloads(record: Record, count: int, farm: Farm, part: str, way: str) -> None:
+    parts = []
     for name, (_, sizes, _) in SHAPES.items():
         row = record.part(part, name)
         if row.get("checked", 0) >= count:
             continue
         program, made = planned(name)
-        model = JointModel(program, sizes, CUDA, plan=made)
+        drawn = JointModel(program, sizes, CUDA, plan=made).sample(count, SEED).answer
         row["sizes"] = sizes
-        _checked(
-            record, row, model.sample(count, SEED).answer,
-            partial(farm.submit, numerically, name, way), f"{part} {name}",
-        )  # fmt: skip
+        submit = partial(farm.submit, numerically, name, way)
+        parts.append(Part(f"{part} {name}", row, drawn, submit))
+    _check(record, parts)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("what", nargs="*", choices=[*PARTS, []], help="all, if nothing is said")
     parser.add_argument("--counts", type=int, nargs=4, default=COUNTS)
-    parser.add_argument("--workers", type=int, default=None)
+    parser.add_argument("--processes", type=int, default=None, help="one less than there are cores")
     parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--again", action="store_true", help="the parts named, from scratch")
     given = parser.parse_args()
-    record = Record(given.out, given.again)
+    parts = given.what or PARTS
+    record = Record(given.out, set(parts) if given.again else set())
     at = dict(zip(PARTS[1:], given.counts, strict=True))
-    farm = Farm(given.workers)
+    farm = Farm(given.processes)
     todo: dict[str, Callable[[], None]] = {
         "counts": lambda: counts(record),
         "joint": lambda: joint(record, at["joint"], farm),
@@ -237,7 +251,7 @@ def main() -> None:
         "opencl": lambda: workloads(record, at["opencl"], farm, "opencl", "opencl"),
     }
     try:
-        for each in given.what or PARTS:
+        for each in parts:
             todo[each]()
     finally:
         farm.shutdown(cancel_futures=True)

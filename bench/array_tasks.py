@@ -101,10 +101,10 @@ LAUNCHES: dict[str, Callable[[Kernel, list[Any]], None]] = {
 
 @cache
 def _wanted(name: str) -> tuple[list[Any], Any]:
-    """Inputs, and what the program as it was written computes of them on NumPy."""
+    """Inputs of both signs, and what the program as it was written computes of them on NumPy."""
     plain = workload.convolution() if name == "convolution" else SHAPES[name][0]()
     random = np.random.default_rng(5)
-    values = [random.random(shape).astype(np.float32) for shape in SHAPES[name][2]]
+    values = [random.standard_normal(shape).astype(np.float32) for shape in SHAPES[name][2]]
     sizes = dict(SHAPES[name][1])
     for axis in axes_of(plain, sizes):  # any tiles: they do not change what is computed
         sizes |= {each: int(value) for each, value in zip(axis.names, axis.rows[0], strict=True)}
