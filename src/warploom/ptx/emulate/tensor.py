@@ -4,7 +4,7 @@
     kernel.launch(grid, block, [map, out])
 
 The map of a kernel's argument is 128 bytes that the emulator writes and reads; a GPU's driver
-has its own.
+has its own (`runtime/tensor.py`).
 """
 
 from __future__ import annotations
