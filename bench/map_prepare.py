@@ -25,7 +25,8 @@ ARCH = "sm_90"
 
 
 def text_of(blocks: Blocks) -> str:
-    return f"{blocks.bm}x{blocks.bn}x{blocks.bk} {blocks.rm}x{blocks.rn} /{blocks.parts}"
+    text = f"{blocks.bm}x{blocks.bn}x{blocks.bk} {blocks.rm}x{blocks.rn} /{blocks.parts}"
+    return text if blocks.slices == 1 else f"{text} :{blocks.slices}"
 
 
 @dataclass(frozen=True, slots=True)
