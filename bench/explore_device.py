@@ -8,13 +8,14 @@ All cores draw implementations below the best time so far, lower, check and comp
 process checks and times them (inside a CUDA graph), so that the GPU is idle most of the time.
 Structures that did well are drawn again with other sizes, sizes with other structures. A bound
 that is above what was measured is noted as a violation. One record for each row, written when the
-row is done; a later run replaces the rows that it has. Needs NumPy, PyTorch and NVRTC or nvcc.
+row is done. What was measured is kept: a later run measures only others and begins near the best;
+`--enough 1000` ends a row as soon as so many were measured in all. Needs NumPy, PyTorch and NVRTC
+or nvcc.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import math
 import multiprocessing
@@ -23,7 +24,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,8 @@ import numpy as np  # noqa: E402 - reads the environment
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "bench")]
 
-from explore_rows import ROWS, Row  # noqa: E402 - beside this script
+from explore_record import MEASURED, RECORDS, Found, Made, read, resumed  # noqa: E402 - beside us
+from explore_rows import ROWS, Row  # noqa: E402
 
 from warploom.emit.cuda import cuda  # noqa: E402
 from warploom.emit.spell import function_name  # noqa: E402
@@ -51,8 +52,9 @@ from warploom.machine.record import H200  # noqa: E402
 from warploom.pipeline.nest import Nest  # noqa: E402
 from warploom.runtime.compile import compile_cuda  # noqa: E402
 from warploom.search.candidate import Candidates, Decision  # noqa: E402
-from warploom.search.decided import decision_from, decision_record, decisions_of  # noqa: E402
-from warploom.search.descent import weighted_descents  # noqa: E402
+from warploom.search.decided import decision_from, decision_record, decisions_of, telling  # noqa: E402
+from warploom.search.descent import Descents, descents, weighted_descents  # noqa: E402
+from warploom.search.fix import fixed  # noqa: E402
 from warploom.search.problem import SpaceProblem  # noqa: E402
 
 ARCH = "sm_90"
@@ -65,27 +67,8 @@ AGAIN = (
     ("dim_kind", "thread_mapping", "order", "layout"),
     ("order",),
 )
-ELITE = 12
-DRAWN = 3  # implementations of one task
+DRAWN = 6  # implementations of one task
 NESTS: list[Nest] = []  # inherited by forked workers
-
-
-@dataclass
-class Made:
-    """An implementation, ready to be measured."""
-
-    variant: int
-    decisions: list[dict[str, Any]]
-    bound: float
-    name: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    text: str
-    code: bytes
-
-    @property
-    def key(self) -> str:
-        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
 
 
 # -- in workers ------------------------------------------------------------------------------------
@@ -107,7 +90,28 @@ def draw(variant: int, seed: int, cut: float, kept: list[dict[str, Any]] | None)
             return 1 / (bounds + 1)
         return np.maximum(cut - bounds, 0.0)
 
-    found = weighted_descents(problem, DRAWN, random, weigh)
+    return compiled_of(variant, weighted_descents(problem, DRAWN, random, weigh))
+
+
+def drawn_before(good: dict[str, Any], seed: int) -> list[Made]:
+    """What an earlier run found, as far as its record says; the rest of it is drawn."""
+    nest, variant = NESTS[good["variant"]], good["variant"]
+    decisions = list[Decision]()
+    for each in good["decisions"]:
+        try:
+            decisions += (
+                fixed(nest.space.propagator, [each])
+                if isinstance(each, str)
+                else [decision_from(each)]
+            )
+        except WarploomError:
+            continue  # the space has changed
+    problem = SpaceProblem(nest.space.propagator, (*nest.decisions, *decisions), nest.space.branch)
+    found = descents(problem, DRAWN, np.random.default_rng([variant, seed]))
+    return list({each.key: each for each in compiled_of(variant, found)}.values())
+
+
+def compiled_of(variant: int, found: Descents) -> list[Made]:
     made = []
     for row in np.flatnonzero(found.arrived):
         try:
@@ -213,56 +217,34 @@ class Bench:
 # -- one row ---------------------------------------------------------------------------------------
 
 
-@dataclass
-class Found:
-    """What was measured of a row; `good` are the best, the fastest first."""
-
-    reference: float
-    measured: int = 0
-    wrong: int = 0
-    violations: list[Any] = field(default_factory=list)
-    good: list[tuple[float, Made]] = field(default_factory=list)
-    curve: list[tuple[float, int, float]] = field(default_factory=list)
-    closest: float = math.inf  # least of measured time over bound
-    seen: set[str] = field(default_factory=set)
-    device_seconds: float = 0.0
-
-    @property
-    def best(self) -> float:
-        return self.good[0][0] if self.good else math.inf
-
-    def note(self, made: Made, time_: float, since: float) -> None:
-        self.measured += 1
-        self.closest = min(self.closest, time_ / made.bound)
-        if made.bound > time_:
-            self.violations.append({"bound": made.bound, "measured": time_, "key": made.key,
-                                    "decisions": made.decisions})  # fmt: skip
-        if time_ < self.best:
-            self.curve.append((since, self.measured, time_))
-        self.good = sorted([*self.good, (time_, made)], key=lambda each: each[0])[:ELITE]
-
-
-def search(row: Row, given: argparse.Namespace, torch: Any) -> dict[str, Any]:
+def search(
+    row: Row, given: argparse.Namespace, torch: Any, found: Found, before: dict[str, Any]
+) -> dict[str, Any]:
+    """`found` is what earlier runs measured, `before` the record of the last one."""
     start = time.monotonic()
     NESTS[:] = [Nest(v.program(), RATES, TARGET, v.fixes) for v in row.variants]
     print(f"{row.name}: spaces in {time.monotonic() - start:.1f} s", flush=True)
     context = multiprocessing.get_context("fork")
     pool = ProcessPoolExecutor(given.workers, mp_context=context)
-    random, seed = np.random.default_rng(given.seed), given.seed * 10**6
-    pending: set[Future[list[Made]]] = set()
-    bench, found = None, Found(math.inf)
+    seed = (given.seed + found.runs) * 10**6
+    random = np.random.default_rng(seed)
+    pending: dict[Future[list[Made]], bool] = {}  # whether they were good before
+    bench = None
+    first = [*([before] if before else []), *found.stored]
 
     def submit() -> None:
         nonlocal seed
         seed += 1
-        near = found.good and random.random() < NEAR
-        if near:
+        cut = min(found.best, found.reference * SLOWER)
+        if first:
+            pending[pool.submit(drawn_before, first.pop(), seed)] = True
+            return
+        if found.good and random.random() < NEAR:
             made = found.good[int(random.integers(len(found.good)))][1]
             variant, kept = made.variant, made.decisions
         else:
             variant, kept = int(random.integers(len(NESTS))), None
-        cut = min(found.best, found.reference * SLOWER)
-        pending.add(pool.submit(draw, variant, seed, cut, kept))
+        pending[pool.submit(draw, variant, seed, cut, kept)] = False
 
     try:
         for _ in range(2 * given.workers):
@@ -270,17 +252,22 @@ def search(row: Row, given: argparse.Namespace, torch: Any) -> dict[str, Any]:
         if torch is not None:
             bench = Bench(row, torch)
             found.reference = bench.timed(lambda: bench.call, 5)
-        while pending and time.monotonic() - start < given.seconds:
-            done, pending = wait(pending, timeout=1, return_when=FIRST_COMPLETED)
-            for future in done:
+        while (
+            pending
+            and time.monotonic() - start < given.seconds
+            and not 0 < given.enough <= found.measured
+        ):
+            for future in wait(pending, timeout=1, return_when=FIRST_COMPLETED).done:
                 submit()
+                contends = pending.pop(future)
                 for made in future.result():
-                    if made.key not in found.seen:
+                    if contends or made.key not in found.seen:
                         found.seen.add(made.key)
                         measure(bench, found, made, time.monotonic() - start)
     finally:
         close(pool)
-    return concluded(row, bench, found, time.monotonic() - start, given)
+    found.seconds, found.runs = found.seconds + time.monotonic() - start, found.runs + 1
+    return concluded(row, bench, found, given)
 
 
 NEAR = 0.6  # of what is drawn, near something good
@@ -310,8 +297,14 @@ def measure(bench: Bench | None, found: Found, made: Made, since: float) -> floa
     return time_
 
 
+def short(made: Made) -> list[dict[str, Any]]:
+    nest = NESTS[made.variant]
+    every = [decision_from(each) for each in made.decisions]
+    return [decision_record(each) for each in telling(nest.space.propagator, every, nest.decisions)]
+
+
 def concluded(
-    row: Row, bench: Bench | None, found: Found, seconds: float, given: argparse.Namespace
+    row: Row, bench: Bench | None, found: Found, given: argparse.Namespace
 ) -> dict[str, Any]:
     """The contenders again, side by side with the reference."""
     finals: list[tuple[float, Made]] = []
@@ -330,12 +323,13 @@ def concluded(
         "measured": found.measured,
         "different_texts": len(found.seen),
         "wrong": found.wrong,
-        "violations": len(found.violations),
+        "violations": found.violated,
         "worst_violations": found.violations[:5],
         "least_measured_over_bound": found.closest,
         "wanted_times_faster": row.wanted,
         "curve": found.curve,
-        "seconds": seconds,
+        "seconds": found.seconds,
+        "runs": found.runs,
         "device_seconds": found.device_seconds,
     }
     if best is not None:
@@ -383,7 +377,7 @@ def curves(row: Row, given: argparse.Namespace, torch: Any) -> list[dict[str, An
             )
             records.append({"name": row.name, "engine": engine, "seed": seed,
                             "best_us": found.best / 1e3, "measured": found.measured,
-                            "violations": len(found.violations), "curve": found.curve})  # fmt: skip
+                            "violations": found.violated, "curve": found.curve})  # fmt: skip
             print(records[-1], flush=True)
     close(pool)
     return records
@@ -405,6 +399,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("bench/results"))
     parser.add_argument("--seconds", type=float, default=25.0, help="of each row")
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--enough", type=int, default=0, help="measured, in all runs of a row")
+    parser.add_argument("--resume", type=Path, default=ROOT / "bench" / "results")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dry", action="store_true")
@@ -417,20 +413,30 @@ def main() -> None:
 
         torch.backends.cuda.matmul.allow_tf32 = False
     names: Sequence[str] = given.only or list(ROWS)
-    file = given.out / ("explore_curves.json" if given.curves else "explore_device.json")
-    records = json.loads(file.read_text()) if file.exists() else []
+    folders = [given.out, given.resume]
+    curves_file = given.out / "explore_curves.json"
+    if given.curves:
+        records = read([given.out], curves_file.name, [])
+        for name in names:
+            records += curves(ROWS[name], given, torch)
+            curves_file.write_text(json.dumps(records) + "\n")
+        return
+    records, kept = read(folders, RECORDS, []), read(folders, MEASURED, {})
     for name in names:
+        before = next((each for each in records if each["name"] == name), {})
+        found = resumed(kept[name]) if name in kept else Found(math.inf)
+        if 0 < given.enough <= found.measured:
+            continue
         try:
-            if given.curves:
-                records += curves(ROWS[name], given, torch)
-            else:
-                record = search(ROWS[name], given, torch)
-                records = [each for each in records if each["name"] != name] + [record]
-                shown = {k: v for k, v in record.items() if k not in LONG}
-                print(json.dumps(shown), flush=True)
+            record = search(ROWS[name], given, torch, found, before)
         except Exception as error:  # noqa: BLE001 - the other rows are to be measured, too
             print(f"{name}: {type(error).__name__}: {error}", flush=True)
-        file.write_text(json.dumps(records) + "\n")
+            continue
+        records = [each for each in records if each["name"] != name] + [record]
+        kept[name] = found.kept(short)
+        (given.out / RECORDS).write_text(json.dumps(records) + "\n")
+        (given.out / MEASURED).write_text(json.dumps(kept) + "\n")
+        print(json.dumps({k: v for k, v in record.items() if k not in LONG}), flush=True)
 
 
 # The order of loops, which is most of what is decided, is seen in the text of the kernel.

@@ -16,7 +16,7 @@ from warploom.errors import CheckError, SearchError
 from warploom.search.bound import minimise
 from warploom.search.budget import Budget
 from warploom.search.candidate import Candidates, Decision, decision, joined
-from warploom.search.decided import decision_from, decision_record, decisions_of
+from warploom.search.decided import decision_from, decision_record, decisions_of, telling
 from warploom.search.descent import Sampling, descents, sample, weighted_descents
 from warploom.search.engine import Progress, Watch, run
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
@@ -305,6 +305,9 @@ def test_a_candidate_is_made_again_from_its_record() -> None:
             text = json.dumps([decision_record(each) for each in decisions])
             again = problem.propagator.root([decision_from(each) for each in json.loads(text)])
             assert (again.domains == found.domains[row]).all()
+            few = telling(problem.propagator, decisions)
+            assert len(few) <= len(decisions)
+            assert (problem.propagator.root(few).domains == found.domains[row]).all()
 
 
 @pytest.mark.parametrize(

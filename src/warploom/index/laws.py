@@ -14,6 +14,8 @@ from warploom.index.ir import Binary, BinaryOp, Const, Expr, Unary, Var, operati
 from warploom.index.ranges import Range
 from warploom.index.rewrite import Law, LawTable, Rewriter, law
 
+MOST_KEPT = 1 << 16  # nodes whose simpler forms are remembered
+
 
 def simplify(expr: Expr, ranges: Mapping[str, tuple[int, int]] | None = None) -> Expr:
     """An equal expression to which no law applies, given the bounds of its variables.
@@ -22,7 +24,7 @@ def simplify(expr: Expr, ranges: Mapping[str, tuple[int, int]] | None = None) ->
     >>> show(simplify((x * 8 + y) // 8 + (x * 8 + y) % 8, {"y": (0, 7)}))
     'x + y'
     """
-    result = Rewriter(_table(), ranges or {}).rewrite(expr)
+    result = (Rewriter(_table(), ranges) if ranges else _unbounded()).rewrite(expr)
     # Taking a shared sum apart can cost more than it gains.
     return result if operations(result) <= operations(expr) else expr
 
@@ -35,6 +37,18 @@ def all_laws() -> tuple[Law, ...]:
 @cache
 def _table() -> LawTable:
     return LawTable(all_laws())
+
+
+@cache
+def _kept() -> Rewriter:
+    return Rewriter(_table(), {})
+
+
+def _unbounded() -> Rewriter:
+    """Where nothing is said of variables, parts that were met before need no second look."""
+    if _kept().looked_at > MOST_KEPT:
+        _kept.cache_clear()  # whoever still uses that one keeps it
+    return _kept()
 
 
 def _power_of_two(a: int) -> bool:

@@ -84,6 +84,10 @@ class Rewriter:
         self._ranges = Ranges(bounds)
         self._done: dict[Expr, Expr] = {}
 
+    @property
+    def looked_at(self) -> int:
+        return len(self._done)
+
     def rewrite(self, expr: Expr) -> Expr:
         """Children first; what a law gives is itself rewritten before it is used."""
         done = self._done

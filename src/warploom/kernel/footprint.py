@@ -21,6 +21,7 @@ from warploom.index.evaluate import evaluate
 from warploom.index.ir import Const, Expr, Var, substitute, variables
 from warploom.index.laws import simplify
 from warploom.index.polynomial import Normal, Polynomial, Quotient
+from warploom.index.ranges import Ranges
 from warploom.kernel.bounds import Bounds, thread_variables
 from warploom.kernel.ir import Load, Shared, Store
 from warploom.kernel.pool import offsets
@@ -28,6 +29,7 @@ from warploom.kernel.reason import Reasoning
 from warploom.kernel.scope import Counter, Level, Scopes, Site
 
 MOST_POINTS = 1 << 18
+MOST_KEPT = 1 << 20  # cells that are remembered, of accesses that were tried out
 POOL = "shared memory"
 
 Ints = npt.NDArray[np.int64]
@@ -87,6 +89,9 @@ class Footprints:
             self._unit = gcd(self._unit, each.dtype.bytes)
         written = {s.stmt.array for s in scopes.walk() if isinstance(s.stmt, Store)}
         self.written = {self.memory(name) for name in written}
+        self._ranges = Ranges(self.bounds)
+        self._tried: dict[tuple[object, ...], _Cells | None] = {}
+        self._kept = 0  # cells in there
         self._met: dict[tuple[Access, Access, Later | None], Level | None] = {}
         self._accesses: dict[int, Access | None] = {}
 
@@ -126,12 +131,17 @@ class Footprints:
         """
         if first.memory != second.memory or not (first.write or second.write):
             return None
-        if self.kernel.threads == 1:
+        if self.kernel.threads == 1 or self._apart(first, second):
             return None
         key = (first, second, later)
         if key not in self._met:
             self._met[key] = self._meet(first, second, later)
         return self._met[key]
+
+    def _apart(self, first: Access, second: Access) -> bool:
+        """Whether their bounds alone say that they never touch one cell, in any turns."""
+        (low, high), (other_low, other_high) = map(self._ranges.of, (first.index, second.index))
+        return high + first.units <= other_low or other_high + second.units <= low
 
     def surely(self, access: Access, outer: int) -> bool:
         """Whether only conditions on threads and turns, beside the first `outer` guards, decide if
@@ -333,7 +343,23 @@ class Footprints:
 
         `shared` gives how many turns to take off, so that equal keys are turns that meet.
         """
-        guards = [each for each in access.guards if self._is_finite(each)]
+        guards = tuple([each for each in access.guards if self._is_finite(each)])
+        key = (guards, tuple(digits), tuple(shared.items()), access.units)
+        if key not in self._tried:
+            found = self._cells_of(guards, digits, shared, access.units)
+            self._kept += 0 if found is None else len(found.keys)
+            if self._kept > MOST_KEPT:
+                self._tried, self._kept = {}, 0
+            self._tried[key] = found
+        return self._tried[key]
+
+    def _cells_of(
+        self,
+        guards: Sequence[Expr],
+        digits: Sequence[Polynomial],
+        shared: Mapping[str, int],
+        units: int,
+    ) -> _Cells | None:
         names = {name for each in guards for name in variables(each)} | set(shared)
         names |= {name for digit in digits for atom in digit.atoms() for name in self._names(atom)}
         turns = sorted(name for name in names if name not in self.threads)
@@ -354,7 +380,7 @@ class Footprints:
         columns += [np.broadcast_to(env[name] - off, shape) for name, off in shared.items()]
         rows = np.stack([each[used] for each in columns], axis=1)
         threads = np.broadcast_to(axes[0], shape)[used]
-        return _Cells(*_widened(rows, threads, len(digits) - 1, access.units))
+        return _Cells(*_widened(rows, threads, len(digits) - 1, units))
 
     def _is_finite(self, guard: Expr) -> bool:
         names = variables(guard)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from warploom.errors import CheckError
 from warploom.search.candidate import Candidates, Decision, domain_of
@@ -23,6 +25,23 @@ def decisions_of(propagator: Propagator, candidates: Candidates, row: int) -> li
                 domain = domain_of(choice, bits)
                 values = (*domain.values, None) if domain.may_be_absent else domain.values
                 found.append(Decision(choice.name, tuple(map(str, instance)), values))
+    return found
+
+
+def telling(
+    propagator: Propagator, decisions: Sequence[Decision], known: Sequence[Decision] = ()
+) -> list[Decision]:
+    """The decisions that do not follow from those before them and from the `known` ones: few, and
+    together they say the same."""
+    here, found = propagator.root(known), list[Decision]()
+    for each in decisions:
+        position, bits = propagator.place(each)
+        if not len(here) or not int(here.domains[0, position]) & ~bits:
+            continue
+        found.append(each)
+        allowed = np.array([bits], np.uint64)
+        zero = np.zeros(1, np.int64)
+        here = here.take(propagator.restrict(here, zero, zero + position, allowed))
     return found
 
 
