@@ -1,12 +1,12 @@
-"""Layouts on a GPU: emitted index code of the table's problems and conversions, transpositions.
+"""Layouts on a GPU: emitted index code of the table's problems and conversions.
 
     python bench/layout_device.py --out RESULTS.json     a machine with a GPU, NumPy, CuPy and ncu
     python bench/layout_device.py --dry                  the PTX emulator instead: results only
 
 Every access of every problem is a kernel of its own: its addresses come from the emitted function,
 its results are compared with the layout, and ncu counts its wavefronts, which must be the model's.
-`cp.async.cg` is not counted by ncu. Transpositions use the solver's layouts and are measured in one
-run with a copy. The texts are made first (PLAN), then a child launches them under ncu.
+`cp.async.cg` is not counted by ncu. The texts are made first (PLAN), then a child launches them
+under ncu. Transpositions are in `layout_transpose_device.py`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,11 @@ from bench.layout_kernels import (  # noqa: E402 - not installed
     Launch,
     access_launches,
     conversion_launches,
-    transposition,
 )
 
 from warploom.layout.named import FIFTY  # noqa: E402
 
 METRICS = [f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st")]
-SIZES = (8192, 16384)
-REPEATS = 20
 
 
 def launches() -> list[Launch]:
@@ -76,17 +73,6 @@ def dry(given: list[Launch]) -> int:
             said = f"not run: {error.message[:80]}"
         bad += said != "right"
         print(f"{launch.name:12} {launch.about:60} {said}", flush=True)
-    for size in (1, 2, 4, 8):
-        made, n = transposition(size), 256
-        x = np.random.default_rng(size).integers(0, 255, (n, n * size), np.uint8)
-        x = x.view({1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[size])
-        y = np.zeros_like(x)
-        kernel = load(compile_cuda(made.text).text).kernel("transpose")
-        kernel.launch((n // made.columns, n // made.rows, 1), made.threads,
-                      [x.ravel(), y.ravel(), np.int32(n), np.int32(n)])  # fmt: skip
-        said = "right" if (y == x.T).all() else "WRONG"
-        bad += said != "right"
-        print(f"transpose    {size} bytes, {made.wavefronts} wavefronts: {said}", flush=True)
     return bad
 
 
@@ -182,57 +168,6 @@ def measured(given: list[Launch], folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def transpositions() -> list[dict[str, Any]]:
-    """Square matrices against a copy, in one run."""
-    import cupy as cp
-
-    def best(run: Any) -> float:
-        times = []
-        for _ in range(REPEATS):
-            start, stop = cp.cuda.Event(), cp.cuda.Event()
-            start.record()
-            run()
-            stop.record()
-            stop.synchronize()
-            times.append(cp.cuda.get_elapsed_time(start, stop))
-        return float(np.median(times))
-
-    copy = cp.RawKernel(
-        'extern "C" __global__ void copy(const uint4* x, uint4* y) {\n'
-        "  const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;\n  y[i] = x[i];\n}\n",
-        "copy",
-    )
-
-    def one(size_bytes: int, n: int) -> dict[str, Any]:
-        made = transposition(size_bytes)
-        kernel = cp.RawKernel(made.text, "transpose", options=("--std=c++17",))
-        kind = {1: cp.uint8, 2: cp.uint16, 4: cp.uint32, 8: cp.uint64}[size_bytes]
-        x = cp.random.randint(0, 255, (n, n * size_bytes), dtype=cp.uint8).view(kind)
-        y = cp.zeros_like(x)
-        grid, block = (n // made.columns, n // made.rows), (made.threads,)
-
-        def run() -> None:
-            kernel(grid, block, (x, y, np.int32(n), np.int32(n)))
-
-        run()
-        right = bool((y == x.T).all())
-        copied = best(lambda: copy((x.nbytes // 16 // 256,), (256,), (x, y)))
-        taken = best(run)
-        return {"bytes": size_bytes, "n": n, "right": right, "ms": taken, "copy_ms": copied,
-                "fraction": copied / taken, "wavefronts": made.wavefronts}  # fmt: skip
-
-    rows = []
-    for size_bytes in (4, 8, 2, 1):
-        for n in SIZES:
-            try:
-                rows.append(one(size_bytes, n))
-            except Exception as error:  # noqa: BLE001 - the other rows go on
-                rows.append({"bytes": size_bytes, "n": n, "failed": str(error)[:300]})
-            cp.get_default_memory_pool().free_all_blocks()
-            print(rows[-1], flush=True)
-    return rows
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dry", action="store_true", help="the emulator instead of a GPU")
@@ -252,7 +187,6 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         record: dict[str, Any] = {"kernels": measured(plan, Path(folder))}
     given.out.write_text(json.dumps(record, indent=1) + "\n")
-    record["transpositions"] = transpositions()
     record["seconds"] = round(time.monotonic() - started)
     given.out.write_text(json.dumps(record, indent=1) + "\n")
     rows = record["kernels"]

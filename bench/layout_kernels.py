@@ -1,4 +1,4 @@
-"""The kernels of `layout_device.py`: one for each access, each conversion, each transposition."""
+"""The kernels of `layout_device.py`: one for each access and each conversion."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from warploom.layout.task import Task
 
 Bytes = np.ndarray
 LANES = 32
-WHOLE = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}
 TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "uint2", 16: "uint4"}
 
 
@@ -225,95 +224,3 @@ def _conversion(name: str, found: Conversion, way: str) -> Launch:
         model = dict(zip(("st", "ld"), staging.answer.score.wavefronts, strict=True))
     about = f"{source.name} → {target.name}, {found.element_bytes} bytes: {way}"
     return Launch(name, about, text, threads, [np.int32(1), given], wanted, known, model)
-
-
-# -- transpositions --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Transposition:
-    text: str
-    rows: int
-    columns: int
-    threads: int
-    wavefronts: str
-
-
-def transposition(size: int) -> Transposition:
-    """A tile of words: a word is `group` rows of one column (for small elements), so that global
-    memory is read and written by 16 bytes; shared memory is accessed word by word."""
-    word = max(4, size)
-    group, wide, back = word // size, 16 // size, 16 // word
-    rows, columns = {8: (32, 32), 4: (64, 64), 2: (64, 64), 1: (128, 128)}[size]
-    tall, threads = rows // group, 256
-    lane = np.arange(LANES)
-    across, down = columns // wide, tall // back  # lanes beside each other
-    steps = [
-        [(p * (LANES // across) + lane // across) * columns + lane % across * wide + c
-         for p in range(tall * across // LANES) for c in range(wide)],
-        [(lane % down * back + i) * columns + p * (LANES // down) + lane // down
-         for p in range(columns * down // LANES) for i in range(back)],
-    ]  # fmt: skip
-    accesses = tuple(
-        Access(name, np.array(each)[:, :, None], kind)
-        for name, kind, each in (("store", "st", steps[0]), ("load", "ld", steps[1]))
-    )
-    task = Task(Problem(f"transposition {size}", (tall, columns), word, accesses))
-    best = front_of(task, "mixed").best
-    assert best is not None
-    place = index_function(task.layout(best), "cuda", "place")
-    text = place + _TRANSPOSE.format(
-        element=WHOLE[size], word=WHOLE[word],
-        group=group, wide=wide, back=back, rows=rows, columns=columns, threads=threads,
-        slots=int(task.addresses(best.map).max()) + 1, across=across, down=down,
-        gathered=_GATHERED[group],
-    )  # fmt: skip
-    return Transposition(text, rows, columns, threads, str(best.score))
-
-
-# Words of one column from `group` rows of 16 bytes, v[row].
-_GATHERED = {
-    1: "w[c] = ((const W*)&v[0])[c];",
-    2: "w[c] = __byte_perm(((const unsigned*)&v[0])[c / 2], ((const unsigned*)&v[1])[c / 2], "
-       "c % 2 ? 0x7632 : 0x5410);",
-    4: "{ const unsigned s = c % 4 | (c % 4 + 4) << 4;\n"
-       "      const unsigned lo = __byte_perm(((const unsigned*)&v[0])[c / 4], "
-       "((const unsigned*)&v[1])[c / 4], s);\n"
-       "      const unsigned hi = __byte_perm(((const unsigned*)&v[2])[c / 4], "
-       "((const unsigned*)&v[3])[c / 4], s);\n"
-       "      w[c] = __byte_perm(lo, hi, 0x5410); }",
-}  # fmt: skip
-_TRANSPOSE = """
-typedef {word} W;
-extern "C" __global__ void __launch_bounds__({threads})
-transpose(const {element}* __restrict__ x, {element}* __restrict__ y, const int height,
-          const int width) {{
-  __shared__ W memory[{slots}];
-  const size_t row0 = (size_t)blockIdx.y * {rows}, column0 = (size_t)blockIdx.x * {columns};
-  #pragma unroll
-  for (int k = threadIdx.x; k < {rows} / {group} * {across}; k += {threads}) {{
-    const int p = k / {across}, j = k % {across};
-    uint4 v[{group}];
-    #pragma unroll
-    for (int g = 0; g < {group}; ++g)
-      v[g] = *(const uint4*)&x[(row0 + p * {group} + g) * width + column0 + j * {wide}];
-    W w[{wide}];
-    #pragma unroll
-    for (int c = 0; c < {wide}; ++c)
-      {gathered}
-    #pragma unroll
-    for (int c = 0; c < {wide}; ++c)
-      memory[place(p, j * {wide} + c)] = w[c];
-  }}
-  __syncthreads();
-  #pragma unroll
-  for (int k = threadIdx.x; k < {columns} * {down}; k += {threads}) {{
-    const int c = k / {down}, q = k % {down};
-    uint4 v;
-    #pragma unroll
-    for (int i = 0; i < {back}; ++i)
-      ((W*)&v)[i] = memory[place(q * {back} + i, c)];
-    *(uint4*)&y[(column0 + c) * height + row0 + q * {back} * {group}] = v;
-  }}
-}}
-"""

@@ -16,11 +16,11 @@ from warploom.catalogue.matrix_text import matrix_text
 from warploom.emit import TEXTS, emit
 from warploom.errors import DeviceError, UnsupportedError
 from warploom.index.ir import Expr
-from warploom.kernel.build import Builder, RegisterArray, choose
+from warploom.kernel.build import Builder, RegisterArray, choose, from_index
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import Cast, Kernel, Value
+from warploom.kernel.ir import Cast, Kernel, Scope, Value
 from warploom.layout.access import IDLE
-from warploom.layout.convert import Conversion
+from warploom.layout.convert import WORD_BYTES, Conversion
 from warploom.layout.evaluate import Numbers
 from warploom.layout.fragment import LANES
 from warploom.layout.lane import lane_condition, lane_expression, thread_expression
@@ -40,6 +40,15 @@ def conversion_kernel(conversion: Conversion, way: str | None = None) -> Kernel:
     return _Writer(conversion, way).kernel()
 
 
+def looped_text(conversion: Conversion, way: str) -> str:
+    """CUDA for measuring a way: it converts again and again, each time other numbers, and gives the
+    exclusive or of all results. Registers are whole words before and after where they fill some."""
+    if way == "matrices":
+        return matrix_text(conversion, looped=True)
+    text = emit(_Writer(conversion, way).looped(), "cuda")
+    return text.replace("for (int turn ", "#pragma unroll 1\n  for (int turn ", 1)
+
+
 def conversion_text(conversion: Conversion, way: str, language: str) -> str:
     """The kernel of one way as text."""
     if language not in TEXTS:
@@ -49,6 +58,13 @@ def conversion_text(conversion: Conversion, way: str, language: str) -> str:
             raise UnsupportedError("ldmatrix and stmatrix are of CUDA", advice="--emit cuda")
         return matrix_text(conversion)
     return emit(conversion_kernel(conversion, way), language)
+
+
+def loop_parts(conversion: Conversion) -> int:
+    """How many units are one word before and after a loop."""
+    parts = max(1, WORD_BYTES // conversion.unit_bytes)
+    registers = conversion.source.registers, conversion.target.registers
+    return parts if not any(count % parts for count in registers) else 1
 
 
 def wrong_results(conversion: Conversion, way: str, device: str, blocks: int = 2) -> str:
@@ -100,11 +116,56 @@ class _Writer:
         before = k.registers("held", self.dtype, held)
         with k.loop("r", held) as r:
             before[r] = x[(k.block_x * held + r) * self.threads + k.thread]
+        self._declare()
         after = self._converted(before)
         for register, value in enumerate(after):
             at = (k.block_x * wanted + register) * self.threads + k.thread
             y.put(at, value)
         return k.done()
+
+    def looped(self) -> Kernel:
+        """The kernel of `looped_text`: turn t changes every byte by exclusive or with t."""
+        k, size = self.k, self.conversion.unit_bytes
+        parts = loop_parts(self.conversion)
+        word = DTYPES[size * parts]
+        held, wanted = (count // parts for count in self.registers)
+        turns = k.scalar("turns")
+        k.require(self.blocks.ge(1))
+        k.require(turns.ge(1))
+        x = k.array("x", word, self.blocks * (held * self.threads), const=True)
+        y = k.array("y", word, self.blocks * (wanted * self.threads))
+        k.grid(self.blocks)
+        words, totals = (
+            k.registers(name, word, count) for name, count in (("words", held), ("totals", wanted))
+        )
+        for r in range(held):
+            words[r] = x[(k.block_x * held + r) * self.threads + k.thread]
+        for r in range(wanted):
+            totals[r] = 0
+        self._declare()
+        with k.loop("turn", turns) as turn:
+            changed = k.register("changed", word)
+            k.set(changed, from_index(turn % 256, word) * (((1 << 8 * size * parts) - 1) // 255))
+            before = k.registers("held", self.dtype, self.registers[0])
+            for r in range(held):
+                words[r] = words[r] ^ changed
+                for place, part in enumerate(self._unpacked(words[r], parts)):
+                    before[r * parts + place] = part
+            after = self._converted(before)
+            for r in range(wanted):
+                totals[r] = totals[r] ^ self._packed(after[r * parts : (r + 1) * parts])
+            if self.way == "shared":
+                k.barrier(self._scope)  # before the next turn stores
+        for r in range(wanted):
+            y.put((k.block_x * wanted + r) * self.threads + k.thread, totals[r])
+        return k.done()
+
+    def _declare(self) -> None:
+        """Shared memory, which is not declared in loops."""
+        way = self.conversion.shared
+        if self.way == "shared" and way is not None:
+            self.memory = self.k.shared("memory", self.dtype, -(-way.slots // 4) * 4)
+            self._scope: Scope = "warp" if way.within_warps else "block"
 
     def _converted(self, before: RegisterArray) -> Sequence[Value]:
         conversion = self.conversion
@@ -205,8 +266,7 @@ class _Writer:
                 advice="ask for a conversion without matrices",
             )
         k.comment(f"through shared memory: {show(way.layout)}")
-        memory = k.shared("memory", self.dtype, -(-way.slots // 4) * 4)
-        places = way.addresses
+        memory, places = self.memory, way.addresses
         for step, registers in enumerate(way.store.registers):
             at, active = self._address(way.store, step, places)
             width = len(registers)
@@ -214,7 +274,7 @@ class _Writer:
             for place, register in enumerate(registers):
                 vector[place] = before[register]
             memory.put(at, vector[0], when=active, width=width)
-        k.barrier()
+        k.barrier(self._scope)
         after: list[Value] = [before[0]] * self.registers[1]
         for step, registers in enumerate(way.load.registers):
             at, active = self._address(way.load, step, places)

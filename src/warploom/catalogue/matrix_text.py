@@ -22,8 +22,8 @@ TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int"}
 VECTORS = {4: "unsigned int", 8: "uint2", 16: "uint4"}
 
 
-def matrix_text(conversion: Conversion, name: str = "convert") -> str:
-    """The whole kernel."""
+def matrix_text(conversion: Conversion, name: str = "convert", *, looped: bool = False) -> str:
+    """The whole kernel; or the one that is measured, see `conversion.looped_text`."""
     way = conversion.matrices
     if way is None:
         raise UnsupportedError(
@@ -33,32 +33,62 @@ def matrix_text(conversion: Conversion, name: str = "convert") -> str:
     source, target = conversion.source, conversion.target
     kind, threads = TYPES[conversion.unit_bytes], LANES * source.warps
     held, wanted = source.registers, target.registers
+    parts = 4 // conversion.unit_bytes if looped else 1  # matrices have whole words on both sides
+    word = TYPES[conversion.unit_bytes * parts]
+    meet = "__syncwarp();" if way.within_warps else "__syncthreads();"
+    turns = "const int turns, " if looped else ""
     lines = [
         f"// From {source.name} to {target.name}: {way.store.name} and {way.load.name}.",
         f"// Shared memory: {show(way.layout)}",
         f"// Launch: (blocks) blocks of {threads} threads.",
         f'extern "C" __global__ void __launch_bounds__({threads})',
-        f"{name}(const int blocks, const {kind}* __restrict__ x, {kind}* __restrict__ y) {{",
+        f"{name}(const int blocks, {turns}const {word}* __restrict__ x, {word}* __restrict__ y) {{",
         f"  __shared__ __align__(16) {kind} memory[{way.slots}];",
         "  const int block_x = (int)blockIdx.x, thread = (int)threadIdx.x;",
         "  const int lane = thread % 32, warp = thread / 32;",
         f"  {kind} held[{held}], after[{wanted}];",
-        "  #pragma unroll",
-        f"  for (int r = 0; r < {held}; ++r)",
-        f"    held[r] = x[(block_x * {held} + r) * {threads} + thread];",
     ]
+    body = []
     for step in range(way.store.steps):
-        lines += _access(way, way.store, step, conversion.unit_bytes, "held")
-    lines.append("  __syncthreads();")
+        body += _access(way, way.store, step, conversion.unit_bytes, "held")
+    body.append(f"  {meet}")
     for step in range(way.load.steps):
-        lines += _access(way, way.load, step, conversion.unit_bytes, "after")
-    lines += [
-        "  #pragma unroll",
-        f"  for (int r = 0; r < {wanted}; ++r)",
-        f"    y[(block_x * {wanted} + r) * {threads} + thread] = after[r];",
-        "}\n",
+        body += _access(way, way.load, step, conversion.unit_bytes, "after")
+    given, taken = ("words", "totals") if looped else ("held", "after")
+    loaded = _each("r", held // parts, f"{given}[r] = x[{_at(held // parts, threads)}];")
+    stored = _each("r", wanted // parts, f"y[{_at(wanted // parts, threads)}] = {taken}[r];")
+    if looped:
+        lines.append(f"  {word} words[{held // parts}], totals[{wanted // parts}] = {{}};")
+        body = ["  #pragma unroll 1", *_turns(body, held, wanted, parts, meet)]
+    return "\n".join([*lines, *loaded, *body, *stored, "}\n"])
+
+
+def _at(count: int, threads: int) -> str:
+    return f"(block_x * {count} + r) * {threads} + thread"
+
+
+def _each(var: str, count: int, *statements: str) -> list[str]:
+    head = ["  #pragma unroll", f"  for (int {var} = 0; {var} < {count}; ++{var}) {{"]
+    return [*head, *(f"    {each}" for each in statements), "  }"]
+
+
+def _turns(body: list[str], held: int, wanted: int, parts: int, meet: str) -> list[str]:
+    """The body in a loop, words taken apart before and put together after."""
+    bits = 32 // parts
+    apart = [
+        f"held[r * {parts} + {n}] = words[r]" + (f" >> {bits * n};" if n else ";")
+        for n in range(parts)
     ]
-    return "\n".join(lines)
+    joined = _word("after", tuple(range(parts))).replace("after[", f"after[r * {parts} + ")
+    return [
+        "  for (int turn = 0; turn < turns; ++turn) {",
+        "  const unsigned changed = (unsigned)(turn % 256) * 0x01010101u;",
+        *_each("r", held // parts, "words[r] ^= changed;", *apart),
+        *body,
+        *_each("r", wanted // parts, f"totals[r] ^= {joined};"),
+        f"  {meet}",
+        "  }",
+    ]
 
 
 def _access(way: Staging, side: Side, step: int, unit_bytes: int, array: str) -> list[str]:

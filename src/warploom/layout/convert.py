@@ -21,7 +21,7 @@ from warploom.layout.evaluate import Numbers
 from warploom.layout.fragment import Fragment
 from warploom.layout.schedule import schedule
 from warploom.layout.shuffle import Shuffles, Wants, moved
-from warploom.layout.staging import Staging, staged, through
+from warploom.layout.staging import Staging, best_stagings, through
 from warploom.search.budget import Budget
 
 WORD_BYTES = 4
@@ -44,6 +44,7 @@ class Conversion:
     shuffles: Shuffles | None
     shared: Staging | None
     matrices: Staging | None
+    other_matrices: tuple[Staging, ...] = ()  # that cost as much
     why: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -86,18 +87,27 @@ def convert(
     shuffles = None
     if renames is None:
         shuffles = _shuffles(source, target, unit_bytes, why)
-    vectors = matrices = None
+    vectors: list[Staging] = []
+    matrices: list[Staging] = []
     if shared and renames is None:
-        vectors = staged(source, target, unit_bytes, budget)
-        matrices = staged(source, target, unit_bytes, budget, matrices=True)
-        for staging in (vectors, matrices):
-            assert staging is None or _brings(staging, target), "a way that loses elements"
-        if vectors is None:
+        vectors = best_stagings(source, target, unit_bytes, budget)
+        matrices = best_stagings(source, target, unit_bytes, budget, matrices=True)
+        assert all(_brings(each, target) for each in vectors + matrices), "elements are lost"
+        if not vectors:
             why["shared"] = "no layout was found in time"
-        if matrices is None:
+        if not matrices:
             why["matrices"] = "ldmatrix and stmatrix do not fit"
     return Conversion(
-        source, target, element_bytes, unit_bytes, renames, shuffles, vectors, matrices, why
+        source,
+        target,
+        element_bytes,
+        unit_bytes,
+        renames,
+        shuffles,
+        vectors[0] if vectors else None,
+        matrices[0] if matrices else None,
+        tuple(matrices[1:]),
+        why,
     )
 
 

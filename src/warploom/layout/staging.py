@@ -82,17 +82,25 @@ class Staging:
     def instructions(self) -> int:
         return self.store.steps + self.load.steps
 
+    @property
+    def within_warps(self) -> bool:
+        """Whether every warp loads only what it stored itself: warps need not wait for others."""
+        return all(
+            np.isin(wanted, np.append(stored, IDLE)).all()
+            for wanted, stored in zip(self.load.elements, self.store.elements, strict=True)
+        )
 
-def staged(
+
+def best_stagings(
     source: Fragment,
     target: Fragment,
     element_bytes: int,
     budget: Budget | None = None,
     *,
     matrices: bool = False,
-) -> Staging | None:
-    """The way with the fewest wavefronts, of those the one with the fewest instructions: by vectors
-    of registers, or with ldmatrix, stmatrix or both. None if there is none, or none in time.
+) -> list[Staging]:
+    """The ways with the fewest wavefronts, of those the ones with the fewest instructions: by
+    vectors of registers, or with ldmatrix, stmatrix or both. Of equal kinds on both sides one.
 
     Ways are tried from the least that each can cost upwards, so that the first that costs no more
     than the next one's least is the best.
@@ -110,17 +118,22 @@ def staged(
                     (sum(task.bound.wavefronts), store.steps + load.steps, store, load, task)
                 )
     ways.sort(key=lambda way: way[:2])
-    best: Staging | None = None
+    best: dict[tuple[str, str], Staging] = {}
+    least_rank: tuple[int, int] | None = None
     for least, instructions, store, load, task in ways:
-        if best is not None and (best.wavefronts, best.instructions) <= (least, instructions):
+        if least_rank is not None and least_rank < (least, instructions):
             break
+        if least_rank is not None and (store.kind, load.kind) in best:
+            continue
         solved = solve(task, "mixed", budget)
         if solved.best is None:
             continue
         found = Staging(store, load, task, solved, solved.best)
-        if best is None or _rank(found) < _rank(best):
-            best = found
-    return best
+        if least_rank is None or _rank(found) < least_rank:
+            best, least_rank = {}, _rank(found)
+        if _rank(found) == least_rank:
+            best[store.kind, load.kind] = found
+    return list(best.values())
 
 
 def _rank(way: Staging) -> tuple[int, int]:

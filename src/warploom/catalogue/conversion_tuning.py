@@ -1,0 +1,208 @@
+"""Ways of a conversion measured on a GPU: the one tuner chooses, the store keeps it.
+
+What is timed is `looped_text`: the conversion again and again, registers in and registers out. Each
+way gives the right result there before it is timed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.catalogue.conversion import loop_parts, looped_text
+from warploom.errors import DeviceError
+from warploom.layout.access import IDLE
+from warploom.layout.convert import Conversion
+from warploom.layout.evaluate import Numbers
+from warploom.layout.fragment import LANES, Fragment
+from warploom.runtime.compile import compile_cuda
+from warploom.runtime.driver import Launch, open_driver
+from warploom.runtime.gpu import Loaded, machine_of
+from warploom.runtime.measure import clock, gpu_library, measure
+from warploom.search.budget import Budget
+from warploom.search.outcome import Found, Outcome
+from warploom.search.store import Store, digest
+from warploom.search.tune import Task, Tuned, tune
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+TURNS = 1001  # odd, so that the numbers do not cancel
+WARPS = 8  # on each multiprocessor: enough to hide some of a latency, as in a kernel that computes
+MULTIPROCESSORS = 132  # where it is not known how many there are
+
+
+def ways_of(conversion: Conversion) -> dict[str, tuple[str, Conversion]]:
+    """Every way by its name, the one of the rule first: the word for it, and the conversion that
+    does it so. Matrices may be stored or loaded as such, where both cost the same."""
+    names = [conversion.chosen]
+    if conversion.renames is None:
+        names += [name for name in conversion.costs if name != conversion.chosen]
+    found = {name: (name, conversion) for name in names}
+    for other in conversion.other_matrices:
+        name = f"matrices: {other.store.name} + {other.load.name}"
+        found[name] = "matrices", replace(conversion, matrices=other)
+    return found
+
+
+def with_way(conversion: Conversion, name: str) -> tuple[str, Conversion]:
+    """What `ways_of` has under a name."""
+    return ways_of(conversion)[name]
+
+
+# -- what is right ---------------------------------------------------------------------------------
+
+
+def loop_input(conversion: Conversion, blocks: int, seed: int = 0) -> tuple[Bytes, Bytes]:
+    """Bytes of every element, [block, element, byte], and of the words that threads hold."""
+    shape = blocks, conversion.source.size, conversion.unit_bytes
+    values = np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
+    return values, _words(conversion, conversion.source, values)
+
+
+def loop_result(conversion: Conversion, values: Bytes, turns: int) -> tuple[Bytes, Numbers]:
+    """Bytes of the words that threads have in the end, and which of them are wanted at all."""
+    changes = np.bitwise_xor.accumulate(np.arange(turns) % 256)
+    last = np.uint8(np.bitwise_xor.reduce(changes))
+    wanted = _words(conversion, conversion.target, (values * np.uint8(turns % 2)) ^ last)
+    known = np.broadcast_to(np.uint8(1), values.shape)
+    return wanted, _words(conversion, conversion.target, known).astype(np.int64)
+
+
+def _words(conversion: Conversion, fragment: Fragment, values: Bytes) -> Bytes:
+    parts = loop_parts(conversion)
+    held = np.where((fragment.elements == IDLE)[..., None], 0, values[:, fragment.elements])
+    blocks, warps, lanes, registers, size = held.shape
+    words = held.reshape(blocks, warps, lanes, registers // parts, parts * size)
+    return np.ascontiguousarray(words.transpose(0, 3, 1, 2, 4).astype(np.uint8)).ravel()
+
+
+# -- on a device -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyWay:
+    name: str
+    code: bytes
+
+
+class WayBench(Protocol):
+    """Where ways are timed: seconds of one conversion of all its blocks."""
+
+    device: str
+    arch: str
+
+    def measure(self, ready: ReadyWay, samples: int) -> Sequence[float]: ...
+
+
+class GpuWayBench:
+    """A GPU by its number. A way that gives something else than is wanted is an error."""
+
+    def __init__(self, conversion: Conversion, gpu: int = 0, warps: int = WARPS) -> None:
+        driver = open_driver()
+        self.conversion, self.gpu = conversion, gpu
+        self.arch = driver.architecture(gpu)
+        self.device = f"{driver.name(gpu)} {self.arch}"
+        beside = max(1, warps // conversion.source.warps)
+        self.blocks = beside * (machine_of(gpu).multiprocessors or MULTIPROCESSORS)
+        self.values, held = loop_input(conversion, self.blocks)
+        self.library, self.module = gpu_library()
+        self.x = self.on_gpu(held)
+        self._last: tuple[ReadyWay, Launch] | None = None
+
+    def measure(self, ready: ReadyWay, samples: int) -> Sequence[float]:
+        if self._last is None or self._last[0] is not ready:
+            self._last = ready, self.launch(ready)
+        taken = measure([self._last[1]], samples=samples, timer=clock()).samples
+        return [each / TURNS for each in taken]
+
+    def launch(self, ready: ReadyWay) -> Launch:
+        """What converts once more, after it gave the right result."""
+        wanted, known = loop_result(self.conversion, self.values, TURNS)
+        y = self.on_gpu(np.full_like(wanted, 0xA5))
+        function = Loaded(open_driver().load(ready.code, "convert", self.gpu))
+        arguments = [np.int32(self.blocks), np.int32(TURNS), self.address(self.x), self.address(y)]
+        threads = LANES * self.conversion.source.warps
+        launch = function.bind((self.blocks, 1, 1), (threads, 1, 1), arguments)
+        launch()
+        if ((self.on_host(y) != wanted) & (known != 0)).any():
+            raise DeviceError(f"the way '{ready.name}' gives a wrong result on this GPU")
+
+        def again() -> None:
+            launch()
+            assert y is not None  # its memory must not be given to others meanwhile
+
+        return again
+
+    def on_gpu(self, array: Bytes) -> Any:
+        if self.library == "torch":
+            return self.module.from_numpy(array).cuda(self.gpu)
+        with self.module.cuda.Device(self.gpu):
+            return self.module.asarray(array)
+
+    def on_host(self, array: Any) -> Bytes:
+        found = array.cpu().numpy() if self.library == "torch" else self.module.asnumpy(array)
+        return np.asarray(found)
+
+    def address(self, array: Any) -> int:
+        return int(array.data_ptr() if self.library == "torch" else array.data.ptr)
+
+
+def compiled_way(texts: dict[str, str], arch: str, name: str) -> ReadyWay:
+    """Run in processes of their own."""
+    return ReadyWay(name, compile_cuda(texts[name], arch, kind="cubin").code)
+
+
+def way_task(conversion: Conversion, device: str, arch: str) -> Task[str, ReadyWay]:
+    """What is tuned, all but the measuring."""
+    texts = {name: looped_text(one, way) for name, (way, one) in ways_of(conversion).items()}
+
+    def unmeasured(_: ReadyWay, __: int) -> Sequence[float]:
+        raise DeviceError("nothing is measured here")
+
+    return Task(
+        "conversion",
+        {"texts": digest(texts), "turns": TURNS, "warps": WARPS},
+        device,
+        list(texts),
+        str,
+        partial(compiled_way, texts, arch),
+        unmeasured,
+    )
+
+
+def tune_way(
+    conversion: Conversion,
+    bench: WayBench,
+    *,
+    budget: Budget | None = None,
+    store: Store | None = None,
+    pool: Executor | None = None,
+) -> Outcome[Tuned[str]]:
+    """The fastest way on a bench, by name: see `ways_of`."""
+    task = replace(way_task(conversion, bench.device, bench.arch), measure=bench.measure)
+    return tune(task, budget, store=store, pool=pool)
+
+
+def kept_way(conversion: Conversion, store: Store | None, gpu: int = 0) -> str | None:
+    """The fastest way as it was measured before on this machine's GPU; None where nothing was."""
+    if store is None or conversion.renames is not None:
+        return None
+    try:
+        driver = open_driver()
+        device, arch = driver.name(gpu), driver.architecture(gpu)
+    except DeviceError:
+        return None
+    task = way_task(conversion, f"{device} {arch}", arch)
+    kept = store.get(task.key_of_all([task.show(each) for each in task.candidates]))
+    return kept if isinstance(kept, str) and kept in ways_of(conversion) else None
+
+
+def best_way(found: Outcome[Tuned[str]], conversion: Conversion) -> str:
+    """What was measured to be best, or the rule's choice where nothing was measured."""
+    return found.answer.best.candidate if isinstance(found, Found) else conversion.chosen
