@@ -140,6 +140,9 @@ def _model(machine: Machine, fusion: Fusion = "coded") -> JointModel:
     return JointModel(program, CONV4_2, machine, fusion, plan=made)
 
 
+Submit = Callable[[list[Candidate]], Future[list[str]]]
+
+
 @dataclass(frozen=True)
 class Part:
     """The candidates of one row of the record, and who looks at them."""
@@ -147,7 +150,8 @@ class Part:
     label: str
     row: dict[str, Any]
     candidates: list[Candidate]
-    submit: Callable[[list[Candidate]], Future[list[str]]]
+    submit: Submit
+    otherwise: Submit | None = None  # where a process ended: the driver's fault, or ours?
 
     def pieces(self) -> list[tuple[Part, list[Candidate]]]:
         """What was not looked at before."""
@@ -166,7 +170,7 @@ def _check(record: Record, parts: list[Part]) -> None:
         try:
             said = task.result()
         except DeviceError:  # the process ended: which of them was it?
-            said = [_alone(each, part.submit) for each in candidates]
+            said = [_alone(part, each) for each in candidates]
         row = part.row
         row["checked"] += len(said)
         row["wrong"] += [each[:300] for each in said if each]
@@ -174,13 +178,20 @@ def _check(record: Record, parts: list[Part]) -> None:
         print(f"{part.label}: {row['checked']} checked, {len(row['wrong'])} wrong", flush=True)
 
 
-def _alone(
-    candidate: Candidate, submit: Callable[[list[Candidate]], Future[list[str]]]
-) -> str:  # fmt: skip
+def _alone(part: Part, candidate: Candidate) -> str:
+    """A driver may crash on what is right: then it is right in another way of compiling."""
     try:
-        return submit([candidate]).result()[0]
+        return part.submit([candidate]).result()[0]
     except DeviceError as error:
-        return f"{error.message}: {candidate}"
+        said = f"{error.message}: {candidate}"
+    if part.otherwise is None:
+        return said
+    try:
+        found = part.otherwise([candidate]).result()[0]
+    except DeviceError:
+        return said
+    part.row["driver_crashed"] = part.row.get("driver_crashed", 0) + (not found)
+    return found
 
 
 def joint(record: Record, count: int, farm: Farm) -> None:
@@ -234,7 +245,8 @@ def workloads(record: Record, count: int, farm: Farm, part: str, way: str) -> No
         drawn = JointModel(program, sizes, CUDA, plan=made).sample(count, SEED).answer
         row["sizes"] = sizes
         submit = partial(farm.submit, numerically, name, way)
-        parts.append(Part(f"{part} {name}", row, drawn, submit))
+        plain = partial(farm.submit, numerically, name, "opencl, not optimised")
+        parts.append(Part(f"{part} {name}", row, drawn, submit, plain if way == "opencl" else None))
     _check(record, parts)
 
 

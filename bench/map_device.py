@@ -238,7 +238,7 @@ def search(
     """The best blocks of a shape, and all that was measured."""
     arrays = device.arrays(layer)
     wanted = device.wanted(layer, arrays)
-    graphs: dict[str, Any] = {}
+    graphs: dict[str, tuple[Callable[[], None], Any]] = {}
     spent = [0.0]
 
     def measure(prepared: Prepared, count: int) -> list[float]:
@@ -246,8 +246,9 @@ def search(
         if prepared.text not in graphs:
             launch = device.ours(prepared, arrays)
             device.check(launch, arrays["out"], wanted)
-            graphs[prepared.text] = device.graph(launch, 10)
-        found = device.samples(graphs[prepared.text], 10, count)
+            # A graph does not keep the arrays and modules that its launches use.
+            graphs[prepared.text] = launch, device.graph(launch, 10)
+        found = device.samples(graphs[prepared.text][1], 10, count)
         spent[0] += time.perf_counter() - start
         return found
 
