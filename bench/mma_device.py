@@ -1,19 +1,18 @@
-"""Tensor cores on a GPU and on the emulator: the same kernels, every bit compared.
+"""Tensor cores, copies and clusters on a GPU and on the emulator: every bit compared.
 
     python bench/mma_device.py [OUT.json]        on an H200, with cupy
     python bench/mma_device.py --dry             the emulator alone
 
-mma in every form that is run, ldmatrix, stmatrix, movmatrix (`tests/ptx/matrix_kernels.py`),
-with hard inputs: cancellation, far-off c, subnormal, infinite and undefined numbers, near ties,
-zeros of both signs. One line per kernel; a kernel that fails does not stop the others; rows that
-are there already are kept.
+mma in every form that is run, ldmatrix, stmatrix, movmatrix (`tests/ptx/matrix_kernels.py`), wmma,
+wgmma, tensor maps, mbarriers and clusters (`bench/hopper_kernels.py`), products with hard inputs:
+cancellation, far-off c, subnormal, infinite and undefined numbers, near ties, zeros of both signs.
+One line per kernel; a kernel that fails does not stop the others; rows that are there are kept.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
-from tests.ptx.matrix_kernels import HEAD, PRODUCTS, Product, moves  # noqa: E402 - the checkout
+from bench.ptx_launches import Job, on_device, on_emulator  # noqa: E402
+from tests.ptx.matrix_kernels import HEAD, PRODUCTS, moves  # noqa: E402 - the checkout
 
+from bench import hopper_kernels  # noqa: E402
 from warploom import ptx  # noqa: E402
 
 OUT = ROOT / "bench" / "results" / "mma_device.json"
@@ -34,69 +35,53 @@ WARPS = 1700
 THREADS = 128
 
 
-class Job:
-    def __init__(self, name: str, text: str, blocks: int, threads: int, args: list[Any]) -> None:
-        self.name, self.text = name, HEAD + text
-        self.blocks, self.threads, self.args = blocks, threads, args
-        self.form: Product | None = None
-
-    def fresh(self) -> list[Any]:
-        return [arg.copy() for arg in self.args]
-
-
 def jobs() -> list[Job]:
     out = []
     for number, form in enumerate(PRODUCTS):
         warps = TYPES.get(form.kinds[1], WARPS)
         args = form.inputs(warps, 1000 + number)
-        job = Job(form.name, form.text(), warps * 32 // THREADS, THREADS, list(args))
-        job.form = form
-        out.append(job)
+        count = args[-1].size * (2 if form.kinds[0] == "f16" else 1)
+        out.append(Job(form.name, HEAD + form.text(), form.name, (warps * 32 // THREADS,),
+                       (THREADS,), list(args), products=(form.kinds[1], count)))  # fmt: skip
     rng = np.random.default_rng(5)
     for name, text in moves().items():
         data = rng.integers(0, 1 << 32, 64 * 256, dtype=np.uint32)
-        out.append(Job(name, text, 64, 32, [data, np.zeros_like(data)]))
-    return out
-
-
-def on_device(job: Job) -> list[Any]:
-    import cupy  # only on a machine with a GPU
-
-    with tempfile.TemporaryDirectory() as folder:  # cupy knows a module by its path: each its own
-        file = Path(folder) / f"{job.name}.ptx"
-        file.write_text(job.text)
-        function = cupy.RawModule(path=str(file)).get_function(job.name)
-        there = [cupy.asarray(arg) for arg in job.fresh()]
-        function((job.blocks, 1, 1), (job.threads, 1, 1), tuple(there))
-        cupy.cuda.runtime.deviceSynchronize()
-        return [cupy.asnumpy(each) for each in there]
-
-
-def on_emulator(job: Job) -> list[Any]:
-    args = job.fresh()
-    ptx.load(job.text, f"{job.name}.ptx").kernel(job.name).launch(job.blocks, job.threads, args)
-    return args
+        out.append(Job(name, HEAD + text, name, (64,), (32,), [data, np.zeros_like(data)]))
+    return out + hopper_kernels.jobs()
 
 
 def compared(job: Job, dry: bool) -> dict[str, Any]:
+    """Every byte of every array afterwards, those that a tensor map describes too."""
     started = time.monotonic()
-    here = on_emulator(job)[-1]
+    here = [_bytes(arg) for arg in on_emulator(job)[2]]
     row: dict[str, Any] = {
-        "results": int(here.size),
-        "emulator_seconds": time.monotonic() - started,
-    }
-    if job.form is not None:
-        per_word = 2 if job.form.kinds[0] == "f16" else 1
-        row |= {"type": job.form.kinds[1], "dot_products": int(here.size) * per_word}
+        "results": int(here[-1].size), "emulator_seconds": time.monotonic() - started
+    }  # fmt: skip
+    if job.products is not None:
+        row |= {"type": job.products[0], "dot_products": job.products[1]}
     if dry:
         return row
-    there = on_device(job)[-1]
-    differ = np.flatnonzero(here != there)
-    row["different"] = int(differ.size)
-    row["examples"] = [
-        {"at": int(i), "here": hex(int(here[i])), "there": hex(int(there[i]))} for i in differ[:5]
-    ]
+    there = [_bytes(arg) for arg in on_device(job)]
+    row["different"], row["examples"] = 0, []
+    for number, (mine, theirs) in enumerate(zip(here, there, strict=True)):
+        differ = np.flatnonzero(mine != theirs)
+        row["different"] += int(differ.size)
+        row["examples"] += [
+            {
+                "argument": number,
+                "at": int(i),
+                "here": hex(int(mine[i])),
+                "there": hex(int(theirs[i])),
+            }
+            for i in differ[:5]
+        ]
     return row
+
+
+def _bytes(arg: Any) -> Any:
+    array = arg.array if isinstance(arg, ptx.TensorMap) else arg
+    words = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+    return array.reshape(-1).view(words[array.itemsize])
 
 
 def main() -> None:
@@ -120,6 +105,8 @@ def main() -> None:
         if "type" in row and (dry or row.get("different") == 0):
             totals[row["type"]] = totals.get(row["type"], 0) + row["dot_products"]
     record["equal_dot_products"] = totals
+    wrong = [name for name, row in rows.items() if row.get("different") or "failed" in row]
+    print(f"{len(rows)} kernels, {len(wrong)} differ or failed: {wrong[:20]}")
     print("dot products that are equal, by type of a:", totals)
     if not dry:
         out.write_text(json.dumps(record, indent=1) + "\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -30,12 +30,19 @@ class Job:
     block: Sides
     args: list[Any]
     shared: int = 0
+    products: tuple[str, int] | None = None  # which dot products it has, and how many
 
     def fresh(self) -> list[Any]:
-        return [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in self.args]
+        return [_copy(arg) for arg in self.args]
 
     def loaded(self) -> Kernel:
         return ptx.load(self.text, f"{self.name}.ptx").kernel(self.kernel or None)
+
+
+def _copy(arg: Any) -> Any:
+    if isinstance(arg, ptx.TensorMap):
+        return replace(arg, array=arg.array.copy())
+    return arg.copy() if isinstance(arg, np.ndarray) else arg
 
 
 def full(sides: Sides) -> Sides:

@@ -24,7 +24,7 @@ FIELDS = {
     "e5m2": (5, 2),
     "f64": (11, 52),
 }
-HEAD = ".version 8.4\n.target sm_90a\n.address_size 64\n"
+HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 
 
 @dataclass(frozen=True)
