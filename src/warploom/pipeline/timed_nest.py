@@ -127,7 +127,7 @@ def some_points(
     found: dict[Axis, Any] = {}
     for at, axis in enumerate(free if turns > most else []):
         count = min(axis.size, MOST_POINTS, max(2, int(room ** (1 / (len(free) - at)))))
-        drawn = random.integers(axis.size, size=count - 2) if count > 2 else []
+        drawn = random.integers(axis.size, size=max(0, count - 2))
         found[axis] = np.unique([0, *drawn, axis.size - 1])
         room /= len(found[axis])
     return found
