@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -85,17 +85,18 @@ def on_simulator(kernel: Kernel, arguments: list[Any]) -> None:
     assert not report.races, report.races[0]
 
 
-def on_opencl(kernel: Kernel, arguments: list[Any]) -> None:
+def on_opencl(kernel: Kernel, arguments: list[Any], optimise: bool = True) -> None:
     seen = [
         view(given, param.name) if isinstance(param, ArrayParam) else given
         for param, given in zip(kernel.params, arguments, strict=True)
     ]
     x, y, z = (int(number(each, {})) for each in kernel.grid)
-    OpenclFunction(kernel)(seen, (x, y, z))
+    OpenclFunction(kernel, optimise=optimise)(seen, (x, y, z))
 
 
 LAUNCHES: dict[str, Callable[[Kernel, list[Any]], None]] = {
     "simulator": on_simulator, "opencl": on_opencl,
+    "opencl, not optimised": partial(on_opencl, optimise=False),
 }  # fmt: skip
 
 

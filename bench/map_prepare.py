@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
+from array_tasks import planned  # beside this file
+
 from warploom.array import build as al
 from warploom.array.code.fixed import compile_fixed
-from warploom.array.code.program import Compiled
+from warploom.array.code.program import Candidate, Compiled, compile_candidate
 from warploom.array.ir import Program, Term
-from warploom.array.recipe.blocked import Blocks
+from warploom.array.recipe.blocked import LANES, Blocks
 from warploom.array.types import array
 from warploom.array.workload import Convolution
 from warploom.emit.cuda import cuda
@@ -25,7 +28,16 @@ ARCH = "sm_90"
 
 
 def text_of(blocks: Blocks) -> str:
-    return f"{blocks.bm}x{blocks.bn}x{blocks.bk} {blocks.rm}x{blocks.rn} /{blocks.parts}"
+    text = f"{blocks.bm}x{blocks.bn}x{blocks.bk} {blocks.rm}x{blocks.rn} /{blocks.parts}"
+    return text if blocks.slices == 1 else f"{text} :{blocks.slices}"
+
+
+def blocks_of(layer: Convolution, text: str) -> Blocks:
+    """Those that `text_of` wrote."""
+    sizes = [int(each) for each in re.split(r"[^0-9]+", text)]
+    lanes = LANES if layer.channels % LANES == 0 else 1
+    slices = sizes[6] if len(sizes) > 6 else 1
+    return Blocks(*sizes[:6], lanes=lanes, slices=slices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +98,11 @@ def compiled_naive(layer: Convolution) -> Compiled:
 
 def prepare(layer: Convolution, blocks: Blocks) -> Prepared:
     return _prepared(text_of(blocks), compiled_convolution(layer, blocks))
+
+
+def prepare_candidate(text: str, candidate: Candidate) -> Prepared:
+    """Of the convolution in tiles, whose mapping was searched."""
+    return _prepared(text, compile_candidate(planned("convolution")[1], candidate))
 
 
 def prepare_naive(layer: Convolution) -> Prepared:

@@ -21,7 +21,7 @@ def test_all_fit_and_divide(name: str) -> None:
         blocks.check(products // blocks.bk)
         assert blocks.shared_bytes <= H200.shared_bytes
         across, up = blocks.threads
-        assert registers(blocks) * across * up <= H200.block_registers
+        assert registers(blocks) * across * up * blocks.slices <= H200.block_registers
     times = [seconds(layer, each, RATES) for each in found]
     assert times == sorted(times)
 
@@ -32,3 +32,11 @@ def test_few_groups_share_their_products() -> None:
     alone, shared = Blocks(64, 64, 16, 8, 8), Blocks(64, 64, 16, 8, 8, parts=9)
     assert seconds(layer, shared, RATES) < seconds(layer, alone, RATES)
     assert candidates(layer, H200, RATES)[0].parts > 1
+
+
+def test_threads_share_a_sum_where_groups_may_not() -> None:
+    """Without memory between kernels a small block has more threads for each sum."""
+    layer = Convolution(14, 14, 512, 512)
+    best = candidates(layer, H200, RATES, memory=0)[0]
+    assert best.parts == 1
+    assert best.slices > 1

@@ -66,6 +66,14 @@ def test_counts(cli: Cli, own: str) -> None:
     assert ran.out.startswith("5 mappings")
 
 
+def test_fusion_rules_leave_more_or_less(cli: Cli) -> None:
+    found = {}
+    for rule in ("coded", "intended", "none"):
+        ran = cli("map", "stencil-2d", "--size", "n=8,m=8", "--fusion", rule, "--count")
+        found[rule] = int(ran.out.split()[0].replace(",", ""))
+    assert found["coded"] <= found["intended"] < found["none"]
+
+
 def test_the_best_is_written(cli: Cli) -> None:
     ran = cli("map", "matvec", "--size", "m=8,n=6", "--among", "50", "--emit", "cuda")
     assert ran.status == 0, ran.err

@@ -2,71 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-import re
-import time
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.machine.feeds import direct, through_kernel, through_ptx
-from tests.machine.traces import ANY, KERNEL, NESTED, PTX, Dialect, Meet, make, racing, racing_pairs
+from tests.machine.agreement import FEEDS
+from tests.machine.feeds import direct, through_ptx
+from tests.machine.traces import ANY, NESTED, PTX, make, racing_pairs
 
 from warploom.errors import InternalError, UnsupportedError
 from warploom.machine import shadow
 from warploom.machine.manner import Kind
 from warploom.machine.race import RaceDetector
-
-RECORD = Path(__file__).parents[2] / "bench" / "results" / "races.json"
-
-
-def feed_directly(seed: int) -> bool:
-    """Whether the trace races; all ways to feed it agree with the plain detector."""
-    trace = make(seed, ANY)
-    expected = racing_pairs(trace)
-    assert direct(trace, partial=True, every=True, batch=1 + seed % 2) == expected, seed
-    trace = make(seed, NESTED)
-    expected = racing_pairs(trace)
-    assert direct(trace, partial=False, every=True, batch=1 + seed % 2) == expected, seed
-    first = direct(trace, partial=False, every=False, batch=1 + seed % 2)
-    assert bool(first) == bool(expected), seed
-    assert first <= expected, seed
-    return bool(expected)
-
-
-def feed_ptx(seed: int) -> bool:
-    trace = make(seed, PTX)
-    expected = racing_pairs(trace)
-    assert through_ptx(trace, seed, every=True) == expected, seed
-    if seed % 4 == 0:
-        first = through_ptx(trace, seed, every=False)
-        assert bool(first) == bool(expected), seed
-        assert first <= expected, seed
-    return bool(expected)
-
-
-def feed_kernel(seed: int) -> bool:
-    trace = make(seed, KERNEL)
-    expected = racing(trace)
-    said = through_kernel(trace, seed)
-    assert bool(said) == bool(expected), (seed, said)
-    if said:
-        assert "race on" in said
-        who = re.findall(r"thread (\d+) of block (\d+)", said)
-        threads = {int(block) * trace.size + int(thread) for thread, block in who}
-        assert threads in [{a.thread, b.thread} for a, b in expected], (seed, said)
-    return bool(expected)
-
-
-FEEDS: dict[str, Callable[[int], bool]] = {
-    "directly": feed_directly, "ptx": feed_ptx, "kernel": feed_kernel,
-}  # fmt: skip
-DIALECTS = {"directly": ANY, "ptx": PTX, "kernel": KERNEL}
 
 
 @pytest.mark.parametrize("feed", FEEDS)
@@ -153,44 +100,3 @@ def test_more_barriers_than_there_are_stamps() -> None:
     detector.block_barrier(np.array([0]))
     with pytest.raises(UnsupportedError, match="so many barriers"):
         detector.block_barrier(np.array([0]))
-
-
-def differs(feed: str, seed: int, racy: list[int]) -> bool:
-    """Whether a feed and the plain detector disagree; notes the seeds of traces that race."""
-    try:
-        if FEEDS[feed](seed):
-            racy.append(seed)
-    except AssertionError:
-        return True
-    return False
-
-
-def shapes(dialect: Dialect, count: int) -> dict[str, dict[str, int]]:
-    """How many traces have so many threads and words, and how many barriers of each kind."""
-    found: dict[str, Counter[str]] = {"threads": Counter(), "words": Counter(), "meets": Counter()}
-    for seed in range(count):
-        trace = make(seed, dialect)
-        found["threads"][str(trace.blocks * trace.size)] += 1
-        found["words"][str(trace.words)] += 1
-        found["meets"].update(each.kind for each in trace.events if isinstance(each, Meet))
-    return {name: dict(sorted(counts.items())) for name, counts in found.items()}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("feed", FEEDS)
-def test_agrees_on_100_000_traces(feed: str) -> None:
-    count = 100_000
-    started = time.monotonic()
-    racy: list[int] = []
-    different = [seed for seed in range(count) if differs(feed, seed, racy)]
-    entry = {
-        "traces": count, "racy": len(racy), "differences": len(different),
-        "first_different": different[:10], "seconds": round(time.monotonic() - started),
-        **shapes(DIALECTS[feed], count), "date": time.strftime("%Y-%m-%d"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}, NumPy {np.__version__}",
-        "command": f"pytest tests/machine/test_race.py -k '100_000 and {feed}'",
-    }  # fmt: skip
-    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    RECORD.write_text(json.dumps(record | {feed: entry}, indent=1) + "\n")
-    assert not different

@@ -42,6 +42,8 @@ as a GPU is good at them. Sizes of inputs are given, tile sizes are found, unles
 --best       the most promising of many, by a model: nothing is measured (the default)
 --tune       the most promising --candidates N are measured, kept in a store and read from there;
              Ctrl-C or --seconds ends it with what was found so far
+--fusion F   loops that can be one are one: as meant (intended, the default), as the published
+             code has it (coded), for what is in registers (private), or as it comes (none)
 --memory B   at most B bytes of global memory beside inputs and output, so that with --blocked
              and 0 no sum is split over groups
 
@@ -72,6 +74,13 @@ RECIPES: Mapping[str, Callable[[Program], Program]] = {
 }
 
 
+class Fused(StrEnum):
+    intended = "intended"
+    coded = "coded"
+    private = "private"
+    none = "none"
+
+
 class On(StrEnum):
     cuda = "cuda"
     opencl = "opencl"
@@ -93,6 +102,7 @@ def map_(
     memory: int = typer.Option(
         None, min=0, metavar="B", help="Global memory beside inputs and output."
     ),
+    fusion: Fused = typer.Option(Fused.intended, help="Which loops have to be one.", metavar="F"),
     count: bool = typer.Option(False, "--count", help="Count mappings and tilings, and stop."),
     sample: int = typer.Option(None, min=1, metavar="N", help="So many candidates."),
     best: bool = typer.Option(False, "--best", help="The most promising candidate."),
@@ -122,18 +132,19 @@ def map_(
                 if report is not None:
                     report("mappings", 0)
                 if blocked:
+                    check_meant(context, ("fusion",), "with --blocked")
                     given = {"layer": layer, "blocked": True}
                     _check_blocked(expr, layer, size, count or plain or sample is not None)
                     found = blocked_choices(workload.VGG_16[layer], machine, memory, wanted)
                 else:
                     sizes = given_sizes(expr, layer, size)
                     model = JointModel(
-                        find_program(expr, plain), sizes, machine_named(machine),
+                        find_program(expr, plain), sizes, machine_named(machine), fusion.value,
                         memory=MOST_TEMPORARY if memory is None else memory,
                     )  # fmt: skip
                     if count:
                         return _counted(model, budget, json_file)
-                    given = {"sizes": sizes, "plain": plain}
+                    given = {"sizes": sizes, "plain": plain, "fusion": fusion.value}
                     found = _choices(model, budget, seed, sample, wanted, among)
                 head = {"name": expr, "machine": machine}
                 if not isinstance(found, Found):

@@ -14,6 +14,7 @@ from warploom.machine.record import CUDA
 from warploom.machine.tally import Tallies
 
 Ints = npt.NDArray[np.int64]
+_LANES = np.arange(CUDA.lanes)
 
 
 @dataclass(slots=True)
@@ -116,12 +117,27 @@ def by_warp(warp: Ints, lane: Ints, address: Ints) -> tuple[Ints, npt.NDArray[np
     >>> rows.shape, np.flatnonzero(active[0]).tolist()
     ((1, 32), [0, 3])
     """
+    if _whole(warp, lane):
+        rows = address.reshape(-1, CUDA.lanes).astype(np.int64, copy=False)
+        return rows, np.ones(rows.shape, bool)
     fresh = np.ones(warp.size, bool)
     fresh[1:] = warp[1:] != warp[:-1]
-    row = np.cumsum(fresh) - 1
-    count = int(row[-1]) + 1 if row.size else 0
+    place = np.cumsum(fresh)
+    count = int(place[-1]) if place.size else 0
+    place -= 1
+    place *= CUDA.lanes
+    place += lane
     rows = np.zeros((count, CUDA.lanes), np.int64)
     active = np.zeros((count, CUDA.lanes), bool)
-    rows[row, lane] = address
-    active[row, lane] = True
+    rows.reshape(-1)[place] = address
+    active.reshape(-1)[place] = True
     return rows, active
+
+
+def _whole(warp: Ints, lane: Ints) -> bool:
+    """Whether every warp is there with all its lanes in order, which most often is so."""
+    if not lane.size or lane.size % CUDA.lanes:
+        return False
+    lanes, warps = lane.reshape(-1, CUDA.lanes), warp.reshape(-1, CUDA.lanes)
+    # Warps come one after the other, so the first and the last lane tell of those between.
+    return bool((lanes == _LANES).all() and (warps[:, 0] == warps[:, -1]).all())

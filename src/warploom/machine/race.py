@@ -10,8 +10,9 @@ of instructions.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -54,12 +55,27 @@ class Race:
     same_value: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Writing:
-    """Of each access that writes: whether its value was there before, and is there after."""
+    """Accesses that write: what they write is looked at only where two of them meet.
 
-    before: Mask
-    after: Mask
+    `holds` says of each whether its value is there; `store` may be called before its time.
+    """
+
+    holds: Callable[[], Mask]
+    store: Callable[[], None]
+
+    @cached_property
+    def before(self) -> Mask:
+        """Whether its value was there before."""
+        return self.holds()
+
+    @cached_property
+    def after(self) -> Mask:
+        """Whether its value is there after all have written."""
+        _ = self.before  # can only be seen until then
+        self.store()
+        return self.holds()
 
 
 @dataclass(slots=True)
@@ -178,7 +194,8 @@ class RaceDetector:
         first = start >> (shadow.unit.bit_length() - 1)
         found: list[Race] = []
         for part in range(width // shadow.unit):
-            found += self._cells(region, shadow, threads, first + part, manner, mine, writing)
+            cells = first + part if part else first
+            found += self._cells(region, shadow, threads, cells, manner, mine, writing)
         self.races += found
         return found
 
@@ -277,9 +294,12 @@ class RaceDetector:
             if apart is Apart.NEVER:
                 continue
             judge = self._judge(apart)
-            for same, at in self._parts(
-                cells, manner, other, None if writing is None else writing.before
-            ):
+            met = store.earlier(cells, threads, judge)
+            if not met or writing is None or not _both_only_write(manner, other):
+                found += [(other, one.entry, one.position, False) for one in met]
+                continue
+            for same in (False, True):
+                at = np.flatnonzero(writing.before == same)
                 found += [
                     (other, one.entry, int(at[one.position]), same)
                     for one in store.earlier(cells[at], threads[at], judge)
@@ -290,10 +310,12 @@ class RaceDetector:
         if at.size and own is not Apart.NEVER:
             wrong = self._judge(own)(others, threads[at])
             at, others = at[wrong], others[wrong]
-            for same, some in self._parts(
-                at, manner, manner, None if writing is None else writing.after[at]
-            ):
-                found += [(manner, int(others[i]), int(at[i]), same) for i in some[:1]]
+            alike = np.zeros(at.size, bool)
+            if at.size and writing is not None and _both_only_write(manner, manner):
+                alike = writing.after[at]
+            for same in (False, True):
+                first = np.flatnonzero(alike == same)[:1].tolist()
+                found += [(manner, int(others[i]), int(at[i]), same) for i in first]
         races = [
             Race(
                 region, int(cells[position]) * shadow.unit, self._side(other, entry),
@@ -303,16 +325,6 @@ class RaceDetector:
             if not (same and self.benign)
         ]  # fmt: skip
         return [race for race in races if self._is_new(race)]
-
-    @staticmethod
-    def _parts(
-        cells: Array, manner: Manner, other: Manner, same: Mask | None
-    ) -> list[tuple[bool, Array]]:
-        """Positions whose values differ, and those whose values do not, where both only write."""
-        both = not (manner.kind.reads or other.kind.reads or other.under_way)
-        if same is None or not both or not same.any():
-            return [(False, np.arange(cells.size))]
-        return [(False, np.flatnonzero(~same)), (True, np.flatnonzero(same))]
 
     def _side(self, manner: Manner, entry: int) -> Side:
         label = self._names[self.layout.label(entry)]
@@ -327,3 +339,7 @@ class RaceDetector:
         self.races = [each for each in self.races if each is not known]
         self._seen[pair] = race
         return True
+
+
+def _both_only_write(one: Manner, other: Manner) -> bool:
+    return not (one.kind.reads or other.kind.reads or other.under_way)

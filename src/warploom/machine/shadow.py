@@ -35,6 +35,11 @@ Judge = Callable[[Array, Array], Mask]
 SMALLEST = 1 << 10  # accesses in a history before it is first tidied up
 
 
+def _at(values: Array, positions: Array) -> Array:
+    """`values[positions]`, all of which there are: without looking for others, twice as fast."""
+    return values.take(positions, mode="clip")
+
+
 @dataclass(frozen=True, slots=True)
 class Earlier:
     """An earlier access that is unordered with the one at `position` of those given."""
@@ -61,16 +66,18 @@ class Latest:
         """Adds accesses of one instruction; says which came to one cell at once, if `met`."""
         if self._crowded and not met:
             cells, entries = self._ends_of_runs(cells, entries)
-        before = self._latest.take(cells)
+        before = _at(self._latest, cells)
         self._latest[cells] = entries
-        after = self._latest.take(cells)
-        if before.any():
-            self._keep_older(cells, before, after, clocks)
-        lost = np.flatnonzero(after != entries)
+        alone = bool((cells[1:] > cells[:-1]).all())  # most often they come in order, one a cell
+        after = entries if alone else _at(self._latest, cells)
+        newest = int(before.max())
+        if newest:
+            self._keep_older(cells, before, after, newest < clocks.lowest_floor)
+        lost = cells[:0] if alone else np.flatnonzero(after != entries)
         self._crowded = 4 * lost.size > cells.size
         if not lost.size:
             return lost, after[:0]
-        cells, entries, after = cells.take(lost), entries.take(lost), after.take(lost)
+        cells, entries, after = _at(cells, lost), _at(entries, lost), _at(after, lost)
         self._put(cells, entries, self._layout.differ(entries, after))
         return lost, after
 
@@ -78,32 +85,41 @@ class Latest:
         """Of neighbouring lanes of a warp at one cell the first and the last: two are enough."""
         inside = entries[1:] ^ entries[:-1] < 1 << self._layout.lane_bits
         inside &= cells[1:] == cells[:-1]
-        end = np.ones(cells.size + 1, bool)
-        np.logical_not(inside, out=end[1:-1])
-        kept = np.flatnonzero(end[1:] | end[:-1])
-        return cells.take(kept), entries.take(kept)
+        inside[1:] &= inside[:-1].copy()  # with both neighbours: neither the first nor the last
+        end = np.ones(cells.size, bool)
+        np.logical_not(inside[1:], out=end[1:-1])
+        kept = np.flatnonzero(end)
+        return _at(cells, kept), _at(entries, kept)
 
-    def _keep_older(self, cells: Array, older: Ints, newer: Ints, clocks: Clocks) -> None:
+    def _keep_older(self, cells: Array, older: Ints, newer: Ints, dealt_with: bool) -> None:
         """What was the latest access stays beside the new one, if it can still matter.
 
-        It cannot if it is of the same block and from before a barrier of all blocks.
+        It cannot if it is of the same block and a barrier of all blocks has `dealt_with` it.
         """
         differ = self._layout.differ(older, newer)
-        differ *= older != 0
-        if int(older.max()) < clocks.lowest_floor:
+        if not older.min():
+            differ *= older != 0
+        if dealt_with:
             differ *= differ >= 1 << self._layout.inner_bits
-        at = np.flatnonzero(differ)
-        if at.size == cells.size:
+        if differ.min():
             self._put(cells, older, differ)
-        elif at.size:
-            self._put(cells.take(at), older.take(at), differ.take(at))
+        elif differ.max():
+            at = np.flatnonzero(differ)
+            self._put(_at(cells, at), _at(older, at), _at(differ, at))
 
     def _put(self, cells: Array, entries: Ints, differ: Ints) -> None:
         """Puts accesses where their distance from the latest one of their cell says."""
         if not self._before.size:
             self._before = np.zeros((3, self._latest.size), np.int64)
-        row = (differ >= 1 << self._layout.lane_bits).astype(np.int64)
-        row += differ >= 1 << self._layout.inner_bits
+        steps = [1 << self._layout.lane_bits, 1 << self._layout.inner_bits]
+        low, high = (
+            sum(int(end) >= step for step in steps) for end in (differ.min(), differ.max())
+        )
+        if low == high:
+            self._before[low][cells] = entries
+            return
+        row = (differ >= steps[0]).astype(np.int64)
+        row += differ >= steps[1]
         row *= self._latest.size
         row += cells
         self._before.reshape(-1)[row] = entries
@@ -123,8 +139,8 @@ class Latest:
 
     def _unordered(self, cells: Array, threads: Array, judge: Judge) -> Iterator[tuple[Mask, Ints]]:
         for plane in (self._latest, *self._before):
-            entries = plane.take(cells)
-            if entries.any():
+            entries = _at(plane, cells)
+            if entries.size and entries.max():
                 bad = judge(entries, threads)
                 if bad.any():
                     yield bad, entries

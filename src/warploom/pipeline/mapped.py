@@ -85,7 +85,7 @@ def compiled_convolution(layer: Convolution, blocks: Blocks) -> Compiled:
 
 def _threads(blocks: Blocks, stage: int, _runs: Assignment) -> tuple[int, int, int]:
     across, up = blocks.threads
-    return (across, up, 1) if stage == 0 else ADDING
+    return (across, up, blocks.slices) if stage == 0 else ADDING
 
 
 def blocked_choices(
@@ -105,7 +105,9 @@ def blocked_choices(
 
 
 def _blocks_choice(layer: Convolution, blocks: Blocks) -> Choice:
-    tiles = {name: getattr(blocks, name) for name in ("bm", "bn", "bk", "rm", "rn", "parts")}
+    tiles = {
+        name: getattr(blocks, name) for name in ("bm", "bn", "bk", "rm", "rn", "parts", "slices")
+    }
     text = " ".join(f"{name}={value}" for name, value in tiles.items())
     between = temporary_bytes(layer, blocks)
     return Choice(

@@ -41,7 +41,13 @@ def first_device() -> Any:
 class OpenclFunction:
     """A kernel built for the first OpenCL device; arrays in host memory go there and back."""
 
-    def __init__(self, kernel: Kernel, contract: bool = False, calls: bool = False) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        contract: bool = False,
+        calls: bool = False,
+        optimise: bool = True,
+    ) -> None:
         cl = pyopencl()
         self.kernel = kernel
         device = first_device()
@@ -51,13 +57,14 @@ class OpenclFunction:
             if calls
             else opencl(kernel, subgroups=self.subgroups, contract=contract)
         )
+        options = [*build_options(device), *([] if optimise else ["-cl-opt-disable"])]
         self._context = cl.Context([device])
         self._queue = cl.CommandQueue(self._context)
         try:
             # A cache may keep what the compiler said of the same text under other options.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)
-                program = cl.Program(self._context, self.text).build(options=build_options(device))
+                program = cl.Program(self._context, self.text).build(options=options)
         except cl.Error as error:
             raise DeviceError(f"the OpenCL text does not build:\n{error}") from None
         self._function = cl.Kernel(program, function_name(kernel, "opencl"))

@@ -66,7 +66,7 @@ class JointModel:
         program: Program,
         sizes: Mapping[str, int],
         machine: Machine,
-        fusion: Fusion = "coded",
+        fusion: Fusion = "intended",
         plan: Plan | None = None,
         memory: int = MOST_TEMPORARY,
     ) -> None:

@@ -2,7 +2,9 @@
 
 A group makes a block of `bm` × `bn` sums. In each turn its threads fetch `bk` numbers of every row
 of both factors into local memory, and each thread adds to the `rm` × `rn` sums that it holds in
-registers. With `parts` > 1 groups share the sums of a block: each has a part of the products, and a
+registers. With `slices` > 1 as many threads hold each of these sums: each has a slice of the
+products of a turn, and in the end they add up through local memory; a small block then has threads
+enough. With `parts` > 1 groups share the sums of a block: each has a part of the products, and a
 second kernel adds up the parts. The convolution is such a product of its windows with its kernels
 (an implicit GEMM): windows are only looked at, and what lies outside the image is a guard.
 
@@ -51,7 +53,7 @@ LANES = 4  # numbers of one access
 @dataclass(frozen=True, slots=True)
 class Blocks:
     """Sizes of blocks: rows and columns of a group, products of a turn, rows and columns of a
-    thread, and how many groups share the products of a block."""
+    thread, how many groups share the products of a block, and how many threads those of a sum."""
 
     bm: int
     bn: int
@@ -60,10 +62,11 @@ class Blocks:
     rn: int
     parts: int = 1
     lanes: int = LANES  # numbers that a thread fetches in one access
+    slices: int = 1
 
     @property
     def threads(self) -> tuple[int, int]:
-        """Across columns, across rows."""
+        """Across columns, across rows; in one slice."""
         return self.bn // self.rn, self.bm // self.rm
 
     @property
@@ -74,15 +77,18 @@ class Blocks:
 
     @property
     def shared_bytes(self) -> int:
-        return 4 * self.bk * (self.bm + self.bn)
+        """Of both tiles, and in the end of the sums of all slices."""
+        sums = self.slices * self.bm * self.bn if self.slices > 1 else 0
+        return 4 * max(self.bk * (self.bm + self.bn), sums)
 
     def check(self, turns: int) -> None:
         """Raises CheckError where a size is no multiple of what it is cut into."""
         across = self.threads[0] * self.lanes
         cut = [
             (self.bm, self.rm), (self.bn, self.rn), (self.rm, LANES), (self.rn, LANES),
-            (self.bk, self.lanes), (self.bm * self.bk, across), (self.bn * self.bk, across),
-            (turns, self.parts),
+            (self.bk, self.lanes), (self.bm * self.bk, across * self.slices),
+            (self.bn * self.bk, across * self.slices), (turns, self.parts),
+            (self.bk, self.slices), (self.bm, self.slices),
         ]  # fmt: skip
         for whole, piece in cut:
             if whole % piece:
@@ -127,35 +133,69 @@ def _cut(x: Term, counts: tuple[int, int, int]) -> Term:
 def _block(part: Term, blocks: Blocks, store: Callable[[Term], Term]) -> Term:
     """The sums of a block over the turns of one part: [bm][bn]."""
     across, up = blocks.threads
-    zero = to_private(_by_thread(filled(0.0, array(f32, up, across, blocks.rm, blocks.rn)), _each))
+    shape = array(f32, up, across, blocks.rm, blocks.rn)
+    sides = shape if blocks.slices == 1 else array(shape, blocks.slices)
+    zero = to_private(_in_slices(lambda own: _by_thread(own, _each), filled(0.0, sides), blocks))
 
     def turn(sums: Term, tile: Term) -> Term:
         """Both tiles are on their way before anybody waits."""
         x, y = tile.get(0), tile.get(1)
         return let(
-            _fetched(x, blocks),
-            lambda u: let(_fetched(y, blocks), lambda v: _from_tiles(sums, u, v, blocks)),
+            _fetched(x, blocks.bm, blocks),
+            lambda u: let(
+                _fetched(y, blocks.bn, blocks), lambda v: _from_tiles(sums, u, v, blocks)
+            ),
         )
 
     sums = fold(turn, zero, zip_(get(0, part), get(1, part)))
-    return _undealt(_by_thread(sums, store))
+    if blocks.slices == 1:
+        return _undealt(_by_thread(sums, store))
+    put = _in_slices(lambda own: _by_thread(own, _copied), sums, blocks)
+    return let(to_local(map_(_undealt, put)), lambda own: _over_slices(own, blocks))
 
 
-def _fetched(tile: Term, blocks: Blocks) -> Term:
+def _in_slices(each: Callable[[Term], Term], x: Term, blocks: Blocks) -> Term:
+    """What threads of one slice do, where there are several."""
+    return each(x) if blocks.slices == 1 else map_local(2, each, x)
+
+
+def _over_slices(sums: Term, blocks: Blocks) -> Term:
+    """[slices][bm][bn] → [bm][bn]: threads of all slices have rows of their own."""
+
+    def total(numbers: Term) -> Term:
+        return copy(fold(add, 0.0, numbers))
+
+    def rows(own: Term) -> Term:
+        return map_local(1, lambda row: map_local(0, total, row), own)
+
+    cells = map_(transpose, transpose(sums))  # [bm][bn][slices]
+    return join(map_local(2, rows, split(blocks.bm // blocks.slices, cells)))
+
+
+def _fetched(tile: Term, rows: int, blocks: Blocks) -> Term:
     """[rows][bk] in memory → in registers of all threads, several neighbours each."""
     across, _ = blocks.threads
     near = map_(lambda row: split(blocks.near, split(blocks.lanes, row)), tile)
     units = split(across, join(join(transpose(near))))  # rows before what is further in a row
     fetch = map_vector if blocks.lanes > 1 else map_sequential
-    return to_private(
-        map_local(1, lambda line: map_local(0, lambda own: fetch(copy, own), line), units)
-    )
+
+    def fetched(lines: Term) -> Term:
+        return map_local(1, lambda line: map_local(0, lambda own: fetch(copy, own), line), lines)
+
+    lines = rows * blocks.bk // (blocks.lanes * across)
+    dealt = units if blocks.slices == 1 else split(lines // blocks.slices, units)
+    return to_private(_in_slices(fetched, dealt, blocks))
 
 
 def _placed(fetched: Term, rows: int, blocks: Blocks) -> Term:
     """… → [bk][rows] in local memory."""
-    moved = map_local(1, lambda line: map_local(0, _each, line), fetched)
-    near = transpose(split(rows, split(blocks.near, join(moved))))
+
+    def moved(lines: Term) -> Term:
+        return map_local(1, lambda line: map_local(0, _each, line), lines)
+
+    lines = _in_slices(moved, fetched, blocks)
+    units = join(lines if blocks.slices == 1 else join(lines))
+    near = transpose(split(rows, split(blocks.near, units)))
     return to_local(transpose(map_(lambda row: join(join(row)), near)))
 
 
@@ -169,20 +209,30 @@ def _from_tiles(sums: Term, u: Term, v: Term, blocks: Blocks) -> Term:
 def _added(sums: Term, x: Term, y: Term, blocks: Blocks) -> Term:
     """Each thread adds the products of one turn to its sums; x and y are [bk][bm], [bk][bn]."""
     across, up = blocks.threads
-    rows = transpose(map_(lambda line: _dealt(line, up), x))  # [threads][bk][rm]
-    columns = transpose(map_(lambda line: _dealt(line, across), y))
+
+    def own(lines: Term, threads: int) -> Term:  # [threads][…][rm or rn]
+        return transpose(map_(lambda line: _dealt(line, threads), lines))
 
     def step(s: Term, pair: Term) -> Term:
         a, b = pair.get(0), pair.get(1)
         return let(_in_registers(a), lambda u: let(_in_registers(b), lambda v: _outer(s, u, v)))
 
-    def thread(own: Term, row: Term) -> Term:
-        return fold(step, own.get(0), zip_(row, own.get(1)))
+    def thread(mine: Term, row: Term) -> Term:
+        return fold(step, mine.get(0), zip_(row, mine.get(1)))
 
-    def line(pair: Term) -> Term:
-        return map_local(0, lambda own: thread(own, pair.get(1)), zip_(pair.get(0), columns))
+    def added(s: Term, u: Term, v: Term) -> Term:
+        columns = own(v, across)
 
-    return map_local(1, line, zip_(sums, rows))
+        def line(pair: Term) -> Term:
+            return map_local(0, lambda each: thread(each, pair.get(1)), zip_(pair.get(0), columns))
+
+        return map_local(1, line, zip_(s, own(u, up)))
+
+    if blocks.slices == 1:
+        return added(sums, x, y)
+    each = blocks.bk // blocks.slices
+    sliced = zip_(sums, zip_(split(each, x), split(each, y)))
+    return map_local(2, lambda s: added(s.get(0), s.get(1).get(0), s.get(1).get(1)), sliced)
 
 
 def _outer(sums: Term, u: Term, v: Term) -> Term:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from math import ceil
+from math import ceil, prod
 
 from warploom.array.recipe.blocked import LANES, Blocks
 from warploom.array.workload import Convolution
@@ -18,9 +18,10 @@ from warploom.machine.rates import Rates
 from warploom.machine.record import Machine
 
 SIDES = (32, 64, 96, 128, 256)
-DEPTHS = (8, 16, 32)
+DEPTHS = (8, 16, 32, 64, 128)
 HELD = (4, 8, 16)
 MOST_PARTS = 18
+SLICES = (1, 2, 4, 8)
 THREADS = (64, 512)
 ADDRESSES = 40  # registers for indices and what waits
 WAITING = 900.0  # cycles from a fetch to the barrier behind it
@@ -55,21 +56,28 @@ def _fitting(layer: Convolution, machine: Machine) -> Iterator[Blocks]:
         for parts in _divisors(products // bk):
             if parts > MOST_PARTS:
                 break
-            blocks = Blocks(bm, bn, bk, rm, rn, parts, lanes)
-            if _fits(blocks, machine):
-                yield blocks
+            for slices in SLICES:
+                blocks = Blocks(bm, bn, bk, rm, rn, parts, lanes, slices)
+                if _fits(blocks, machine):
+                    yield blocks
 
 
 def _fits(blocks: Blocks, machine: Machine) -> bool:
-    across, up = blocks.threads
-    threads = across * up
+    across, threads = blocks.threads[0], _threads(blocks)
     if not THREADS[0] <= threads <= min(THREADS[1], machine.block_threads):
         return False
     if threads % machine.lanes or blocks.shared_bytes > machine.shared_bytes:
         return False
-    if any(side * blocks.bk % (across * blocks.lanes) for side in (blocks.bm, blocks.bn)):
+    if blocks.bk % blocks.slices or blocks.bm % blocks.slices:
+        return False
+    line = across * blocks.lanes * blocks.slices
+    if any(side * blocks.bk % line for side in (blocks.bm, blocks.bn)):
         return False
     return registers(blocks) <= min(machine.thread_registers, machine.block_registers // threads)
+
+
+def _threads(blocks: Blocks) -> int:
+    return prod(blocks.threads) * blocks.slices
 
 
 def temporary_bytes(layer: Convolution, blocks: Blocks) -> int:
@@ -80,15 +88,13 @@ def temporary_bytes(layer: Convolution, blocks: Blocks) -> int:
 
 def registers(blocks: Blocks) -> int:
     """Of one thread, about."""
-    across, up = blocks.threads
-    fetched = ceil((blocks.bm + blocks.bn) * blocks.bk / (across * up))
+    fetched = ceil((blocks.bm + blocks.bn) * blocks.bk / _threads(blocks))
     return blocks.rm * blocks.rn + blocks.rm + blocks.rn + fetched + ADDRESSES
 
 
 def seconds(layer: Convolution, blocks: Blocks, rates: Rates) -> float:
     """About how long a convolution takes."""
-    across, up = blocks.threads
-    threads = across * up
+    threads = _threads(blocks)
     pixels, products = layer.rows * layer.columns, _products(layer)
     groups = ceil(pixels / blocks.bm) * ceil(layer.kernels / blocks.bn) * blocks.parts
     resident = min(
@@ -100,15 +106,17 @@ def seconds(layer: Convolution, blocks: Blocks, rates: Rates) -> float:
     together = max(1, min(resident, ceil(groups / rates.processors)))
     warps = threads / 32
     arithmetic = blocks.rm * blocks.rn + (blocks.rm + blocks.rn) / LANES
-    issued = warps * (arithmetic * blocks.bk + TURN) / 4
-    read = warps * (blocks.rm + blocks.rn) / LANES * 2 * blocks.bk
+    steps = blocks.bk / blocks.slices
+    issued = warps * (arithmetic * steps + TURN) / 4
+    read = warps * (blocks.rm + blocks.rn) / LANES * 2 * steps
     tiles = (blocks.bm + blocks.bn) * blocks.bk
     busy = max(issued, read + tiles / 32 * blocks.near)
     turn = max(together * busy, busy + WAITING)
     turns = products // (blocks.bk * blocks.parts)
     rounds = ceil(groups / (rates.processors * together))
     fetched = groups * turns * tiles * REGISTER_BYTES / (rates.device.l2_read * SECTOR * SHARE)
-    first = max(rates.nanoseconds(rounds * turns * turn), fetched) * 1e-9
+    summed = 2 * blocks.slices * blocks.bm * blocks.bn / 32 if blocks.slices > 1 else 0.0
+    first = max(rates.nanoseconds(rounds * (turns * turn + together * summed)), fetched) * 1e-9
     stored = pixels * layer.kernels * REGISTER_BYTES
     if blocks.parts == 1:
         return first

@@ -180,7 +180,7 @@ def places(
 ) -> Iterator[tuple[Region, Any, Array]]:
     """(region, which of the active threads, index in units of the width) for packed addresses.
 
-    `write` stores, and says whose values were there before; it is asked for races.
+    `write` tells the race detector how to store, and whose values are there.
     """
     if site.space not in _MAY_REACH:
         region = _region(f, site, 0)
@@ -327,23 +327,35 @@ def _count(f: Frame, site: Site, region: Region, threads: Array, start: Array) -
     counters = f.batch.counters
     assert counters is not None
     tallies, lanes = counters.tallies, int(threads.size)
-    warp, lane = f.batch.warp_of[threads], f.batch.lane[threads]
+    warp, lane = _of(threads, f.batch.warp_of), _of(threads, f.batch.lane)
     if site.kind is Kind.ATOMIC:  # in tallies alone: neither loads nor stores
         counters = Counters()
     if site.space == "shared":
-        inside = start % max(1, region.data.size // f.batch.blocks)
-        use = counters.count_shared(region.name, warp, lane, inside, site.width, site.kind.writes)
+        own = _own(region, threads, start)
+        if site.far:  # perhaps another block's
+            own = own % max(1, region.data.size // f.batch.blocks)
+        use = counters.count_shared(region.name, warp, lane, own, site.width, site.kind.writes)
         tallies.served(site.span, lanes, use)
     elif site.space == "local":
-        own = start if region.origin is None else start - region.origin[threads]
-        moved = own_traffic(*_rows(warp, lane, own, site.width))
+        moved = own_traffic(*_rows(warp, lane, _own(region, threads, start), site.width))
         tallies.moved(site.span, "local", lanes, moved)
     elif region.space == "global":
         write = site.kind.writes
         moved = counters.count_global(region.name, warp, lane, start, site.width, write)
         tallies.moved(site.span, "global", lanes, moved)
     else:
-        tallies.asked(site.span, region.space, int(np.unique(warp).size), lanes)
+        warps = 1 + int(np.count_nonzero(warp[1:] != warp[:-1]))  # they come in order
+        tallies.asked(site.span, region.space, warps, lanes)
+
+
+def _of(threads: Array, values: Array) -> Array:
+    """What belongs to these threads, which come in order; most often they are all."""
+    return values if threads.size == values.size else values[threads]
+
+
+def _own(region: Region, threads: Array, start: Array) -> Array:
+    """Places within what belongs to the thread alone, or to its block."""
+    return start if region.origin is None else start - _of(threads, region.origin)
 
 
 def _rows(warp: Array, lane: Array, address: Array, width: int) -> tuple[Array, int, Array]:

@@ -167,9 +167,10 @@ def put(
                 undefined.kept(site, f, f.index[chosen], region, at, dtype, causes[chosen])
 
     def watched(region: Region, chosen: Any, index: Array) -> Writing:
-        before = _holds(region, index, values, chosen, dtype)
-        store(region, chosen, index)
-        return Writing(before, _holds(region, index, values, chosen, dtype))
+        return Writing(
+            lambda: _holds(region, index, values, chosen, dtype),
+            lambda: store(region, chosen, index),
+        )
 
     for found in places(f, site, address, None if f.batch.races is None else watched):
         store(*found)
