@@ -20,7 +20,7 @@ from warploom.catalogue.conversion_tuning import (
     tune_way,
     ways_of,
 )
-from warploom.errors import DeviceError
+from warploom.errors import DeviceError, UnsupportedError
 from warploom.layout.convert import Conversion, convert
 from warploom.layout.fragment_text import read_fragment
 from warploom.ptx import load
@@ -123,3 +123,10 @@ def test_without_a_gpu_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(conversion_tuning, "open_driver", none)
     assert kept_way(case("words"), Store(tmp_path / "store.sqlite")) is None
+
+
+def test_more_shared_memory_than_a_block_has_is_refused() -> None:
+    rows, columns = "blocked([1,4],[1,32],[4,1],[1,0])", "blocked([4,1],[32,1],[1,4],[0,1])"
+    found = convert(read_fragment(rows, (128, 128)), read_fragment(columns, (128, 128)), 4)
+    with pytest.raises(UnsupportedError, match="65536 bytes of shared memory"):
+        looped_text(found, "matrices")

@@ -17,6 +17,7 @@ from warploom.layout.fragment import LANES
 from warploom.layout.lane import thread_expression
 from warploom.layout.show import show
 from warploom.layout.staging import Side, Staging
+from warploom.machine.record import CUDA
 
 TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int"}
 VECTORS = {4: "unsigned int", 8: "uint2", 16: "uint4"}
@@ -29,6 +30,11 @@ def matrix_text(conversion: Conversion, name: str = "convert", *, looped: bool =
         raise UnsupportedError(
             "this conversion cannot be done by 'matrices'",
             advice=conversion.why.get("matrices", ""),
+        )
+    if way.slots * conversion.unit_bytes > CUDA.shared_bytes:
+        raise UnsupportedError(
+            f"this conversion takes {way.slots * conversion.unit_bytes} bytes of shared memory",
+            advice=f"a block may declare at most {CUDA.shared_bytes}; convert smaller parts",
         )
     source, target = conversion.source, conversion.target
     kind, threads = TYPES[conversion.unit_bytes], LANES * source.warps
