@@ -24,6 +24,7 @@ from warploom.trust.checked import Checked, digest, require
 Numbers = npt.NDArray[np.int64]
 Limits = list[tuple[frozenset[int], int]]  # of some words so many in one bank at most
 Set = tuple[int, ...]
+Least = list[list[int]]  # wavefronts of each group of each access, in every layout
 
 # Lanes and banks. Lanes are served together in runs that ask for a word of every bank; but for some
 # loads of 16 bytes, where this basis spans the lanes that are served with lane 0.
@@ -104,8 +105,7 @@ def _check(record: dict[str, Any]) -> Checked:
 def _check_addresses(problem: _Problem, addresses: Numbers, record: dict[str, Any]) -> Fraction:
     require(len(addresses) == problem.size and addresses.min() >= 0, "addresses are missing")
     require(len(np.unique(addresses)) == problem.size, "two elements have one address")
-    if not record["waste"]:
-        require(int(addresses.max()) < problem.size, "places are wasted")
+    require(record["waste"] or int(addresses.max()) < problem.size, "places are wasted")
     require(not _torn(problem, addresses), "a vector is torn")
     counts = _counts(problem, addresses)
     require(counts == record["wavefronts"], f"the wavefronts are {counts}")
@@ -220,13 +220,12 @@ def _least(problem: _Problem, group: Numbers, chunks: dict[int, tuple[int, int, 
 
 def _check_members(problem: _Problem, claimed: Fraction, klass: str, given: list[Any]) -> None:
     """Every member of the family is there, and each costs as much as is said, or tears a vector."""
-    numbers = np.arange(problem.size)
     require(
         [m for m, _ in given] == list(_members(problem, klass)),
         f"these are not all members of the class {klass}",
     )
     for member, counts in given:
-        addresses = _mapped(problem, klass, member, numbers)
+        addresses = _mapped(problem, klass, member, np.arange(problem.size))
         found = None if _torn(problem, addresses) else _counts(problem, addresses)
         require(found == counts, f"{member} takes {found}")
         require(found is None or problem.cost(found) >= claimed, f"{member} costs less")
@@ -246,10 +245,8 @@ def _members(problem: _Problem, klass: str) -> Iterator[list[int]]:
 
 
 def _mapped(problem: _Problem, klass: str, member: list[int], x: Numbers) -> Numbers:
-    if not member:
-        return x
-    if klass == "pad":
-        return x + x // problem.columns * member[0]
+    if klass in ("none", "pad") or not member:
+        return x + x // problem.columns * sum(member)
     bits, base, shift = member
     upper = x >> max(shift, 0) & ((1 << bits) - 1) << base
     return x ^ (upper << max(-shift, 0))
@@ -260,9 +257,7 @@ def _torn(problem: _Problem, addresses: Numbers) -> bool:
     return any((v != v[:, :1] + np.arange(w)).any() or (v[:, 0] % w).any() for v, w in moved)
 
 
-def _check_counting(
-    problem: _Problem, least: list[list[int]], claimed: Fraction, count: int
-) -> None:
+def _check_counting(problem: _Problem, least: Least, claimed: Fraction, count: int) -> None:
     """Some bank has `count` words if there are more than banks · (count − 1); but any so many words
     of one bank are more than some group allows there. Words are elements here: larger or smaller
     ones are not counted so. Not meeting the bound costs one wavefront more somewhere."""
@@ -284,8 +279,7 @@ def _room(limits: Limits, size: int, count: int, chosen: Set) -> Set | None:
     for word in range(chosen[-1] + 1 if chosen else 0, size):
         if all(most or word not in some for some, most in limits):
             fewer = [(some, most - (word in some)) for some, most in limits]
-            found = _room(fewer, size, count, (*chosen, word))
-            if found is not None:
+            if (found := _room(fewer, size, count, (*chosen, word))) is not None:
                 return found
     return None
 
@@ -301,9 +295,7 @@ class _Cases:
     0. Words of one bank differ but for what shares a word: `loose` bits where no vector says what.
     """
 
-    def __init__(
-        self, problem: _Problem, least: list[list[int]], claimed: Fraction, proof: dict[str, Any]
-    ) -> None:
+    def __init__(self, problem: _Problem, least: Least, claimed: Fraction, proof: Any) -> None:
         self._problem, self._claimed, self._proof = problem, claimed, proof
         size = problem.element_bytes
         bits, inside = _bits(problem.size), _bits(max(1, 4 // size))
@@ -342,9 +334,8 @@ class _Cases:
             self.visit(inner, (*more, int(column)))
 
     def _menu(self, columns: list[int]) -> set[int]:
-        vector, used = self._proof["basis"][len(columns) - self._places], 0
-        for column in columns:
-            used |= column >> self._places
+        vector = self._proof["basis"][len(columns) - self._places]
+        used = int(np.bitwise_or.reduce([0, *columns])) >> self._places
         highs = set(range(1 << used.bit_length()))
         if used.bit_length() < self._bank_bits - self._places:
             highs.add(1 << used.bit_length())
@@ -361,8 +352,8 @@ class _Cases:
             count = min(self._loose, len(kernel).bit_length() - 1)
             shares = [_span(list(some)) for some in combinations(kernel[1:], count)]
             shares = [each for each in shares if len(np.unique(each)) == len(each)]
-        loose = 0 if whole else self._loose
-        return min(self._counted(columns, set(named), share, loose) for share in shares)
+        left, known = 0 if whole else self._loose, set(named)
+        return min(self._counted(columns, known, share, left) for share in shares)
 
     def _counted(self, columns: list[int], named: set[int], share: Numbers, loose: int) -> Fraction:
         counts = []
