@@ -103,11 +103,11 @@ class Setting:
 
 Order = tuple[int, int, int]  # tiles of a band down and across (0: all), shifted along the diagonal
 ORDERS: tuple[Order, ...] = ((1, 0, 0), (0, 1, 0), (1, 0, 1), (8, 8, 0), (16, 16, 0), (32, 32, 0),
-                             (4, 0, 0), (16, 0, 0))  # fmt: skip
+                             (4, 0, 0), (0, 2, 0), (0, 4, 0))  # fmt: skip
 
 TILES = {
-    8: ((32, 32), (64, 32), (32, 64), (64, 64), (16, 64), (16, 32), (32, 16)),
-    4: ((64, 64), (32, 64), (64, 32), (32, 32), (128, 32), (32, 128), (128, 64), (64, 128)),
+    8: ((32, 32), (64, 32), (32, 64), (64, 64), (128, 16), (128, 32), (64, 16)),
+    4: ((64, 64), (32, 64), (64, 32), (128, 32), (32, 128), (128, 64), (64, 128)),
     2: ((64, 64), (128, 64), (64, 128), (128, 128), (128, 32), (32, 128)),
     1: ((128, 128), (64, 128), (128, 64), (256, 128), (128, 256), (64, 64)),
 }
@@ -126,16 +126,17 @@ def settings(size: int) -> list[Setting]:
 
 # What is taken untried, settled from the record of the whole space on an H200.
 _DEFAULTS = {
-    8: Setting(8, 32, 32, 128, 8, vector=False, streaming=True),
-    4: Setting(4, 64, 64, 256, 16, vector=False, streaming=True),
-    2: Setting(2, 64, 64, 128, 8, vector=False, streaming=True),
-    1: Setting(1, 128, 128, 256, 8, vector=False, streaming=True),
+    8: Setting(8, 64, 32, 512, 16, vector=False, streaming=True),
+    4: Setting(4, 64, 64, 512, 16, vector=True, streaming=True),
+    2: Setting(2, 128, 128, 512, 4, vector=False, streaming=True),
+    1: Setting(1, 256, 128, 256, 4, vector=False, streaming=True),
 }
+COLUMNS_FIRST: Order = (0, 1, 0)  # neighbours write beside each other: the best order everywhere
 
 
-def default(size: int, n: int) -> tuple[Setting, Order]:
-    """The rule: a setting for elements of so many bytes, and an order for matrices of n × n."""
-    return _DEFAULTS[size], (16, 16, 0) if n * size > 32 << 10 else (1, 0, 0)
+def default(size: int) -> tuple[Setting, Order]:
+    """The rule: a setting for elements of so many bytes, and an order."""
+    return _DEFAULTS[size], COLUMNS_FIRST
 
 
 @dataclass(frozen=True, slots=True)

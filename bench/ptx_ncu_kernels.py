@@ -16,7 +16,7 @@ import numpy as np
 from bench.ptx_launches import Job
 from tests.ptx.programs import PROGRAMS
 from tests.without_gpu.cases import NUMBA, TRITON
-from tests.without_gpu.collectives import BLOCK, COLLECTIVES
+from tests.without_gpu.collectives import BLOCK, COLLECTIVES, TYPES
 
 from warploom.catalogue import entries
 from warploom.emit.spell import function_name
@@ -186,30 +186,42 @@ BY_CHANCE = ("spin", "compare_and_swap", "volatile_flags")
 
 
 def programs() -> Iterator[Job]:
+    return (job for job in all_programs() if job.kernel not in BY_CHANCE)
+
+
+def all_programs() -> Iterator[Job]:
     for program in PROGRAMS:
-        if program.name in BY_CHANCE:
-            continue
         text = (TESTS / "ptx" / "golden" / "nvcc" / f"{program.file}.ptx").read_text()
         yield Job(f"nvcc {program.name}", text, program.name, program.grid, program.block,
                   program.make(), program.shared_bytes)  # fmt: skip
 
 
-def collectives() -> Iterator[Job]:
-    text = (KEPT / "cub_int.ptx").read_text()
+def collectives(kind: str = "int") -> Iterator[Job]:
+    text = (KEPT / f"cub_{kind}.ptx").read_text()
     for each in COLLECTIVES:
-        blocks, args, _, _ = each.make("int", 3 * each.items - 7)
-        yield Job(f"CUB {each.name}", text, each.name, (blocks,), (BLOCK,), args)
+        blocks, args, _, _ = each.make(kind, 3 * each.items - 7)
+        name = f"CUB {each.name}" + (f" {kind}" if kind != "int" else "")
+        yield Job(name, text, each.name, (blocks,), (BLOCK,), args)
+
+
+def all_collectives() -> Iterator[Job]:
+    return (job for kind in TYPES for job in collectives(kind))
 
 
 def tritons() -> Iterator[Job]:
-    for case in TRITON:
-        for dtype in case.dtypes:
-            path = KEPT / f"triton_{case.name}_{dtype}_sm_90.ptx"
-            record = json.loads(path.read_text().partition("\n")[0][2:])
-            args, _, _ = case.make(np.random.default_rng(1), dtype, case.sizes[1])
-            passed = [args[each] for each in record["args"]] + [None] * record["scratch"]
-            yield Job(f"Triton {case.name} {dtype}", path.read_text(), case.name, case.grid(args),
-                      (record["threads"],), passed, record["shared"])  # fmt: skip
+    return (job for job in all_tritons() if job.name.endswith("sm_90"))
+
+
+def all_tritons() -> Iterator[Job]:
+    cases = {case.name: case for case in TRITON}
+    for path in sorted(KEPT.glob("triton_*.ptx")):
+        _, name, dtype, arch = path.stem.split("_", 3)
+        case = cases[name]
+        record = json.loads(path.read_text().partition("\n")[0][2:])
+        args, _, _ = case.make(np.random.default_rng(1), dtype, case.sizes[1])
+        passed = [args[each] for each in record["args"]] + [None] * record["scratch"]
+        yield Job(f"Triton {name} {dtype} {arch}", path.read_text(), name, case.grid(args),
+                  (record["threads"],), passed, record["shared"])  # fmt: skip
 
 
 def numbas() -> Iterator[Job]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
+from importlib import import_module
 from itertools import product
 
 import numpy as np
@@ -108,6 +109,37 @@ def bank_maps(bits: int, bank_bits: int) -> Numbers:
             bank ^= (numbers >> bit & 1) * column
         found.append(numbers << bank_bits | bank)
     return np.array(found)
+
+
+@lru_cache(maxsize=4)
+def every_map(words: int, banks: int) -> Numbers:
+    """All maps from words to banks whatever, each as an address: the word's own number above."""
+    numbers = np.arange(banks**words)[:, None]
+    return np.arange(words) * banks + numbers // banks ** np.arange(words) % banks
+
+
+def least_of_all(problem: Problem, seconds: float) -> Fraction | None:
+    """The least sum over all maps from words to banks, by CP-SAT: a bank for each word, and for
+    each group of lanes the fullest bank. None where it does not finish in time."""
+    cp = import_module("ortools.sat.python.cp_model")
+    model, banks = cp.CpModel(), problem.serving.banks
+    lies = [[model.new_bool_var("") for _ in range(banks)] for _ in range(problem.size)]
+    for row in lies:
+        model.add_exactly_one(row)
+    total, scale = [], 8  # weights are halves, steps at most four
+    for access in problem.accesses:
+        for elements in wanted_together(problem, access):
+            most = model.new_int_var(1, len(elements), "")
+            for bank in range(banks):
+                model.add(sum(lies[element][bank] for element in elements) <= most)
+            total.append(int(scale * access.weight / access.steps) * most)
+    model.minimize(sum(total))
+    solver = cp.CpSolver()
+    solver.parameters.max_time_in_seconds = seconds
+    solver.parameters.num_workers = 1
+    if solver.solve(model) != cp.OPTIMAL:
+        return None
+    return Fraction(round(solver.objective_value), scale)
 
 
 def random_problem(random: np.random.Generator, bits: int, banks: int, affine: float) -> Problem:

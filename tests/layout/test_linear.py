@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from itertools import combinations
 
 import numpy as np
 import pytest
-from tests.layout.brute import bank_maps, bijections, least_cost, random_problem, random_vectors
+from tests.layout.brute import (
+    bank_maps,
+    bijections,
+    every_map,
+    least_cost,
+    least_of_all,
+    random_problem,
+    random_vectors,
+)
 
 from warploom.layout.columns import ColumnSearch
 from warploom.layout.demand import Demand, Demands
@@ -14,6 +24,7 @@ from warploom.layout.frame import Frame, Free
 from warploom.layout.solve import solve
 from warploom.layout.subspace import Span, elements
 from warploom.layout.task import Task
+from warploom.search.budget import Budget
 from warploom.search.engine import Watch
 from warploom.search.outcome import Found, Impossible
 
@@ -45,6 +56,38 @@ def test_some_random_problems_of_words() -> None:
 @pytest.mark.slow
 def test_two_thousand_random_problems_of_words() -> None:
     compare(2000, seed=2, most_bits=6)
+
+
+def compare_all(numbers: Iterable[int], most_bits: int, seconds: float) -> Counter[str]:
+    """Every layout whatever: the solver beside a model of our own, and beside all of them where
+    they are few. A number is the seed of a problem."""
+    seen = Counter[str]()
+    for number in numbers:
+        random = np.random.default_rng((9, number))
+        banks, bits = int(random.choice([4, 8])), int(random.integers(2, most_bits + 1))
+        problem = random_problem(random, bits, banks, affine=0.8)
+        solved = solve(Task(problem), "any", Budget(seconds=seconds))
+        assert solved.best is not None
+        lies = Task(problem).addresses(solved.best.map)
+        assert least_cost(problem, lies[None]) == solved.best.cost
+        if bits <= 3 and banks == 4:
+            seen["all counted"] += 1
+            assert least_cost(problem, every_map(1 << bits, banks)) == solved.best.cost, number
+        wanted = least_of_all(problem, seconds)
+        done = "proved" if solved.proved else "open"
+        seen[f"{done}, {'the model finished' if wanted is not None else 'the model did not'}"] += 1
+        if wanted is not None:
+            assert solved.best.cost >= wanted, number
+            assert not solved.proved or solved.best.cost == wanted, number
+    return seen
+
+
+@pytest.mark.slow
+def test_every_layout_whatever() -> None:
+    pytest.importorskip("ortools", reason="ortools is not installed: extra cp")
+    seen = compare_all(range(100), most_bits=4, seconds=10)
+    assert seen["all counted"]
+    assert seen["proved, the model finished"] > 90
 
 
 def compare_vectors(count: int, seed: int) -> None:

@@ -12,17 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.cli.conftest import Cli, cli  # noqa: F401  # a fixture
+from tests.loopnest.running import inputs
 
 from warploom.cli import explore as command
-from warploom.errors import DeviceError
+from warploom.errors import CheckError, DeviceError
+from warploom.loopnest.evaluate import evaluate, evaluate_at
 from warploom.loopnest.ir import Program
-from warploom.loopnest.kernels import Cut, axpy
+from warploom.loopnest.kernels import Cut, axpy, matmul, two_matmuls
 from warploom.loopnest.target import Target
 from warploom.machine.rates import H200 as RATES
 from warploom.machine.record import H200
 from warploom.pipeline import timed_nest
 from warploom.pipeline.nest import Nest
-from warploom.pipeline.timed_nest import ReadyKernel, Timer, Written
+from warploom.pipeline.timed_nest import ReadyKernel, Timer, Written, some_points
 from warploom.runtime.compile import Compiled
 from warploom.search.budget import Budget
 from warploom.search.descent import descents
@@ -130,6 +132,39 @@ def test_what_is_faster_than_its_bound_is_counted(pool: ThreadPoolExecutor) -> N
     some = leaves(3)
     assert (timer(some) == 1e-3).all()
     assert timer.violations == len(some)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        axpy(100, cut=Cut(tail=True)),
+        matmul(9, 11, 6, ((2,), (2,), (2,)), stride=3, cut=Cut(tail=True)),
+        two_matmuls(5, 6, 7, 8, ((2,),), ((2,),), cut=Cut(tail=True)),
+    ],
+    ids=["axpy", "strided matmul", "two matmuls"],
+)
+def test_some_points_are_what_the_whole_is_there(program: Program) -> None:
+    """Where the whole would take too long, NumPy says what is right at some of its elements."""
+    arrays, numbers = inputs(program, 3)
+    whole = evaluate(program, arrays, numbers)
+    every = {
+        name: len(where) for name, (where, _) in evaluate_at(program, arrays, numbers, {}).items()
+    }
+    points = some_points(program, np.random.default_rng(2), most=60)
+    assert points
+    found = evaluate_at(program, arrays, numbers, points)
+    assert found.keys() == whole.keys()
+    for name, (where, each) in found.items():
+        assert 2 <= len(where) < every[name]
+        assert np.allclose(whole[name][where], each)
+
+
+def test_all_points_of_what_is_folded_are_needed() -> None:
+    program = matmul(8, 8, 8, ((2,), (2,), (2,)))
+    (k,) = [each for each in program.axes if each.name == "k"]
+    with pytest.raises(CheckError, match="all of axis 'k'"):
+        evaluate_at(program, *inputs(program), {k: np.arange(2)})
+    assert not some_points(program, np.random.default_rng(0))
 
 
 def test_digests_are_of_texts() -> None:

@@ -45,8 +45,7 @@ def looped_text(conversion: Conversion, way: str) -> str:
     exclusive or of all results. Registers are whole words before and after where they fill some."""
     if way == "matrices":
         return matrix_text(conversion, looped=True)
-    text = emit(_Writer(conversion, way).looped(), "cuda")
-    return text.replace("for (int turn ", "#pragma unroll 1\n  for (int turn ", 1)
+    return emit(_Writer(conversion, way).looped(), "cuda")
 
 
 def conversion_text(conversion: Conversion, way: str, language: str) -> str:
@@ -144,6 +143,8 @@ class _Writer:
             totals[r] = 0
         self._declare()
         with k.loop("turn", turns) as turn:
+            if self.way == "shared":
+                k.barrier(self._scope)  # what the last turn stored was loaded
             changed = k.register("changed", word)
             k.set(changed, from_index(turn % 256, word) * (((1 << 8 * size * parts) - 1) // 255))
             before = k.registers("held", self.dtype, self.registers[0])
@@ -154,8 +155,6 @@ class _Writer:
             after = self._converted(before)
             for r in range(wanted):
                 totals[r] = totals[r] ^ self._packed(after[r * parts : (r + 1) * parts])
-            if self.way == "shared":
-                k.barrier(self._scope)  # before the next turn stores
         for r in range(wanted):
             y.put((k.block_x * wanted + r) * self.threads + k.thread, totals[r])
         return k.done()

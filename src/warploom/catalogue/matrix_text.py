@@ -59,7 +59,7 @@ def matrix_text(conversion: Conversion, name: str = "convert", *, looped: bool =
     stored = _each("r", wanted // parts, f"y[{_at(wanted // parts, threads)}] = {taken}[r];")
     if looped:
         lines.append(f"  {word} words[{held // parts}], totals[{wanted // parts}] = {{}};")
-        body = ["  #pragma unroll 1", *_turns(body, held, wanted, parts, meet)]
+        body = _turns(body, held, wanted, parts, meet)
     return "\n".join([*lines, *loaded, *body, *stored, "}\n"])
 
 
@@ -82,11 +82,11 @@ def _turns(body: list[str], held: int, wanted: int, parts: int, meet: str) -> li
     joined = _word("after", tuple(range(parts))).replace("after[", f"after[r * {parts} + ")
     return [
         "  for (int turn = 0; turn < turns; ++turn) {",
+        f"  {meet}",
         "  const unsigned changed = (unsigned)(turn % 256) * 0x01010101u;",
         *_each("r", held // parts, "words[r] ^= changed;", *apart),
         *body,
         *_each("r", wanted // parts, f"totals[r] ^= {joined};"),
-        f"  {meet}",
         "  }",
     ]
 

@@ -25,7 +25,8 @@ from warploom.layout.staging import Staging, best_stagings, through
 from warploom.search.budget import Budget
 
 WORD_BYTES = 4
-BARRIER_COST = 16  # in wavefronts: two barriers, and a latency that shuffles do not have
+BARRIER_COST = 16  # in wavefronts: the block meets, and a latency that shuffles do not have
+OWN_BARRIER_COST = 1  # the same where every warp loads what it stored itself
 SELECT_COST = 0.5  # two selects of a warp in the time of one wavefront
 INSTRUCTION_COST = 0.25  # to issue one, beside its wavefronts
 WAYS = ("nothing", "renames", "shuffles", "shared", "matrices")
@@ -67,7 +68,8 @@ class Conversion:
         for name, way in (("shared", self.shared), ("matrices", self.matrices)):
             if way is not None:
                 issued = way.instructions * self.source.warps
-                found[name] = way.wavefronts + INSTRUCTION_COST * issued + BARRIER_COST
+                waiting = OWN_BARRIER_COST if way.within_warps else BARRIER_COST
+                found[name] = way.wavefronts + INSTRUCTION_COST * issued + waiting
         return found
 
 

@@ -50,6 +50,9 @@ REDUCTIONS: dict[str, Callable[..., Numbers]] = {
 }  # fmt: skip
 
 
+Points: TypeAlias = Mapping[Axis, Numbers]  # where along some axes, in ascending order
+
+
 def evaluate(
     program: Program,
     arrays: Mapping[str, Numbers],
@@ -61,6 +64,26 @@ def evaluate(
     return _Evaluation(program, arrays, numbers or {}, sizes or {}).outputs()
 
 
+def evaluate_at(
+    program: Program,
+    arrays: Mapping[str, Numbers],
+    numbers: Mapping[str, float],
+    points: Points,
+) -> dict[str, tuple[Numbers, Numbers]]:
+    """Elements of the arrays that the program stores, where they are and what they should be, at
+    some points of axes over which nothing is folded."""
+    folded = {dim.axis for each in program.instructions for dim in each.over}
+    if mixed := folded & points.keys():
+        raise CheckError(f"all of axis '{next(iter(mixed)).name}' is needed: it is folded over")
+    part = _Evaluation(program, arrays, numbers, {}, points)
+    made = part.outputs()
+    found = {}
+    for name, places in part.written().items():
+        where = np.unique(places)
+        found[name] = where, made[name][where]
+    return found
+
+
 class _Evaluation:
     def __init__(
         self,
@@ -68,9 +91,12 @@ class _Evaluation:
         arrays: Mapping[str, Numbers],
         numbers: Mapping[str, float],
         sizes: Mapping[Axis, int],
+        points: Points | None = None,
     ) -> None:
         self.program = program
-        self.sizes = {axis: sizes.get(axis, axis.size) for axis in program.axes}
+        whole = {axis: np.arange(sizes.get(axis, axis.size)) for axis in program.axes}
+        self.points = {**whole, **(points or {})}
+        self.sizes = {axis: len(each) for axis, each in self.points.items()}
         self.elements = elements(program, sizes)
         self.arrays = arrays
         self.numbers = numbers
@@ -96,7 +122,7 @@ class _Evaluation:
 
     def index(self, axis: Axis) -> Numbers:
         shape = [self.sizes[axis] if each is axis else 1 for each in self.program.axes]
-        return np.arange(self.sizes[axis]).reshape(shape)
+        return self.points[axis].reshape(shape)
 
     def place(self, access: Access) -> Numbers:
         place = access.place
@@ -171,17 +197,23 @@ class _Evaluation:
         folded = REDUCTIONS[op](np.broadcast_to(values[0], shape), axis=axes, keepdims=True)
         return FUNCTIONS[op](start, folded)
 
+    def written(self) -> dict[str, Numbers]:
+        """Where in its arrays the program stores."""
+        found: dict[str, Numbers] = {}
+        for each in self.program.instructions:
+            if isinstance(each.action, Store):
+                found[each.action.access.array.name] = self.place(each.action.access)
+        return found
+
 
 def written(program: Program, sizes: Mapping[Axis, int]) -> dict[str, Numbers]:
     """Which elements of its arrays a program stores along shorter axes."""
     whole = _Evaluation(program, {}, {}, sizes)
+    counts = {array.name: count for array, count in whole.elements.items()}
     found: dict[str, Numbers] = {}
-    for each in program.instructions:
-        if isinstance(each.action, Store):
-            access = each.action.access
-            made = np.zeros(whole.elements[access.array], np.bool_)
-            made[whole.place(access)] = True
-            found[access.array.name] = made
+    for name, places in whole.written().items():
+        found[name] = np.zeros(counts[name], np.bool_)
+        found[name][places] = True
     return found
 
 

@@ -22,6 +22,9 @@ from warploom.errors import CheckError
 from warploom.trust.checked import Checked, digest, require
 
 Numbers = npt.NDArray[np.int64]
+Limits = list[tuple[frozenset[int], int]]  # of some words so many in one bank at most
+Set = tuple[int, ...]
+Least = list[list[int]]  # wavefronts of each group of each access, in every layout
 
 # Lanes and banks. Lanes are served together in runs that ask for a word of every bank; but for some
 # loads of 16 bytes, where this basis spans the lanes that are served with lane 0.
@@ -81,30 +84,28 @@ def _check(record: dict[str, Any]) -> Checked:
     least = [[_least(problem, g, chunks) for g in a.groups] for a in problem.accesses]
     bound = problem.cost([sum(each) for each in least])
     require(str(bound) == record["bound"], f"the bound is {bound}")
-    shown: tuple[str, ...] = (
-        f"the layout costs {cost}",
-        f"no layout whatever costs less than {bound}",
-    )
+    shown = [f"the layout costs {cost}", f"no layout whatever costs less than {bound}"]
     claimed, klass, proof = Fraction(record["least"]), record["class"], record["proof"]
     if claimed > bound:
         match proof["by"], klass:
             case "members", "none" | "pad" | "swizzle":
                 _check_members(problem, claimed, klass, proof["members"])
             case "cases", "xor":
-                _Cases(problem, least, claimed, proof).check()
+                _Cases(problem, least, claimed, proof).visit(proof["cases"])
             case "counting", "any":
                 _check_counting(problem, least, claimed, proof["count"])
             case _:
-                return Checked(shown, f"whether anything costs less than {claimed}")
-        shown = (*shown, f"no layout of the class {klass} costs less than {claimed}")
-    return Checked(shown, "" if cost <= max(bound, claimed) else f"whether {cost} is the least")
+                return Checked(tuple(shown), f"whether anything costs less than {claimed}")
+        shown.append(f"no layout of the class {klass} costs less than {claimed}")
+    return Checked(
+        tuple(shown), "" if cost <= max(bound, claimed) else f"whether {cost} is the least"
+    )
 
 
 def _check_addresses(problem: _Problem, addresses: Numbers, record: dict[str, Any]) -> Fraction:
     require(len(addresses) == problem.size and addresses.min() >= 0, "addresses are missing")
     require(len(np.unique(addresses)) == problem.size, "two elements have one address")
-    if not record["waste"]:
-        require(int(addresses.max()) < problem.size, "places are wasted")
+    require(record["waste"] or int(addresses.max()) < problem.size, "places are wasted")
     require(not _torn(problem, addresses), "a vector is torn")
     counts = _counts(problem, addresses)
     require(counts == record["wavefronts"], f"the wavefronts are {counts}")
@@ -116,19 +117,12 @@ def _check_addresses(problem: _Problem, addresses: Numbers, record: dict[str, An
 
 def _is_of_class(problem: _Problem, addresses: Numbers, klass: str) -> bool:
     """Whether the layout is what its class says; `mixed` and `any` may be anything."""
+    numbers, first = np.arange(problem.size), addresses[0]
     if klass == "xor":
-        bits, first = problem.size.bit_length() - 1, addresses[0]
-        columns = [int(addresses[1 << bit] ^ first) for bit in range(bits)]
-        numbers = np.arange(problem.size)
-        return problem.size == 1 << bits and bool(
-            (_sums(columns, numbers) ^ first == addresses).all()
-        )
-    if klass in ("mixed", "any"):
-        return True
-    numbers = np.arange(problem.size)
-    return any(
-        (_mapped(problem, klass, m, numbers) == addresses).all() for m in _members(problem, klass)
-    )
+        columns = [int(a ^ first) for a in addresses[1 << np.arange(_bits(problem.size))]]
+        return bool((_sums(columns, numbers) ^ first == addresses).all())
+    found = (_mapped(problem, klass, member, numbers) for member in _members(problem, klass))
+    return klass in ("mixed", "any") or any((each == addresses).all() for each in found)
 
 
 def _counts(problem: _Problem, addresses: Numbers) -> list[int]:
@@ -155,10 +149,9 @@ def _problem(record: dict[str, Any]) -> _Problem:
     for each in given["accesses"]:
         name, elements = each["name"], np.array(each["elements"], dtype=np.int64)
         require(elements.ndim == 3 and elements.max() < size, f"{name}: elements outside")
-        basis, paired = _served(
-            given["machine"], banks, each["kind"], elements.shape[2] * element_bytes
-        )
-        groups = [group for step in elements for group in _groups(step, basis, paired, lanes)]
+        width = elements.shape[2] * element_bytes
+        served = _served(given["machine"], banks, each["kind"], width)
+        groups = [group for step in elements for group in _groups(step, *served, lanes)]
         accesses.append(_Access(name, Fraction(each["weight"]), elements, groups))
     require(bool(accesses) and all(a.weight >= 0 for a in accesses), "a weight is negative")
     worst = record["objective"] == "worst"
@@ -227,17 +220,15 @@ def _least(problem: _Problem, group: Numbers, chunks: dict[int, tuple[int, int, 
 
 def _check_members(problem: _Problem, claimed: Fraction, klass: str, given: list[Any]) -> None:
     """Every member of the family is there, and each costs as much as is said, or tears a vector."""
-    numbers = np.arange(problem.size)
-    wanted = list(_members(problem, klass))
-    require([m for m, _ in given] == wanted, f"these are not all members of the class {klass}")
+    require(
+        [m for m, _ in given] == list(_members(problem, klass)),
+        f"these are not all members of the class {klass}",
+    )
     for member, counts in given:
-        addresses = _mapped(problem, klass, member, numbers)
-        if counts is None:
-            require(_torn(problem, addresses), f"{member} keeps all vectors whole")
-            continue
-        found = _counts(problem, addresses)
+        addresses = _mapped(problem, klass, member, np.arange(problem.size))
+        found = None if _torn(problem, addresses) else _counts(problem, addresses)
         require(found == counts, f"{member} takes {found}")
-        require(problem.cost(found) >= claimed, f"{member} costs less")
+        require(found is None or problem.cost(found) >= claimed, f"{member} costs less")
 
 
 def _members(problem: _Problem, klass: str) -> Iterator[list[int]]:
@@ -254,26 +245,19 @@ def _members(problem: _Problem, klass: str) -> Iterator[list[int]]:
 
 
 def _mapped(problem: _Problem, klass: str, member: list[int], x: Numbers) -> Numbers:
-    if not member:
-        return x
-    if klass == "pad":
-        return x + x // problem.columns * member[0]
+    if klass in ("none", "pad") or not member:
+        return x + x // problem.columns * sum(member)
     bits, base, shift = member
     upper = x >> max(shift, 0) & ((1 << bits) - 1) << base
     return x ^ (upper << max(-shift, 0))
 
 
 def _torn(problem: _Problem, addresses: Numbers) -> bool:
-    for access in problem.accesses:
-        moved, width = addresses[access.vectors], access.elements.shape[2]
-        if (moved != moved[:, :1] + np.arange(width)).any() or (moved[:, 0] % width).any():
-            return True
-    return False
+    moved = ((addresses[a.vectors], a.elements.shape[2]) for a in problem.accesses)
+    return any((v != v[:, :1] + np.arange(w)).any() or (v[:, 0] % w).any() for v, w in moved)
 
 
-def _check_counting(
-    problem: _Problem, least: list[list[int]], claimed: Fraction, count: int
-) -> None:
+def _check_counting(problem: _Problem, least: Least, claimed: Fraction, count: int) -> None:
     """Some bank has `count` words if there are more than banks · (count − 1); but any so many words
     of one bank are more than some group allows there. Words are elements here: larger or smaller
     ones are not counted so. Not meeting the bound costs one wavefront more somewhere."""
@@ -281,27 +265,23 @@ def _check_counting(
     require(problem.size > problem.banks * (count - 1) >= 0, "the words have room")
     limits = [(frozenset(g.tolist()), n) for a, each in zip(problem.accesses, least, strict=True)
               for g, n in zip(a.groups, each, strict=True)]  # fmt: skip
-    for some in _sets(limits, problem.size, count):
-        raise CheckError(f"words {some} have room in one bank")
+    some = _room(limits, problem.size, count, ())
+    require(some is None, f"words {some} have room in one bank")
     more = min(a.weight / len(a.elements) for a in problem.accesses)
     bound = problem.cost([sum(each) for each in least])
     require(not problem.worst and claimed <= bound + more, "it claims more than it shows")
 
 
-def _sets(limits: list[tuple[frozenset[int], int]], size: int, count: int) -> Iterator[list[int]]:
-    """Sets of so many words that no group forbids in one bank."""
-    member = [[n for n, (some, _) in enumerate(limits) if word in some] for word in range(size)]
-
-    def extend(chosen: list[int], left: list[int]) -> Iterator[list[int]]:
-        if len(chosen) == count:
-            yield chosen
-            return
-        for word in range(chosen[-1] + 1 if chosen else 0, size):
-            if all(left[n] for n in member[word]):
-                fewer = [k - (n in member[word]) for n, k in enumerate(left)]
-                yield from extend([*chosen, word], fewer)
-
-    yield from extend([], [most for _, most in limits])
+def _room(limits: Limits, size: int, count: int, chosen: Set) -> Set | None:
+    """So many words that no group forbids in one bank: for each so many of its own at most."""
+    if len(chosen) == count:
+        return chosen
+    for word in range(chosen[-1] + 1 if chosen else 0, size):
+        if all(most or word not in some for some, most in limits):
+            fewer = [(some, most - (word in some)) for some, most in limits]
+            if (found := _room(fewer, size, count, (*chosen, word))) is not None:
+                return found
+    return None
 
 
 class _Cases:
@@ -315,40 +295,35 @@ class _Cases:
     0. Words of one bank differ but for what shares a word: `loose` bits where no vector says what.
     """
 
-    def __init__(
-        self, problem: _Problem, least: list[list[int]], claimed: Fraction, proof: dict[str, Any]
-    ) -> None:
+    def __init__(self, problem: _Problem, least: Least, claimed: Fraction, proof: Any) -> None:
         self._problem, self._claimed, self._proof = problem, claimed, proof
         size = problem.element_bytes
-        bits, inside = problem.size.bit_length() - 1, max(0, (4 // size).bit_length() - 1)
-        require(problem.size == 1 << bits, "the size is no power of two")
+        bits, inside = _bits(problem.size), _bits(max(1, 4 // size))
         longest = max(problem.accesses, key=lambda a: a.elements.shape[2])
         vector = longest.vectors[0]
-        directions = [int(vector[1 << j] ^ vector[0]) for j in range(len(vector).bit_length() - 1)]
+        directions = (vector[1 << np.arange(_bits(len(vector)))] ^ vector[0]).tolist()
         for access in problem.accesses:
             apart, sums = access.vectors ^ access.vectors[:, :1], _span(directions)
             require(bool((apart == sums[: apart.shape[1]]).all()), "vectors differ in direction")
-        self._bank_bits = problem.banks.bit_length() - 1 - max(0, (size // 4).bit_length() - 1)
+        self._bank_bits = _bits(problem.banks) - _bits(max(1, size // 4))
         self._places = max(0, len(directions) - inside)
         self._loose = max(0, inside - len(directions))
-        self._apart = [_apart(problem, 1 << j) for j in range(inside, len(directions))]
+        self._apart = []  # differences of first elements of vectors with more than 2^j
+        for j in range(inside, len(directions)):
+            wide = [a.vectors[:, 0] for a in problem.accesses if a.elements.shape[2] > 1 << j]
+            self._apart.append((np.unique(np.concatenate(wide)) ^ wide[0][0]).tolist())
         basis = [*directions, *proof["basis"]]
         self._total = bits - min(inside, len(directions))
         into = np.argsort(_span(basis))  # from elements to coordinates
         require(len(basis) == bits == _rank(basis), "this is no basis")
-        self._shapes: list[dict[bytes, list[int]]] = []
-        for access, floors in zip(problem.accesses, least, strict=True):
-            shapes: dict[bytes, list[int]] = {}
+        self._shapes = [Counter[tuple[int, ...]]() for _ in least]  # points of a group, its least
+        for shapes, access, floors in zip(self._shapes, problem.accesses, least, strict=True):
             for group, floor in zip(access.groups, floors, strict=True):
                 points = np.unique(into[group] >> min(inside, len(directions)))
-                key = np.append(np.sort(points ^ points[0]), floor).tobytes()
-                shapes.setdefault(key, [0])[0] += 1
-            self._shapes.append(shapes)
+                shapes[(*np.sort(points ^ points[0]).tolist(), floor)] += 1
 
-    def check(self) -> None:
-        self._visit(self._proof["cases"], [1 << place for place in range(self._places)])
-
-    def _visit(self, case: Any, columns: list[int]) -> None:
+    def visit(self, case: Any, more: tuple[int, ...] = ()) -> None:
+        columns = [1 << place for place in range(self._places)] + [*more]
         if isinstance(case, list):
             found = self._cost(columns, case)
             require(found >= self._claimed, f"columns {columns}: {case} cost only {found}")
@@ -356,12 +331,11 @@ class _Cases:
         require(len(columns) < self._total, "a case goes on when all is decided")
         require({int(key) for key in case} == self._menu(columns), f"after {columns} cases lack")
         for column, inner in case.items():
-            self._visit(inner, [*columns, int(column)])
+            self.visit(inner, (*more, int(column)))
 
     def _menu(self, columns: list[int]) -> set[int]:
-        vector, used = self._proof["basis"][len(columns) - self._places], 0
-        for column in columns:
-            used |= column >> self._places
+        vector = self._proof["basis"][len(columns) - self._places]
+        used = int(np.bitwise_or.reduce([0, *columns])) >> self._places
         highs = set(range(1 << used.bit_length()))
         if used.bit_length() < self._bank_bits - self._places:
             highs.add(1 << used.bit_length())
@@ -378,31 +352,28 @@ class _Cases:
             count = min(self._loose, len(kernel).bit_length() - 1)
             shares = [_span(list(some)) for some in combinations(kernel[1:], count)]
             shares = [each for each in shares if len(np.unique(each)) == len(each)]
-        loose = 0 if whole else self._loose
-        return min(self._counted(columns, set(named), share, loose) for share in shares)
+        left, known = 0 if whole else self._loose, set(named)
+        return min(self._counted(columns, known, share, left) for share in shares)
 
     def _counted(self, columns: list[int], named: set[int], share: Numbers, loose: int) -> Fraction:
         counts = []
         for number, shapes in enumerate(self._shapes):
             total = 0
-            for key, (count,) in shapes.items():
-                *points, floor = np.frombuffer(key, dtype=np.int64)
+            for (*points, floor), count in shapes.items():
                 if number in named:
                     words = np.unique((np.array(points)[:, None] ^ share).min(axis=1))
                     known = words & (1 << len(columns)) - 1
                     together = (words >> len(columns) << 16) | _sums(columns, known)
                     most = int(np.unique(together, return_counts=True)[1].max())
                     floor = max(floor, -(-most // (1 << loose)))
-                total += count * int(floor)
+                total += count * floor
             counts.append(total)
         return self._problem.cost(counts)
 
 
-def _apart(problem: _Problem, more_than: int) -> list[int]:
-    """Differences of the first elements of all vectors with more than so many."""
-    wide = [a.vectors[:, 0] for a in problem.accesses if a.elements.shape[2] > more_than]
-    firsts = np.unique(np.concatenate(wide))
-    return [int(each) for each in firsts ^ firsts[0]]
+def _bits(size: int) -> int:
+    require(size == 1 << size.bit_length() - 1, "the size is no power of two")
+    return size.bit_length() - 1
 
 
 def _rank(vectors: list[int]) -> int:
