@@ -111,11 +111,13 @@ __device__ unsigned __shfl_up_sync(unsigned, unsigned, unsigned, int = 32);
 """
 
 
-def test_clang_takes_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fields", [2, 3, 16])
+def test_clang_takes_them(fields: int, tmp_path: Path) -> None:
     clang = shutil.which("clang++") or shutil.which("clang")
     if clang is None:
         pytest.skip("no clang")
-    text = PRELUDE + headers(3) + device_function("inclusive-scan").text()
+    scans = [device_function(f"{kind}-scan").text() for kind in ("inclusive", "exclusive")]
+    text = PRELUDE + headers(fields) + "".join(scans)
     source = tmp_path / "functions.cu"
     source.write_text(text)
     options = ["--cuda-device-only", "--cuda-gpu-arch=sm_80", "-nocudainc", "-nocudalib"]
@@ -124,6 +126,14 @@ def test_clang_takes_them(tmp_path: Path) -> None:
         [clang, *options, str(source)], capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stderr
+
+
+def test_a_lane_that_nothing_mentions_is_not_asked_for() -> None:
+    """A compiler that is asked to warns of it; some scans are instructions that know their lane."""
+    text = device_function("inclusive-scan").text()
+    assert "shfl.sync.up" in text
+    assert "int lane = warploom_lane()" not in text
+    assert "int lane = warploom_lane()" in device_function("exclusive-scan").text() + headers(3)
 
 
 def test_two_headers_stand_in_one_text(tmp_path: Path) -> None:

@@ -236,6 +236,16 @@ def test_results_that_nobody_waited_for() -> None:
     ptx.load(text, "k.ptx").kernel("k").launch(1, 128, [np.zeros(4, np.float32)])
 
 
+def test_a_base_offset_is_refused() -> None:
+    """The field of a descriptor that nothing here follows."""
+    text = HEAD.format(
+        parameters="",
+        body="mov.u64 %l2, 0x2000000000000; setp.ne.u32 %p4, 0, 0;\nwgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %l2, %l2, %p4, 1, 1, 0, 0;",
+    )
+    with pytest.raises(DeviceError, match="base offset"):
+        ptx.load(text, "k.ptx").kernel("k").launch(1, 128, [])
+
+
 # -- order: numbers of the list of verdicts that need these ---------------------------------------
 
 INIT = "@%p1 mbarrier.init.shared.b64 [s+128], 1; bar.sync 0;\n"

@@ -92,6 +92,13 @@ def kernel_of(body: str, parameters: str = ".param .u64 p") -> ptx.Kernel:
     return ptx.load(f"{HEAD}.visible .entry k({parameters}) {{\n{body}\n}}\n").kernel("k")
 
 
+def test_what_is_left_is_known_before_a_launch() -> None:
+    assert kernel_of("ret;").why_not_fast() == ""
+    assert "membar" not in kernel_of("membar.gl; ret;").why_not_fast()
+    half = ".reg .b16 %h<3>; mov.b16 %h1, 0; add.f16 %h2, %h1, %h1; ret;"
+    assert "add.f16" in kernel_of(half).why_not_fast()
+
+
 READS = """
 .reg .b64 %a<4>; .reg .b32 %r<9>; .reg .pred %q;
 ld.param.u64 %a0, [p];

@@ -14,7 +14,13 @@ from dataclasses import replace
 from warploom.emit.c import CPrinter, c_text, preamble
 from warploom.emit.cuda import HARDWARE_WARP, CudaPrinter, check_warp, cuda_text
 from warploom.emit.dialect import CUDA, OPENCL, C, Dialect, Language
-from warploom.emit.item import LANE_FUNCTION, LANE_TEXT, WHOLE_TEXT, item_function
+from warploom.emit.item import (
+    LANE_FUNCTION,
+    LANE_TEXT,
+    WHOLE_TEXT,
+    item_function,
+    without_idle,
+)
 from warploom.emit.opencl import LocalPrinter, opencl_text, pragmas
 from warploom.emit.parts import comment_lines, exchange_buffer, helper_texts, parameters
 from warploom.emit.spell import spelled
@@ -156,7 +162,7 @@ def _cuda(function: DeviceFunction) -> str:
     if WHOLE in function.numbers:
         printer.lines.add(WHOLE_TEXT)
     printer.statements(function.body)
-    body = printer.lines.text()
+    body = without_idle(printer.lines.text())
     texts = {each.name: _array(each, CUDA, "") for each in function.arrays}
     texts |= {name: f"const int {name}" for name in function.numbers if name != WHOLE}
     texts |= {each.name: f"{CUDA.types[each.dtype]}* {each.name}" for each in function.shared}

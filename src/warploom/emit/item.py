@@ -6,6 +6,7 @@ apart into words of 32 bits, all of which move alike; what is smaller than a wor
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -173,6 +174,16 @@ class _ItemPrinter(CudaPrinter):
                 self.lines.add(f"warploom_together({_words(each)}, {each.name});")
 
 
+def without_idle(body: str) -> str:
+    """A text without the lane's number, or the thread's, if nothing mentions it: some exchanges are
+    written as instructions that know their lane."""
+    for name in (LANE, "thread"):  # a lane may be made of a thread
+        said = re.sub(r"//.*", "", body)
+        if len(re.findall(rf"\b{name}\b", said)) == 1:
+            body = re.sub(rf"^ *const int {name} = .*\n", "", body, count=1, flags=re.MULTILINE)
+    return body
+
+
 def _words(registers: Registers) -> str:
     return f"{registers.name}_words"
 
@@ -188,7 +199,7 @@ def _word_function(name: str, function: DeviceFunction, body: tuple[Stmt, ...]) 
         for each in function.registers
     }
     head = f"__device__ __forceinline__ void {name}({parameters(texts)}) {{\n"
-    return f"{head}{printer.lines.text()}}}\n\n"
+    return f"{head}{without_idle(printer.lines.text())}}}\n\n"
 
 
 def _needed(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

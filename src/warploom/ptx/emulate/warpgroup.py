@@ -126,6 +126,8 @@ def mma_async(ctx: Context, ins: Instruction) -> Step:
         descriptors = f.widen(fetch(f))[threads[:, 0]].tolist()
         out = []
         for thread, descriptor in zip(threads[:, 0].tolist(), descriptors, strict=True):
+            if int(descriptor) >> 49 & 7:
+                raise fail(f, "a descriptor with a base offset, which is not run", thread)
             warp = thread % f.batch.block_size // WARP % 4
             rows = np.arange(ROWS) + ROWS * warp if which == 0 else np.arange(named.columns)
             at = offsets(int(descriptor), rows, named.depth, named.bits // 8, named.turned[which])

@@ -95,6 +95,14 @@ class FastKernel:
             return False
         return engine == "c" or self._engine is not None or prod(grid) * prod(block) >= WORTH_IT
 
+    def judged(self, locals_: dict[str, int]) -> str:
+        """What keeps the kernel from being compiled, found without compiling it; or nothing."""
+        try:
+            self._spell(locals_)
+        except NotTaken as error:
+            self.why_not = error.message
+        return self.why_not
+
     def run(self, job: Job, report: Report, locals_: dict[str, int]) -> bool:
         """Whether the launch was done; else nothing has changed."""
         if self._engine is None:
