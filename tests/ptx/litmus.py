@@ -130,6 +130,7 @@ _DIRECT: list[tuple[int, str, str, str, str, str]] = [
     (45, "G", "global", roles(ST + "st.release.gpu.SP.u32 [%F], 1;", spin("acquire.gpu.SP.u32") + "ld.global.nc.u32 %r2, [%D];"), "D", "the read-only way"),
     (46, "G", "global", roles(ST, "mov.u32 %r2, 0;"), "", "two kernels: the second launch reads"),
     (47, "G", "global", roles("st.SP.u32 [%D], 1; fence.sc.gpu; ld.SP.u32 %r1, [%D+4];", "st.SP.u32 [%D+4], 1; fence.sc.gpu; ld.SP.u32 %r1, [%D];"), "D", "plain accesses, ordered one way at most"),
+    (47, "G", "global", roles("st.relaxed.gpu.SP.u32 [%D], 1; fence.sc.gpu; ld.relaxed.gpu.SP.u32 %r1, [%D+4];", "st.relaxed.gpu.SP.u32 [%D+4], 1; fence.sc.gpu; ld.relaxed.gpu.SP.u32 %r1, [%D];"), "", "relaxed accesses of one size and scope are apart by nothing"),
     (48, "B", "shared", "st.SP.u32 [%D], %v;", "D", "the same value: a race by the model"),
     (49, "B", "shared", roles("st.SP.u8 [%D], %v;", "st.SP.u8 [%D+1], %v;"), "", "bytes beside each other"),
 ]  # fmt: skip

@@ -264,6 +264,9 @@ ORDER = [
     (410, INIT + "ld.param.u64 %x0, [a]; add.u64 %x0, %x0, 128;\n@%p1 mbarrier.arrive.expect_tx.shared.b64 %x1, [s+128], 32; @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%x0], 16, [s+128];\n@%p2 ld.shared.u32 %r2, [%D];", "D"),
     (42, "ld.param.u64 %x0, [a]; add.u64 %x0, %x0, 128;\n" + in_line("st.shared.v4.u32 [%D], {%v, %v, %v, %v};", "bar.sync 0;", "cp.async.bulk.global.shared::cta.bulk_group [%x0], [s], 16;"), "D"),
     (43, "ld.param.u64 %x0, [a]; add.u64 %x0, %x0, 128;\n" + in_line("st.shared.v4.u32 [%D], {%v, %v, %v, %v};", "fence.proxy.async.shared::cta; bar.sync 0;", "cp.async.bulk.global.shared::cta.bulk_group [%x0], [s], 16;"), ""),
+    # A strict reading of 44 wants a fence between the ways; what everybody writes relies on the barrier alone.
+    (44, INIT + "ld.param.u64 %x0, [a]; add.u64 %x0, %x0, 128;\n@%p2 ld.shared.u32 %r2, [%D];\nbar.sync 0;\n" + "@%p1 mbarrier.arrive.expect_tx.shared.b64 %x1, [s+128], 16; @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%x0], 16, [s+128];\n", ""),
+    (440, INIT + "ld.param.u64 %x0, [a]; add.u64 %x0, %x0, 128;\n@%p2 ld.shared.u32 %r2, [%D];\n" + "@%p1 mbarrier.arrive.expect_tx.shared.b64 %x1, [s+128], 16; @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%x0], 16, [s+128];\n", "D"),
 ]  # fmt: skip
 
 
