@@ -261,7 +261,7 @@ CLASSES: dict[str, LayoutClass] = {
         "linear layouts, exchanges in blocks, rotations, tiles, padding",
         _mixed,
         "all linear layouts where there are such, and every one of the families",
-        "no linear layout, exchange, rotation, tile or padding of those tried meets the bound",
+        "no linear layout, and no exchange, rotation, tile or padding of the families meets it",
     ),
     "any": LayoutClass("every layout", _any, "", "no layout whatever meets the bound"),
 }
