@@ -136,6 +136,20 @@ def test_a_lane_that_nothing_mentions_is_not_asked_for() -> None:
     assert "int lane = warploom_lane()" in device_function("exclusive-scan").text() + headers(3)
 
 
+def test_a_function_may_have_the_name_of_a_helper() -> None:
+    """`lane` is one: had both one guard, the second would be gone."""
+    k = Builder("call_lane", block=32)
+    x, y = k.array("x", f32, 32, const=True), k.array("y", f32, 32)
+    v = k.registers("v", f32, 1)
+    v[0] = x[k.lane]
+    with k.function("lane"):
+        v[0] = k.shuffle(v[0], k.lane, "idx")
+    y[k.lane] = v[0]
+    guards = re.findall(r"#ifndef (\w+)", function_text(k.done(), "cuda"))
+    assert "WARPLOOM_LANE" in guards
+    assert len(guards) == len(set(guards)) > 1
+
+
 def test_two_headers_stand_in_one_text(tmp_path: Path) -> None:
     """Also in C, where one is included twice."""
     require("c")

@@ -58,6 +58,13 @@ def test_what_is_left_over_or_missing_is_refused() -> None:
     assert function(numbers(16), out).tolist() == [1, 2, 3, 4, 5, 6, 7, 0, 9, 10, 11, 12, 13]
 
 
+def test_rows_are_not_read_as_one_without_a_word() -> None:
+    """Windows would run across their ends."""
+    taps = warploom.compile(sketches.strided_taps())
+    with pytest.raises(DeviceError, match=r"shape \(2, 40\), but the sketch reads one axis"):
+        taps(numbers(80).reshape(2, 40))
+
+
 def test_a_part_of_a_structure_is_refused() -> None:
     s = Sketch("sums of three")
     rows = s.apply("reshape", s.input("x", 12), shape=(4, 3))

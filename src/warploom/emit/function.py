@@ -125,7 +125,8 @@ def _header(function: DeviceFunction, language: Language) -> str:
 def guarded_helpers(body: str, called: Iterable[str], dialect: Dialect) -> str:
     """Helper functions, each once however many headers a text includes."""
     return "".join(
-        f"#ifndef WARPLOOM_{name.upper()}\n#define WARPLOOM_{name.upper()}\n{text}#endif\n\n"
+        f"#ifndef WARPLOOM_HELPER_{name.upper()}\n#define WARPLOOM_HELPER_{name.upper()}\n"
+        f"{text}#endif\n\n"
         for name, text in helper_texts(body, called, dialect).items()
     )
 

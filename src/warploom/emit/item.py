@@ -39,8 +39,8 @@ ITEM = "T"
 WORD = DType.U32
 
 LANE_FUNCTION = """\
-#ifndef WARPLOOM_LANE
-#define WARPLOOM_LANE
+#ifndef WARPLOOM_HELPER_LANE
+#define WARPLOOM_HELPER_LANE
 __device__ __forceinline__ int warploom_lane() {
   int lane;
   asm("mov.u32 %0, %%laneid;" : "=r"(lane));
@@ -50,8 +50,8 @@ __device__ __forceinline__ int warploom_lane() {
 
 """
 _WORDS = """\
-#ifndef WARPLOOM_WORDS
-#define WARPLOOM_WORDS
+#ifndef WARPLOOM_HELPER_WORDS
+#define WARPLOOM_HELPER_WORDS
 #ifdef __clang__
 #define WARPLOOM_COPY __builtin_memcpy
 #else

@@ -102,7 +102,7 @@ class Compiled:
 
 
 def _shape_of(given: Any, array: Array) -> Shape:
-    """The lengths that a kernel takes an array to have: an array of one axis is read in order."""
+    """The lengths that a kernel takes an array to have."""
     shape = getattr(given, "shape", None)
     if shape is None:
         raise DeviceError(
@@ -116,6 +116,11 @@ def _shape_of(given: Any, array: Array) -> Shape:
                 f"'{array.name}' has {size(own)} elements, but all tiles read {size(array.shape)}"
             )
         return array.shape
+    if len(array.shape) == 1 and len(own) > 1:
+        raise DeviceError(
+            f"'{array.name}' has the shape {own}, but the sketch reads one axis",
+            advice="give .reshape(-1) of it: its rows are then read as one, tiles cross their ends",
+        )
     if len(array.shape) == 1:
         return (size(own),)
     if len(own) != len(array.shape):
