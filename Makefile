@@ -49,6 +49,7 @@ accept: $(STAMP)
 	$(BIN)/python bench/ptx_speed.py
 	$(BIN)/python -m tests.sketch.synth.changed --out bench/results/operators.json
 	PYTHONPATH=src:. $(BIN)/python bench/races.py
+	PYTHONPATH=src:. $(BIN)/python bench/kernel_random.py
 	PYTHONPATH=src:. $(BIN)/python bench/kernel_check.py
 	PYTHONPATH=src:. $(BIN)/python bench/loopnest_descents.py
 	PYTHONPATH=src:. $(BIN)/python bench/loopnest_estimates.py
@@ -98,6 +99,7 @@ bench: $(STAMP)
 	$(BIN)/warploom bench synth
 	$(BIN)/warploom bench growth
 	PYTHONPATH=src:. $(BIN)/python bench/races.py
+	PYTHONPATH=src:. $(BIN)/python bench/kernel_random.py
 	PYTHONPATH=src:. $(BIN)/python bench/kernel_check.py
 
 clean:

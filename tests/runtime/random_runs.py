@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import platform
-import time
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import date
 from importlib import import_module
-from pathlib import Path
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -34,7 +30,6 @@ TOGETHER = {"c": 40, "ptx": 20, "opencl": 1, "cuda": 20}
 # The largest distance from the evaluator that docs/kernels.md allows `exp` and its like, in units
 # in the last place; the evaluator itself may be half a unit off.
 MOST_ULPS = {"simulator": 0, "c": 3, "ptx": 3, "opencl": 6, "cuda": 3}
-KERNELS, BROKEN = 2000, 500
 MOVES = (1, -1, 1, -1, 3, 1000, -(10**6), 10**7)  # of an index, so that it leaves its array
 
 
@@ -139,48 +134,24 @@ def fate(seed: int) -> str:
 # -- the whole run --------------------------------------------------------------------------------
 
 
-def agreement(device: Any, kernels: int = KERNELS) -> Iterator[dict[str, Any]]:
-    """What a run of one target is recorded as, again and again until all kernels are run; every
-    disagreement is listed.
+def looked_at(device: str, first: int, count: int) -> dict[str, Any]:
+    """What becomes of some seeds on one target, or of their broken kernels: a piece of a long run.
 
     A disagreement that is gone when OpenCL's compiler does not optimise is listed apart: one text,
     which leaves nothing open, has one meaning, so that one of the two is the compiler's mistake.
     """
-    start, size = time.perf_counter(), TOGETHER[device]
-    found, optimised = list[str](), list[str]()
-    for first in range(0, kernels, size):
-        last = min(first + size, kernels)
-        differs = differences(range(first, last), device)
-        if differs and device == "opencl" and not _without_optimisation(range(first, last)):
-            optimised += differs
-        else:
-            found += differs
-        part = {"kernels": last, "disagreements": found}
-        yield _part(start, part | ({"only_when_optimised": optimised} if optimised else {}))
+    start, seeds = sum(os.times()[:4]), range(first, first + count)
+    found: dict[str, Any] = {"kernels": count}
+    if device == "broken":
+        found["fates"] = dict(Counter(fate(seed) for seed in seeds))
+    else:
+        differs = differences(seeds, device)
+        optimised = differs and device == "opencl" and not _without_optimisation(seeds)
+        found["only_when_optimised" if optimised else "disagreements"] = differs
+    return found | {"seconds": sum(os.times()[:4]) - start}
 
 
 def _without_optimisation(seeds: Iterable[int]) -> list[str]:
     options = opencl.build_options
     with patch.object(opencl, "build_options", lambda of: [*options(of), "-cl-opt-disable"]):
         return differences(seeds, "opencl")
-
-
-def fates(broken: int = BROKEN) -> dict[str, Any]:
-    start = time.perf_counter()
-    counts = Counter(fate(seed) for seed in range(broken))
-    return _part(start, {"kernels": broken, "fates": dict(sorted(counts.items()))})
-
-
-def _part(start: float, found: dict[str, Any]) -> dict[str, Any]:
-    seconds = round(time.perf_counter() - start, 1)
-    return {"date": date.today().isoformat(), **found, "seconds": seconds}
-
-
-def save(what: str, part: dict[str, Any], path: Path) -> None:
-    """Puts the part of one target, or of the broken kernels, into the record."""
-    known = json.loads(path.read_text()) if path.exists() else {}
-    known["command"] = "pytest -m slow tests/runtime/test_random.py"
-    known["machine"] = f"{platform.system()} {platform.machine()}"
-    known.pop("note", None)  # what was said of an earlier run
-    known[what] = part
-    path.write_text(json.dumps(known, indent=1) + "\n")
