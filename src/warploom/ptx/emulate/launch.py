@@ -187,6 +187,12 @@ class Kernel:
             found = self._codes[name] = (function, code)
         return found
 
+    def why_not_fast(self) -> str:
+        """What leaves every launch to the evaluator; empty where the kernel can be compiled."""
+        found = self._lookup(self.name)
+        assert found is not None
+        return self.fast.judged(found[1].locals)
+
     def launch(
         self,
         grid: int | Sequence[int],
