@@ -40,6 +40,7 @@ typedef struct {
   uint64_t next, running;  /* the block that runs, and whether it has begun */
   int64_t fuel;
   struct Warp *warp;
+  double (*ask)(int, double);  /* NumPy's value of a function */
 } Launch;
 """
 
@@ -86,6 +87,18 @@ EXTREME(most_f32, float, f32, b32, &, >)
 EXTREME(least_f64, double, f64, b64, |, <)
 EXTREME(most_f64, double, f64, b64, &, >)
 
+#define CLIPPED(name, T, LOW, HIGH)                                                \
+  INLINE T name(int64_t x) { return x < (LOW) ? (LOW) : x > (HIGH) ? (HIGH) : (T)x; }
+CLIPPED(clipped_s16, int16_t, INT16_MIN, INT16_MAX)
+CLIPPED(clipped_s32, int32_t, INT32_MIN, INT32_MAX)
+
+/* the highest bit that is no copy of the sign, or how far it is from the top; else all ones */
+static uint32_t highest(uint64_t x, int bits, int is_signed, int distance) {
+  if (is_signed && (x >> (bits - 1))) x = ~x & (bits == 64 ? ~0ull : (1ull << bits) - 1);
+  if (!x) return ~0u;
+  uint32_t found = 63 - __builtin_clzll(x);
+  return distance ? bits - 1 - found : found;
+}
 static uint64_t reversed(uint64_t x, int bits) {
   uint64_t out = 0;
   for (int k = 0; k < bits; k++) out |= ((x >> k) & 1) << (bits - 1 - k);
@@ -324,6 +337,25 @@ UPDATES(s32, int32_t)
 UPDATES(u64, uint64_t)
 UPDATES(s64, int64_t)
 
+/* a copy of 4, 8 or 16 bytes from global to shared memory; what is not kept of it is zero */
+APART int copied(Launch *L, Warp *S, const uint64_t *to, const uint64_t *from, const uint32_t *kept,
+                 uint32_t m, uint64_t width) {
+  ACTIVE(l, m) {
+    uint8_t buffer[16] = {0};
+    uint64_t size = kept[l] < width ? kept[l] : width;
+    if (size) {
+      if (from[l] & (width - 1)) return 0;
+      uint8_t *p = from[l] < SHARED_WINDOW ? found(L, S, from[l], size, GLOBAL_SPACE | PARAM_SPACE, 0) : 0;
+      if (!p) return 0;
+      memcpy(buffer, p, size);
+    }
+    if (!in_shared(L, to[l], width)) return 0;
+    memcpy(L->shared + to[l], buffer, width);
+    memset(L->marks + to[l], 1, width);
+  }
+  return 1;
+}
+
 /* -- lanes -- */
 
 /* those that are named must be here, all that live of them, and nobody else */
@@ -331,6 +363,43 @@ INLINE int named(Warp *S, const uint32_t *members, uint32_t m) {
   uint32_t first = members[__builtin_ctz(m)], different = 0;
   ACTIVE(l, m) different |= members[l] ^ first;
   return !different && (first & S->alive) == m;
+}
+
+#define REDUCED(name, start, expression)                                           \
+  APART uint32_t name(const uint32_t *x, uint32_t m, int is_signed) {              \
+    uint32_t out = x[__builtin_ctz(m)]; m &= m - 1;                                \
+    ACTIVE(l, m) { uint32_t v = x[l]; int less = is_signed ? (int32_t)v < (int32_t)out : v < out; \
+                   (void)less; out = (expression); }                               \
+    return out;                                                                    \
+  }
+REDUCED(reduced_add, 0, out + v)
+REDUCED(reduced_and, 0, out & v)
+REDUCED(reduced_or, 0, out | v)
+REDUCED(reduced_xor, 0, out ^ v)
+REDUCED(reduced_min, 0, less ? v : out)
+REDUCED(reduced_max, 0, less || v == out ? out : v)
+
+/* the least or greatest of singles, by their bits as numbers in that order */
+APART uint32_t extreme_lane(const uint32_t *x, uint32_t m, int least, int magnitude, int keep_nan) {
+  int64_t best = 0; int any = 0;
+  ACTIVE(l, m) {
+    uint32_t u = magnitude ? x[l] & 0x7FFFFFFFu : x[l];
+    if ((u & 0x7FFFFFFFu) > 0x7F800000u) { if (keep_nan) return 0x7FFFFFFFu; continue; }
+    int64_t key = (int32_t)u < 0 ? -(int64_t)(u & 0x7FFFFFFFu) - 1 : (int64_t)u;
+    if (!any || (least ? key < best : key > best)) best = key;
+    any = 1;
+  }
+  if (!any) return 0x7FFFFFFFu;
+  return best < 0 ? (uint32_t)(-best - 1) | 0x80000000u : (uint32_t)best;
+}
+
+APART void matched(const uint64_t *x, uint32_t m, int every, uint32_t *o, uint32_t *p) {
+  ACTIVE(l, m) {
+    uint32_t same = 0;
+    ACTIVE(k, m) same |= (uint32_t)(x[k] == x[l]) << k;
+    p[l] = same == m;
+    o[l] = every && same != m ? 0 : same;
+  }
 }
 
 APART int shuffle(int mode, const uint32_t *x, const uint32_t *y, const uint32_t *z, uint32_t m,
