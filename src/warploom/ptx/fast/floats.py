@@ -70,13 +70,27 @@ def finished(ins: Instruction, kind: str, text: str) -> str:
 
 
 def is_plain(ins: Instruction, kind: str) -> bool:
-    """A double, rounded to nearest: an operator of C's."""
+    """A double: an operator of C's, or what the processor gives with another rounding."""
     if kind != "f64":
         return False
-    if rounding_of(ins) != "rn":
-        raise NotTaken(ins.name)
     refuse(ins, "ftz", "sat", "approx")
     return True
+
+
+def double_of(
+    w: Writer, ins: Instruction, what: str, operator: str, given: list[str]
+) -> tuple[str, list[str]]:
+    """A result of doubles, by `operator` where it is rounded to nearest; what was given, too."""
+    mode = MODES.get(rounding_of(ins))
+    if mode is None:
+        raise NotTaken(ins.name)
+    if mode == "RN":
+        return operator, given
+    out, arrays = w.array(64), [w.filled(64, f"b64({value})") for value in given]
+    read = [f"f64({array}[l])" for array in arrays]
+    values = ", ".join([*read, *["0.0"] * (3 - len(read))])
+    w.put(f"ACTIVE(l, m) {out}[l] = b64(rounded({what}, {values}, {mode}));")
+    return f"f64({out}[l])", [w.value("f64", text) for text in read]
 
 
 def doubles(w: Writer, ins: Instruction, text: str) -> None:
@@ -143,13 +157,19 @@ def _not_negative(w: Writer, kind: str, text: str) -> str:
     return f"{number} > 0.0f || {number} != {number} ? {bits} : 0"
 
 
+_OPERATORS = {"add": ("+", "SUM"), "sub": ("-", "DIFFERENCE"), "mul": ("*", "PRODUCT")}
+
+
 def add(w: Writer, ins: Instruction) -> None:
     if not is_plain(ins, type_of(ins)):
         computed(w, ins, 2)
         return
     a, b = sources(w, ins, "f64", "f64")
-    sign = {"add": "+", "sub": "-", "mul": "*"}[ins.opcode]
-    doubles(w, ins, f"first_nan({a}, {b}, {a} {sign} {b})")
+    sign, what = _OPERATORS[ins.opcode]
+    made, (a, b) = double_of(w, ins, what, f"{a} {sign} {b}", [a, b])
+    if ins.opcode == "sub" and rounding_of(ins) != "rn":
+        b = f"-{b}"  # the evaluator adds what is negated, and so a NaN
+    doubles(w, ins, f"first_nan({a}, {b}, {made})")
 
 
 def fma(w: Writer, ins: Instruction) -> None:
@@ -157,8 +177,9 @@ def fma(w: Writer, ins: Instruction) -> None:
         computed(w, ins, 3)
         return
     a, b, c = sources(w, ins, "f64", "f64", "f64")
+    made, (a, b, c) = double_of(w, ins, "FUSED", f"__builtin_fma({a}, {b}, {c})", [a, b, c])
     product = w.value("f64", f"first_nan({a}, {b}, {a} * {b})")
-    doubles(w, ins, f"first_nan({product}, {c}, __builtin_fma({a}, {b}, {c}))")
+    doubles(w, ins, f"first_nan({product}, {c}, {made})")
 
 
 # -- division, roots, functions --------------------------------------------------------------------
@@ -168,7 +189,8 @@ def divided(w: Writer, ins: Instruction) -> None:
     kind = type_of(ins)
     if "approx" not in ins.modifiers and is_plain(ins, kind):
         a, b = sources(w, ins, kind, kind)
-        doubles(w, ins, f"first_nan({a}, {b}, {a} / {b})")
+        made, (a, b) = double_of(w, ins, "QUOTIENT", f"{a} / {b}", [a, b])
+        doubles(w, ins, f"first_nan({a}, {b}, {made})")
         return
     mode = _single_mode(ins, kind)
     (a,), (b,) = (numbers(w, each, kind, flushed="ftz" in ins.modifiers)
@@ -207,7 +229,11 @@ def _of_one_double(w: Writer, ins: Instruction) -> None:
     if not is_plain(ins, "f64") or ins.opcode == "rsqrt":
         raise NotTaken(ins.name)
     (a,) = sources(w, ins, "f64")
-    doubles(w, ins, f"1.0 / {a}" if ins.opcode == "rcp" else f"__builtin_sqrt({a})")
+    if ins.opcode == "rcp":
+        made, _ = double_of(w, ins, "QUOTIENT", f"1.0 / {a}", ["1.0", a])
+    else:
+        made, _ = double_of(w, ins, "ROOT", f"__builtin_sqrt({a})", [a])
+    doubles(w, ins, made)
 
 
 def function(w: Writer, ins: Instruction) -> None:

@@ -96,6 +96,24 @@ INLINE float lesser(float x, float y, int least, int keep_nan) {
   return least ? least_f32(x, y) : most_f32(x, y);
 }
 
+/* of doubles, by the processor: what is volatile is read and written between the two settings */
+enum { SUM, DIFFERENCE, PRODUCT, QUOTIENT, ROOT, FUSED };
+APART double rounded(int what, double a, double b, double c, int mode) {
+  static const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+  volatile double x = a, y = b, z = c, r;
+  fesetround(modes[mode]);
+  switch (what) {
+    case SUM: r = x + y; break;
+    case DIFFERENCE: r = x - y; break;
+    case PRODUCT: r = x * y; break;
+    case QUOTIENT: r = x / y; break;
+    case ROOT: r = __builtin_sqrt(x); break;
+    default: r = fma(x, y, z);
+  }
+  fesetround(FE_TONEAREST);
+  return r;
+}
+
 /* -- functions of numbers -- */
 
 enum { EX2, LG2, TANH, SIN, COS };

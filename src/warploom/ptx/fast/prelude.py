@@ -10,6 +10,8 @@ evaluator then runs it from the beginning and says what is wrong.
 from __future__ import annotations
 
 HEAD = r"""
+#include <fenv.h>
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -358,11 +360,17 @@ APART int copied(Launch *L, Warp *S, const uint64_t *to, const uint64_t *from, c
 
 /* -- lanes -- */
 
-/* those that are named must be here, all that live of them, and nobody else */
-INLINE int named(Warp *S, const uint32_t *members, uint32_t m) {
-  uint32_t first = members[__builtin_ctz(m)], different = 0;
-  ACTIVE(l, m) different |= members[l] ^ first;
-  return !different && (first & S->alive) == m;
+/* all that a lane names must be here, those that live of them, and name the same lanes */
+APART int named(Warp *S, const uint32_t *members, uint32_t m) {
+  uint32_t left = m;
+  while (left) {
+    uint32_t first = members[__builtin_ctz(left)], group = first & S->alive, different = 0;
+    if ((group & left) != group || !((group >> __builtin_ctz(left)) & 1)) return 0;
+    ACTIVE(l, group) different |= members[l] ^ first;
+    if (different) return 0;
+    left &= ~group;
+  }
+  return 1;
 }
 
 #define REDUCED(name, start, expression)                                           \
@@ -393,18 +401,26 @@ APART uint32_t extreme_lane(const uint32_t *x, uint32_t m, int least, int magnit
   return best < 0 ? (uint32_t)(-best - 1) | 0x80000000u : (uint32_t)best;
 }
 
-APART void matched(const uint64_t *x, uint32_t m, int every, uint32_t *o, uint32_t *p) {
+APART void matched(const uint64_t *x, const uint32_t *members, uint32_t m, int every, uint32_t *o,
+                   uint32_t *p) {
   ACTIVE(l, m) {
-    uint32_t same = 0;
-    ACTIVE(k, m) same |= (uint32_t)(x[k] == x[l]) << k;
-    p[l] = same == m;
-    o[l] = every && same != m ? 0 : same;
+    uint32_t same = 0, group = m & members[l];
+    ACTIVE(k, group) same |= (uint32_t)(x[k] == x[l]) << k;
+    p[l] = same == group;
+    o[l] = every && same != group ? 0 : same;
   }
 }
+/* one value for each group of lanes that name each other */
+#define EACH_GROUP(members, m, o, value)                                           \
+  for (uint32_t left_ = (m), group; left_; left_ &= ~group) {                      \
+    group = (m) & members[__builtin_ctz(left_)];                                   \
+    uint32_t value_ = (value);                                                     \
+    ACTIVE(l, group) o[l] = value_;                                                \
+  }
 
-APART int shuffle(int mode, const uint32_t *x, const uint32_t *y, const uint32_t *z, uint32_t m,
-                  uint32_t *o, uint32_t *p) {
-  uint32_t from = 0;
+APART int shuffle(int mode, const uint32_t *x, const uint32_t *y, const uint32_t *z,
+                  const uint32_t *members, uint32_t m, uint32_t *o, uint32_t *p) {
+  uint32_t silent = 0;
   EACH {
     int segment = (z[l] >> 8) & 31, clamp = z[l] & 31, n = y[l] & 31;
     int last = (l & segment) | (clamp & ~segment), lane, good;
@@ -413,11 +429,11 @@ APART int shuffle(int mode, const uint32_t *x, const uint32_t *y, const uint32_t
     else if (mode == 2) { lane = l ^ n; good = lane <= last; }
     else { lane = (l & segment) | (n & ~segment); good = lane <= last; }
     lane = (good ? lane : l) & 31;
-    if ((m >> l) & 1) from |= 1u << lane;
+    silent |= (m >> l) & ~((m & members[l]) >> lane) & 1u;
     o[l] = x[lane];
     p[l] = good;
   }
-  return (from & ~m) == 0;
+  return !silent;
 }
 """
 
