@@ -51,7 +51,7 @@ _OWN = _words(
     floor_div floor_mod shift_left"""
 )
 _OWN_PATTERN = re.compile(
-    r"_|.*__|(exchange|min|max|abs|divide|rsqrt)_[fiu]\d+$|b?[fiu]\d+_from_b?[fiu]\d+$"
+    r"_|.*__|(exchange|min|max|abs|divide|rsqrt|exp2?|tanh)_[fiu]\d+$|b?[fiu]\d+_from_b?[fiu]\d+$"
     r"|(make_)?(u?(char|short|int|long|longlong)|float|double)\d+$"
 )
 _PATTERNS: dict[Language, re.Pattern[str]] = {
