@@ -88,6 +88,16 @@ def test_a_longer_second_input_is_refused() -> None:
         both(numbers(11), numbers(12))
 
 
+def test_a_title_that_is_no_name_becomes_one_and_one_without_end_is_refused() -> None:
+    s = turned()
+    s.name = "größe"
+    assert "gro_e(" in warploom.compile(s).text("c")
+    s.name = "a" * 300
+    with pytest.raises(CheckError, match=r"(?s)has 300 letters.*\^") as error:
+        warploom.compile(s)
+    assert error.value.span is not None
+
+
 def test_two_outputs() -> None:
     real, imaginary = warploom.compile(sketches.planes)(numbers(80))
     assert real.tolist() == numbers(80)[0::2].tolist()
