@@ -59,11 +59,13 @@ _Asked = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, ctypes.c_double)
 _FUNCTIONS = (np.exp2, np.log2, np.tanh, np.sin, np.cos)
 
 
-@_Asked
-def _ask(which: int, x: float) -> float:
+def _value(which: int, x: float) -> float:
     """NumPy's value of a function, asked for where the C library's may round to another single."""
     with np.errstate(all="ignore"):
         return float(_FUNCTIONS[which](np.array([x]))[0])
+
+
+_ask = _Asked(_value)
 
 
 class _Passed(ctypes.Structure):

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from warploom.ptx import flow
 from warploom.ptx.emulate.compile import WAITS, uses
-from warploom.ptx.fast import arithmetic, lanes, matrix, memory
+from warploom.ptx.fast import arithmetic, compare, lanes, matrix, memory
 from warploom.ptx.fast.floats_text import FLOATS
+from warploom.ptx.fast.lanes_text import LANES
 from warploom.ptx.fast.matrix_text import MATRICES
 from warploom.ptx.fast.operand import NotTaken, Writer, plain
 from warploom.ptx.fast.prelude import BODY, HEAD, TAIL
@@ -19,7 +20,7 @@ from warploom.ptx.ir import Function, Immediate, Instruction, Module, Negated
 from warploom.ptx.known import control_of, form_of
 from warploom.ptx.opcode import Control
 
-TABLE = {**arithmetic.TABLE, **memory.TABLE, **lanes.TABLE, **matrix.TABLE}
+TABLE = {**arithmetic.TABLE, **compare.TABLE, **memory.TABLE, **lanes.TABLE, **matrix.TABLE}
 MOST_INSTRUCTIONS = 4000  # beyond that a C compiler takes longer than most launches
 
 
@@ -167,5 +168,16 @@ def _whole(w: Writer, blocks: list[list[str]], entry: int) -> str:
     ]  # fmt: skip
     tables = [f"static const uint16_t {name}[] = {{{x}}};" for x, name in w.tables.items()]
     start = "\n".join([f"#define ENTRY {entry}", *tables])
-    parts = [HEAD, "\n".join(warp), BODY, FLOATS, MATRICES, _MACROS, start, "\n".join(run), TAIL]
+    parts = [
+        HEAD,
+        "\n".join(warp),
+        BODY,
+        LANES,
+        FLOATS,
+        MATRICES,
+        _MACROS,
+        start,
+        "\n".join(run),
+        TAIL,
+    ]
     return "\n".join(parts)
