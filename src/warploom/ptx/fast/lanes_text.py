@@ -1,4 +1,3 @@
-
 """C functions for what goes across the lanes of a warp: groups, shuffles, reductions, matches."""
 
 from __future__ import annotations
