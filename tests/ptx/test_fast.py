@@ -125,11 +125,13 @@ def test_loads_from_one_register_at_several_distances() -> None:
         ".shared .align 16 .b8 s[1024];"
         + LANES.split("vote", 1)[0]
         + """mov.u32 %r30, s; mad.lo.u32 %r5, %r0, 4, %r30; st.shared.u32 [%r5], %r1;
-    st.shared.u32 [%r5+256], %r0; bar.sync 0; ld.shared.u32 %r10, [%r5]; ld.shared.u32 %r11, [%r5+256];
+    st.shared.u32 [%r5+256], %r0; bar.sync 0; ld.shared.u32 %r10, [%r5];
+    ld.shared.u32 %r11, [%r5+256];
     xor.b32 %r6, %r5, 4; ld.shared.u32 %r12, [%r6]; ld.shared.u32 %r13, [%r6+256];
     mov.u32 %r5, %r30; ld.shared.u32 %r14, [%r5+4]; ld.shared.u16 %r15, [%r5+2]; mov.u32 %r16, 7;
     @%q1 ld.shared.u32 %r16, [%r6]; ld.shared.v2.u32 {%r17, %r18}, [%r5+8];
-    @%q1 add.u32 %r5, %r5, 12; ld.shared.u32 %r19, [%r5]; ld.shared.u8 %r20, [%r5+3]; mov.u32 %r21, 0;
+    @%q1 add.u32 %r5, %r5, 12;
+    ld.shared.u32 %r19, [%r5]; ld.shared.u8 %r20, [%r5+3]; mov.u32 %r21, 0;
     """
     )
     stores = "".join(f"st.global.u32 [%a2+{1024 * (n - 9)}], %r{n};\n" for n in range(10, 22))
