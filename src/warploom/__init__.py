@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from warploom.sketch.build import Sketch as Sketch
     from warploom.sketch.front import load_file as load_file
     from warploom.sketch.front import load_text as load_text
-    from warploom.sketch.front import text_of as to_swflow  # noqa: F401 - likewise
-    from warploom.sketch.front import verified as verify  # noqa: F401 - likewise
+    from warploom.sketch.given import text_of as to_swflow  # noqa: F401 - likewise
+    from warploom.sketch.given import verified as verify  # noqa: F401 - likewise
     from warploom.sketch.simt.code import to_kernel as to_kernel
     from warploom.sketch.simt.function import sketch as warp_sketch  # noqa: F401 - likewise
     from warploom.sketch.simt.solve import reinstantiate as reinstantiate
@@ -49,9 +49,9 @@ _PUBLIC = {
     "spec": ("warploom.sketch.term.spec", None),
     "synthesize": ("warploom.sketch.synth.solve", "synthesize"),
     "to_kernel": ("warploom.sketch.simt.code", "to_kernel"),
-    "to_swflow": ("warploom.sketch.front", "text_of"),
+    "to_swflow": ("warploom.sketch.given", "text_of"),
     "transfer": ("warploom.sketch.synth.transfer", "transfer"),
-    "verify": ("warploom.sketch.front", "verified"),
+    "verify": ("warploom.sketch.given", "verified"),
     "warp_sketch": ("warploom.sketch.simt.function", "sketch"),
 }
 

@@ -346,18 +346,6 @@ class Sketch:
         return self._assembly.steps[-1].shape
 
 
-def program_of(given: Program | Sketch) -> Program:
-    """A program, or that of a sketch."""
-    if isinstance(given, Sketch):
-        return given.program()
-    if not isinstance(given, Program):
-        raise CheckError(
-            f"this takes a sketch, not {_kind(given)}",
-            advice="give a Sketch, its program(), or what load_text and load_file read",
-        )
-    return given
-
-
 def _kind(given: object) -> str:
     return "a string" if isinstance(given, str) else f"a {type(given).__name__}"
 

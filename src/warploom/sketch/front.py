@@ -6,38 +6,9 @@ from pathlib import Path
 
 from warploom.errors import CheckError, ParseError, Source, Span, located
 from warploom.sketch import holes
-from warploom.sketch.build import Sketch, program_of
 from warploom.sketch.term.check import load
-from warploom.sketch.term.evaluate import Fill
-from warploom.sketch.term.ir import Goal, Program
+from warploom.sketch.term.ir import Program
 from warploom.sketch.term.limits import MAX_TEXT
-from warploom.sketch.term.show import to_swflow
-from warploom.sketch.term.verify import Verification, verify
-
-
-@located
-def text_of(sketch: Program | Sketch) -> str:
-    """A sketch as `.swflow` text."""
-    return to_swflow(program_of(sketch))
-
-
-@located
-def verified(
-    sketch: Program | Sketch, goal: Goal | int = 0, fill: Fill = (), laws: str | None = None
-) -> Verification:
-    """Runs a sketch with that fill on symbols and on random numbers, and compares with its goal.
-
-    `laws`, "flatten" or "none", is up to what they must be equal; by default the goal says.
-    """
-    program = program_of(sketch)
-    if not isinstance(goal, Goal):
-        if isinstance(goal, bool) or goal not in range(len(program.goals)):
-            raise CheckError(
-                f"'{program.name}' has {len(program.goals)} goals, and none is {goal!r:.40}",
-                advice="give a number, counted from 0, or one of program.goals",
-            )
-        goal = program.goals[goal]
-    return verify(program, goal, fill, laws=laws)
 
 
 @located

@@ -15,7 +15,8 @@ from warploom.search.budget import STOPS, Budget, peak_megabytes, reason_of
 from warploom.search.engine import Gathered, gather, outcome_of
 from warploom.search.outcome import Impossible, Reason
 from warploom.search.statistics import Clock, Tally
-from warploom.sketch.build import Sketch, program_of
+from warploom.sketch.build import Sketch
+from warploom.sketch.given import program_of
 from warploom.sketch.synth.cost import Prices, cheapest
 from warploom.sketch.synth.derivations import Derivations, derivations
 from warploom.sketch.synth.engine import BATCH_BYTES, FIRST_BATCH_BYTES, Engine

@@ -19,7 +19,8 @@ import numpy as np
 from warploom.errors import CheckError, located
 from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
-from warploom.sketch.build import Sketch, program_of
+from warploom.sketch.build import Sketch
+from warploom.sketch.given import program_of
 from warploom.sketch.holes import choices_of
 from warploom.sketch.synth.fills import Fills
 from warploom.sketch.synth.result import Result, Stats
