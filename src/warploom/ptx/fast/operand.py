@@ -7,15 +7,18 @@ like stand between the loops and see arrays.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from warploom.errors import UnsupportedError
-from warploom.ptx.emulate.context import immediate
+from warploom.ptx.emulate.context import CARRY, immediate
 from warploom.ptx.ir import (
     Address,
     Component,
     Function,
     Immediate,
+    Instruction,
     Module,
     Negated,
     Offset,
@@ -42,6 +45,9 @@ SPECIAL = {
     "%dynamic_smem_size": "(uint32_t)L->dynamic_shared",
     "%total_smem_size": "(uint32_t)L->shared_size",
 }  # fmt: skip
+
+
+Spell: TypeAlias = "Callable[[Writer, Instruction], None]"
 
 
 class NotTaken(UnsupportedError):  # noqa: N818 - no mistake of the user's, and never shown as one
@@ -84,6 +90,7 @@ class Writer:
     loop: list[str] = field(default_factory=list)  # the loop that is being gathered
     held: dict[str, str] = field(default_factory=dict)  # its variables, by key of the register
     changed: dict[str, None] = field(default_factory=dict)  # the keys that it has written
+    tables: dict[str, str] = field(default_factory=dict)  # name of each table, by its numbers
     count: int = 0
     guard: str = ""  # the predicate of the instruction that is written, as an array
 
@@ -212,7 +219,9 @@ class Writer:
             raise NotTaken(f"a result in {operand}")
         key = self._register(operand)
         bits = self.sizes[self.names[key]]
-        text = self._bits(text, bits, kind)
+        self._put(key, self._bits(text, bits, kind), bits)
+
+    def _put(self, key: str, text: str, bits: int) -> None:
         if self.guard:
             old = self._held(key)
             self.each(f"{old} = {self.guard}[l] ? {text} : {old};")
@@ -239,6 +248,19 @@ class Writer:
         else:
             text = f"(uint{have}_t)({text})"
         return text if bits == have else f"(uint{bits}_t){text}"
+
+    def carry(self) -> str:
+        """The carry flag, as a value of the loop."""
+        self._flag()
+        return self._held(CARRY)
+
+    def set_carry(self, text: str) -> None:
+        self._flag()
+        self._put(CARRY, text, 1)
+
+    def _flag(self) -> None:
+        self.names.setdefault(CARRY, "carry")
+        self.sizes["carry"] = 1
 
     # -- addresses --------------------------------------------------------------------------
 
@@ -296,3 +318,28 @@ def constant(operand: Immediate, kind: str) -> str:
     if kind in ("f32", "f64"):
         return f"{kind}({text})"
     return f"(int{bits}_t){text}" if is_signed(kind) else text
+
+
+def sources(w: Writer, ins: Instruction, *kinds: str) -> list[str]:
+    """The operands after the first, each in a variable: some are read several times."""
+    return [
+        w.value(kind, w.read(operand, kind))
+        for operand, kind in zip(ins.operands[1:], kinds, strict=False)
+    ]
+
+
+def refuse(ins: Instruction, *words: str) -> None:
+    for word in words:
+        if word in ins.modifiers:
+            raise NotTaken(f"{ins.name}: .{word}")
+
+
+def alone(spell: Spell) -> Spell:
+    """In a loop of its own: compilers make no vectors of it, and would make none of the others."""
+
+    def wrapped(w: Writer, ins: Instruction) -> None:
+        w.close()
+        spell(w, ins)
+        w.close()
+
+    return wrapped
