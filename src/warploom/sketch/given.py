@@ -1,4 +1,4 @@
-"""What a user may give for a sketch, a `Sketch` or its program: read as one; its text; is it right?"""
+"""A user's sketch, a `Sketch` or its program: read as one; its text; is it right?"""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ def program_of(given: Program | Sketch) -> Program:
     if isinstance(given, Sketch):
         return given.program()
     if not isinstance(given, Program):
+        kind = "string" if isinstance(given, str) else type(given).__name__
         raise CheckError(
-            f"this takes a sketch, not a {'string' if isinstance(given, str) else type(given).__name__}",
+            f"this takes a sketch, not a {kind}",
             advice="give a Sketch, its program(), or what load_text and load_file read",
         )
     return given
