@@ -69,7 +69,7 @@ def load(
 def _seconds(tune: bool | float) -> float:
     if tune is True:
         return TUNE_SECONDS
-    if not isinstance(tune, int | float) or not 0 < tune < math.inf:
+    if not isinstance(tune, int | float) or not 0 <= tune < math.inf:
         raise CheckError(
             f"tune is True, False or a number of seconds, not {tune!r:.40}",
             advice="write tune=True, or tune=10",
