@@ -95,7 +95,7 @@ _FUNCTIONS = _words(
 )
 _FUNCTION_PATTERN = re.compile(
     r"(acos|asin|atan|ceil|cos|erf|exp|floor|fmod|frexp|hypot|ldexp|lgamma|log|modf|pow|round|sin"
-    r"|sqrt|tan|tgamma|trunc|rint|cbrt|fdim|nan|j|y)\w*[fl]$|str|mem|wcs|is[a-z]|to[a-z]+$|atomic"
+    r"|sqrt|tan|tgamma|trunc|rint|cbrt|fdim|nan|j|y)\w*[fl]$|(str|mem|wcs|is|to)[a-z0-9]+$|atomic"
     r"|\w+_t$|va_|FILE$|jmp_buf$|pthread|sched|sig|surf|tex|vload|vstore|write_|read_|create_|enqueue_|retain_|release_"
 )
 
