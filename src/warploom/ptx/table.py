@@ -365,7 +365,11 @@ _MEMORY = (
         async mbarrier arrive noinc? ~shared|shared::cta? b64 = [b]
     """ + matrices.bulk_copies(), memory=_ANYTHING),
     _op("mbarrier", "", matrices.MBARRIERS, memory=_ANYTHING),
-    _op("prefetch", "[a]", "global|local? ~L1|L2\nglobal ~L2::evict_last|L2::evict_normal\nconst|param? ~tensormap"),
+    _op("prefetch", "[a]", """
+        global|local? ~L1|L2
+        global ~L2::evict_last|L2::evict_normal
+        const|param? ~tensormap
+    """),
     _op("prefetchu", "[a]", "~L1"),
     _op("applypriority", "[a] n", "global? ~L2::evict_normal"),
     _op("discard", "[a] n", "global? ~L2", memory=_ANYTHING),
