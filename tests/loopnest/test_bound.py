@@ -203,3 +203,26 @@ def test_what_a_compiler_may_have_already_is_not_counted(
         at = [str(inst) for inst in space.insts].index(name)
         assert work[at] == pytest.approx(count * 32 * unit)
         assert work[at] < plain[at] or count == 64
+
+
+def test_elements_of_one_sector_need_not_be_neighbours() -> None:
+    """Rows of six floats: an element and the one below it are 24 bytes apart, in one sector of 32
+    where the first is at its begin."""
+    nest = LoopNest("columns")
+    i, j = nest.axis("i", 8, 8), nest.axis("j", 6)
+    x, y = nest.array("x", i, j), nest.array("y", i, j)
+    y[i, j] = exp(x[i, j])
+    space = NestSpace(nest.done())
+    decisions = fixed(space.propagator, ["size=8", "dim_kind(i0)=LOOP", "dim_kind(j0)=BLOCK"])
+    threads = fixed(space.propagator, [f"dim_kind({d}.i1)=THREAD" for d in ("x_1", "store_y_1")])
+    root = space.propagator.root([*decisions, *threads])
+    work = Bound(space, K4000).terms(root).work["l2_store"]
+    assert 0 < work.sum() <= 24  # two at a time, not 48
+
+
+def test_a_program_without_tiles_and_loops_has_a_bound() -> None:
+    nest = LoopNest("one")
+    x, y = nest.array("x", 4), nest.array("y", 4)
+    y[2] = exp(x[1])
+    space = NestSpace(nest.done())
+    assert (Bound(space, H200)(space.propagator.root()) > 0).all()

@@ -68,7 +68,8 @@ def anew(insts: Sequence[Instruction], dims: Sequence[Dim]) -> Flags:
         axes[inst] = _new_along(inst, axes, loaded)
         if isinstance(inst.action, Load):
             loaded.add(inst.action.access.array)
-    return np.array([[d in i.dims and d.axis in axes[i] for d in dims] for i in insts])
+    rows = [[d in i.dims and d.axis in axes[i] for d in dims] for i in insts]
+    return np.array(rows, np.bool_)
 
 
 def _new_along(
