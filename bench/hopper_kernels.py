@@ -25,7 +25,7 @@ WMMA = (
     ((32, 8, 16), "bf16", "f32", 8, 2, 8, 128), ((16, 16, 8), "tf32", "f32", 4, 4, 8, 512),
     ((16, 16, 16), "s8", "s32", 2, 2, 8, 256), ((32, 8, 16), "s8", "s32", 4, 1, 8, 256),
     ((16, 16, 16), "u8", "s32", 2, 2, 8, 256), ((8, 32, 16), "u8", "s32", 1, 4, 8, 256),
-    ((8, 8, 4), "f64", "f64", 1, 1, 2, 256),
+    ((8, 8, 4), "f64", "f64", 1, 1, 2, 2080),
 )  # fmt: skip
 
 
@@ -212,51 +212,89 @@ def _starts(
     return out
 
 
-def tensors() -> Iterator[Job]:
-    for number, (shape, box, kind, swizzle, nan) in enumerate(TENSORS):
-        rng = np.random.default_rng(900 + number)
-        size, rank, count = int(kind[1]), len(shape), int(np.prod(box))
-        array = rng.integers(0, 255, (*shape[:-1], shape[-1] * size), np.uint8).view(kind)
-        starts = _starts(shape, box, size, rng)
-        total = count * size
-        made = ptx.tensor_map(array, box, swizzle, nan_outside=nan)
-        coordinates = ", ".join(f"%r{10 + at}" for at in range(rank))
-        loads = " ".join(f"ld.global.u32 %r{10 + at}, [%l3+{4 * at}];" for at in range(rank))
-        common = f"ld.param.u64 %l1, [p1]; ld.param.u64 %l2, [p2]; mov.b64 %l4, p0; cvta.param.u64 %l5, %l4; mad.wide.u32 %l3, %r0, {4 * rank}, %l1; {loads}"
-        parameters = f"{MAP.format(at=0)}, {POINTER.format(at=1)}, {POINTER.format(at=2)}"
-        room = -(-total // 1024) * 1024
-        bare = TOP.format(name=f"load_{number}", parameters=parameters, cluster="", room=room)
-        text = f"""{HEAD}{bare}{common}
-@%p1 mbarrier.init.shared.b64 [bar], 1; bar.sync 0;
-@!%p1 bra J; mbarrier.arrive.expect_tx.shared.b64 %l6, [bar], {total};
-cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [%l5, {{{coordinates}}}], [bar];
-J: {WAIT.format(n=0, parity=0)}
+def _top(what: str, number: int, rank: int, total: int) -> str:
+    """Registers and parameters of a kernel that copies boxes: coordinates are in %r10 and on."""
+    loads = " ".join(f"ld.global.u32 %r{10 + at}, [%l3+{4 * at}];" for at in range(rank))
+    parameters = f"{MAP.format(at=0)}, {POINTER.format(at=1)}, {POINTER.format(at=2)}"
+    top = TOP.format(
+        name=f"{what}_{number}",
+        parameters=parameters,
+        cluster="",
+        room=-(-total // 1024) * 1024,
+    )
+    return f"""{HEAD}{top}ld.param.u64 %l1, [p1]; ld.param.u64 %l2, [p2]; mov.b64 %l4, p0; cvta.param.u64 %l5, %l4; mad.wide.u32 %l3, %r0, {4 * rank}, %l1; {loads}
 mad.wide.u32 %l2, %r0, {total}, %l2; mov.u32 %r1, %t;
+"""
+
+
+def _coordinates(rank: int) -> str:
+    return ", ".join(f"%r{10 + at}" for at in range(rank))
+
+
+def _load_text(number: int, rank: int, total: int) -> str:
+    return f"""{_top("load", number, rank, total)}@%p1 mbarrier.init.shared.b64 [bar], 1; bar.sync 0;
+@!%p1 bra J; mbarrier.arrive.expect_tx.shared.b64 %l6, [bar], {total};
+cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [%l5, {{{_coordinates(rank)}}}], [bar];
+J: {WAIT.format(n=0, parity=0)}
 L: cvt.u64.u32 %l7, %r1; add.u64 %l7, %l2, %l7; add.u32 %r2, %s, %r1; ld.shared.u8 %h1, [%r2]; st.global.u8 [%l7], %h1;
 add.u32 %r1, %r1, 32; setp.lt.u32 %p3, %r1, {total}; @%p3 bra L;
 ret; }}
 """
-        out = np.zeros((len(starts), total), np.uint8)
-        about = f"tensor load {rank}d {kind} box {'x'.join(map(str, box))} swizzle {swizzle}{' nan' if nan else ''}"
-        yield Job(about, text, f"load_{number}", (len(starts),), (32,), [made, starts, out])
-        if nan:
-            continue
-        bare = TOP.format(name=f"store_{number}", parameters=parameters, cluster="", room=room)
-        text = f"""{HEAD}{bare}{common}
-mad.wide.u32 %l2, %r0, {total}, %l2; mov.u32 %r1, %t;
-L: cvt.u64.u32 %l7, %r1; add.u64 %l7, %l2, %l7; add.u32 %r2, %s, %r1; ld.global.u8 %h1, [%l7]; st.shared.u8 [%r2], %h1;
+
+
+def _store_text(number: int, rank: int, total: int) -> str:
+    return f"""{_top("store", number, rank, total)}L: cvt.u64.u32 %l7, %r1; add.u64 %l7, %l2, %l7; add.u32 %r2, %s, %r1; ld.global.u8 %h1, [%l7]; st.shared.u8 [%r2], %h1;
 add.u32 %r1, %r1, 32; setp.lt.u32 %p3, %r1, {total}; @%p3 bra L;
 fence.proxy.async.shared::cta; bar.sync 0;
-@!%p1 bra E; cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group [%l5, {{{coordinates}}}], [tile];
+@!%p1 bra E; cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group [%l5, {{{_coordinates(rank)}}}], [tile];
 cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
 E: ret; }}
 """
-        for which in (1, 5):  # one box each, as boxes may overlap; nothing before the array:
-            # a store at (-32, 16) of 40 x 72 halves ended an H200's kernel as an illegal instruction
+
+
+def tensors() -> Iterator[Job]:
+    for number, (shape, box, kind, swizzle, nan) in enumerate(TENSORS):
+        rng = np.random.default_rng(900 + number)
+        size, rank, total = int(kind[1]), len(shape), int(np.prod(box)) * int(kind[1])
+        array = rng.integers(0, 255, (*shape[:-1], shape[-1] * size), np.uint8).view(kind)
+        starts = _starts(shape, box, size, rng)
+        made = ptx.tensor_map(array, box, swizzle, nan_outside=nan)
+        out = np.zeros((len(starts), total), np.uint8)
+        about = f"tensor load {rank}d {kind} box {'x'.join(map(str, box))} swizzle {swizzle}{' nan' if nan else ''}"
+        yield Job(about, _load_text(number, rank, total), f"load_{number}", (len(starts),), (32,),
+                  [made, starts, out])  # fmt: skip
+        if nan:
+            continue
+        for which in (1, 5):  # one box each, as boxes may overlap; nothing before the array
             at = np.maximum(starts[which : which + 1], 0)
             given = rng.integers(0, 255, (1, total), np.uint8)
-            yield Job(about.replace("load", "store") + f", start {which}", text, f"store_{number}",
-                      (1,), (32,), [made, at, given])  # fmt: skip
+            yield Job(about.replace("load", "store") + f", start {which}",
+                      _store_text(number, rank, total), f"store_{number}", (1,), (32,),
+                      [made, at, given])  # fmt: skip
+
+
+# Where stores of a box of 16 x 32 halves begin in an array of 40 x 72, innermost first.
+STORES = (
+    (0, 0), (8, -3), (8, -15), (8, -16), (8, -40), (-8, 3), (-24, 3), (-32, 3), (-32, 16), (-104, 3),
+    (-8, -3), (-32, -16), (64, 3), (72, 3), (104, 3), (8, 30), (8, 39), (8, 40), (64, 39), (-32, 40),
+)  # fmt: skip
+
+
+def store_at(at: tuple[int, int], swizzle: int) -> tuple[Job, np.ndarray]:
+    """A store of one box, and the array afterwards if what lies outside is not written."""
+    rng = np.random.default_rng(77)
+    array = rng.integers(0, 1 << 15, (40, 72), np.uint16).view("f2")
+    given = rng.integers(0, 255, 16 * 64, np.uint8)
+    made = ptx.tensor_map(array, (16, 32), swizzle)
+    place = np.arange(16 * 32) * 2
+    place ^= (place >> 7 & max(1, swizzle // 16) - 1) << 4
+    wide = np.zeros((340, 372), np.uint16)
+    wide[150:190, 150:222] = array.view(np.uint16)
+    x, y = at
+    wide[150 + y : 166 + y, 150 + x : 182 + x] = given.view(np.uint16)[place // 2].reshape(16, 32)
+    job = Job(f"store at {at}, swizzle {swizzle}", _store_text(0, 2, 1024), "store_0", (1,), (32,),
+              [made, np.array([at], np.int32), given])  # fmt: skip
+    return job, wide[150:190, 150:222]
 
 
 # -- mbarriers, bulk copies, clusters ---------------------------------------------------------------

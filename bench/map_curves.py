@@ -26,8 +26,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "bench")]
 
-from map_device import Device  # noqa: E402 - beside this script
-from map_draw import BY_MODEL, SEED, WAYS, drawn, valid_at_random  # noqa: E402
+from map_draw import BY_MODEL, SEED, WAYS, drawn, valid_at_random  # noqa: E402 - beside us
+from map_layer import Device  # noqa: E402
 from map_prepare import Prepared, prepare, prepare_candidate  # noqa: E402
 
 from warploom.array.recipe.choose import candidates as blocks_by_model  # noqa: E402 - not installed

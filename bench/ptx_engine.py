@@ -1,101 +1,80 @@
 """How many kernels the fast engine takes, and whether its bits are the evaluator's.
 
-    python bench/ptx_engine.py [--only WORD] [--look] [--out FILE]
+    PYTHONPATH=src:. python bench/ptx_engine.py [--only WORD] [--look] [--processes N] [--out FILE]
 
-Kernels of nvcc, CUB, Triton and Numba that the tests keep, of the catalogue, and one for each form
-of instruction (`--look` only asks which are taken and compiles nothing). Needs NumPy and gcc.
+Kernels of nvcc, CUB, Triton and Numba that the tests keep, of the catalogue, one for each
+instruction that was run on a GPU, and every form of every pure instruction on edges and random bits
+(`--look` only asks which are taken and compiles nothing). Needs NumPy and gcc. The exit status is 1
+if bits differ.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench.ptx_engine_tasks import looked_at, tasks
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
+from warploom.search.farm import Farm
 
-from bench.ptx_launches import Job  # noqa: E402
-from tests.ptx import device_kernels  # noqa: E402
-
-from bench import ptx_ncu_kernels as kept  # noqa: E402 - not installed
-
-OUT = ROOT / "bench" / "results" / "ptx_engine.json"
+RESULTS = Path(__file__).parent / "results" / "ptx_engine.json"
 
 
-def instructions() -> Iterator[Job]:
-    for case in device_kernels.cases():
-        text = device_kernels.PTX_HEADER + device_kernels.ptx_source(case)
-        args = [*device_kernels.inputs(case), *device_kernels.outputs(case)]
-        blocks = device_kernels.SIZE // device_kernels.BLOCK
-        yield Job(case.name, text, case.name, (blocks,), (device_kernels.BLOCK,), args)
+def summed(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    left = {name: why for row in rows for name, why in row["left"].items()}
+    return {
+        "kernels": sum(row["of"] for row in rows), "taken": sum(row["taken"] for row in rows),
+        "other_bits": [name for row in rows for name in row["other_bits"]], "left": left,
+    }  # fmt: skip
 
 
-GROUPS = {
-    "nvcc": kept.all_programs, "CUB": kept.all_collectives, "Triton": kept.all_tritons,
-    "Numba": kept.numbas, "catalogue": kept.catalogued, "instructions": instructions,
-}  # fmt: skip
-
-
-def judged(job: Job, look: bool) -> dict[str, Any]:
-    kernel = job.loaded()
-    why_not = kernel.why_not_fast()
-    if look or why_not:
-        return {"taken": not why_not, "why_not": why_not}
-    results, seconds, ran = [], {}, ""
-    for engine in ("numpy", "c", "c"):  # the second time it is compiled already
-        args = job.fresh()
-        started = time.monotonic()
-        report = kernel.launch(job.grid, job.block, args, shared_bytes=job.shared, engine=engine)
-        seconds[f"again_{engine}" if engine in seconds else engine] = time.monotonic() - started
-        results.append(args)
-        ran = report.engine
-    if ran != "c":
-        return {"taken": False, "why_not": kernel.fast.why_not or "given up while it ran"}
-    pairs = zip(results[0], results[-1], strict=True)
-    same = all(a.tobytes() == b.tobytes() for a, b in pairs if isinstance(a, np.ndarray))
-    return {"taken": True, "same_bits": same, "seconds": seconds}
-
-
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="groups and kernels with this word")
     parser.add_argument("--look", action="store_true", help="compile nothing")
+    parser.add_argument("--processes", type=int)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
-    record: dict[str, Any] = {}
-    for group, make in GROUPS.items():
-        rows = {job.name: judged(job, asked.look) for job in make()
-                if asked.only in f"{group} {job.name}"}  # fmt: skip
-        if not rows:
-            continue
-        taken = [row for row in rows.values() if row["taken"]]
-        wrong = [name for name, row in rows.items() if not row.get("same_bits", True)]
-        reasons = Counter(row["why_not"] for row in rows.values() if not row["taken"])
-        print(
-            f"{group:13} {len(taken)} of {len(rows)} taken, {len(wrong)} with other bits",
-            flush=True,
-        )
-        for why, times in reasons.most_common(40):
+    started = time.monotonic()
+    rows: dict[str, list[dict[str, Any]]] = {}
+    wanted = [task for task in tasks() if asked.only in " ".join(task)]
+    with Farm(asked.processes) as farm:
+        waiting = {farm.submit(looked_at, *task, asked.look): task for task in wanted}
+        for done in as_completed(waiting):
+            group, name = waiting[done]
+            try:
+                row = done.result()
+            except Exception as error:  # noqa: BLE001 - the others are still wanted
+                why = f"{type(error).__name__}: {error!s:.300}"
+                row = {"of": 1, "taken": 0, "left": {name: why}, "other_bits": [name]}
+            rows.setdefault(group, []).append(row)
+            if row["other_bits"]:
+                print("other bits:", row["other_bits"][:3], [*row["left"].values()][:1], flush=True)
+    groups = {group: summed(some) for group, some in rows.items()}
+    for group, found in groups.items():
+        print(f"{group:13} {found['taken']} of {found['kernels']} taken, "
+              f"{len(found['other_bits'])} with other bits", flush=True)  # fmt: skip
+        for why, times in Counter(found["left"].values()).most_common(12):
             print(f"    {times:4} {why}")
-        record[group] = {
-            "kernels": len(rows), "taken": len(taken), "other_bits": wrong,
-            "left": {name: row["why_not"] for name, row in rows.items() if not row["taken"]},
-        }  # fmt: skip
     if asked.out is not None:
         whole = {
-            "date": time.strftime("%Y-%m-%d"),
+            "date": time.strftime("%Y-%m-%d"), "seconds": round(time.monotonic() - started),
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, "
+            f"Python {platform.python_version()}, NumPy {np.__version__}",
             "command": "python bench/ptx_engine.py --out FILE",
-        }
-        asked.out.write_text(json.dumps(whole | {"groups": record}, indent=1) + "\n")
+        }  # fmt: skip
+        asked.out.write_text(json.dumps(whole | {"groups": groups}, indent=1) + "\n")
+    return 1 if any(found["other_bits"] for found in groups.values()) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from warploom.errors import DeviceError
-from warploom.process import run_command
+from warploom.process import TIMEOUT_S, run_command
 
 COMPILERS = ("cc", "gcc", "clang")
 
@@ -22,8 +22,8 @@ def c_compiler() -> str | None:
     return next((path for name in COMPILERS if (path := shutil.which(name))), None)
 
 
-def compile_c(text: str, options: Sequence[str]) -> bytes:
-    """The text as a shared library."""
+def compile_c(text: str, options: Sequence[str], seconds: float = TIMEOUT_S) -> bytes:
+    """The text as a shared library, if the compiler has it ready within the seconds."""
     compiler = c_compiler()
     if compiler is None:
         raise DeviceError("no C compiler was found", advice="install gcc or clang")
@@ -31,24 +31,26 @@ def compile_c(text: str, options: Sequence[str]) -> bytes:
         source, target = Path(folder, "kernel.c"), Path(folder, "kernel.so")
         source.write_text(text)
         command = [compiler, *options, "-o", str(target), str(source), "-lm"]
-        ran = run_command(command, "the C compiler could not be run")
+        ran = run_command(command, "the C compiler could not be run", seconds)
         if ran.returncode:
             said = ran.stderr.replace(folder, "").strip()
             raise DeviceError(f"the C text does not compile:\n{said}")
         return target.read_bytes()
 
 
-def kept_library(text: str, options: Sequence[str], folder: Path | None) -> bytes:
+def kept_library(
+    text: str, options: Sequence[str], folder: Path | None, seconds: float = TIMEOUT_S
+) -> bytes:
     """The same, from a folder of earlier ones; a new one is put there if possible."""
     if folder is None:
-        return compile_c(text, options)
+        return compile_c(text, options, seconds)
     parts = (text, *options, _compiler_version(), platform.machine(), _processor())
     name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
     place = folder / f"{name}.so"
     try:
         return place.read_bytes()
     except OSError:
-        code = compile_c(text, options)
+        code = compile_c(text, options, seconds)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.tools import require
 
-from warploom import device_function
+from warploom import Sketch, device_function, spec
 from warploom.emit.function import calling_text, function_text
 from warploom.errors import CheckError, EmitError
 from warploom.kernel.build import Builder
@@ -113,19 +113,100 @@ __device__ unsigned __shfl_up_sync(unsigned, unsigned, unsigned, int = 32);
 
 @pytest.mark.parametrize("fields", [2, 3, 16])
 def test_clang_takes_them(fields: int, tmp_path: Path) -> None:
-    clang = shutil.which("clang++") or shutil.which("clang")
-    if clang is None:
+    if clang() is None:
         pytest.skip("no clang")
     scans = [device_function(f"{kind}-scan").text() for kind in ("inclusive", "exclusive")]
-    text = PRELUDE + headers(fields) + "".join(scans)
-    source = tmp_path / "functions.cu"
-    source.write_text(text)
+    clang_takes(headers(fields) + "".join(scans), tmp_path)
+
+
+def clang() -> str | None:
+    return shutil.which("clang++") or shutil.which("clang")
+
+
+def clang_takes(text: str, to: Path) -> None:
+    """Without a warning, where there is a clang."""
+    source = to / "functions.cu"
+    source.write_text(PRELUDE + text)
     options = ["--cuda-device-only", "--cuda-gpu-arch=sm_80", "-nocudainc", "-nocudalib"]
     options += ["-Wno-unknown-cuda-version", "-Wall", "-Werror", "-fsyntax-only", "-std=c++17"]
-    ran = subprocess.run(
-        [clang, *options, str(source)], capture_output=True, text=True, check=False
-    )
+    if (found := clang()) is not None:
+        command = [found, *options, str(source)]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+
+
+def taps(lanes: int, name: str = "taps") -> Sketch:
+    """Sums of three neighbours, which a lane loads by itself: nothing is exchanged."""
+    s = Sketch(name)
+    x = s.input("x", lanes + 2, step=lanes)
+    places = np.arange(lanes)[:, None] + np.arange(3)
+    s.sum("identity", s.gather(places, x, shape=(lanes, 3), name="near"), name="out")
+    s.goal(lambda x: [spec.total(x[i : i + 3]) for i in range(lanes)])
+    return s
+
+
+def compiled_strictly(text: str, to: Path) -> None:
+    """In C, with all warnings being errors."""
+    (to / "all.c").write_text(text)
+    strict = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
+    command = ["cc", *strict, "-Wno-unused-function", "-o", str(to / "all"), str(to / "all.c")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_a_group_of_lanes_that_exchanges_nothing_has_no_name_for_its_lane(tmp_path: Path) -> None:
+    require("c")
+    require("ptx")
+    header = device_function(taps(12))
+    assert "lane" not in header.text("opencl").split("#define")[1]
+    compiled_strictly(header.text("c") + "int main(void) { return 0; }\n", tmp_path)
+    assert "warning" not in compile_cuda(header.text(), compiler="nvrtc").log.lower()
+    clang_takes(header.text(), tmp_path)
+
+
+def test_functions_of_one_name_and_several_types_are_all_there(tmp_path: Path) -> None:
+    """Had they one guard, all but the first would be gone without a word."""
+    require("c")
+    require("ptx")
+    kinds = {"float32": "float", "float64": "double", "int32": "int"}
+    several = [device_function(taps(8), dtype=dtype) for dtype in kinds]
+    moving = [device_function("blocked-to-striped", registers=2, bytes=n) for n in (2, 4, 8, 16)]
+    calls = "".join(f"  {kind} a{n}[3] = {{}}, b{n}[1]; taps(a{n}, b{n});\n"
+                    for n, kind in enumerate(kinds.values()))  # fmt: skip
+    user = f'extern "C" __global__ void use() {{\n{calls}}}\n'
+    compile_cuda("".join(each.text() for each in several) + user)
+    texts = [each.text("c") for each in (*several, *moving)]
+    for function in ("taps", "taps_f64", "taps_i32", "blocked_to_striped_2_2bytes",
+                     "blocked_to_striped_2", "blocked_to_striped_2_16bytes"):  # fmt: skip
+        assert sum(f"void {function}(" in text for text in texts) == 1, function
+    assert len({each.text() for each in moving}) == 1  # a template is one for all
+    used = "int main(void) { unsigned short a[2][32] = {{0}}; blocked_to_striped_2_2bytes(a); "
+    used += "float x[3][32] = {{0}}, y[1][32]; taps(x, y); return a[0][0] != y[0][0]; }\n"
+    compiled_strictly("".join(texts) + used, tmp_path)
+
+
+def test_a_function_of_another_content_has_another_guard() -> None:
+    guards = [
+        re.findall(r"#ifndef (\w+)", device_function("transpose", order=order).text("c"))[0]
+        for order in ("crc", "crc", "rcr")
+    ]
+    assert guards[0] == guards[1] != guards[2]
+
+
+@pytest.mark.parametrize("name", ["float", "main", "for", "printf", "lane", "größe", "y", "*/ x"])
+def test_a_function_may_be_called_like_anything(name: str, tmp_path: Path) -> None:
+    require("c")
+    header = device_function(taps(8, name))
+    assert [each for each in header.verify("c", [{"out_size": 9}]) if each.wrong] == []
+    compiled_strictly(header.text("c") + "int main(void) { return 0; }\n", tmp_path)
+
+
+def test_the_header_speaks_of_what_the_function_has() -> None:
+    """No arrays, whose lengths would have limits; no holes, whose fill would be said."""
+    text = device_function(taps(12)).text()
+    assert "has no hole" in text
+    assert "indices have" not in text
+    assert "Fill" not in text
 
 
 def test_a_lane_that_nothing_mentions_is_not_asked_for() -> None:
@@ -137,7 +218,7 @@ def test_a_lane_that_nothing_mentions_is_not_asked_for() -> None:
 
 
 def test_a_function_may_have_the_name_of_a_helper() -> None:
-    """`lane` is one: had both one guard, the second would be gone."""
+    """`lane` is one: had both one guard, the second would be gone. It is called otherwise, too."""
     k = Builder("call_lane", block=32)
     x, y = k.array("x", f32, 32, const=True), k.array("y", f32, 32)
     v = k.registers("v", f32, 1)
@@ -145,9 +226,10 @@ def test_a_function_may_have_the_name_of_a_helper() -> None:
     with k.function("lane"):
         v[0] = k.shuffle(v[0], k.lane, "idx")
     y[k.lane] = v[0]
-    guards = re.findall(r"#ifndef (\w+)", function_text(k.done(), "cuda"))
-    assert "WARPLOOM_LANE" in guards
+    text = function_text(k.done(), "cuda")
+    guards = re.findall(r"#ifndef (\w+)", text)
     assert len(guards) == len(set(guards)) > 1
+    assert "void lane_function_(" in text
 
 
 def test_two_headers_stand_in_one_text(tmp_path: Path) -> None:
@@ -155,14 +237,7 @@ def test_two_headers_stand_in_one_text(tmp_path: Path) -> None:
     require("c")
     names = [("load-structures", {"fields": 3}), ("inclusive-scan", {}), ("exclusive-scan", {})]
     texts = [device_function(name, **given).text("c") for name, given in names]  # type: ignore[arg-type]
-    (tmp_path / "all.c").write_text("".join([*texts, texts[0], "int main(void) { return 0; }\n"]))
-    command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
-    command.append("-Wno-unused-function")
-    ran = subprocess.run(
-        [*command, "-o", str(tmp_path / "all"), str(tmp_path / "all.c")],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
+    compiled_strictly("".join([*texts, texts[0], "int main(void) { return 0; }\n"]), tmp_path)
 
 
 # -- rounds of a scan as one piece of PTX ----------------------------------------------------------

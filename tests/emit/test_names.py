@@ -19,12 +19,14 @@ from warploom.emit.dialect import Language
 from warploom.emit.parts import comment_lines
 from warploom.emit.reserved import is_reserved, is_reserved_function
 from warploom.emit.spell import function_name, spelled
+from warploom.errors import CheckError
 from warploom.index.ir import Var
 from warploom.kernel.build import Builder, cast, from_index
+from warploom.kernel.check import MOST_LETTERS, check_name
 from warploom.kernel.dtype import f32, i32
 from warploom.kernel.ir import Kernel, Registers, walk
 from warploom.kernel.lower import Row, rotate
-from warploom.kernel.names import names_of
+from warploom.kernel.names import names_of, plain_name
 
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 KEYWORDS = ("float", "for", "if", "register", "struct", "while", "restrict", "inline")
@@ -209,3 +211,36 @@ def test_comments_and_docs_swallow_nothing() -> None:
     out = np.zeros(32, np.int32)
     runtime.load(k.done(), "c")(out)
     assert set(out.tolist()) == {len(COMMENTS)}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_header_has_the_names_of_the_text(language: Language) -> None:
+    """`lane__size` is no name of a parameter anywhere."""
+    k = Builder("taking", block=32)
+    length = k.scalar("lane__size")
+    k.require(length.ge(32))
+    k.grid((length + 31) // 32)
+    y = k.array("y", i32, length)
+    y.put(k.thread, from_index(k.thread), when=k.thread.lt(length))
+    text = emit(k.done(), language)
+    assert "lane__size" not in text
+    assert "Requires: lane_size_ >= 32." in text
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [("größe", "gro_e"), ("café 5", "cafe_5"), ("lane", "lane_sketch"), ("七", "program"),
+     ("1 abc", "k_1_abc"), ("*/ evil\n", "evil"), ("_x", "x")],
+)  # fmt: skip
+def test_titles_and_names_of_files_become_names(title: str, name: str) -> None:
+    assert plain_name(title, "program") == name
+    check_name(name)
+
+
+def test_a_name_has_an_end() -> None:
+    """PoCL ends the whole process at 300 letters."""
+    longest = "a" * MOST_LETTERS
+    emit(named(longest, "b", "c", "d", "e", "f"), "opencl")
+    for names in ((longest + "a", "b"), ("k", longest + "a")):
+        with pytest.raises(CheckError, match=r"'a{40}…' has 129 letters"):
+            named(*names, "c", "d", "e", "f")

@@ -119,6 +119,42 @@ def test_boxes_of_a_tensor(swizzle: int) -> None:
         assert np.array_equal(out[place // 2], want), (x, y)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_what_lies_outside_is_a_half_of_one_kind(dtype: type) -> None:
+    """As an H200 fills it: 0x7ff7 again and again, in floats and doubles too."""
+    out = np.zeros(128, np.uint16)
+    body = BEGIN + (
+        "ld.param.u64 %l2, [p1]; mov.b64 %l4, p0; cvta.param.u64 %l5, %l4;\n"
+        "@!%p1 bra J; mbarrier.arrive.expect_tx.shared.b64 %l3, [bar], 256;\n"
+        "mov.u32 %r4, 0; mov.u32 %r5, -1; cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [%l5, {%r4, %r5}], [bar];\nJ:\n"
+        + WAIT.format(n=0, parity=0)
+        + "\nshl.b32 %r1, %t, 3; add.u32 %r2, %s, %r1; ld.shared.u64 %l6, [%r2]; cvt.u64.u32 %l7, %r1; add.u64 %l7, %l2, %l7; st.global.u64 [%l7], %l6;"
+    )  # fmt: skip
+    side = 128 // np.dtype(dtype).itemsize
+    array = np.ones((4, side), dtype)
+    run(body, [ptx.tensor_map(array, (2, side), nan_outside=True), out])
+    assert (out[:64] == 0x7FF7).all()
+    assert out[64:].view(dtype).tolist() == [1] * side
+
+
+STORE = """mov.b64 %l4, p0; cvta.param.u64 %l5, %l4; add.u32 %r1, %t, 1; mad.lo.u32 %r2, %t, 4, %s; st.shared.u32 [%r2], %r1;
+fence.proxy.async.shared::cta; bar.sync 0; mov.u32 %r4, {x}; mov.u32 %r5, {y};
+@!%p1 bra E; cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%l5, {{%r4, %r5}}], [tile]; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+E:"""
+
+
+def test_stores_of_boxes_end_at_the_array_and_do_not_begin_before_it() -> None:
+    """An H200 takes the one and ends the kernel at the other (bench/tensor_store_device.py)."""
+    for x, y in ((0, 0), (4, 3), (8, 5), (0, 7)):
+        array, wide = np.zeros((6, 12), np.uint32), np.zeros((20, 30), np.uint32)
+        run(STORE.format(x=x, y=y), [ptx.tensor_map(array, (4, 8))])
+        wide[y : y + 4, x : x + 8] = np.arange(1, 33).reshape(4, 8)
+        assert np.array_equal(array, wide[:6, :12])
+    for x, y in ((-4, 0), (0, -1), (-8, -4)):
+        with pytest.raises(DeviceError, match="begins before the array"):
+            run(STORE.format(x=x, y=y), [ptx.tensor_map(np.zeros((6, 12), np.uint32), (4, 8))])
+
+
 def test_what_a_tensor_map_needs() -> None:
     array = np.zeros((40, 72), np.float16)
     for box, swizzle, message in (

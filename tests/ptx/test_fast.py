@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.ptx.spelling import THREADS, inputs, instruction, parts, program, spelled
 from tests.ptx.test_instructions import CASES, kernels
 from tests.ptx.test_kernels import PROGRAMS, kept
 from tests.tools import is_here
@@ -15,14 +16,16 @@ from tests.tools import is_here
 from warploom import ptx
 from warploom.errors import DeviceError
 from warploom.native import kept_library
+from warploom.ptx.fast import engine as engine_module
+from warploom.ptx.table import OPCODES
 
 pytestmark = pytest.mark.skipif(not is_here("c"), reason="no C compiler")
 
-# What the evaluator keeps for itself, by what it meets there first.
+# What the evaluator keeps for itself, by what it meets there first; one is given up as it runs:
+# a lane reads from one that is not there, and does not use it.
 LEFT = {
     "functions": "call", "generic": "call", "spin": "order", "compare_and_swap": "order",
-    "atomics32": "inc", "copy_async": "cp.async", "wide_product": ".cc", "divide128": ".cc",
-    "volatile_flags": "order of memory", "partial_warps": "redux",
+    "atomics32": "inc", "volatile_flags": "order of memory", "partial_warps": "",
 }  # fmt: skip
 
 
@@ -31,24 +34,22 @@ def same_bits(some: list[Any], others: list[Any]) -> bool:
     return all(a.tobytes() == b.tobytes() for a, b in pairs if isinstance(a, np.ndarray))
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
-def test_programs(program) -> None:
-    kernel = kept(program.file).kernel(program.name)
+@pytest.mark.parametrize("run", PROGRAMS, ids=lambda p: p.name)
+def test_programs(run) -> None:
+    kernel = kept(run.file).kernel(run.name)
     reports, results = [], []
     for engine in ("numpy", "c"):
-        args = program.make()
-        shared = program.shared_bytes
-        report = kernel.launch(
-            program.grid, program.block, args, shared_bytes=shared, engine=engine
-        )
+        args = run.make()
+        shared = run.shared_bytes
+        report = kernel.launch(run.grid, run.block, args, shared_bytes=shared, engine=engine)
         reports.append(report)
         results.append(args)
     assert same_bits(*results)
     assert reports[0].mix == reports[1].mix
     assert [report.engine for report in reports] == (
-        ["numpy", "numpy"] if program.name in LEFT else ["numpy", "c"]
+        ["numpy", "numpy"] if run.name in LEFT else ["numpy", "c"]
     )
-    assert LEFT.get(program.name, "") in kernel.fast.why_not
+    assert LEFT.get(run.name, "") in kernel.fast.why_not
 
 
 def check_instruction(name: str) -> bool:
@@ -69,10 +70,7 @@ def check_instruction(name: str) -> bool:
     return True
 
 
-SAMPLE = (
-    "div_s32", "rem_s64", "mul_hi_s64", "mad_wide_s32", "shr_s32", "bfe_s32", "min_f32",
-    "fma_rn_ftz_f32", "add_rn_f64", "fma_rn_f64", "rsqrt_approx_f32", "cvt_rni_s32_f32",
-)  # fmt: skip
+SAMPLE = ("div_s32", "mul_hi_s64", "fma_rn_ftz_f32", "fma_rn_f64", "cvt_rni_s32_f32")
 
 
 @pytest.mark.parametrize("name", SAMPLE)
@@ -80,9 +78,99 @@ def test_instructions(name: str) -> None:
     assert check_instruction(name)
 
 
+# One of each kind of arithmetic in one kernel, which is one compilation; every form of every
+# instruction is in `bench/ptx_engine.py`.
+FORMS = (
+    "rem.s64", "shr.s32", "bfe.s32", "min.f32", "add.rp.f64", "sub.rz.f64", "fma.rm.f64",
+    "sqrt.rz.f64", "rsqrt.approx.f32", "add.rm.f32", "div.rz.f32", "sqrt.rp.f32",
+    "mul.rn.ftz.f16x2", "fma.rn.relu.bf16x2", "sub.rn.bf16", "max.NaN.xorsign.abs.f16",
+    "sin.approx.f32", "ex2.approx.ftz.f32", "cvt.rz.relu.bf16x2.f32", "cvt.rn.f16.u32",
+    "cvt.sat.s16.u64", "set.neu.ftz.f32.f32", "mad.hi.sat.s32", "dp2a.hi.s32.u32",
+    "prmt.b32.rc16", "szext.clamp.s32", "testp.subnormal.f64", "mad24.hi.u32", "add.rz.f32.bf16",
+)  # fmt: skip
+
+
+def test_forms_of_instructions() -> None:
+    every = {
+        ".".join((record.name, *parts(row))): instruction(record, form, parts(row))
+        for record in OPCODES.values() if record.name in {name.split(".")[0] for name in FORMS}
+        for form in record.forms for row in spelled(form)
+    }  # fmt: skip
+    kernel = ptx.load(program([every[name] for name in FORMS]), "forms.ptx").kernel("k")
+    found = []
+    for engine in ("numpy", "c"):
+        out = np.zeros((len(FORMS), THREADS), np.uint64)
+        assert kernel.launch(1, THREADS, [*inputs(), out], engine=engine).engine == engine
+        found.append(out)
+    same = (found[0] == found[1]).all(axis=1)
+    assert [name for name, good in zip(FORMS, same, strict=True) if not good] == []
+
+
+LANES = """
+.reg .b64 %a<4>; .reg .b32 %r<40>; .reg .pred %q<9>;
+ld.param.u64 %a0, [p]; mov.u32 %r0, %tid.x; mul.wide.u32 %a1, %r0, 4; add.u64 %a2, %a0, %a1;
+ld.global.u32 %r1, [%a2]; and.b32 %r3, %r0, 24; shl.b32 %r2, 0xFF, %r3;
+setp.lt.s32 %q1, %r1, 0; and.b32 %r4, %r1, 1;
+vote.sync.ballot.b32 %r10, %q1, %r2; vote.sync.all.pred %q2, %q1, %r2; selp.u32 %r11, 1, 0, %q2;
+vote.sync.uni.pred %q3, %q1, %r2; selp.u32 %r12, 1, 0, %q3; match.any.sync.b32 %r13, %r4, %r2;
+match.all.sync.b32 %r14|%q4, %r4, %r2; selp.u32 %r15, 1, 0, %q4; redux.sync.add.s32 %r16, %r1, %r2;
+redux.sync.min.s32 %r17, %r1, %r2; redux.sync.max.u32 %r18, %r1, %r2; elect.sync %r19|%q5, %r2;
+selp.u32 %r20, 1, 0, %q5; shfl.sync.bfly.b32 %r21, %r1, 5, 31, %r2;
+"""
+
+
+def test_loads_from_one_register_at_several_distances() -> None:
+    """In rows, all at one place, anyhow, under a predicate, after the register has changed."""
+    body = (
+        ".shared .align 16 .b8 s[1024];"
+        + LANES.split("vote", 1)[0]
+        + """mov.u32 %r30, s; mad.lo.u32 %r5, %r0, 4, %r30; st.shared.u32 [%r5], %r1;
+    st.shared.u32 [%r5+256], %r0; bar.sync 0; ld.shared.u32 %r10, [%r5];
+    ld.shared.u32 %r11, [%r5+256];
+    xor.b32 %r6, %r5, 4; ld.shared.u32 %r12, [%r6]; ld.shared.u32 %r13, [%r6+256];
+    mov.u32 %r5, %r30; ld.shared.u32 %r14, [%r5+4]; ld.shared.u16 %r15, [%r5+2]; mov.u32 %r16, 7;
+    @%q1 ld.shared.u32 %r16, [%r6]; ld.shared.v2.u32 {%r17, %r18}, [%r5+8];
+    @%q1 add.u32 %r5, %r5, 12;
+    ld.shared.u32 %r19, [%r5]; ld.shared.u8 %r20, [%r5+3]; mov.u32 %r21, 0;
+    """
+    )
+    stores = "".join(f"st.global.u32 [%a2+{1024 * (n - 9)}], %r{n};\n" for n in range(10, 22))
+    kernel, found = kernel_of(body + stores + "ret;"), []
+    given = np.random.default_rng(4).integers(0, 1 << 32, 256 * 13, np.uint32)
+    for engine in ("numpy", "c"):
+        data = given.copy()
+        assert kernel.launch(1, 64, [data], engine=engine).engine == engine
+        found.append(data)
+    assert found[0].tolist() == found[1].tolist()
+
+
+def test_lanes_that_name_each_other() -> None:
+    """Groups of eight lanes, each with its own mask of members, at one instruction."""
+    results = range(10, 22)
+    stores = "".join(f"st.global.u32 [%a2+{1024 * (n - 9)}], %r{n};\n" for n in results)
+    kernel, found = kernel_of(LANES + stores + "ret;"), []
+    given = np.random.default_rng(3).integers(0, 1 << 32, 256 * 13, np.uint32)
+    given[8:16] = 0x80000001
+    for engine in ("numpy", "c"):
+        data = given.copy()
+        assert kernel.launch(1, 64, [data], engine=engine).engine == engine
+        found.append(data)
+    assert found[0].tolist() == found[1].tolist()
+
+
+def test_a_compiler_that_takes_too_long_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "COMPILE_SECONDS", 0.0)
+    kernel = kernel_of(READS + "add.u32 %r0, %r0, 12345; st.global.u32 [%a2], %r0; ret;")
+    data = np.zeros(32, np.uint32)
+    monkeypatch.setattr(engine_module, "cache_folder", lambda: None)
+    assert kernel.launch(1, 32, [data], engine="c").engine == "numpy"
+    assert "took more than 0 s" in kernel.fast.why_not
+    assert data.tolist() == list(range(12345, 12345 + 32))
+
+
 @pytest.mark.slow
 def test_all_instructions() -> None:
-    assert sum(check_instruction(name) for name in CASES) > len(CASES) // 2
+    assert sum(check_instruction(name) for name in CASES) > 0.9 * len(CASES)
 
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -95,8 +183,8 @@ def kernel_of(body: str, parameters: str = ".param .u64 p") -> ptx.Kernel:
 def test_what_is_left_is_known_before_a_launch() -> None:
     assert kernel_of("ret;").why_not_fast() == ""
     assert "membar" not in kernel_of("membar.gl; ret;").why_not_fast()
-    half = ".reg .b16 %h<3>; mov.b16 %h1, 0; add.f16 %h2, %h1, %h1; ret;"
-    assert "add.f16" in kernel_of(half).why_not_fast()
+    eighth = ".reg .b16 %h<3>; .reg .b32 %r<3>; mov.b16 %h1, 0; cvt.rn.f16x2.e4m3x2 %r1, %h1; ret;"
+    assert "cvt.rn.f16x2.e4m3x2" in kernel_of(eighth).why_not_fast()
 
 
 READS = """

@@ -16,7 +16,7 @@ from tests.tools import require
 from warploom import runtime
 from warploom.kernel.build import Builder, cast, ceil_div, choose, fma
 from warploom.kernel.dtype import DType, f32, f64, i32, i64, u64
-from warploom.kernel.ir import Cell, Kernel, Operation, Value
+from warploom.kernel.ir import Cell, Kernel, Number, Operation, Value
 
 DEVICES = ("c", "ptx", "opencl")
 FLOATS = (f32, f64)
@@ -190,6 +190,22 @@ def test_exp_and_its_like_are_close(device: Any, dtype: DType) -> None:
     values: dict[str, tuple[DType, Make]] = {
         f"approximate_{op}": (dtype, lambda a, b, c, op=op: Operation(op, (a,)))  # type: ignore[misc]
         for op in APPROXIMATE
+    }
+    agree(of_three(dtype, values), dtype, device, ULPS[device])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_functions_of_constants(dtype: DType, device: Any) -> None:
+    """Which compilers work out themselves: PoCL 3 stored nothing for exp, exp2, tanh of a NaN."""
+    constants = {"nan": np.nan, "inf": np.inf, "minus": -2.5, "zero": -0.0}
+    values: dict[str, tuple[DType, Make]] = {
+        f"approximate_{op}_{name}": (
+            dtype,
+            lambda a, b, c, op=op, number=number: Operation(op, (Number(number, dtype),)),  # type: ignore[misc]
+        )
+        for op in APPROXIMATE
+        for name, number in constants.items()
     }
     agree(of_three(dtype, values), dtype, device, ULPS[device])
 

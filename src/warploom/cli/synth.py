@@ -16,7 +16,7 @@ import typer
 from warploom.catalogue.entry import Parameter
 from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
 from warploom.cli.guard import Status, attempt, run, worst
-from warploom.cli.inputs import Input, find_input, parse_parameters, parse_sizes
+from warploom.cli.inputs import Input, find_input, parse_parameters
 from warploom.cli.names import list_names, sketch_lines
 from warploom.cli.output import JSON, STDOUT, kept_free, records_text, write
 from warploom.cli.own import (
@@ -235,7 +235,7 @@ def synth(
             suggest=suggest,
             sizes=parse_parameters(size),
             transfers=tuple(parse_parameters([each]) for each in transfer_to),
-            layout=layout_of(lanes, step, dtype, index_bits, parse_sizes),
+            layout=layout_of(lanes, step, dtype, index_bits),
             text=text.value if text else None,
             form=form,
         )
@@ -264,7 +264,7 @@ def synth_all(
     statuses: list[Status] = []
     written = Written([], None if proof is None else [])
     target = None if asked.text is None else out or STDOUT
-    with kept_free(json_file, target):
+    with kept_free(json_file, target, proof):
         for text in texts:
             one = partial(_synth_one, text, asked, records, written)
             done = attempt(one)

@@ -82,8 +82,8 @@ static TYPE inside(TYPE index, int array, int x, int y, int z, int thread, long 
 def c(kernel: Kernel, checked: bool = False) -> str:
     """The text of the kernel as a C function that runs the whole grid."""
     check(kernel)
-    comment = "\n".join(header(kernel)) + "\n"
-    return comment + c_text(spelled(predicate_exchanges(kernel), "c"), checked)
+    kernel = spelled(predicate_exchanges(kernel), "c")
+    return header(kernel) + c_text(kernel, checked)
 
 
 def c_text(kernel: Kernel, checked: bool = False) -> str:

@@ -59,8 +59,8 @@ def cuda(kernel: Kernel) -> str:
     """The kernel as text: header comment, constant structures, helpers, the function."""
     check(kernel)
     check_warp(kernel)
-    comment = "\n".join(header(kernel)) + "\n"
-    return comment + cuda_text(spelled(kernel, "cuda"))
+    kernel = spelled(kernel, "cuda")
+    return header(kernel) + cuda_text(kernel)
 
 
 def check_warp(kernel: Kernel) -> None:

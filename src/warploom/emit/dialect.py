@@ -68,6 +68,8 @@ _C_FUNCTIONS: dict[Operator, tuple[str, str]] = {
     "log2": ("log2f", "log2"),
     "tanh": ("tanhf", "tanh"),
 }
+# PoCL 3 takes these of a constant NaN for anything at all, and drops the store of the result.
+_NAN_LOST = ("exp", "exp2", "tanh")
 
 CUDA = Dialect(
     language="cuda",
@@ -102,7 +104,7 @@ OPENCL = Dialect(
     helper_qualifiers="static",
     unroll="#pragma unroll",
     functions={
-        **{op: (names[1], names[1]) for op, names in _C_FUNCTIONS.items()},
+        **{op: (names[1], names[1]) for op, names in _C_FUNCTIONS.items() if op not in _NAN_LOST},
         "rsqrt": ("rsqrt", "rsqrt"),
     },
     infinity="INFINITY",

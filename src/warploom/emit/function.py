@@ -8,6 +8,7 @@ a register is an array with an element for each.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -23,7 +24,7 @@ from warploom.emit.item import (
 )
 from warploom.emit.opencl import LocalPrinter, opencl_text, pragmas
 from warploom.emit.parts import comment_lines, exchange_buffer, helper_texts, parameters
-from warploom.emit.spell import spelled
+from warploom.emit.spell import spelled_function
 from warploom.errors import EmitError
 from warploom.index.ir import Expr, substitute, variables
 from warploom.index.laws import simplify
@@ -100,7 +101,7 @@ def _prepared(kernel: Kernel, language: Language) -> DeviceFunction:
     if language != "cuda":  # there all lanes are always there
         kernel = replace(kernel, body=tuple(_with_all_lanes(kernel.body)))
         kernel = predicate_exchanges(kernel, everywhere=language == "opencl")
-    return function_of(spelled(kernel, language))
+    return function_of(spelled_function(kernel, language))
 
 
 def _with_all_lanes(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
@@ -117,9 +118,15 @@ def _header(function: DeviceFunction, language: Language) -> str:
     lines = comment_lines(function.kernel.doc)
     for condition in function.kernel.requires if function.arrays else ():
         lines += comment_lines(f"Requires: {show(condition)}.")
-    comment = "\n".join(lines) + "\n"
-    guard = f"WARPLOOM_{function.name.upper()}"
-    return f"{comment}#ifndef {guard}\n#define {guard}\n\n{write(function)}\n#endif\n"
+    comment, text = "\n".join(lines) + "\n", write(function)
+    guard = f"WARPLOOM_{function.name.upper()}_{_digest(text)}"
+    return f"{comment}#ifndef {guard}\n#define {guard}\n\n{text}\n#endif\n"
+
+
+def _digest(text: str) -> str:
+    """What tells functions of one name apart: were it the name alone, of two that are included the
+    second would be gone without a word."""
+    return hashlib.sha256(text.encode()).hexdigest()[:8].upper()
 
 
 def guarded_helpers(body: str, called: Iterable[str], dialect: Dialect) -> str:
@@ -206,7 +213,7 @@ class _LocalFunctionPrinter(LocalPrinter):
 def _opencl(function: DeviceFunction) -> str:
     kernel = replace(function.kernel, body=function.body)
     printer = _LocalFunctionPrinter(kernel)
-    body = printer.body()
+    body = without_idle(printer.body())
     texts = {each.name: _array(each, OPENCL, "__global ") for each in function.arrays}
     texts |= {name: f"const int {name}" for name in function.numbers}
     for each in function.shared:

@@ -15,7 +15,7 @@ from warploom.emit.literal import number_text
 from warploom.errors import InternalError
 from warploom.kernel.dtype import DType
 
-_NAME = re.compile(r"(min|max|divide|abs|rsqrt)_(\w+)|(\w+)_from_(\w+)")
+_NAME = re.compile(r"(min|max|divide|abs|rsqrt|exp|exp2|tanh)_(\w+)|(\w+)_from_(\w+)")
 _LONG = (DType.I64, DType.U64)
 _BY_NAME = {repr(dtype): dtype for dtype in DType}
 # CUDA's conversions are defined for every number; a cast of one too large is not.
@@ -56,6 +56,7 @@ def helper_text(name: str, dialect: Dialect) -> str:
         "divide": (_divide(dtype, dialect), 2),
         "abs": (_absolute(dtype, dialect), 1),
         "rsqrt": (f"1.0{'f' if dtype is DType.F32 else ''} / sqrt{_suffix(dtype)}(x)", 1),
+        **{each: (f"x != x ? x : {each}(x)", 1) for each in ("exp", "exp2", "tanh")},
     }[what]
     given = ", ".join(f"{kind} {each}" for each in "xy"[:count])
     return f"{dialect.helper_qualifiers} {kind} {name}({given}) {{\n  return {body};\n}}\n"

@@ -16,7 +16,7 @@ from warploom.emit.parts import parameters
 from warploom.errors import EmitError
 from warploom.index.ir import variables
 from warploom.kernel.dtype import DType
-from warploom.kernel.function import LANE, WHOLE, DeviceFunction
+from warploom.kernel.function import LANE, WHOLE, DeviceFunction, needed
 from warploom.kernel.ir import (
     Choose,
     If,
@@ -189,7 +189,7 @@ def _words(registers: Registers) -> str:
 
 
 def _word_function(name: str, function: DeviceFunction, body: tuple[Stmt, ...]) -> str:
-    body = _needed(body)
+    body = needed(body)
     printer = CudaPrinter(replace(function.kernel, body=body))
     printer.lines.add(LANE_TEXT)
     printer.statements(body)
@@ -200,18 +200,6 @@ def _word_function(name: str, function: DeviceFunction, body: tuple[Stmt, ...]) 
     }
     head = f"__device__ __forceinline__ void {name}({parameters(texts)}) {{\n"
     return f"{head}{without_idle(printer.lines.text())}}}\n\n"
-
-
-def _needed(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Without names at the top that nothing mentions."""
-    kept: list[Stmt] = []
-    used: set[str] = set()
-    for stmt in reversed(body):
-        if isinstance(stmt, Let) and stmt.name not in used:
-            continue
-        used |= {name for each in walk((stmt,)) for e in exprs_of(each) for name in variables(e)}
-        kept.append(stmt)
-    return tuple(reversed(kept))
 
 
 def _phases(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], ...]:

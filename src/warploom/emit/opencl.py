@@ -39,11 +39,11 @@ def opencl(kernel: Kernel, subgroups: bool = False, contract: bool = False) -> s
     `contract` the compiler may make one rounding of a product and a sum.
     """
     check(kernel)
-    comment = "\n".join(header(kernel)) + "\n"
     if not subgroups:
         # PoCL 3 loses threads at barriers in nested conditions, though the whole block agrees.
         kernel = predicate_exchanges(kernel, everywhere=True)
-    return comment + opencl_text(spelled(kernel, "opencl"), subgroups, contract)
+    kernel = spelled(kernel, "opencl")
+    return header(kernel) + opencl_text(kernel, subgroups, contract)
 
 
 def opencl_text(kernel: Kernel, subgroups: bool = False, contract: bool = False) -> str:

@@ -59,15 +59,16 @@ def comment_lines(text: str) -> list[str]:
     return lines
 
 
-def header(kernel: Kernel) -> list[str]:
-    """What the kernel does (its doc, with fill and verdict if it has them) and how to launch it."""
+def header(kernel: Kernel) -> str:
+    """What the kernel does (its doc, with fill and verdict if it has them) and how to launch it, by
+    the names that the text has."""
     lines = comment_lines(kernel.doc) if kernel.doc else []
     grid = " x ".join(show(simplify(size)) for size in _trim(kernel.grid))
     block = " x ".join(str(size) for size in _trim_ints(kernel.block))
     lines += comment_lines(f"Launch: ({grid}) blocks of {block} threads.")
     for condition in kernel.requires:
         lines += comment_lines(f"Requires: {show(condition)}.")
-    return lines
+    return "\n".join(lines) + "\n"
 
 
 def _trim(sizes: tuple[Expr, Expr, Expr]) -> list[Expr]:

@@ -51,7 +51,7 @@ _OWN = _words(
     floor_div floor_mod shift_left"""
 )
 _OWN_PATTERN = re.compile(
-    r"_|.*__|(exchange|min|max|abs|divide|rsqrt)_[fiu]\d+$|b?[fiu]\d+_from_b?[fiu]\d+$"
+    r"_|.*__|(exchange|min|max|abs|divide|rsqrt|exp2?|tanh)_[fiu]\d+$|b?[fiu]\d+_from_b?[fiu]\d+$"
     r"|(make_)?(u?(char|short|int|long|longlong)|float|double)\d+$"
 )
 _PATTERNS: dict[Language, re.Pattern[str]] = {
@@ -95,7 +95,7 @@ _FUNCTIONS = _words(
 )
 _FUNCTION_PATTERN = re.compile(
     r"(acos|asin|atan|ceil|cos|erf|exp|floor|fmod|frexp|hypot|ldexp|lgamma|log|modf|pow|round|sin"
-    r"|sqrt|tan|tgamma|trunc|rint|cbrt|fdim|nan|j|y)\w*[fl]$|str|mem|wcs|is[a-z]|to[a-z]+$|atomic"
+    r"|sqrt|tan|tgamma|trunc|rint|cbrt|fdim|nan|j|y)\w*[fl]$|(str|mem|wcs|is|to)[a-z0-9]+$|atomic"
     r"|\w+_t$|va_|FILE$|jmp_buf$|pthread|sched|sig|surf|tex|vload|vstore|write_|read_|create_|enqueue_|retain_|release_"
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warploom.emit.dialect import Language
 from warploom.emit.reserved import is_reserved, is_reserved_function
+from warploom.kernel.function import function_of, with_function_name
 from warploom.kernel.ir import BUILT_IN, Kernel
 from warploom.kernel.names import Fresh, names_of, renamed
 
@@ -22,6 +23,15 @@ def spelled(kernel: Kernel, language: Language) -> Kernel:
 def function_name(kernel: Kernel, language: Language) -> str:
     """The name under which the text of a kernel defines it."""
     return spelled(kernel, language).name
+
+
+def spelled_function(kernel: Kernel, language: Language) -> Kernel:
+    """The same of a kernel with a function, which also is called like nothing in the kernel."""
+    kernel = spelled(kernel, language)
+    name, names = function_of(kernel).name, names_of(kernel)
+    if name not in names and not is_reserved_function(name, language):
+        return kernel
+    return with_function_name(kernel, _free(f"{name}_function", language, Fresh(names)))
 
 
 def _free(name: str, language: Language, fresh: Fresh) -> str:

@@ -55,6 +55,7 @@ from warploom.machine.record import CUDA
 VECTOR_WIDTHS = (1, 2, 4)
 REGISTER_BYTES = 4
 WARP_SIZES = (1, 2, 4, 8, 16, 32, 64)  # up to what any machine has
+MOST_LETTERS = 128  # PoCL makes files of a kernel's name, and ends the process where it cannot
 
 Declaration: TypeAlias = ArrayParam | ScalarParam | Registers | Shared | Let | For
 
@@ -139,8 +140,12 @@ def check_name(name: str) -> None:
     """Refuses what cannot be the name of a kernel, nor of anything in it."""
     if not _IDENTIFIER.match(name) or name in BUILT_IN:
         raise CheckError(
-            f"'{name}' cannot be a name",
+            f"'{name[:40]}' cannot be a name",
             advice="letters, digits and '_' only, no digit first, no name of a thread or block",
+        )
+    if len(name) > MOST_LETTERS:
+        raise CheckError(
+            f"the name '{name[:40]}…' has {len(name)} letters", advice=f"at most {MOST_LETTERS}"
         )
 
 

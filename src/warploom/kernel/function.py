@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warploom.errors import CheckError
 from warploom.index.ir import variables
@@ -23,6 +23,7 @@ from warploom.kernel.ir import (
     Comment,
     For,
     FromIndex,
+    If,
     Kernel,
     Let,
     Load,
@@ -110,6 +111,7 @@ class DeviceFunction:
 def function_of(kernel: Kernel) -> DeviceFunction:
     """The function that is written in a kernel."""
     name, before, body, after = _parts(kernel)
+    body = needed(body)
     outside = tuple(walk(before))
     declared = {stmt.name for stmt in walk(body) if isinstance(stmt, Let)}
     declared |= {stmt.var for stmt in walk(body) if isinstance(stmt, For)}
@@ -138,6 +140,36 @@ def function_of(kernel: Kernel) -> DeviceFunction:
     if len(_types(made)) != 1:
         raise CheckError(f"the function '{name}' is given elements of several types")
     return made
+
+
+def needed(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Without names for what nothing mentions, which compilers warn of."""
+    while True:
+        used = {v for stmt in walk(body) for expr in exprs_of(stmt) for v in variables(expr)}
+        if all(stmt.name in used for stmt in walk(body) if isinstance(stmt, Let)):
+            return body
+        body = _mentioned(body, used)
+
+
+def _mentioned(body: tuple[Stmt, ...], used: set[str]) -> tuple[Stmt, ...]:
+    kept: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case Let(name) if name not in used:
+                pass
+            case For():
+                kept.append(replace(stmt, body=_mentioned(stmt.body, used)))
+            case If(condition, then, otherwise):
+                kept.append(If(condition, _mentioned(then, used), _mentioned(otherwise, used)))
+            case _:
+                kept.append(stmt)
+    return tuple(kept)
+
+
+def with_function_name(kernel: Kernel, name: str) -> Kernel:
+    """The kernel whose function has another name."""
+    _, before, body, after = _parts(kernel)
+    return replace(kernel, body=(*before, begins(name), *body, ends(name), *after))
 
 
 def _types(made: DeviceFunction) -> set[DType]:

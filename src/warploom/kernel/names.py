@@ -6,6 +6,8 @@ user can; `settled` then makes a name of it that nobody else has.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
@@ -50,6 +52,16 @@ def names_of(kernel: Kernel) -> set[str]:
         for expr in exprs_of(stmt):
             found |= variables(expr)
     return found
+
+
+def plain_name(text: str, otherwise: str) -> str:
+    """A title, or a file's name, as a kernel can be called: letters without accents, `_` for what
+    is none."""
+    apart = unicodedata.normalize("NFKD", text)
+    letters = "".join(ch for ch in apart if not unicodedata.combining(ch))
+    made = re.sub(r"\W+", "_", letters, flags=re.ASCII).strip("_") or otherwise
+    made = made if made[0].isalpha() else f"k_{made}"
+    return f"{made}_sketch" if made in BUILT_IN else made
 
 
 class Fresh:

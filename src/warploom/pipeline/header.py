@@ -18,7 +18,7 @@ from warploom.emit.dialect import Language
 from warploom.emit.function import function_text
 from warploom.errors import CheckError, EmitError, located
 from warploom.kernel.dtype import DType, f32, u32
-from warploom.kernel.function import function_of
+from warploom.kernel.function import function_of, with_function_name
 from warploom.kernel.ir import Kernel
 from warploom.pipeline.entry import entry_of
 from warploom.pipeline.subject import Layout, Subject, dtype_named, tiled
@@ -69,11 +69,15 @@ class Called:
 
 class Header:
     """A device function, found and proved. `called` is how it is tried out; in CUDA, where it is a
-    template if it only moves values, it is tried on words of 32 bits."""
+    template if it only moves values, it is tried on words of 32 bits.
 
-    def __init__(self, called: Called, of_words: Callable[[], Called]) -> None:
+    Functions that differ by type alone are overloads in CUDA; in OpenCL and C, which have none,
+    `kind` stands behind the name of all but those of the usual type."""
+
+    def __init__(self, called: Called, of_words: Callable[[], Called], kind: str = "") -> None:
         self.called = called
         self._of_words = of_words
+        self._kind = kind
 
     @cached_property
     def template(self) -> Called:
@@ -81,8 +85,21 @@ class Header:
         moves = function.moves and bool(function.registers)
         return self._of_words() if moves and not function.is_template else self.called
 
+    @cached_property
+    def typed(self) -> Called:
+        """The function of one type."""
+        if not self._kind:
+            return self.called
+        kernel = self.called.kernel
+        named = with_function_name(kernel, f"{function_of(kernel).name}_{self._kind}")
+        return replace(self.called, kernel=named)
+
+    def called_in(self, language: Language) -> Called:
+        return self.template if language == "cuda" else self.typed
+
     @property
     def name(self) -> str:
+        """What the function is called in CUDA."""
         return function_of(self.called.kernel).name
 
     def __repr__(self) -> str:
@@ -93,12 +110,11 @@ class Header:
         if language not in LANGUAGES:
             advice = "use " + ", ".join(LANGUAGES)
             raise EmitError(f"there is no language '{language}'", advice=advice)
-        called = self.template if language == "cuda" else self.called
-        return function_text(called.kernel, language)
+        return function_text(self.called_in(language).kernel, language)
 
     def verify(self, device: Device, sizes: Sequence[Size] | None = None) -> list[Checked]:
         """The header, included and called by a kernel, against the specification."""
-        called = self.template if device in CUDA_DEVICES else self.called
+        called = self.template if device in CUDA_DEVICES else self.typed
         settings = dict(called.settings)
         return verify(called.entry, settings, device, sizes, called.kernel, calls=True)
 
@@ -109,7 +125,9 @@ def named_header(entry: Entry, given: Mapping[str, Parameter]) -> Header:
     def called(**more: Parameter) -> Called:
         return Called(entry, {**settings, **more}, entry.kernel(**{**settings, **more}))
 
-    return Header(called(), lambda: called(bytes=u32.bytes))
+    bytes = settings.get("bytes", u32.bytes)
+    kind = "" if bytes == u32.bytes else f"{bytes}bytes"
+    return Header(called(), lambda: called(bytes=u32.bytes), kind)
 
 
 def sketch_header(
@@ -129,4 +147,5 @@ def sketch_header(
         made = tiled(subject, layout.as_function(), goal=goal, budget=budget)
         return Called(entry_of(made.tiling.name, made), {}, made.kernel)
 
-    return Header(called(layout), lambda: called(replace(layout, dtype=u32)))
+    kind = "" if layout.dtype is f32 else repr(layout.dtype)
+    return Header(called(layout), lambda: called(replace(layout, dtype=u32)), kind)

@@ -259,7 +259,7 @@ def fns(ctx: Context, ins: Instruction) -> Step:
 
 # -- prmt -------------------------------------------------------------------------------------
 
-_MODES: dict[str, list[list[int]]] = {
+PRMT_MODES: dict[str, list[list[int]]] = {
     "f4e": [[0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5, 6]],
     "b4e": [[0, 7, 6, 5], [1, 0, 7, 6], [2, 1, 0, 7], [3, 2, 1, 0]],
     "rc8": [[0] * 4, [1] * 4, [2] * 4, [3] * 4],
@@ -271,11 +271,11 @@ _MODES: dict[str, list[list[int]]] = {
 
 def prmt(ctx: Context, ins: Instruction) -> Step:
     """Any four of the eight bytes of two words; bit 3 of a selector repeats the byte's sign."""
-    mode = next((m for m in ins.modifiers if m in _MODES), None)
+    mode = next((m for m in ins.modifiers if m in PRMT_MODES), None)
     if mode is None:
         return ternary(ctx, ins, "u32", permute_bytes)
     nibbles = np.array(
-        [sum(b << 4 * i for i, b in enumerate(row)) for row in _MODES[mode]], np.uint32
+        [sum(b << 4 * i for i, b in enumerate(row)) for row in PRMT_MODES[mode]], np.uint32
     )
     return ternary(ctx, ins, "u32", lambda a, b, c: permute_bytes(a, b, nibbles[c & np.uint32(3)]))
 

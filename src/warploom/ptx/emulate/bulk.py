@@ -340,6 +340,9 @@ def _tensor_out(ctx: Context, ins: Instruction) -> Step:
         maps, starts, sources = _each(f, map_), _coordinates(f, coordinates), _each(f, of)
         for number, thread in enumerate(f.index.tolist()):
             box, places = _placed(f, copier, thread, maps[number], sources[number], starts[number])
+            if min(starts[number]) < 0:  # an H200 ends the kernel as an illegal instruction
+                message = f"a store of a box that begins before the array, at {starts[number]}"
+                raise copier.fail(f, message, thread)
             inside, offsets = box.elements(starts[number])
             region, start = copier.region(f, thread, box.address, 0)
             data = _bytes_at(f.batch.shared, places, box.size)

@@ -4,110 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warploom.ptx.emulate.shape import rounding_of, type_of, types_of
-from warploom.ptx.fast.operand import NotTaken, Writer, scalar
-from warploom.ptx.ir import Immediate, Instruction, Operand, Pair, Vector
+from warploom.ptx.emulate.bits import PRMT_MODES
+from warploom.ptx.emulate.shape import type_of
+from warploom.ptx.fast import floats
+from warploom.ptx.fast.convert import cvt
+from warploom.ptx.fast.operand import NotTaken, Spell, Writer, alone, scalar, sources
+from warploom.ptx.ir import Immediate, Instruction, Operand, Vector
+from warploom.ptx.table import OPCODES
 from warploom.ptx.types import DTYPES, is_float, is_signed
 
-Spell = Callable[[Writer, Instruction], None]
 WIDER = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
 SIGN = {"add": "+", "and": "&", "or": "|", "xor": "^"}
-
-
-def sources(w: Writer, ins: Instruction, *kinds: str) -> list[str]:
-    """The operands after the first, each in a variable: some are read several times."""
-    return [
-        w.value(kind, w.read(operand, kind))
-        for operand, kind in zip(ins.operands[1:], kinds, strict=False)
-    ]
-
-
-def refuse(ins: Instruction, *words: str) -> None:
-    for word in words:
-        if word in ins.modifiers:
-            raise NotTaken(f"{ins.name}: .{word}")
-
-
-def alone(spell: Spell) -> Spell:
-    """In a loop of its own: compilers make no vectors of it, and would make none of the others."""
-
-    def wrapped(w: Writer, ins: Instruction) -> None:
-        w.close()
-        spell(w, ins)
-        w.close()
-
-    return wrapped
-
-
-# -- floats ---------------------------------------------------------------------------------------
-
-
-def inputs(w: Writer, ins: Instruction, kind: str, count: int) -> list[str]:
-    """Sources of singles or doubles that are rounded to nearest; all else is left alone."""
-    if kind not in ("f32", "f64") or rounding_of(ins) != "rn" or len(types_of(ins)) > 1:
-        raise NotTaken(ins.name)
-    refuse(ins, "relu", "NaN", "xorsign", "abs")
-    if kind == "f64":
-        refuse(ins, "ftz", "sat", "approx")
-    read = sources(w, ins, *[kind] * count)
-    return [w.value(kind, f"flush({x})") for x in read] if "ftz" in ins.modifiers else read
-
-
-def result(w: Writer, ins: Instruction, kind: str, text: str) -> None:
-    """With flushing, saturation and the one NaN of singles around it."""
-    if kind == "f32":
-        for word, name in (("ftz", "flush"), ("sat", "saturated")):
-            if word in ins.modifiers:
-                text = f"{name}({text})"
-        text = f"clean({text})"
-    w.write(ins.operands[0], kind, text)
-
-
-def joined(w: Writer, ins: Instruction, kind: str, sign: str) -> None:
-    a, b = inputs(w, ins, kind, 2)
-    text = f"{a} {sign} {b}"
-    result(w, ins, kind, f"first_nan({a}, {b}, {text})" if kind == "f64" else text)
-
-
-def fma(w: Writer, ins: Instruction) -> None:
-    kind = type_of(ins)
-    a, b, c = inputs(w, ins, kind, 3)
-    if kind == "f32":
-        result(w, ins, kind, f"__builtin_fmaf({a}, {b}, {c})")
-        return
-    product = w.value(kind, f"first_nan({a}, {b}, {a} * {b})")
-    result(w, ins, kind, f"first_nan({product}, {c}, __builtin_fma({a}, {b}, {c}))")
-
-
-def of_one(w: Writer, ins: Instruction) -> None:
-    """Reciprocals and roots: what is called approximate is rounded correctly here, too."""
-    kind = type_of(ins)
-    (a,) = inputs(w, ins, kind, 1)
-    end = "f" if kind == "f32" else ""
-    match ins.opcode:
-        case "rcp":
-            text = f"1.0{end} / {a}"
-        case "sqrt":
-            text = f"__builtin_sqrt{end}({a})"
-        case _ if kind == "f32":
-            text = f"(float)(1.0 / __builtin_sqrt((double){a}))"
-        case _:
-            raise NotTaken(ins.name)
-    result(w, ins, kind, text)
 
 
 # -- sums and products ----------------------------------------------------------------------------
 
 
 def add(w: Writer, ins: Instruction) -> None:
-    kind, sign = type_of(ins), "-" if ins.opcode == "sub" else "+"
+    kind, sign = type_of(ins), "-" if ins.opcode.startswith("sub") else "+"
     if is_float(kind):
-        joined(w, ins, kind, sign)
-        return
-    refuse(ins, "cc", "sat", "u16x2", "s16x2")
-    kind = f"u{kind[1:]}"
-    a, b = sources(w, ins, kind, kind)
-    w.write(ins.operands[0], kind, f"{a} {sign} {b}")
+        floats.add(w, ins)
+    elif "cc" in ins.modifiers or OPCODES[ins.opcode].reads_carry:
+        a, b = sources(w, ins, f"u{kind[1:]}", f"u{kind[1:]}")
+        _carried(w, ins, f"u{kind[1:]}", a, f"~{b}" if sign == "-" else b)
+    elif kind.endswith("x2"):
+        _in_pairs(w, ins, kind, lambda a, b: f"{a} {sign} {b}")
+    elif "sat" in ins.modifiers:
+        a, b = sources(w, ins, kind, kind)
+        w.write(ins.operands[0], kind, _clipped(kind, f"(int64_t){a} {sign} (int64_t){b}"))
+    else:
+        kind = f"u{kind[1:]}"
+        a, b = sources(w, ins, kind, kind)
+        w.write(ins.operands[0], kind, f"{a} {sign} {b}")
+
+
+def _clipped(kind: str, text: str) -> str:
+    """A number of 64 bits as the nearest of a smaller type."""
+    return f"clipped_{kind}({text})"
+
+
+def _in_pairs(w: Writer, ins: Instruction, kind: str, make: Callable[[str, str], str]) -> None:
+    """On two numbers of 16 bits side by side."""
+    part = f"{kind[0]}16"
+    words = sources(w, ins, "u32", "u32")
+    halves = []
+    for shift in (0, 16):
+        a, b = (w.value(part, f"({scalar(part)})({word} >> {shift})") for word in words)
+        halves.append(w.value("u16", f"(uint16_t)({make(a, b)})"))
+    w.write(ins.operands[0], "u32", f"(uint32_t){halves[1]} << 16 | {halves[0]}")
+
+
+def _carried(w: Writer, ins: Instruction, kind: str, a: str, b: str) -> None:
+    """A sum with the carry that comes in, and the one that goes out; a - b is a + ~b + 1."""
+    name = scalar(kind)
+    b = w.value(kind, f"({name})({b})")
+    minus = ins.opcode.startswith("sub")
+    comes = w.carry() if OPCODES[ins.opcode].reads_carry else "1u" if minus else "0u"
+    first = w.value(kind, f"({name})({a} + {b})")
+    total = w.value(kind, f"({name})({first} + ({name}){comes})")
+    out = w.value("pred", f"({first} < {a}) | ({total} < {first})")
+    w.write(ins.operands[0], kind, total)
+    if "cc" in ins.modifiers:
+        w.set_carry(out)
 
 
 def product(ins: Instruction, kind: str, a: str, b: str) -> tuple[str, str]:
@@ -129,7 +87,7 @@ def product(ins: Instruction, kind: str, a: str, b: str) -> tuple[str, str]:
 def mul(w: Writer, ins: Instruction) -> None:
     kind = type_of(ins)
     if is_float(kind):
-        joined(w, ins, kind, "*")
+        floats.add(w, ins)
         return
     long = "hi" in ins.modifiers and kind.endswith("64")
     (alone(_mul) if long else _mul)(w, ins)
@@ -144,14 +102,66 @@ def _mul(w: Writer, ins: Instruction) -> None:
 def mad(w: Writer, ins: Instruction) -> None:
     kind = type_of(ins)
     if is_float(kind):
-        fma(w, ins)
+        floats.fma(w, ins)
         return
-    refuse(ins, "cc", "sat")
+    long = "hi" in ins.modifiers and kind.endswith("64")
+    (alone(_mad) if long else _mad)(w, ins)
+
+
+def _mad(w: Writer, ins: Instruction) -> None:
+    kind = type_of(ins)
     third = WIDER[kind] if "wide" in ins.modifiers else kind
     a, b, c = sources(w, ins, kind, kind, third)
     made, text = product(ins, kind, a, b)
     unsigned = f"u{made[1:]}"
-    w.write(ins.operands[0], unsigned, f"({scalar(unsigned)})({text}) + ({scalar(unsigned)}){c}")
+    name = scalar(unsigned)
+    if "cc" in ins.modifiers or OPCODES[ins.opcode].reads_carry:
+        _carried(w, ins, unsigned, w.value(unsigned, f"({name})({text})"), f"({name}){c}")
+    elif "sat" in ins.modifiers:
+        w.write(ins.operands[0], kind, _clipped(kind, f"(int64_t)({scalar(kind)})({text}) + {c}"))
+    else:
+        w.write(ins.operands[0], unsigned, f"({name})({text}) + ({name}){c}")
+
+
+def mul24(w: Writer, ins: Instruction) -> None:
+    """Of the lowest 24 bits: the lower 32 bits of the product, or those from the 16th on."""
+    kind = type_of(ins)
+    read = sources(w, ins, "u32", "u32", kind)
+    shift = 16 if "hi" in ins.modifiers else 0
+    low24 = "((int64_t)(int32_t)({} << 8) >> 8)" if is_signed(kind) else "(int64_t)({} & 0xFFFFFFu)"
+    cut = [low24.format(x) for x in read[:2]]
+    made = f"({scalar(kind)})(uint32_t)(({cut[0]} * {cut[1]}) >> {shift})"
+    if ins.opcode == "mul24":
+        w.write(ins.operands[0], kind, made)
+    elif "sat" in ins.modifiers:
+        w.write(ins.operands[0], kind, _clipped("s32", f"(int64_t){made} + {read[2]}"))
+    else:
+        w.write(ins.operands[0], "u32", f"(uint32_t){made} + (uint32_t){read[2]}")
+
+
+def sad(w: Writer, ins: Instruction) -> None:
+    kind = type_of(ins)
+    a, b, c = sources(w, ins, kind, kind, kind)
+    name = f"uint{kind[1:]}_t"
+    far = f"{a} < {b} ? ({name}){b} - ({name}){a} : ({name}){a} - ({name}){b}"
+    w.write(ins.operands[0], f"u{kind[1:]}", f"({name}){c} + ({name})({far})")
+
+
+def dot(w: Writer, ins: Instruction) -> None:
+    """dp4a and dp2a: a sum of four products of bytes, or of two halfwords and bytes."""
+    signs = [is_signed(type_of(ins, place)) for place in (-2, -1)]
+    a, b, c = sources(w, ins, "u32", "u32", "u32")
+    bits, count = (8, 4) if ins.opcode == "dp4a" else (16, 2)
+    start = 16 if "hi" in ins.modifiers else 0
+
+    def part(word: str, width: int, shift: int, is_minus: bool) -> str:
+        return f"(int64_t)({'' if is_minus else 'u'}int{width}_t)({word} >> {shift})"
+
+    terms = [
+        f"{part(a, bits, bits * n, signs[0])} * {part(b, 8, start + 8 * n, signs[1])}"
+        for n in range(count)
+    ]
+    w.write(ins.operands[0], "u32", f"(uint32_t)({' + '.join(terms)} + (int64_t){c})")
 
 
 def div(w: Writer, ins: Instruction) -> None:
@@ -159,8 +169,7 @@ def div(w: Writer, ins: Instruction) -> None:
     if not is_float(kind):
         alone(_integer_division)(w, ins)
         return
-    refuse(ins, "approx", "full")
-    joined(w, ins, kind, "/")
+    floats.divided(w, ins)
 
 
 def _integer_division(w: Writer, ins: Instruction) -> None:
@@ -176,30 +185,26 @@ def _integer_division(w: Writer, ins: Instruction) -> None:
 
 
 def extremum(w: Writer, ins: Instruction) -> None:
-    kind, least = type_of(ins), ins.opcode == "min"
-    if len(ins.operands) > 3:
-        raise NotTaken(ins.name)
+    kind, sign = type_of(ins), "<" if ins.opcode == "min" else ">"
     if is_float(kind):
-        a, b = inputs(w, ins, kind, 2)
-        result(w, ins, kind, f"{'least' if least else 'most'}_{kind}({a}, {b})")
+        floats.extremum(w, ins)
         return
-    refuse(ins, "relu", "u16x2", "s16x2")
+
+    def chosen(a: str, b: str) -> str:
+        text = f"({a} {sign} {b} ? {a} : {b})"
+        return f"({text} > 0 ? {text} : 0)" if "relu" in ins.modifiers else text
+
+    if kind.endswith("x2"):
+        _in_pairs(w, ins, kind, chosen)
+        return
     a, b = sources(w, ins, kind, kind)
-    w.write(ins.operands[0], kind, f"{a} {'<' if least else '>'} {b} ? {a} : {b}")
+    w.write(ins.operands[0], kind, chosen(a, b))
 
 
 def neg(w: Writer, ins: Instruction) -> None:
     kind = type_of(ins)
     if is_float(kind):
-        if kind not in ("f32", "f64"):
-            raise NotTaken(ins.name)
-        (a,) = sources(w, ins, kind)
-        if "ftz" in ins.modifiers:
-            a = w.value(kind, f"flush({a})")
-        bits = kind[1:]
-        top = f"(uint{bits}_t)0x{1 << int(bits) - 1:x}ull"
-        sign = f"^ {top}" if ins.opcode == "neg" else f"& (uint{bits}_t)~{top}"
-        result(w, ins, kind, f"{kind}(b{bits}({a}) {sign})")
+        floats.sign_changed(w, ins)
         return
     (a,) = sources(w, ins, kind)
     minus = f"0 - (u{scalar(kind)}){a}"
@@ -259,6 +264,12 @@ def lop3(w: Writer, ins: Instruction) -> None:
     w.write(ins.operands[0], "u32", " | ".join(rows) or "0u")
 
 
+def is_zero(w: Writer, ins: Instruction) -> None:
+    kind = f"u{type_of(ins)[1:]}"
+    (a,) = sources(w, ins, kind)
+    w.write(ins.operands[0], kind, f"{a} == 0")
+
+
 @alone
 def counted(w: Writer, ins: Instruction) -> None:
     bits = type_of(ins)[1:]
@@ -269,6 +280,10 @@ def counted(w: Writer, ins: Instruction) -> None:
         case "clz":
             zeros = f"__builtin_clzll({a}) - {64 - int(bits)}"
             w.write(ins.operands[0], "u32", f"{a} ? {zeros} : {bits}")
+        case "bfind":
+            turned = is_signed(type_of(ins))
+            found = f"highest({a}, {bits}, {int(turned)}, {int('shiftamt' in ins.modifiers)})"
+            w.write(ins.operands[0], "u32", found)
         case _:
             w.write(ins.operands[0], f"u{bits}", f"reversed({a}, {bits})")
 
@@ -288,120 +303,29 @@ def field(w: Writer, ins: Instruction) -> None:
 
 @alone
 def prmt(w: Writer, ins: Instruction) -> None:
-    if ins.modifiers != ("b32",):
-        raise NotTaken(ins.name)
     a, b, c = sources(w, ins, "u32", "u32", "u32")
+    mode = next((m for m in ins.modifiers if m in PRMT_MODES), None)
+    if mode is not None:
+        rows = [sum(byte << 4 * at for at, byte in enumerate(row)) for row in PRMT_MODES[mode]]
+        table = ", ".join(f"0x{row:x}" for row in rows)
+        c = w.value("u32", f"((const uint32_t[]){{{table}}})[{c} & 3u]")
     w.write(ins.operands[0], "u32", f"permuted({a}, {b}, {c})")
 
 
-# -- comparisons ----------------------------------------------------------------------------------
-
-_ORDERED = {
-    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=",
-    "hi": ">", "hs": ">=",
-}  # fmt: skip
-_UNORDERED = ("equ", "neu", "ltu", "leu", "gtu", "geu")
-
-
-def compared(w: Writer, ins: Instruction, kind: str) -> str:
-    """Whether the comparison holds: 0 or 1."""
-    if is_float(kind):
-        if kind not in ("f32", "f64"):
-            raise NotTaken(ins.name)
-        a, b = sources(w, ins, kind, kind)
-        if "ftz" in ins.modifiers:
-            a, b = (w.value(kind, f"flush({x})") for x in (a, b))
-    else:
-        a, b = sources(w, ins, kind, kind)
-    name = next(m for m in ins.modifiers if m in (*_ORDERED, *_UNORDERED, "num", "nan"))
-    nan = f"(({a} != {a}) | ({b} != {b}))"
-    if name in ("num", "nan"):
-        return w.value("pred", nan if name == "nan" else f"{nan} ^ 1")
-    if is_float(kind) and name in ("ne", "neu"):  # not equal is false if one of them is no number
-        text = f"(({a} < {b}) | ({a} > {b}))"
-    else:
-        text = f"({a} {_ORDERED[name[:2]]} {b})"
-    return w.value("pred", f"{text} | {nan}" if name in _UNORDERED else text)
-
-
-def combined(w: Writer, ins: Instruction, holds: str) -> str:
-    join = next((m for m in ins.modifiers if m in ("and", "or", "xor")), None)
-    return f"{holds} {SIGN[join]} {w.read(ins.operands[3], 'pred')}" if join else holds
-
-
-def setp(w: Writer, ins: Instruction) -> None:
-    holds = compared(w, ins, type_of(ins))
-    targets: tuple[Operand, ...] = (ins.operands[0],)
-    if isinstance(ins.operands[0], Pair):
-        targets = (ins.operands[0].first, ins.operands[0].second)
-    texts = [combined(w, ins, text) for text in (holds, f"({holds} ^ 1u)")]
-    made = [w.value("pred", text) for text in texts[: len(targets)]]
-    for target, text in zip(targets, made, strict=True):
-        w.write(target, "pred", text)
-
-
-def set_(w: Writer, ins: Instruction) -> None:
-    target, source = type_of(ins, -2), type_of(ins, -1)
-    if target not in ("u32", "s32", "f32"):
-        raise NotTaken(ins.name)
-    holds = combined(w, ins, compared(w, ins, source))
-    yes = "0x3F800000u" if target == "f32" else "~0u"
-    w.write(ins.operands[0], "u32", f"({holds}) ? {yes} : 0u")
-
-
-def selp(w: Writer, ins: Instruction) -> None:
-    kind = f"u{type_of(ins)[1:]}"
-    a, b = sources(w, ins, type_of(ins), type_of(ins))
-    if is_float(type_of(ins)):
-        a, b = (f"b{kind[1:]}({x})" for x in (a, b))
-    w.write(ins.operands[0], kind, f"{w.read(ins.operands[3], 'pred')} ? {a} : {b}")
-
-
-# -- conversions ----------------------------------------------------------------------------------
-
-_WHOLE = {
-    "rni": "__builtin_rint", "rzi": "__builtin_trunc", "rmi": "__builtin_floor",
-    "rpi": "__builtin_ceil",
-}  # fmt: skip
-
-
-def cvt(w: Writer, ins: Instruction) -> None:
-    if len(types_of(ins)) != 2 or "pack" in ins.modifiers or "rs" in ins.modifiers:
-        raise NotTaken(ins.name)
-    target, source = types_of(ins)
-    for kind in (target, source):
-        if is_float(kind) and kind not in ("f32", "f64"):
-            raise NotTaken(ins.name)
-    if is_float(source):
-        (_between_floats if is_float(target) else alone(_to_integer))(w, ins)
+def mask(w: Writer, ins: Instruction) -> None:
+    """bmsk: ones from a position on; szext: the lowest bits of a number, extended."""
+    a, b = sources(w, ins, "u32", "u32")
+    cut = "({0} < 32u ? {0} : 32u)" if "clamp" in ins.modifiers else "({0} & 31u)"
+    ones = w.value("u64", f"(1ull << {cut.format(b)}) - 1")
+    if ins.opcode == "bmsk":
+        w.write(ins.operands[0], "u32", f"(uint32_t)({ones} << {cut.format(a)})")
         return
-    refuse(ins, "sat")
-    if is_float(target) and rounding_of(ins) != "rn":
-        raise NotTaken(ins.name)
-    (a,) = sources(w, ins, source)
-    w.write(ins.operands[0], target, f"({scalar(target)}){a}")
-
-
-def _to_integer(w: Writer, ins: Instruction) -> None:
-    target, source = types_of(ins)
-    name = next((m for m in ins.modifiers if m in _WHOLE), "rzi")
-    (a,) = sources(w, ins, source)
-    if "ftz" in ins.modifiers:
-        a = w.value(source, f"flush({a})")
-    bits = 8 * DTYPES[target].itemsize
-    # What the hardware makes of NaN: zero, or the top bit where 64 bits are involved.
-    nan = f"(1ull << {bits - 1})" if source == "f64" or bits == 64 else "0"
-    number = f"{_WHOLE[name]}((double){a})"
-    w.write(ins.operands[0], target, f"clamped_{target}({number}, ({scalar(target)}){nan})")
-
-
-def _between_floats(w: Writer, ins: Instruction) -> None:
-    target, source = types_of(ins)
-    if any(m in _WHOLE for m in ins.modifiers) or target == source or rounding_of(ins) != "rn":
-        raise NotTaken(ins.name)
-    refuse(ins, "sat", "ftz")
-    (a,) = sources(w, ins, source)
-    w.write(ins.operands[0], target, f"({scalar(target)}){a}")
+    low = w.value("u64", f"{a} & {ones}")
+    if not is_signed(type_of(ins)):
+        w.write(ins.operands[0], "u32", f"(uint32_t){low}")
+        return
+    top = w.value("u64", f"({ones} + 1) >> 1")
+    w.write(ins.operands[0], "u32", f"(uint32_t)(({low} ^ {top}) - {top})")
 
 
 # -- moves ----------------------------------------------------------------------------------------
@@ -441,10 +365,13 @@ def _of_parts(w: Writer, target: Operand, source: Vector, kind: str) -> None:
 
 
 TABLE: dict[str, Spell] = {
-    "add": add, "sub": add, "mul": mul, "mad": mad, "fma": fma, "div": div, "rem": div,
-    "rcp": of_one, "sqrt": of_one, "rsqrt": of_one, "min": extremum, "max": extremum, "neg": neg,
-    "abs": neg, "and": logic, "or": logic, "xor": logic, "not": invert, "shl": shift,
-    "shr": shift, "shf": funnel, "lop3": lop3, "popc": counted, "clz": counted, "brev": counted,
-    "bfe": field, "bfi": field, "prmt": prmt, "setp": setp, "set": set_, "selp": selp,
-    "cvt": cvt, "mov": mov,
+    "add": add, "sub": add, "addc": add, "subc": add, "mul": mul, "mad": mad, "madc": mad,
+    "fma": floats.fma, "mul24": mul24, "mad24": mul24, "sad": sad, "dp4a": dot, "dp2a": dot,
+    "div": div, "rem": div, "rcp": floats.of_one, "sqrt": floats.of_one, "rsqrt": floats.of_one,
+    "ex2": floats.function, "lg2": floats.function, "sin": floats.function, "cos": floats.function,
+    "tanh": floats.function, "copysign": floats.copysign, "testp": floats.testp,
+    "min": extremum, "max": extremum, "neg": neg, "abs": neg, "and": logic, "or": logic,
+    "xor": logic, "not": invert, "cnot": is_zero, "shl": shift, "shr": shift, "shf": funnel,
+    "lop3": lop3, "popc": counted, "clz": counted, "bfind": counted, "brev": counted, "bfe": field,
+    "bfi": field, "prmt": prmt, "bmsk": mask, "szext": mask, "cvt": cvt, "mov": mov,
 }  # fmt: skip

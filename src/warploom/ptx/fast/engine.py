@@ -35,10 +35,12 @@ WORTH_IT = 1 << 16  # threads of a launch for which a second of compiling is rep
 
 # No reordering and no contraction of floats: the evaluator's meaning, bit for bit.
 FLAGS = (
-    "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native", "-std=gnu11",
+    "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native", "-std=gnu11",
     "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
     "-fno-strict-aliasing", "-fPIC", "-shared", "-w",
 )  # fmt: skip
+LARGE = 200  # instructions; beyond, -O2 takes a compiler four times as long as -O1 and a gigabyte
+COMPILE_SECONDS = 60.0  # after which a kernel is left to the evaluator
 SLICE = 50_000_000  # instructions of warps between two looks at the clock and at Ctrl-C
 ALIGNMENT = 256
 _DONE, _AGAIN, _FAULT = 0, 2, 3
@@ -53,6 +55,19 @@ class _PassedRegion(ctypes.Structure):
     ]  # fmt: skip
 
 
+_Asked = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, ctypes.c_double)
+_FUNCTIONS = (np.exp2, np.log2, np.tanh, np.sin, np.cos)
+
+
+def _value(which: int, x: float) -> float:
+    """NumPy's value of a function, asked for where the C library's may round to another single."""
+    with np.errstate(all="ignore"):
+        return float(_FUNCTIONS[which](np.array([x]))[0])
+
+
+_ask = _Asked(_value)
+
+
 class _Passed(ctypes.Structure):
     _fields_ = [
         ("regions", ctypes.c_uint64), ("region", ctypes.c_void_p),
@@ -63,7 +78,7 @@ class _Passed(ctypes.Structure):
         ("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3),
         *((name, ctypes.c_uint64) for name in
           ("threads", "warps", "dynamic_shared", "next", "running")),
-        ("fuel", ctypes.c_int64), ("warp", ctypes.c_void_p),
+        ("fuel", ctypes.c_int64), ("warp", ctypes.c_void_p), ("ask", _Asked),
     ]  # fmt: skip
 
 
@@ -107,7 +122,7 @@ class FastKernel:
         """Whether the launch was done; else nothing has changed."""
         if self._engine is None:
             try:
-                self._engine = Engine(self._spell(locals_))
+                self._engine = Engine(self._spell(locals_), _budget(job.deadline))
             except (NotTaken, DeviceError) as error:
                 self.why_not = error.message
                 return False
@@ -131,9 +146,11 @@ class FastKernel:
 class Engine:
     """A compiled kernel."""
 
-    def __init__(self, text: CText) -> None:
+    def __init__(self, text: CText, seconds: float) -> None:
         self.text = text
-        library = load_library(kept_library(text.source, FLAGS, cache_folder()))
+        level = "-O2" if sum(map(len, text.blocks)) <= LARGE else "-O1"
+        code = kept_library(text.source, (level, *FLAGS), cache_folder(), seconds)
+        library = load_library(code)
         self._launch = library.launch
         self._launch.restype = ctypes.c_int
         library.warp_bytes.restype = ctypes.c_uint64
@@ -169,7 +186,7 @@ class Engine:
             len(regions), ctypes.addressof(regions), job.shared, job.local, stride, job.check,
             shared, marks, local, parameters.data.ctypes.data, symbols.ctypes.data,
             executed.ctypes.data, job.grid, job.block, threads, warps, job.dynamic_shared,
-            warp=state,
+            warp=state, ask=_ask,
         )  # fmt: skip
         while True:
             launch.fuel = SLICE
@@ -178,6 +195,12 @@ class Engine:
                 return executed.tolist() if status == _DONE else None
             if job.deadline is not None and time.monotonic() > job.deadline:
                 raise LimitError(f"kernel '{self.text.name}' did not end in the time it was given")
+
+
+def _budget(deadline: float | None) -> float:
+    """Seconds for a compiler: a launch that must end sooner does not wait for it."""
+    left = COMPILE_SECONDS if deadline is None else deadline - time.monotonic()
+    return max(0.0, min(COMPILE_SECONDS, left))
 
 
 def _passed(region: Region) -> _PassedRegion:

@@ -1,18 +1,15 @@
-"""Memory and lanes in C: loads, stores, updates whose order does not matter, shuffles and votes."""
+"""Memory in C: loads, stores, copies, and updates whose order does not matter."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from warploom.machine.memory import WINDOWS
 from warploom.ptx.emulate.compile import byte_size
 from warploom.ptx.emulate.shape import type_of
-from warploom.ptx.fast.operand import NotTaken, Writer
-from warploom.ptx.ir import Address, Instruction, Operand, Pair, Symbol, Vector
+from warploom.ptx.fast.operand import NotTaken, Spell, Writer
+from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Symbol, Vector
 from warploom.ptx.known import STRONG, space_of
 from warploom.ptx.types import DTYPES
 
-Spell = Callable[[Writer, Instruction], None]
 _SPACES = {
     "global": "GLOBAL_SPACE | PARAM_SPACE", "const": "CONST_SPACE",
     "generic": "GLOBAL_SPACE | CONST_SPACE | PARAM_SPACE",
@@ -67,20 +64,36 @@ def ld(w: Writer, ins: Instruction) -> None:
     if space == "param":
         _parameter(w, ins, kind, elements)
         return
-    places = _places(w, space, ins.operands[1], len(elements), bits)
     values = [w.array(bits) for _ in elements]
-    for at, value in zip(places, values, strict=True):
-        w.must(_call("load", space, bits, at, value))
+    if space == "shared":
+        _load_shared(w, ins.operands[1], bits, values)
+    else:
+        places = _places(w, space, ins.operands[1], len(elements), bits)
+        for at, value in zip(places, values, strict=True):
+            w.must(_call("load", space, bits, at, value))
     for element, value in zip(elements, values, strict=True):
         text = f"{kind}({value}[l])" if kind in ("f32", "f64") else f"{value}[l]"
         w.write(element, kind, text)
 
 
+def _load_shared(w: Writer, operand: Operand, bits: int, values: list[str]) -> None:
+    size, width = bits // 8, len(values) * bits // 8
+    at, how, far = w.shape(operand, bits, width)
+    if len(values) > 1:
+        w.must(f"aligned({at}, @, {width})")
+    for number, value in enumerate(values):
+        away = f"(uint64_t){far + number * size}ll"
+        w.must(f"load_shared_{bits}(L, {at}, {how}, {away}, @, {value})")
+
+
 def _parameter(w: Writer, ins: Instruction, kind: str, elements: tuple[Operand, ...]) -> None:
     """A parameter of the kernel lies at a known place, the same for all."""
     operand, bits = ins.operands[1], _bits(kind)
-    if not isinstance(operand, Address) or not isinstance(operand.base, Symbol) or operand.more:
+    if not isinstance(operand, Address) or operand.more:
         raise NotTaken("a parameter by a computed address")
+    if not isinstance(operand.base, Symbol):
+        _computed_parameter(w, operand, kind, elements)
+        return
     name = operand.base.name
     declared = next((p for p in w.function.parameters if p.name == name), None)
     width = len(elements) * bits // 8
@@ -92,6 +105,22 @@ def _parameter(w: Writer, ins: Instruction, kind: str, elements: tuple[Operand, 
     for number, element in enumerate(elements):
         text = f"*(const uint{bits}_t *)(L->params + {first + number * bits // 8})"
         w.write(element, kind, f"{kind}({text})" if kind in ("f32", "f64") else text)
+
+
+def _computed_parameter(
+    w: Writer, operand: Operand, kind: str, elements: tuple[Operand, ...]
+) -> None:
+    """By an address: the parameters are one region of memory, which lies in a window of its own."""
+    bits = _bits(kind)
+    first = w.value("u64", w.address(operand) + f" + 0x{WINDOWS['param']:x}ull")
+    places = [w.filled(64, f"{first} + {n * bits // 8}ull") for n in range(len(elements))]
+    if len(places) > 1:
+        w.must(f"aligned({places[0]}, @, {len(places) * bits // 8})")
+    values = [w.array(bits) for _ in elements]
+    for at, value in zip(places, values, strict=True):
+        w.must(f"load_{bits}(L, S, {at}, @, PARAM_SPACE, {value})")
+    for element, value in zip(elements, values, strict=True):
+        w.write(element, kind, f"{kind}({value}[l])" if kind in ("f32", "f64") else f"{value}[l]")
 
 
 def st(w: Writer, ins: Instruction) -> None:
@@ -130,6 +159,23 @@ def red(w: Writer, ins: Instruction) -> None:
         w.must(f"red_{name}_{kind}(L, S, {where}, @, {own})")
 
 
+def cp(w: Writer, ins: Instruction) -> None:
+    """cp.async, done at once as in the evaluator; what waits for it has nothing to wait for."""
+    if {"bulk", "mbarrier"} & set(ins.modifiers):
+        raise NotTaken(ins.name)
+    if {"commit_group", "wait_group", "wait_all"} & set(ins.modifiers):
+        return
+    plain = ins.operands[:-1] if "L2::cache_hint" in ins.modifiers else ins.operands
+    width = plain[2]
+    if not isinstance(width, Immediate):
+        raise NotTaken(ins.name)
+    if len(plain) > 3 and "ignore-src" in ins.modifiers:
+        raise NotTaken(ins.name)
+    target, source = (w.filled(64, w.address(each)) for each in plain[:2])
+    kept = w.filled(32, w.read(plain[3], "u32") if len(plain) > 3 else f"{width.value}u")
+    w.must(f"copied(L, S, {target}, {source}, {kept}, @, {width.value})")
+
+
 def cvta(w: Writer, ins: Instruction) -> None:
     kind, space = type_of(ins), space_of(ins)
     if kind != "u64" or space == "param":
@@ -139,52 +185,9 @@ def cvta(w: Writer, ins: Instruction) -> None:
     w.write(ins.operands[0], kind, text)
 
 
-# -- lanes ----------------------------------------------------------------------------------------
-
-_MODES = ("up", "down", "bfly", "idx")
-
-
-def members(w: Writer, ins: Instruction, operand: Operand) -> None:
-    """The lanes that are named have come, and nobody else."""
-    if w.guard:
-        raise NotTaken(f"{ins.name} under a predicate")
-    w.must(f"named(S, {w.filled(32, w.read(operand, 'b32'))}, @)")
-
-
-def shfl(w: Writer, ins: Instruction) -> None:
-    if "sync" not in ins.modifiers:
-        raise NotTaken(ins.name)
-    members(w, ins, ins.operands[4])
-    target = ins.operands[0]
-    pair = (target.first, target.second) if isinstance(target, Pair) else (target, None)
-    mode = next(n for n, word in enumerate(_MODES) if word in ins.modifiers)
-    given = ", ".join(w.filled(32, w.read(each, "b32")) for each in ins.operands[1:4])
-    out, inside = w.array(32), w.array(32)
-    w.must(f"shuffle({mode}, {given}, @, {out}, {inside})")
-    w.write(pair[0], "b32", f"{out}[l]")
-    if pair[1] is not None:
-        w.write(pair[1], "pred", f"{inside}[l]")
-
-
-def vote(w: Writer, ins: Instruction) -> None:
-    if "sync" not in ins.modifiers:
-        raise NotTaken(ins.name)
-    members(w, ins, ins.operands[2])
-    asked = w.filled(32, w.read(ins.operands[1], "pred"))
-    yes = f"y{w.count}"
-    w.put(f"const uint32_t {yes} = packed({asked}) & m;")
-    if "ballot" in ins.modifiers:
-        w.write(ins.operands[0], "b32", yes)
-        return
-    texts = {"any": f"{yes} != 0", "all": f"{yes} == m", "uni": f"({yes} == m) | ({yes} == 0)"}
-    text = next(texts[word] for word in ins.modifiers if word in texts)
-    w.write(ins.operands[0], "pred", text)
-
-
-def activemask(w: Writer, ins: Instruction) -> None:
-    if w.guard:
-        raise NotTaken("activemask under a predicate")
-    w.write(ins.operands[0], "b32", "m")
+def policy(w: Writer, ins: Instruction) -> None:
+    """A number that only hints to caches take."""
+    w.write(ins.operands[0], "b64", "1")
 
 
 def nothing(_: Writer, __: Instruction) -> None:
@@ -192,7 +195,7 @@ def nothing(_: Writer, __: Instruction) -> None:
 
 
 TABLE: dict[str, Spell] = {
-    "ld": ld, "ldu": ld, "st": st, "red": red, "atom": red, "cvta": cvta, "shfl": shfl,
-    "vote": vote, "activemask": activemask, "prefetch": nothing, "prefetchu": nothing,
-    "membar": nothing, "fence": nothing,
+    "ld": ld, "ldu": ld, "st": st, "red": red, "atom": red, "cvta": cvta, "cp": cp,
+    "prefetch": nothing, "prefetchu": nothing, "membar": nothing, "fence": nothing,
+    "createpolicy": policy,
 }  # fmt: skip

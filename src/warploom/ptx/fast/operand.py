@@ -7,15 +7,18 @@ like stand between the loops and see arrays.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from warploom.errors import UnsupportedError
-from warploom.ptx.emulate.context import immediate
+from warploom.ptx.emulate.context import CARRY, immediate
 from warploom.ptx.ir import (
     Address,
     Component,
     Function,
     Immediate,
+    Instruction,
     Module,
     Negated,
     Offset,
@@ -42,6 +45,9 @@ SPECIAL = {
     "%dynamic_smem_size": "(uint32_t)L->dynamic_shared",
     "%total_smem_size": "(uint32_t)L->shared_size",
 }  # fmt: skip
+
+
+Spell: TypeAlias = "Callable[[Writer, Instruction], None]"
 
 
 class NotTaken(UnsupportedError):  # noqa: N818 - no mistake of the user's, and never shown as one
@@ -84,6 +90,9 @@ class Writer:
     loop: list[str] = field(default_factory=list)  # the loop that is being gathered
     held: dict[str, str] = field(default_factory=dict)  # its variables, by key of the register
     changed: dict[str, None] = field(default_factory=dict)  # the keys that it has written
+    tables: dict[str, str] = field(default_factory=dict)  # name of each table, by its numbers
+    # Of a register and a width: arrays of the addresses in it, and of how they lie.
+    shapes: dict[tuple[str, int], tuple[str, str]] = field(default_factory=dict)
     count: int = 0
     guard: str = ""  # the predicate of the instruction that is written, as an array
 
@@ -91,7 +100,7 @@ class Writer:
 
     def start(self) -> None:
         """A new block begins."""
-        self.lines, self.arrays, self.guard = [], {}, ""
+        self.lines, self.arrays, self.guard, self.shapes = [], {}, "", {}
 
     def put(self, line: str) -> None:
         """A line between loops."""
@@ -212,7 +221,10 @@ class Writer:
             raise NotTaken(f"a result in {operand}")
         key = self._register(operand)
         bits = self.sizes[self.names[key]]
-        text = self._bits(text, bits, kind)
+        self._put(key, self._bits(text, bits, kind), bits)
+
+    def _put(self, key: str, text: str, bits: int) -> None:
+        self.shapes = {known: names for known, names in self.shapes.items() if known[0] != key}
         if self.guard:
             old = self._held(key)
             self.each(f"{old} = {self.guard}[l] ? {text} : {old};")
@@ -240,7 +252,44 @@ class Writer:
             text = f"(uint{have}_t)({text})"
         return text if bits == have else f"(uint{bits}_t){text}"
 
+    def carry(self) -> str:
+        """The carry flag, as a value of the loop."""
+        self._flag()
+        return self._held(CARRY)
+
+    def set_carry(self, text: str) -> None:
+        self._flag()
+        self._put(CARRY, text, 1)
+
+    def _flag(self) -> None:
+        self.names.setdefault(CARRY, "carry")
+        self.sizes["carry"] = 1
+
     # -- addresses --------------------------------------------------------------------------
+
+    def shape(self, operand: Operand, bits: int, width: int) -> tuple[str, str, int]:
+        """Addresses of shared memory as an array, how they lie, and how far all are from there.
+
+        Loads at several distances from one register, which must be multiples of their width in
+        bytes, ask how they lie only once; under a predicate nobody asks.
+        """
+        base, far = operand, 0
+        if isinstance(operand, Address) and isinstance(operand.base, Register):
+            base, far = operand.base, operand.offset
+        whole = not isinstance(base, Register) or self.guard or base.vector != 1
+        if whole or far % width or (isinstance(operand, Address) and operand.more):
+            return *self._shape(self.address(operand), bits), 0
+        assert isinstance(base, Register)
+        key = (self._register(base), bits)
+        if key not in self.shapes:
+            self.shapes[key] = self._shape(self.read(base, "u64"), bits)
+        return *self.shapes[key], far
+
+    def _shape(self, text: str, bits: int) -> tuple[str, str]:
+        found, how = self.filled(64, text), self.array(8)
+        if not self.guard:
+            self.put(f"shape_{bits}({found}, m, {how});")
+        return found, how
 
     def address(self, operand: Operand) -> str:
         """The byte address of `[…]`, as an unsigned 64-bit number."""
@@ -296,3 +345,28 @@ def constant(operand: Immediate, kind: str) -> str:
     if kind in ("f32", "f64"):
         return f"{kind}({text})"
     return f"(int{bits}_t){text}" if is_signed(kind) else text
+
+
+def sources(w: Writer, ins: Instruction, *kinds: str) -> list[str]:
+    """The operands after the first, each in a variable: some are read several times."""
+    return [
+        w.value(kind, w.read(operand, kind))
+        for operand, kind in zip(ins.operands[1:], kinds, strict=False)
+    ]
+
+
+def refuse(ins: Instruction, *words: str) -> None:
+    for word in words:
+        if word in ins.modifiers:
+            raise NotTaken(f"{ins.name}: .{word}")
+
+
+def alone(spell: Spell) -> Spell:
+    """In a loop of its own: compilers make no vectors of it, and would make none of the others."""
+
+    def wrapped(w: Writer, ins: Instruction) -> None:
+        w.close()
+        spell(w, ins)
+        w.close()
+
+    return wrapped

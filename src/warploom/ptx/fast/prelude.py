@@ -10,6 +10,8 @@ evaluator then runs it from the beginning and says what is wrong.
 from __future__ import annotations
 
 HEAD = r"""
+#include <fenv.h>
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -40,6 +42,7 @@ typedef struct {
   uint64_t next, running;  /* the block that runs, and whether it has begun */
   int64_t fuel;
   struct Warp *warp;
+  double (*ask)(int, double);  /* NumPy's value of a function */
 } Launch;
 """
 
@@ -86,6 +89,18 @@ EXTREME(most_f32, float, f32, b32, &, >)
 EXTREME(least_f64, double, f64, b64, |, <)
 EXTREME(most_f64, double, f64, b64, &, >)
 
+#define CLIPPED(name, T, LOW, HIGH)                                                \
+  INLINE T name(int64_t x) { return x < (LOW) ? (LOW) : x > (HIGH) ? (HIGH) : (T)x; }
+CLIPPED(clipped_s16, int16_t, INT16_MIN, INT16_MAX)
+CLIPPED(clipped_s32, int32_t, INT32_MIN, INT32_MAX)
+
+/* the highest bit that is no copy of the sign, or how far it is from the top; else all ones */
+static uint32_t highest(uint64_t x, int bits, int is_signed, int distance) {
+  if (is_signed && (x >> (bits - 1))) x = ~x & (bits == 64 ? ~0ull : (1ull << bits) - 1);
+  if (!x) return ~0u;
+  uint32_t found = 63 - __builtin_clzll(x);
+  return distance ? bits - 1 - found : found;
+}
 static uint64_t reversed(uint64_t x, int bits) {
   uint64_t out = 0;
   for (int k = 0; k < bits; k++) out |= ((x >> k) & 1) << (bits - 1 - k);
@@ -186,11 +201,12 @@ INLINE int in_shared(Launch *L, uint64_t at, uint64_t width) {
   return !(at & (width - 1)) && width <= L->shared_size && at <= L->shared_size - width;
 }
 
+#define MARKED 0x0101010101010101ull  /* of eight bytes that were written */
 #define ACCESS(bits, T)                                                            \
   enum { ROW_##bits = GROUP * sizeof(T) };                                         \
   INLINE int is_marked_##bits(Launch *L, uint64_t at) {                            \
     T k; memcpy(&k, L->marks + at, sizeof k);                                      \
-    return k == (T)0x0101010101010101ull || !L->check;                             \
+    return k == (T)MARKED || !L->check;                                             \
   }                                                                                \
   INLINE void spread_##bits(T *o, const uint8_t *p) {                              \
     T x; memcpy(&x, p, sizeof x);                                                  \
@@ -229,25 +245,36 @@ INLINE int in_shared(Launch *L, uint64_t at, uint64_t width) {
     }                                                                              \
     return 1;                                                                      \
   }                                                                                \
-  APART int load_shared_##bits(Launch *L, const uint64_t *restrict a, uint32_t m, T *restrict o) { \
-    const uint8_t *data = L->shared, *marks = L->marks; uint8_t all = 1;           \
+  INLINE uint64_t marks_##bits(Launch *L, uint64_t at, uint64_t size) {            \
+    uint64_t all = MARKED, some;                                                   \
+    for (uint64_t n = 0; n < size; n += 8) { memcpy(&some, L->marks + at + n, 8); all &= some; } \
+    return all;                                                                    \
+  }                                                                                \
+  APART void shape_##bits(const uint64_t *restrict a, uint32_t m, uint8_t *restrict how) { \
+    GROUPS how[g / GROUP] = pattern(a, g, m, sizeof(T));                           \
+  }                                                                                \
+  /* how the addresses lie is known; all are `far` bytes further */                \
+  APART int load_shared_##bits(Launch *L, const uint64_t *restrict a,              \
+                               const uint8_t *restrict how, uint64_t far, uint32_t m, T *restrict o) { \
+    const uint8_t *data = L->shared; uint64_t all = MARKED, size = L->shared_size; \
     GROUPS {                                                                       \
-      int how = pattern(a, g, m, sizeof(T));                                       \
-      if (how == 1 && in_shared(L, a[g], sizeof(T)) && in_shared(L, a[g + GROUP - 1], sizeof(T))) { \
-        memcpy(o + g, data + a[g], ROW_##bits);                                    \
-        for (int n = 0; n < ROW_##bits; n++) all &= marks[a[g] + n];               \
-      } else if (how == 2 && in_shared(L, a[g], sizeof(T))) {                      \
-        spread_##bits(o + g, data + a[g]);                                         \
-        all &= is_marked_##bits(L, a[g]);                                          \
+      uint64_t at = a[g] + far;                                                    \
+      if (how[g / GROUP] == 1 && size >= ROW_##bits && at <= size - ROW_##bits) {  \
+        memcpy(o + g, data + at, ROW_##bits);                                      \
+        all &= marks_##bits(L, at, ROW_##bits);                                    \
+      } else if (how[g / GROUP] == 2 && in_shared(L, at, sizeof(T))) {             \
+        spread_##bits(o + g, data + at);                                           \
+        all &= is_marked_##bits(L, at) ? MARKED : 0;                               \
       } else {                                                                     \
         EIGHT if ((m >> l) & 1) {                                                  \
-          if (!in_shared(L, a[l], sizeof(T))) return 0;                            \
-          all &= is_marked_##bits(L, a[l]);                                        \
-          memcpy(&o[l], data + a[l], sizeof(T));                                   \
+          at = a[l] + far;                                                         \
+          if (!in_shared(L, at, sizeof(T))) return 0;                              \
+          all &= is_marked_##bits(L, at) ? MARKED : 0;                             \
+          memcpy(&o[l], data + at, sizeof(T));                                     \
         }                                                                          \
       }                                                                            \
     }                                                                              \
-    return all || !L->check;                                                       \
+    return all == MARKED || !L->check;                                             \
   }                                                                                \
   APART int store_shared_##bits(Launch *L, const uint64_t *restrict a, uint32_t m, \
                                 const T *restrict x) {                             \
@@ -324,31 +351,23 @@ UPDATES(s32, int32_t)
 UPDATES(u64, uint64_t)
 UPDATES(s64, int64_t)
 
-/* -- lanes -- */
-
-/* those that are named must be here, all that live of them, and nobody else */
-INLINE int named(Warp *S, const uint32_t *members, uint32_t m) {
-  uint32_t first = members[__builtin_ctz(m)], different = 0;
-  ACTIVE(l, m) different |= members[l] ^ first;
-  return !different && (first & S->alive) == m;
-}
-
-APART int shuffle(int mode, const uint32_t *x, const uint32_t *y, const uint32_t *z, uint32_t m,
-                  uint32_t *o, uint32_t *p) {
-  uint32_t from = 0;
-  EACH {
-    int segment = (z[l] >> 8) & 31, clamp = z[l] & 31, n = y[l] & 31;
-    int last = (l & segment) | (clamp & ~segment), lane, good;
-    if (mode == 0) { lane = l - n; good = lane >= last; }
-    else if (mode == 1) { lane = l + n; good = lane <= last; }
-    else if (mode == 2) { lane = l ^ n; good = lane <= last; }
-    else { lane = (l & segment) | (n & ~segment); good = lane <= last; }
-    lane = (good ? lane : l) & 31;
-    if ((m >> l) & 1) from |= 1u << lane;
-    o[l] = x[lane];
-    p[l] = good;
+/* a copy of 4, 8 or 16 bytes from global to shared memory; what is not kept of it is zero */
+APART int copied(Launch *L, Warp *S, const uint64_t *to, const uint64_t *from, const uint32_t *kept,
+                 uint32_t m, uint64_t width) {
+  ACTIVE(l, m) {
+    uint8_t buffer[16] = {0};
+    uint64_t size = kept[l] < width ? kept[l] : width;
+    if (size) {
+      if (from[l] & (width - 1)) return 0;
+      uint8_t *p = from[l] < SHARED_WINDOW ? found(L, S, from[l], size, GLOBAL_SPACE | PARAM_SPACE, 0) : 0;
+      if (!p) return 0;
+      memcpy(buffer, p, size);
+    }
+    if (!in_shared(L, to[l], width)) return 0;
+    memcpy(L->shared + to[l], buffer, width);
+    memset(L->marks + to[l], 1, width);
   }
-  return (from & ~m) == 0;
+  return 1;
 }
 """
 

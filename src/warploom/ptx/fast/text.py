@@ -10,14 +10,17 @@ from dataclasses import dataclass
 
 from warploom.ptx import flow
 from warploom.ptx.emulate.compile import WAITS, uses
-from warploom.ptx.fast import arithmetic, memory
+from warploom.ptx.fast import arithmetic, compare, lanes, matrix, memory
+from warploom.ptx.fast.floats_text import FLOATS
+from warploom.ptx.fast.lanes_text import LANES
+from warploom.ptx.fast.matrix_text import MATRICES
 from warploom.ptx.fast.operand import NotTaken, Writer, plain
 from warploom.ptx.fast.prelude import BODY, HEAD, TAIL
 from warploom.ptx.ir import Function, Immediate, Instruction, Module, Negated
 from warploom.ptx.known import control_of, form_of
 from warploom.ptx.opcode import Control
 
-TABLE = {**arithmetic.TABLE, **memory.TABLE}
+TABLE = {**arithmetic.TABLE, **compare.TABLE, **memory.TABLE, **lanes.TABLE, **matrix.TABLE}
 MOST_INSTRUCTIONS = 4000  # beyond that a C compiler takes longer than most launches
 
 
@@ -102,7 +105,7 @@ def _barrier(w: Writer, ins: Instruction, targets: list[int], place: int) -> Non
     if w.guard:
         raise NotTaken("a barrier under a predicate")
     if not _is_block_barrier(ins):
-        memory.members(w, ins, ins.operands[0])
+        lanes.members(w, ins, ins.operands[0])
         return
     whole = len(ins.operands) == 1 and isinstance(ins.operands[0], Immediate)
     if "sync" not in ins.modifiers or not whole:
@@ -163,5 +166,18 @@ def _whole(w: Writer, blocks: list[list[str]], entry: int) -> str:
         "  switch (S->rank[S->pending]) {", *cases, "    default: return FAULT;", "  }",
         *(line for block in blocks for line in block), "}",
     ]  # fmt: skip
-    parts = [HEAD, "\n".join(warp), BODY, _MACROS, f"#define ENTRY {entry}", "\n".join(run), TAIL]
+    tables = [f"static const uint16_t {name}[] = {{{x}}};" for x, name in w.tables.items()]
+    start = "\n".join([f"#define ENTRY {entry}", *tables])
+    parts = [
+        HEAD,
+        "\n".join(warp),
+        BODY,
+        LANES,
+        FLOATS,
+        MATRICES,
+        _MACROS,
+        start,
+        "\n".join(run),
+        TAIL,
+    ]
     return "\n".join(parts)

@@ -22,6 +22,7 @@ from warploom.kernel.build import Array as MemoryArray
 from warploom.kernel.build import Builder, ceil_div, choose
 from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import BUILT_IN, INTEGER_ONLY, Cell, Kernel, Value
+from warploom.kernel.names import plain_name
 from warploom.kernel.wide import with_index
 from warploom.sketch.code.accumulate import joined, neutral_number
 from warploom.sketch.code.callee import CALL, Callee
@@ -103,7 +104,8 @@ def tiled_program(program: Program, fill: Fill, goal: int, layout: Layout) -> Ti
 
         def make(kind: DType) -> Tiled:
             made = _Lowering(proved, wanted, lanes, replace(layout, dtype=kind)).tiled()
-            return tried(replace(made, kernel=with_index(made.kernel, layout.index)))
+            indexed = replace(made, kernel=with_index(made.kernel, layout.index))
+            return tried(indexed, on_arrays=not layout.function)
 
         return with_codes(make, layout.dtype)
 
@@ -128,10 +130,11 @@ def _origins(program: Program) -> dict[str, Origin]:
 def _check_steps(inputs: tuple[Input, ...], steps: Mapping[str, int]) -> None:
     known = {each.name for each in inputs}
     for name, step in steps.items():
-        if name not in known or not isinstance(step, int) or step < 0:
+        if name not in known or not isinstance(step, int) or isinstance(step, bool) or step < 0:
             raise CheckError(
-                f"a step of {step!r:.40} for '{name[:40]}'",
-                advice=f"the inputs are {', '.join(sorted(known))}; a step is 0 or more",
+                f"a step of {step!r:.40} for '{str(name)[:40]}'",
+                advice=f"the inputs are {', '.join(sorted(known))}; a step is a whole number,"
+                " 0 or more",
             )
 
 
@@ -245,9 +248,9 @@ class _Lowering:
     def _start(self, last: str, cells: int) -> MemoryArray:
         names = list(_names([*(each.name for each in self.inputs), last]))
         what = f"Every {self.lanes} lanes make {cells} elements of '{last}'."
+        what += " All lanes of a warp call it together." if self.layout.function else ""
         last_word = re.split(r"[/\\]", self.program.name)[-1].removesuffix(".swflow")
-        name = re.sub(r"\W+", "_", last_word).strip("_") or "program"
-        name = name if name[0].isalpha() else f"k_{name}"
+        name = plain_name(last_word, "program")
         self.k = k = Builder(
             f"{CALL}{name}" if self.layout.function else name,
             block=WARP * self.layout.warps,

@@ -71,6 +71,9 @@ class Proved:
     @property
     def doc(self) -> str:
         """The fill and the verdict, for the header of a kernel."""
+        if not self.program.holes:
+            nothing = f"Nothing is searched: the sketch '{self.program.name}' has no hole."
+            return f"{nothing}\nVerdict: {self.verification}"
         lines = [f"Fill of the sketch '{self.program.name}', x0 the lane:"]
         for hole in self.program.holes:
             step = self.program.steps[hole]

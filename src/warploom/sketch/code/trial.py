@@ -34,10 +34,12 @@ MAX_TRIED = 1 << 25  # elements of one array
 _MARGIN = 16  # elements on both sides of an array that nobody may touch
 
 
-def tried(tiled: Tiled) -> Tiled:
-    """The kernel after it was run; its header says on what, and how large arrays may be."""
+def tried(tiled: Tiled, *, on_arrays: bool = True) -> Tiled:
+    """The kernel after it was run; its header says on what, and how large arrays may be, unless it
+    is that of a function on registers."""
     kernel = tiled.kernel
-    doc = "\n".join([kernel.doc, try_kernel(tiled), largest(tiled)])
+    limit = [largest(tiled)] if on_arrays else []
+    doc = "\n".join([kernel.doc, try_kernel(tiled), *limit])
     return replace(tiled, kernel=replace(kernel, doc=doc))
 
 

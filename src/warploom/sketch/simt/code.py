@@ -22,7 +22,7 @@ from warploom.kernel.build import Builder, RegisterArray, ceil_div
 from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import Cell, Kernel
 from warploom.kernel.lower import Row
-from warploom.kernel.names import INVENTED
+from warploom.kernel.names import INVENTED, plain_name
 from warploom.kernel.wide import with_index
 from warploom.search.outcome import Outcome
 from warploom.sketch.code.accumulate import accumulate, added
@@ -114,8 +114,9 @@ class _Emitter:
     def kernel(self) -> Kernel:
         self.traced = self.filled.traced
         lanes = size(tuple(n for _, n in self.traced.lanes))
-        name = f"{CALL}{self.traced.name}" if self.function else self.traced.name
-        self.out = Builder(name, block=lanes * self.warps, doc=self._doc(), warp_size=lanes)
+        name = plain_name(self.traced.name, "program")
+        called = f"{CALL}{name}" if self.function else name
+        self.out = Builder(called, block=lanes * self.warps, doc=self._doc(), warp_size=lanes)
         self.ranges = {name: (0, n - 1) for name, n in self.traced.extents.items()}
         lengths = itertools.chain(*map(size_names, (*self.traced.inputs, *self.traced.outputs)))
         self.taken = frozenset((*self.traced.arrays, *self.traced.extents, *lengths))
@@ -125,7 +126,7 @@ class _Emitter:
             if array.space == "shared":
                 cells = size(array.shape) * self.warps
                 self.storage[array.name] = self.out.shared(array.name, self.dtype, cells)
-        with self.out.function(self.traced.name) if self.function else nullcontext():
+        with self.out.function(name) if self.function else nullcontext():
             self._all_of_it(lanes)
         return self.out.done()
 
@@ -146,9 +147,8 @@ class _Emitter:
 
     def _doc(self) -> str:
         fill = [f"{name} = {show(expr)}" for name, expr in self.filled.fill.items()]
-        needs = [f"needs {show(condition)}" for condition in self._conditions()]
         verdict = f"verdict: {self.filled.verification}"
-        return "\n".join(filter(None, [self.traced.doc, *fill, *needs, verdict]))
+        return "\n".join(filter(None, [self.traced.doc, *fill, verdict]))
 
     def _conditions(self) -> list[Expr]:
         """What launches must meet: every element needed exists, all outputs have as many tiles."""

@@ -1,0 +1,112 @@
+"""Kernels for `ptx_engine.py`: each run by the evaluator and by the fast engine, bits compared."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+from bench.ptx_launches import Job
+from tests.ptx import device_kernels
+from tests.ptx.spelling import THREADS, inputs, instruction, parts, program, spelled
+
+from bench import ptx_ncu_kernels as kept
+from warploom import ptx
+from warploom.ptx.table import OPCODES
+
+TOGETHER = 24  # forms of an instruction in one kernel
+Row = dict[str, Any]
+
+
+def instructions() -> Iterator[Job]:
+    for case in device_kernels.cases():
+        text = device_kernels.PTX_HEADER + device_kernels.ptx_source(case)
+        args = [*device_kernels.inputs(case), *device_kernels.outputs(case)]
+        blocks = device_kernels.SIZE // device_kernels.BLOCK
+        yield Job(case.name, text, case.name, (blocks,), (device_kernels.BLOCK,), args)
+
+
+GROUPS: dict[str, Callable[[], Iterator[Job]]] = {
+    "nvcc": kept.all_programs, "CUB": kept.all_collectives, "Triton": kept.all_tritons,
+    "Numba": kept.numbas, "catalogue": kept.catalogued, "instructions": instructions,
+}  # fmt: skip
+
+
+@cache
+def jobs(group: str) -> dict[str, Job]:
+    return {job.name: job for job in GROUPS[group]()}
+
+
+@cache
+def forms(name: str) -> list[str]:
+    """Every spelling of an opcode; of `set`, whose words do not touch each other, one in six."""
+    record = OPCODES[name]
+    every = [
+        instruction(record, form, parts(row)) for form in record.forms for row in spelled(form)
+    ]
+    texts = list(dict.fromkeys(every))
+    return texts[:: 1 + len(texts) // 1000 * 5]
+
+
+def tasks() -> list[tuple[str, str]]:
+    found = [(group, name) for group in GROUPS for name in jobs(group)]
+    for record in OPCODES.values():
+        if record.pure and record.name not in ("mov", "cvta", "isspacep"):
+            count = len(forms(record.name))
+            found += [("forms", f"{record.name}/{first}") for first in range(0, count, TOGETHER)]
+    return found
+
+
+def looked_at(group: str, name: str, look: bool) -> Row:
+    """How many of a task's kernels (or forms) are taken, which are left and why, which differ."""
+    return _forms(name, look) if group == "forms" else _kernel(jobs(group)[name], look)
+
+
+def _kernel(job: Job, look: bool) -> Row:
+    kernel = job.loaded()
+    why_not = kernel.why_not_fast()
+    if not look and not why_not:
+        results, seconds = [], []
+        for engine in ("numpy", "c", "c"):  # the second time it is compiled already
+            args = job.fresh()
+            started = time.monotonic()
+            report = kernel.launch(
+                job.grid, job.block, args, shared_bytes=job.shared, engine=engine
+            )
+            seconds.append(round(time.monotonic() - started, 4))
+            results.append(args)
+        if report.engine == "c":
+            pairs = zip(results[0], results[-1], strict=True)
+            same = all(a.tobytes() == b.tobytes() for a, b in pairs if isinstance(a, np.ndarray))
+            row = {"of": 1, "taken": 1, "left": {}, "other_bits": [] if same else [job.name]}
+            return row | {"seconds": dict(zip(("numpy", "c", "again_c"), seconds, strict=True))}
+        why_not = kernel.fast.why_not or "given up while it ran"
+    left = {job.name: why_not} if why_not else {}
+    return {"of": 1, "taken": 0 if why_not else 1, "left": left, "other_bits": []}
+
+
+def _forms(name: str, look: bool) -> Row:
+    opcode, _, first = name.partition("/")
+    texts = forms(opcode)[int(first) : int(first) + TOGETHER]
+    left = {}
+    for text in texts:
+        why_not = ptx.load(program([text])).kernel("k").why_not_fast()
+        if why_not:
+            left[text] = why_not
+    taken = [text for text in texts if text not in left]
+    row: Row = {"of": len(texts), "taken": len(taken), "left": left, "other_bits": []}
+    if look or not taken:
+        return row
+    kernel, found = ptx.load(program(taken)).kernel("k"), []
+    for engine in ("numpy", "c"):
+        out = np.zeros((len(taken), THREADS), np.uint64)
+        report = kernel.launch(1, THREADS, [*inputs(), out], engine=engine)
+        found.append(out)
+    if report.engine != "c":
+        why_not = kernel.fast.why_not or "given up while it ran"
+        return row | {"taken": 0, "left": left | dict.fromkeys(taken, why_not)}
+    differ = (found[0] != found[1]).any(axis=1)
+    row["other_bits"] = [text for text, bad in zip(taken, differ, strict=True) if bad]
+    return row

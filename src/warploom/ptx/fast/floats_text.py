@@ -1,0 +1,140 @@
+# ruff: noqa: E501 - macros end where their lines end
+"""C functions for what a C compiler has no operator for: halves, roundings, functions of numbers.
+
+Each is a port of the evaluator's (`machine/rounding.py`), which says why it is right. Functions
+such as 2^x are the C library's, where its value and NumPy's must round to one single; where a tie
+is so close that they may not, NumPy is asked.
+"""
+
+from __future__ import annotations
+
+FLOATS = r"""
+enum { RN, RZ, RM, RP };
+
+INLINE float h32(uint32_t h) {
+  uint32_t sign = (h & 0x8000u) << 16, e = (h >> 10) & 31u, f = h & 0x3FFu;
+  float small = (float)f * 0x1p-24f;  /* of a subnormal half */
+  uint32_t bits = e == 31 ? 0x7F800000u | f << 13 : e ? (e + 112) << 23 | f << 13 : b32(small);
+  return f32(sign | bits);
+}
+/* to nearest; the one NaN */
+INLINE uint16_t h16(float x) {
+  uint32_t u = b32(x), sign = (u >> 16) & 0x8000u, a = u & 0x7FFFFFFFu;
+  uint32_t normal = (a - (112u << 23) + 0xFFFu + ((a >> 13) & 1u)) >> 13;
+  uint32_t tiny = b32(f32(a) + 0.5f) - b32(0.5f);  /* the sum rounds at the last bit of a half */
+  uint32_t out = a < (113u << 23) ? tiny : a >= 0x477FF000u ? 0x7C00u : normal;
+  return a > 0x7F800000u ? 0x7FFFu : sign | out;
+}
+INLINE uint16_t flush_h(uint32_t h) { return h & 0x7C00u ? h : h & 0x8000u; }
+INLINE uint16_t saturated_h(uint32_t h) {
+  float x = h32(h); return x > 0.0f ? (x > 1.0f ? 0x3C00u : h) : 0u;
+}
+INLINE float bf32(uint32_t b) { return f32(b << 16); }
+INLINE uint16_t bf16(float x) {
+  uint32_t u = b32(x);
+  return x != x ? 0x7FFFu : (u + 0x7FFFu + ((u >> 16) & 1u)) >> 16;
+}
+INLINE double odd_sum(double a, double b) {
+  double s = a + b, t = s - a, error = (a - (s - t)) + (b - t);
+  uint64_t u = b64(s);
+  int fix = (error != 0) & __builtin_isfinite(s) & __builtin_isfinite(error) & !(u & 1);
+  return fix ? f64(u + ((error > 0) == (s > 0) ? 1 : -1)) : s;
+}
+INLINE float narrow(double x, int mode) {
+  float r = (float)x;
+  double back = r;
+  if (mode == RN) return r;
+  int wrong = mode == RZ ? __builtin_fabs(back) > __builtin_fabs(x) : mode == RM ? back > x : back < x;
+  return wrong ? __builtin_nextafterf(r, mode == RZ ? 0.0f : mode == RM ? -__builtin_inff() : __builtin_inff()) : r;
+}
+/* a double as a single rounded to odd: a later rounding to fewer bits is the only one that counts */
+INLINE float odd_single(double x) {
+  float r = narrow(x, RZ);
+  return f32(b32(r) | (__builtin_isfinite(x) & ((double)r != x)));
+}
+INLINE uint16_t h16d(double x) { return h16(odd_single(x)); }
+INLINE uint16_t bf16d(double x) { return x != x ? 0x7FFFu : bf16(odd_single(x)); }
+INLINE uint16_t h16_rz(float x) {
+  uint16_t h = h16(x);
+  return x == x && __builtin_fabsf(h32(h)) > __builtin_fabsf(x) ? h - 1 : h;
+}
+INLINE float signed_zero(float s, double a, double b, int mode) {
+  return mode == RM && s == 0 && a == -b && (__builtin_signbit(a) || __builtin_signbit(b)) ? -0.0f : s;
+}
+INLINE float sum_to(float a, float b, int mode) {
+  return signed_zero(narrow(odd_sum(a, b), mode), a, b, mode);
+}
+INLINE float fma_to(float a, float b, float c, int mode) {
+  double p = (double)a * b;
+  return signed_zero(narrow(odd_sum(p, c), mode), p, c, mode);
+}
+INLINE float directed(float s, double error, int mode) {
+  int wrong = mode == RZ ? (error != 0) & ((error > 0) != (s > 0)) & (s != 0) : mode == RM ? error < 0 : error > 0;
+  if (!wrong || !__builtin_isfinite(s)) return s;
+  return __builtin_nextafterf(s, mode == RZ ? 0.0f : mode == RM ? -__builtin_inff() : __builtin_inff());
+}
+INLINE float divided(float a, float b, int mode) {
+  float q = a / b;
+  double error = (double)a - (double)q * (double)b;
+  q = directed(q, b < 0 ? -error : error, mode);
+  int inwards = __builtin_isinf(q) && (mode == RZ || (mode == RM ? q > 0 : q < 0));
+  if (inwards && __builtin_isfinite(a) && b != 0 && __builtin_isfinite(b)) return __builtin_copysignf(3.4028234663852886e38f, q);
+  return q;
+}
+INLINE float root(float a, int mode) {
+  float q = __builtin_sqrtf(a);
+  return directed(q, (double)a - (double)q * (double)q, mode);
+}
+/* a times 1 / b, which is flushed to zero where it is too small for a normal single */
+INLINE float quotient(float a, float b) {
+  double x = a, y = b, reciprocal = 1.0 / y;
+  int lost = __builtin_fabs(reciprocal) < 0x1p-126 && reciprocal != 0;
+  return (float)(lost ? x * __builtin_copysign(0.0, y) : x / y);
+}
+INLINE float lesser(float x, float y, int least, int keep_nan) {
+  if (keep_nan && (x != x || y != y)) return f32(0x7FFFFFFFu);
+  return least ? least_f32(x, y) : most_f32(x, y);
+}
+
+/* of doubles, by the processor: what is volatile is read and written between the two settings */
+enum { SUM, DIFFERENCE, PRODUCT, QUOTIENT, ROOT, FUSED };
+APART double rounded(int what, double a, double b, double c, int mode) {
+  static const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+  volatile double x = a, y = b, z = c, r;
+  fesetround(modes[mode]);
+  switch (what) {
+    case SUM: r = x + y; break;
+    case DIFFERENCE: r = x - y; break;
+    case PRODUCT: r = x * y; break;
+    case QUOTIENT: r = x / y; break;
+    case ROOT: r = __builtin_sqrt(x); break;
+    default: r = fma(x, y, z);
+  }
+  fesetround(FE_TONEAREST);
+  return r;
+}
+
+/* -- functions of numbers -- */
+
+enum { EX2, LG2, TANH, SIN, COS };
+static double turns(double x) {  /* in single precision, towards zero; too few for a normal one are none */
+  return (double)flush(narrow(x * (double)f32(0x3E22F983u), RZ));
+}
+APART float approximate(Launch *L, int which, float given) {
+  double x = given, y;
+  if (which == EX2) y = __builtin_exp2(x);
+  else if (which == LG2) y = __builtin_log2(x);
+  else if (which == TANH) y = __builtin_tanh(x);
+  else {
+    double t = turns(x), angle = 2 * 3.141592653589793 * __builtin_fmod(t, 1.0);
+    if (which == SIN && t == 0) return (float)t;
+    x = angle;
+    y = which == SIN ? __builtin_sin(angle) : __builtin_cos(angle);
+  }
+  double size = __builtin_fabs(y);
+  if (y != y || __builtin_isinf(y) || size < 0x1p-151) return (float)y;
+  uint32_t below = b64(y) & 0x1FFFFFFFu;
+  int close = below > 0x10000000u - 64 && below < 0x10000000u + 64;
+  return (float)(close || size < 0x1p-125 ? L->ask(which, x) : y);
+}
+"""

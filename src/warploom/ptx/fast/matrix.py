@@ -1,0 +1,93 @@
+"""Matrices of a warp in C: ldmatrix, stmatrix, movmatrix and the products of mma."""
+
+from __future__ import annotations
+
+import re
+
+from warploom.machine.fused import rule_for
+from warploom.ptx.emulate import fragment
+from warploom.ptx.emulate.product import BITS, machine_of, vector
+from warploom.ptx.fast.operand import NotTaken, Spell, Writer
+from warploom.ptx.ir import Instruction, Operand
+from warploom.ptx.known import space_of
+
+_FLOATS = {"f16": "OF_F16", "bf16": "OF_BF16", "tf32": "OF_TF32"}
+_WHOLE = ("s8", "u8", "s4", "u4")
+
+
+def _rows(w: Writer, ins: Instruction, address: Operand, count: int, writes: bool) -> str:
+    if w.guard or space_of(ins) not in ("shared", "shared::cta"):
+        raise NotTaken(ins.name)
+    where = w.filled(64, w.address(address))
+    w.must(f"row_parts(L, {where}, @, {count}, {int(writes)})")
+    return where
+
+
+def ldmatrix(w: Writer, ins: Instruction) -> None:
+    targets = vector(ins.operands[0])
+    where = _rows(w, ins, ins.operands[1], len(targets), False)
+    turned = int("trans" in ins.modifiers)
+    found = [w.array(32) for _ in targets]
+    for number, out in enumerate(found):
+        w.put(f"matrix_load(L, {where}, {number}, {turned}, {out});")
+    for target, out in zip(targets, found, strict=True):
+        w.write(target, "u32", f"{out}[l]")
+
+
+def stmatrix(w: Writer, ins: Instruction) -> None:
+    values = [w.filled(32, w.read(each, "u32")) for each in vector(ins.operands[1])]
+    where = _rows(w, ins, ins.operands[0], len(values), True)
+    turned = int("trans" in ins.modifiers)
+    for number, value in enumerate(values):
+        w.put(f"matrix_store(L, {where}, {number}, {turned}, {value});")
+
+
+def movmatrix(w: Writer, ins: Instruction) -> None:
+    if w.guard:
+        raise NotTaken(ins.name)
+    given, out = w.filled(32, w.read(ins.operands[1], "u32")), w.array(32)
+    w.put("if (m != ALL) return FAULT;")
+    w.put(f"matrix_turned({given}, {out});")
+    w.write(ins.operands[0], "u32", f"{out}[l]")
+
+
+def mma(w: Writer, ins: Instruction) -> None:
+    words = ins.modifiers
+    shape = re.match(r"m(\d+)n(\d+)k(\d+)", next(x for x in words if re.match(r"m\d+n", x)))
+    assert shape is not None
+    rows, depth = int(shape[1]), int(shape[3])
+    a, b, result = words[-3], words[-2], words[-4]
+    is_whole = a in _WHOLE
+    if w.guard or (rows, depth) == (8, 4) or not (is_whole or a in _FLOATS):
+        raise NotTaken(ins.name)
+    packed = 32 // BITS[a]
+    tables = [
+        _table(w, places) for places in
+        (fragment.left(rows, depth, packed), fragment.right(depth, packed),
+         fragment.result(rows, 8))
+    ]  # fmt: skip
+    operands = [vector(each) for each in ins.operands[:4]]
+    read = [[w.filled(32, w.read(each, "u32")) for each in part] for part in operands[1:]]
+    made = [w.array(32) for _ in operands[0]]
+    lists = ", ".join(f"(uint32_t *[]){{{', '.join(part)}}}" for part in (*read, made))
+    common = f"{lists}, @, {', '.join(tables)}, {rows}, {depth}"
+    if is_whole:
+        signs = f"{int(a[0] == 's')}, {int(b[0] == 's')}, {int('satfinite' in words)}"
+        w.must(f"mma_whole({common}, {BITS[a]}, {signs})")
+    else:
+        rule = rule_for(machine_of(w.module), a, depth)
+        numbers = f"{rule.group}, {rule.below}, {rule.kept}, {int(result == 'f16')}"
+        w.must(f"mma({common}, {_FLOATS[a]}, {numbers})")
+    for target, out in zip(operands[0], made, strict=True):
+        w.write(target, "u32", f"{out}[l]")
+
+
+def _table(w: Writer, places: fragment.Places) -> str:
+    """Lane and number of each element, row by row, as a table of the text."""
+    flat = ", ".join(str(x) for x in (places[0] * 256 + places[1]).reshape(-1).tolist())
+    return w.tables.setdefault(flat, f"places{len(w.tables)}")
+
+
+TABLE: dict[str, Spell] = {
+    "ldmatrix": ldmatrix, "stmatrix": stmatrix, "movmatrix": movmatrix, "mma": mma,
+}  # fmt: skip
