@@ -1,9 +1,12 @@
-"""Thread-instructions a second of the emulator: a stencil, a transposition and a matrix product.
+"""Thread-instructions a second of the emulator: a stencil, a transposition, a matrix product and
+the Mandelbrot set.
 
 python bench/ptx_speed.py [SIDE] [--against CHECKOUT] [--repeats N] [--json FILE]
 
-With another checkout, both are run in turns, each time in a process of its own, and their best
-times are compared: `ratio` is this one's processor time over the other's, below 1 is faster.
+Beside the rate of each kernel as C is how many times NumPy's that is, and how long a first launch
+takes, compiling included. With another checkout, both are run in turns, each time in a process of
+its own, and their best times are compared: `ratio` is this one's processor time over the other's,
+below 1 is faster.
 """
 
 from __future__ import annotations
@@ -23,11 +26,13 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = ROOT / "tests" / "ptx" / "golden" / "nvcc" / "kernels.ptx"
+MANDELBROT = ROOT / "tests" / "ptx" / "golden" / "nvrtc" / "mandelbrot.ptx"
 MODES: dict[str, dict[str, Any]] = {
     "bounds checked": {}, "races too": {"races": True}, "counters": {"counters": True},
     "as C": {"engine": "c"},
 }  # fmt: skip
 TRIES = 3
+SLOW = ("races too", "counters")  # of a long loop without memory these say nothing new
 
 
 def launches(side: int) -> dict[str, tuple[tuple[int, int], tuple[int, int], list[Any]]]:
@@ -41,6 +46,11 @@ def launches(side: int) -> dict[str, tuple[tuple[int, int], tuple[int, int], lis
         "stencil": (tiles, (32, 32), [a, np.zeros_like(a), side, side, *weights]),
         "transpose": (tiles, (32, 8), [a, np.zeros_like(a), side, side]),
         "matmul": ((n // 16, n // 16), (16, 16), [small, small.T.copy(), np.zeros_like(small), n]),
+        "mandelbrot": (
+            (side // 32, side // 8),
+            (32, 8),
+            [np.zeros((side, side), np.int32), side, side, 100],
+        ),
     }
 
 
@@ -50,21 +60,24 @@ def measure(checkout: Path, side: int) -> dict[str, dict[str, float]]:
     from warploom import ptx  # the checkout is used without being installed
 
     module = ptx.load(TEXT.read_text(), TEXT.name)
-    kernel = module.kernel("stencil")
-    known = "engine" in inspect.signature(kernel.launch).parameters  # not in older checkouts
+    picture = ptx.load(MANDELBROT.read_text(), MANDELBROT.name).kernel("mandelbrot")
+    known = "engine" in inspect.signature(picture.launch).parameters  # not in older checkouts
     plain = {"engine": "numpy"} if known else {}
     found: dict[str, dict[str, float]] = {}
     for name, (grid, block, args) in launches(side).items():
+        kernel = picture if name == "mandelbrot" else module.kernel(name)
         for mode, options in MODES.items():
-            if "engine" in options and not known:
+            if ("engine" in options and not known) or (name == "mandelbrot" and mode in SLOW):
                 continue
             times = []
-            for _ in range(TRIES):
+            first = time.monotonic()
+            for number in range(TRIES):
                 started = time.process_time()
-                report = module.kernel(name).launch(grid, block, args, **{**plain, **options})
+                report = kernel.launch(grid, block, args, **{**plain, **options})
                 times.append(time.process_time() - started)
+                first = time.monotonic() - first if number == 0 else first
             found[f"{name}, {mode}"] = {
-                "instructions": report.thread_instructions, "seconds": min(times)
+                "instructions": report.thread_instructions, "seconds": min(times), "first": first
             }  # fmt: skip
     return found
 
@@ -100,6 +113,32 @@ def commit_of(checkout: Path) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
+def alone(asked: argparse.Namespace) -> None:
+    """This checkout, with nothing compiled beforehand."""
+    os.environ["WARPLOOM_CACHE"] = ""
+    found = measure(ROOT, asked.side)
+    rows = []
+    for row, got in found.items():
+        kernel, _, mode = row.partition(", ")
+        rate, base = (x["instructions"] / x["seconds"] / 1e6
+                      for x in (got, found[f"{kernel}, bounds checked"]))  # fmt: skip
+        each = {"row": row, "millions_a_second": round(rate, 1)}
+        if mode == "as C":
+            each |= {"of_numpy": round(rate / base, 2), "first_launch_s": round(got["first"], 2)}
+        rows.append(each)
+        print("  ".join(f"{name} {value}" for name, value in each.items()))
+    if asked.json is not None:
+        record = stamp() | {"command": "python bench/ptx_speed.py --json FILE", "rows": rows}
+        asked.json.write_text(json.dumps(record, indent=1) + "\n")
+
+
+def stamp() -> dict[str, Any]:
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}",
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("side", nargs="?", type=int, default=1024)
@@ -112,18 +151,14 @@ def main() -> None:
         print(json.dumps(measure(asked.only, asked.side)))
         return
     if asked.against is None:
-        for row, got in measure(ROOT, asked.side).items():
-            rate = got["instructions"] / got["seconds"] / 1e6
-            print(f"{row:26} {rate:7.1f} million a second of processor time")
+        alone(asked)
         return
     rows = compare(asked.against, asked.side, asked.repeats)
     for each in rows:
         print(f"{each['row']:26} {each['millions_a_second']:7.1f} million a second, "
               f"{each['ratio']:.3f} of the other's time")  # fmt: skip
     if asked.json is not None:
-        record = {
-            "date": time.strftime("%Y-%m-%d"),
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}",
+        record = stamp() | {
             "command": f"python bench/ptx_speed.py {asked.side} --against CHECKOUT "
             f"--repeats {asked.repeats} --json FILE",
             "commit": commit_of(ROOT), "against": commit_of(asked.against), "rows": rows,

@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[1] / "src" / "warploom"
 ORDER = (
     "errors", "node", "options", "process", "native", "pictured",
     "index", "machine", "search", "layout", "kernel",
-    "sketch.term", "sketch.holes", "sketch.front", "sketch.build", "sketch.synth", "sketch.explain",
-    "sketch.code", "sketch.simt",
+    "sketch.term", "sketch.holes", "sketch.front", "sketch.build", "sketch.given", "sketch.synth",
+    "sketch.explain", "sketch.code", "sketch.simt",
     "loopnest", "array", "ptx",
     "emit", "runtime", "trust", "catalogue", "report", "without_gpu", "bench",
     "pipeline", "__init__", "pytest_plugin", "cli", "__main__",

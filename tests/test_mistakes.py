@@ -156,13 +156,48 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: warploom.show_fill(synthesize(sketched(RIGHT)), 3),
         "no fill number 3: 1 are listed",
     ),
-    "a sketch to verify": (
-        lambda: warploom.verify(sketched(RIGHT), {}),  # type: ignore[arg-type]
-        "not a Sketch",
+    "no goal to verify": (
+        lambda: warploom.verify(sketched(RIGHT), 3),
+        "has 1 goals, and none is 3",
     ),
-    "a sketch for a text": (
-        lambda: warploom.to_swflow(sketched(RIGHT)),  # type: ignore[arg-type]
-        "not a Sketch",
+    "nothing to verify": (lambda: warploom.verify(), "does not fit: missing .* 'sketch'"),  # type: ignore[call-arg]
+    "a result for a text": (
+        lambda: warploom.to_swflow(synthesize(sketched(RIGHT))),  # type: ignore[arg-type]
+        "takes a sketch, not a Result",
+    ),
+    "a budget to compile in": (lambda: warploom.compile(sketched(RIGHT), budget=3), "Budget"),  # type: ignore[arg-type]
+    "no such option": (
+        lambda: warploom.compile(sketched(RIGHT), foo=1),  # type: ignore[call-arg]
+        "does not fit: .*'foo'",
+    ),
+    "a step of a part": (
+        lambda: warploom.compile(sketched(RIGHT), steps={"x": 1.5}),  # type: ignore[dict-item]
+        "(?s)step of 1.5 .*a whole number, 0 or more",
+    ),
+    "a load that is not said": (
+        lambda: solved(lambda k, i, x, y: k.load(x)),
+        r"(?s)'rounds'.*k.load takes \(source, rounds",
+    ),
+    "tune by a word": (lambda: warploom.load("aos-sum", tune="yes"), "number of seconds"),  # type: ignore[arg-type]
+    "tune for less than no time": (lambda: warploom.load("aos-sum", tune=-3), "not -3"),
+    "tune for no time at all": (lambda: warploom.load("aos-sum", tune=float("nan")), "not nan"),
+    "structures of nothing": (lambda: warploom.load("aos-sum", fields=0), "0 fields"),
+    "fields as a truth": (lambda: warploom.load("aos-sum", fields=True), "not True"),
+    "another shape": (
+        lambda: warploom.load("aos-sum", fields=3)(np.ones((4, 5), np.float32)),
+        r"takes \(…, 3\)",
+    ),
+    "an output by name": (
+        lambda: warploom.load("aos-sum", fields=3)(np.ones((4, 3)), out=np.ones(4)),
+        "'out' is given by name, but arrays are given in order",
+    ),
+    "an output by name, of a sketch": (
+        lambda: warploom.compile(sketched(RIGHT))(np.ones(4), out=np.ones(4)),
+        "'out' is given by name",
+    ),
+    "pairs for numbers": (
+        lambda: warploom.compile(sketched(RIGHT))(np.ones(4, np.complex64)),
+        r"holds complex numbers, which are pairs: their shape is \(4, 2\)",
     ),
     "bytes for a text": (lambda: warploom.load_text(b"x"), "a text, not bytes"),  # type: ignore[arg-type]
     "no file": (lambda: warploom.load_file(None), "not by a NoneType"),  # type: ignore[arg-type]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from warploom.sketch.build import Sketch as Sketch
     from warploom.sketch.front import load_file as load_file
     from warploom.sketch.front import load_text as load_text
+    from warploom.sketch.given import text_of as to_swflow  # noqa: F401 - likewise
+    from warploom.sketch.given import verified as verify  # noqa: F401 - likewise
     from warploom.sketch.simt.code import to_kernel as to_kernel
     from warploom.sketch.simt.function import sketch as warp_sketch  # noqa: F401 - likewise
     from warploom.sketch.simt.solve import reinstantiate as reinstantiate
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from warploom.sketch.synth.solve import synthesize as synthesize
     from warploom.sketch.synth.transfer import transfer as transfer
     from warploom.sketch.term import spec as spec
-    from warploom.sketch.term.show import to_swflow as to_swflow
-    from warploom.sketch.term.verify import verify as verify
     from warploom.without_gpu.front import emulate as emulate
 
 __version__ = "0.1.0"
@@ -49,9 +49,9 @@ _PUBLIC = {
     "spec": ("warploom.sketch.term.spec", None),
     "synthesize": ("warploom.sketch.synth.solve", "synthesize"),
     "to_kernel": ("warploom.sketch.simt.code", "to_kernel"),
-    "to_swflow": ("warploom.sketch.term.show", "to_swflow"),
+    "to_swflow": ("warploom.sketch.given", "text_of"),
     "transfer": ("warploom.sketch.synth.transfer", "transfer"),
-    "verify": ("warploom.sketch.term.verify", "verify"),
+    "verify": ("warploom.sketch.given", "verified"),
     "warp_sketch": ("warploom.sketch.simt.function", "sketch"),
 }
 

@@ -5,6 +5,7 @@ Library code raises; only the command line prints and exits.
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import sys
 import traceback
@@ -150,11 +151,36 @@ def located(function: Callable[P, T]) -> Callable[P, T]:
         try:
             return function(*args, **kwargs)
         except WarploomError as error:
-            if error.span is None and not _is_ours(sys._getframe(1)):
-                error.span = users_line()
+            place(error)
             raise
+        except TypeError:
+            wrong = _misfit(function, args, kwargs)
+            if wrong is None:
+                raise
+            place(wrong)
+            raise wrong from None
 
     return called
+
+
+def place(error: WarploomError) -> None:
+    """Gives an error that was raised inside of the calling function the line of whoever called
+    that, if it has no place of its own and the call is not ours."""
+    if error.span is None and not _is_ours(sys._getframe(2)):
+        error.span = users_line()
+
+
+def _misfit(
+    function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+) -> WarploomError | None:
+    """What is wrong with the arguments of a call, if something is."""
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        taken = ", ".join(each for each in signature.parameters if each != "self")
+        return CheckError(f"the call does not fit: {error}", advice=f"it takes {taken}")
+    return None
 
 
 def users_line() -> Span | None:

@@ -169,3 +169,13 @@ def test_torch_tensors_of_bfloat16_in_host_memory(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(int16="int16"))  # type: ignore[arg-type]
     found = view.view(Tensor(), "x")
     assert (found.dtype, found.pointer, found.shape) == (bf16, bits.ctypes.data, (6,))
+
+
+def test_of_nothing_nothing_is_made() -> None:
+    x = np.zeros((0, 3), np.int16)
+    assert warploom.load("aos-to-soa", fields=3)(x).shape == (3, 0)
+    assert warploom.load("soa-to-aos", fields=np.int64(3))(x.T).shape == (0, 3)
+    assert warploom.load("aos-sum", fields=3)(x).shape == (0,)
+    assert warploom.load("transposition", m=2, n=3)(np.zeros((0, 2, 3))).shape == (0, 3, 2)
+    image, weights = np.zeros((0, 5), np.float32), np.ones((3, 3), np.float32)
+    assert warploom.load("convolution-2d", taps=3)(image, weights).shape == (0, 5)

@@ -133,3 +133,26 @@ def test_indices_of_64_bits_on_request(cli: Cli) -> None:
         assert refused.status == 2
         assert re.search("indices have|indices of 32 bits|--index-bits", refused.err)
     assert cli("kernel", "load-structures", "--index-bits", "64").status == 2
+
+
+def test_what_is_asked_for_wrongly_is_said_before_the_search(cli: Cli, tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "no" / "x.cu")
+    for ran in (
+        cli("synth", SUMS, "--emit", "cuda", "-o", nowhere),
+        cli("synth", SUMS, "--certificate", nowhere),
+        cli("kernel", SUMS, "--json", nowhere),
+        cli("kernel", SUMS, "-o", str(tmp_path)),
+    ):
+        assert ran.status == 2
+        assert "cannot write" in ran.err
+        assert ran.out == ""
+    assert "'x=1.5' is not a step" in cli("kernel", SUMS, "--step", "x=1.5").err
+
+
+def test_a_name_that_a_file_only_imports_is_not_suggested(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from warploom import compile\nfrom warploom import Sketch\nturned = Sketch('t')"
+    )
+    assert "did you mean turned?" in cli("synth", f"{file}::turnd").err
+    assert f"it has {file}::turned" in cli("synth", f"{file}::compil").err

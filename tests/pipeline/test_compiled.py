@@ -98,6 +98,20 @@ def test_a_title_that_is_no_name_becomes_one_and_one_without_end_is_refused() ->
     assert error.value.span is not None
 
 
+def test_of_nothing_nothing_is_made() -> None:
+    assert warploom.compile(turned())(numbers(0)).shape == (0,)
+    taps = warploom.compile(sketches.strided_taps(), steps={"x": 64})
+    assert taps(numbers(0)).shape == (0,)
+    with pytest.raises(DeviceError, match="needs 5"):
+        taps(numbers(4))
+
+
+def test_whole_numbers_may_be_those_of_numpy() -> None:
+    eight, x = np.int64(8), numbers(16)
+    made = warploom.compile(turned(), lanes=eight, warps=np.int32(2), steps={"x": eight})
+    assert np.array_equal(made(x), warploom.compile(turned())(x))
+
+
 def test_two_outputs() -> None:
     real, imaginary = warploom.compile(sketches.planes)(numbers(80))
     assert real.tolist() == numbers(80)[0::2].tolist()

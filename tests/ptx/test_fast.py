@@ -119,6 +119,31 @@ selp.u32 %r20, 1, 0, %q5; shfl.sync.bfly.b32 %r21, %r1, 5, 31, %r2;
 """
 
 
+def test_loads_from_one_register_at_several_distances() -> None:
+    """In rows, all at one place, anyhow, under a predicate, after the register has changed."""
+    body = (
+        ".shared .align 16 .b8 s[1024];"
+        + LANES.split("vote", 1)[0]
+        + """mov.u32 %r30, s; mad.lo.u32 %r5, %r0, 4, %r30; st.shared.u32 [%r5], %r1;
+    st.shared.u32 [%r5+256], %r0; bar.sync 0; ld.shared.u32 %r10, [%r5];
+    ld.shared.u32 %r11, [%r5+256];
+    xor.b32 %r6, %r5, 4; ld.shared.u32 %r12, [%r6]; ld.shared.u32 %r13, [%r6+256];
+    mov.u32 %r5, %r30; ld.shared.u32 %r14, [%r5+4]; ld.shared.u16 %r15, [%r5+2]; mov.u32 %r16, 7;
+    @%q1 ld.shared.u32 %r16, [%r6]; ld.shared.v2.u32 {%r17, %r18}, [%r5+8];
+    @%q1 add.u32 %r5, %r5, 12;
+    ld.shared.u32 %r19, [%r5]; ld.shared.u8 %r20, [%r5+3]; mov.u32 %r21, 0;
+    """
+    )
+    stores = "".join(f"st.global.u32 [%a2+{1024 * (n - 9)}], %r{n};\n" for n in range(10, 22))
+    kernel, found = kernel_of(body + stores + "ret;"), []
+    given = np.random.default_rng(4).integers(0, 1 << 32, 256 * 13, np.uint32)
+    for engine in ("numpy", "c"):
+        data = given.copy()
+        assert kernel.launch(1, 64, [data], engine=engine).engine == engine
+        found.append(data)
+    assert found[0].tolist() == found[1].tolist()
+
+
 def test_lanes_that_name_each_other() -> None:
     """Groups of eight lanes, each with its own mask of members, at one instruction."""
     results = range(10, 22)

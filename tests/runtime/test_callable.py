@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kernel import kernels
+from tests.tools import require
 
 from warploom import runtime
 from warploom.errors import CheckError, DeviceError, UnsupportedError
@@ -50,6 +51,27 @@ def test_several_outputs() -> None:
     y_out, z_out = runtime.load(k.done())(np.arange(5, dtype=np.int32))
     assert y_out.tolist() == [1, 2, 3, 4, 5]
     assert z_out.tolist() == [0, 0, 2, 2, 4, 4, 6, 6, 8, 8]
+
+
+@pytest.mark.parametrize("device", ["auto", "c", "opencl", "ptx"])
+def test_of_nothing_nothing_is_made(device: Any) -> None:
+    """No launch has no block; one of an array that is written nowhere is refused as before."""
+    if device != "auto":
+        require(device)
+    k = Builder("twice", block=32)
+    n = k.scalar("n")
+    x, y = k.array("x", i32, n, const=True), k.array("y", i32, n)
+    k.require(n.ge(1))  # of a launch, and there is none
+    k.grid(ceil_div(n, 32))
+    i, v = k.let("i", k.block_x * 32 + k.thread), k.register("v", i32)
+    k.set(v, x.at(i, when=i.lt(n)))
+    y.put(i, v, when=i.lt(n))
+    function = runtime.load(k.done(), device)
+    nothing = np.zeros(0, np.int32)
+    assert function(nothing).shape == (0,)
+    function.prepare(nothing, nothing.copy())()
+    with pytest.raises(DeviceError, match="'y' holds float32"):
+        function(nothing, np.zeros(0, np.float32))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from tests.search.nest import order_space
 
 from warploom.search.candidate import Candidates
 from warploom.search.estimate import chen, knuth
+from warploom.search.leaning import joined, lean, learnt, leaves_of, untaught
 from warploom.search.problem import SpaceProblem
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.build import Space
@@ -67,3 +68,47 @@ def test_an_impossible_space_has_no_leaf() -> None:
     problem = SpaceProblem(Propagator(space))
     for estimator in ESTIMATORS.values():
         assert estimator(problem, np.random.default_rng(0)).leaves.value == 0
+
+
+def uneven() -> Space:
+    """A long row of switches, of which all but the first are open only where it is on: 1 + 2^8."""
+    space = Space("uneven")
+    switches = space.objects("switches", [f"s{at}" for at in range(9)])
+    on = space.boolean("on", switches)
+    first = space.objects("first", ["s0"]).one("first")
+    other = switches.one("other")
+    space.require(on(first).is_("TRUE") | on(other).is_("FALSE"))
+    return space
+
+
+LEANING = {
+    "orders": (lambda: order_space(3, 2)[0], 2052),
+    "dead ends": (pigeons, 6),
+    "uneven": (uneven, 257),
+}
+
+
+@pytest.mark.parametrize("name", LEANING)
+def test_walks_that_learn_count_the_same(name: str) -> None:
+    make, count = LEANING[name]
+    problem = SpaceProblem(Propagator(make()))
+    table, rounds, random = untaught(problem), [], np.random.default_rng(3)
+    for _ in range(4):
+        rounds.append(lean(problem, 500, random, table))
+        table = learnt(table, joined(rounds))
+    for each in rounds:  # whatever they were told
+        found = leaves_of([each])
+        assert abs(found.value - count) <= 2 * found.error + 1e-9
+    errors = [leaves_of([each]).error for each in rounds]
+    assert errors[-1] < 1.1 * errors[0] + 1e-9
+    if name == "uneven":
+        assert errors[-1] < 0.3 * errors[0]
+
+
+def test_nothing_is_learnt_where_there_is_nothing() -> None:
+    space = pigeons()
+    space.require(space.choices[1](space.properties[1].one("x")).is_("P"))
+    problem = SpaceProblem(Propagator(space))
+    found = lean(problem, 10, np.random.default_rng(0), untaught(problem))
+    assert (leaves_of([found]).value, found.dead_ends) == (0, 1)
+    assert (learnt(untaught(problem), found) == 0).all()

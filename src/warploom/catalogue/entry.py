@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError
+from warploom.index.ir import whole_number
 from warploom.kernel.dtype import DType, coded, decoded, f32, u16
 from warploom.kernel.ir import Kernel
 from warploom.kernel.stored import stored_as
@@ -219,17 +220,26 @@ def _decoded(
 
 def checked(owner: str, parameters: Parameters, given: Parameters) -> dict[str, Parameter]:
     """The parameters with the given values in their places; a wrong name or kind is an error."""
-    for name, value in given.items():
+    for name in given:
         if name not in parameters:
             near = difflib.get_close_matches(name[:80], parameters, n=1)
             raise CheckError(
                 f"'{owner}' has no parameter '{name[:80]}'",
                 advice=f"did you mean {near[0]}?" if near else _listed(parameters),
             )
-        kind = type(parameters[name])
-        if type(value) is not kind:
-            raise CheckError(f"'{name}' is {_article(kind)}, not {value!r:.80}")
-    return {**parameters, **given}
+    return {**parameters, **{name: _of_kind(name, value, type(parameters[name]))
+                             for name, value in given.items()}}  # fmt: skip
+
+
+def _of_kind(name: str, value: object, kind: type) -> Parameter:
+    """The value as a parameter of that kind; whole numbers may be NumPy's."""
+    found = whole_number(value) if kind is int else value
+    if not isinstance(found, int | str) or type(found) is not kind:
+        raise CheckError(
+            f"'{name}' is {_article(kind)}, not {value!r:.80}",
+            advice=f"write {name}=4" if kind is int else f"write {name}='…'",
+        )
+    return found
 
 
 def poisoned(like: Array) -> Array:

@@ -6,6 +6,7 @@ for its size; later calls of the same kind only launch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable as Function
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -59,10 +60,27 @@ def load(
         )
     entry = find(name).with_index(index_named(index_bits))
     if tune is False:
-        return Loaded(entry, settings, device)
-    seconds = TUNE_SECONDS if tune is True else float(tune)
+        return _built(Loaded(entry, settings, device))
+    seconds = _seconds(tune)
     kept = users_store() if store is True else None if store is False else store
-    return Loaded(entry, settings, device, Tuner(seconds, kept))
+    return _built(Loaded(entry, settings, device, Tuner(seconds, kept)))
+
+
+def _seconds(tune: bool | float) -> float:
+    if tune is True:
+        return TUNE_SECONDS
+    if not isinstance(tune, int | float) or not 0 <= tune < math.inf:
+        raise CheckError(
+            f"tune is True, False or a number of seconds, not {tune!r:.40}",
+            advice="write tune=True, or tune=10",
+        )
+    return float(tune)
+
+
+def _built(loaded: Loaded) -> Loaded:
+    """Parameters that no kernel can have are refused at once, not at the first call."""
+    assert loaded.kernel
+    return loaded
 
 
 class Loaded(Planner):
@@ -91,6 +109,7 @@ class Loaded(Planner):
         """The kernel for arrays of any size."""
         return self.entry.kernel(**self.settings)
 
+    @located
     def text(self, language: Language = "cuda") -> str:
         """The kernel in the language `cuda`, `opencl` or `c`."""
         return emit(with_largest(self.kernel), language)
@@ -103,7 +122,7 @@ class Loaded(Planner):
         given = self.given_settings
         if dtype is not None and "dtype" in self.entry.parameters and "dtype" not in given:
             given = {**given, "dtype": dtype.value}
-        if self.tuner is not None:
+        if self.tuner is not None and all(size.values()):  # of nothing nothing is measured
             return self.tuner.settings(self.entry, given, size, gpu)
         return self.entry.settings(given, size, machine_of(gpu))
 
@@ -154,6 +173,7 @@ class Loaded(Planner):
                 )
         return function.plan(given, {**scalars, **named})
 
+    @located
     def prepare(self, *arguments: Any, stream: Any = None) -> Launch:
         """Everything checked once, on inputs and outputs; the result launches again and again."""
         function, scalars = self._chosen(self.given(arguments))

@@ -26,6 +26,9 @@ from warploom.sketch.term.limits import MAX_TEXT
 
 Sizes = Mapping[str, Parameter]
 
+SIZES = "lanes=32 or rows=32,columns=5"
+STEPS = "x=32, whole numbers of elements, by input; 0: all tiles read the same"
+
 
 @dataclass(frozen=True, slots=True)
 class Input:
@@ -51,16 +54,16 @@ def find_input(text: str) -> Input:
     return Input(text, build)
 
 
-def parse_parameters(texts: list[str], digits: int = 9) -> dict[str, Parameter]:
+def parse_parameters(
+    texts: list[str], digits: int = 9, what: str = "size", example: str = SIZES
+) -> dict[str, Parameter]:
     """`k=v` or `k=v,k=v`, several times; a value is a whole number or a word."""
     found: dict[str, Parameter] = {}
     for part in (part for text in texts for part in text.split(",")):
         key, equals, value = (word.strip() for word in part.partition("="))
         whole = value.isdecimal() and len(value) <= digits
         if not key.isidentifier() or not equals or not (whole or value.isidentifier()):
-            raise ParseError(
-                f"'{part[:80]}' is not a size", advice="write lanes=32 or rows=32,columns=5"
-            )
+            raise ParseError(f"'{part[:80]}' is not a {what}", advice=f"write {example}")
         found[key] = int(value) if whole else value
     return found
 
@@ -70,11 +73,19 @@ def parse_sizes(texts: list[str]) -> dict[str, int]:
     return _whole(parse_parameters(texts))
 
 
-def _whole(given: Sizes) -> dict[str, int]:
+def parse_steps(texts: list[str]) -> dict[str, int]:
+    """How far apart tiles of inputs begin: `x=32`."""
+    return _whole(parse_parameters(texts, what="step", example=STEPS), "step", STEPS)
+
+
+def _whole(given: Sizes, what: str = "size", example: str = SIZES) -> dict[str, int]:
     sizes = {key: value for key, value in given.items() if isinstance(value, int)}
     for key in given:
         if key not in sizes:
-            raise ParseError(f"'{key}={given[key]}' is not a size: it is no whole number")
+            raise ParseError(
+                f"'{key}={given[key]}' is not a {what}: it is no whole number",
+                advice=f"write {example}",
+            )
     return sizes
 
 
@@ -104,20 +115,27 @@ def _from_stdin() -> Program:
 
 def _unnamed(path: Path) -> ParseError:
     """What could have been meant by a file alone."""
-    module = _load_module(path)
+    return ParseError(
+        f"{path} is a Python file: say which of its sketches",
+        advice=_listed(path, _meant(_load_module(path))),
+    )
+
+
+def _meant(module: ModuleType) -> list[str]:
+    """The names of a file that may stand for a sketch; not those that it only imports."""
     kinds = (Sketch, Program, SketchFunction, Traced)
-    known = [
+    return [
         name
         for name, found in vars(module).items()
         if isinstance(found, kinds)
         or (inspect.isfunction(found) and found.__module__ == module.__name__)
         if not name.startswith("_")
     ]
-    listed = ", ".join(f"{path}::{name}" for name in known)
-    return ParseError(
-        f"{path} is a Python file: say which of its sketches",
-        advice=f"it has {listed}" if known else "it has no sketch and no function",
-    )
+
+
+def _listed(path: Path, known: list[str]) -> str:
+    named = ", ".join(f"{path}::{name}" for name in known)
+    return f"it has {named}" if known else "it has no sketch and no function"
 
 
 def python_value(text: str, sizes: Sizes) -> object:
@@ -164,9 +182,9 @@ def _load_module(path: Path) -> ModuleType:
 
 def _look_up(module: ModuleType, path: Path, name: str) -> object:
     if not hasattr(module, name):
-        public = [n for n in vars(module) if not n.startswith("_")]
-        near = difflib.get_close_matches(name[:80], public, n=1, cutoff=0.5)
-        advice = f"did you mean {near[0]}?" if near else ""
+        known = _meant(module)
+        near = difflib.get_close_matches(name[:80], known, n=1, cutoff=0.5)
+        advice = f"did you mean {near[0]}?" if near else _listed(path, known)
         raise ParseError(f"{path} defines no '{name[:80]}'", advice=advice)
     found: object = getattr(module, name)
     return found

@@ -179,7 +179,7 @@ def _entry(
         _check_named(name, own)
         entry = find(name).with_index(index_named(index_bits))
         return entry, parse_settings(entry, setting)
-    layout = layout_of(own.lanes, own.step, own.dtype, index_bits, parse_sizes)
+    layout = layout_of(own.lanes, own.step, own.dtype, index_bits)
     given = find_input(name).build(parse_sizes(setting))
     check_fits(given, layout)
     return entry_of(name, tiled(given, layout, budget=Budget(own.seconds))), {}
@@ -218,7 +218,7 @@ def parse_settings(entry: Entry, texts: list[str]) -> dict[str, Parameter]:
 def _header(name: str, setting: list[str], own: Own) -> Header:
     """The function with a name, or of a sketch."""
     if _is_file(name):
-        layout = layout_of(own.lanes, own.step, own.dtype, 32, parse_sizes)
+        layout = layout_of(own.lanes, own.step, own.dtype, 32)
         given = find_input(name).build(parse_sizes(setting))
         check_fits(given, layout)
         return sketch_header(given, layout, budget=Budget(own.seconds))

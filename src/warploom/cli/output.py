@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -43,9 +44,23 @@ def records_text(records: Sequence[dict[str, Any]], indent: int | None = 1) -> s
     return json.dumps(records, indent=indent, ensure_ascii=False) + "\n"
 
 
+def _check_writable(file: Path) -> None:
+    folder = file.parent
+    if file.is_dir():
+        raise ParseError(f"cannot write '{file}': it is a folder")
+    if not folder.is_dir():
+        raise ParseError(f"cannot write '{file}': there is no folder '{folder}'")
+    if not os.access(file if file.exists() else folder, os.W_OK):
+        raise ParseError(f"cannot write '{file}': no permission")
+
+
 @contextmanager
 def kept_free(*files: Path | None) -> Iterator[None]:
-    """If one of the files is standard output, what people read goes to standard error."""
+    """If one of the files is standard output, what people read goes to standard error; a file that
+    cannot be written is said before the work, not after it."""
+    for file in files:
+        if file is not None and file != STDOUT:
+            _check_writable(file)
     taken = sum(file == STDOUT for file in files)
     if taken > 1:
         raise ParseError(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
 
+from warploom.cli.inputs import parse_steps
 from warploom.errors import CheckError, ParseError
 from warploom.kernel.wide import index_named
 from warploom.pipeline.subject import Layout, dtype_named
@@ -36,10 +36,9 @@ def layout_of(
     steps: list[str],
     dtype: str | None,
     index_bits: int,
-    parse: Callable[[list[str]], dict[str, int]],
 ) -> Layout:
     index = index_named(index_bits)
-    return Layout(lanes, parse(steps), dtype_named(dtype or "float32"), index=index)
+    return Layout(lanes, parse_steps(steps), dtype_named(dtype or "float32"), index=index)
 
 
 def check_form(form: Form | None, index_bits: int) -> None:

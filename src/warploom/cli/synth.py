@@ -15,7 +15,7 @@ import typer
 
 from warploom.catalogue.entry import Parameter
 from warploom.cli.guard import Status, attempt, run, status_of, worst
-from warploom.cli.inputs import Input, find_input, parse_parameters, parse_sizes
+from warploom.cli.inputs import Input, find_input, parse_parameters
 from warploom.cli.names import list_names, sketch_lines
 from warploom.cli.output import JSON, STDOUT, kept_free, records_text, write
 from warploom.cli.own import (
@@ -225,7 +225,7 @@ def synth(
             suggest=suggest,
             sizes=parse_parameters(size),
             transfers=tuple(parse_parameters([each]) for each in transfer_to),
-            layout=layout_of(lanes, step, dtype, index_bits, parse_sizes),
+            layout=layout_of(lanes, step, dtype, index_bits),
             text=text.value if text else None,
             form=form,
         )
@@ -252,7 +252,7 @@ def synth_all(
     statuses: list[Status] = []
     written = Written([], None if proof is None else [])
     target = None if asked.text is None else out or STDOUT
-    with kept_free(json_file, target):
+    with kept_free(json_file, target, proof):
         for text in texts:
             one = partial(_synth_one, text, asked, records, written)
             done = attempt(one)

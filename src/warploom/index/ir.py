@@ -50,6 +50,16 @@ def _prefix(op: UnaryOp) -> Callable[[Expr], Unary]:
     return lambda self: Unary(op, self)
 
 
+def whole_number(value: object) -> int | None:
+    """A whole number as Python has it, of NumPy's too; None for anything else, and for truths."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    try:
+        return index(value)
+    except TypeError:  # an array, or NumPy's truth
+        return None
+
+
 def _is_operand(value: object) -> bool:
     return isinstance(value, Operators) or hasattr(value, "__index__")
 

@@ -45,12 +45,15 @@ class Described:
     writable: bool = True
 
 
+NOTHING = (0, 0, 0)
+
 Argument: TypeAlias = "Described | int | float"
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Arguments that fit: a number for each scalar parameter, and the grid."""
+    """Arguments that fit: a number for each scalar parameter, and the grid, which is `NOTHING`
+    where outputs are empty: such a launch is none."""
 
     scalars: dict[str, int | float]
     grid: tuple[int, int, int]
@@ -82,12 +85,25 @@ def _bind(
         _check_array(param, arrays[param.name])
     _infer(kernel, arrays, scalars)
     integers = _checked_scalars(kernel, scalars)
+    nothing = _is_for_nothing(kernel, integers)
     for param in kernel.arrays:
+        if arrays[param.name].size == 0 and not nothing:
+            raise DeviceError(f"'{param.name}' is empty", advice="give at least one element")
         _check_size(param, arrays[param.name], integers)
+    if nothing:
+        return Binding(scalars, NOTHING)
     for condition in kernel.requires:
         if not evaluate(condition, integers):
             raise DeviceError(f"'{kernel.name}' requires {show(condition)}{_given(integers)}")
     return Binding(scalars, _grid(kernel, integers))
+
+
+def _is_for_nothing(kernel: Kernel, integers: Mapping[str, int]) -> bool:
+    """Whether there is nothing to write and no block to write it, so that nothing need hold."""
+    written = [each.size for each in kernel.arrays if not each.const]
+    if any(evaluate(size, integers) for size in written):
+        return False
+    return any(evaluate(side, integers) == 0 for side in kernel.grid)
 
 
 def describe_numpy(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Described:
@@ -136,8 +152,6 @@ def _check_array(param: ArrayParam, given: Described) -> None:
             f"'{param.name}' holds {given.dtype.value}, but the kernel takes {param.dtype.value}",
             advice="convert the array first; nothing was computed",
         )
-    if given.size == 0:
-        raise DeviceError(f"'{param.name}' is empty", advice="give at least one element")
     if not given.contiguous:
         raise DeviceError(
             f"'{param.name}' is not contiguous", advice="make a contiguous copy of it first"
@@ -247,6 +261,8 @@ def check_overlap(kernel: Kernel, spans: Mapping[str, tuple[int, int]]) -> None:
 
 def check_indices(kernel: Kernel, binding: Binding) -> None:
     """Raises DeviceError if some index expression may leave its type in this launch."""
+    if not binding.blocks:
+        return
     bounds = static_bounds(kernel)
     for name, size in zip(("block_x", "block_y", "block_z"), binding.grid, strict=True):
         bounds[name] = (0, size - 1)

@@ -255,7 +255,8 @@ class Bound:
         room = np.minimum(rates.processor_blocks, rates.processor_threads // threads)
         shared = np.maximum(known.low(space.shared_mem_used), 1)
         room = np.minimum(room, rates.processor_shared // shared)
-        registers = np.maximum(known.low(space.registers), 1) * threads
+        most = space.target.machine.thread_registers  # the others are spilled
+        registers = np.clip(known.low(space.registers), 1, most) * threads
         room = np.maximum(1, np.minimum(room, rates.processor_registers // registers))
         found: Numbers = room * rates.processors
         return found

@@ -34,8 +34,8 @@ class Facts:
         self.kind_bits = {kind: np.uint64(space.kind.bits([kind])) for kind in space.target.kinds}
         self.kind_absent = np.uint64(space.kind.absent_bit)
         self.iterates_at = self._iterates()
-        self.own = np.array([[d in i.dims for d in self.dims] for i in self.insts])
-        self.over = np.array([[d in i.over for d in self.dims] for i in self.insts])
+        self.own = np.array([[d in i.dims for d in self.dims] for i in self.insts], np.bool_)
+        self.over = np.array([[d in i.over for d in self.dims] for i in self.insts], np.bool_)
         self.axes = [_AxisTable(space, axis, self.dims) for axis in space.program.axes]
         self.flag_at = self._flags()
         self.order_at, self.outer_bit = self._orders()

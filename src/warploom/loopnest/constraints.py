@@ -511,6 +511,8 @@ def registers(c: Choices) -> None:
     c.registers = space.total(  # and one for an address
         "registers", amount(c.result_registers(i)), base=single + 1
     )
+    if not c.target.limits_registers:
+        return
     space.require(c.registers() <= machine.thread_registers, "registers of a thread")
     block = space.product("block_registers", amount(c.registers()), amount(c.num_threads()))
     space.require(block() <= machine.block_registers, "registers of a block")

@@ -58,9 +58,11 @@ class Neighbours:
         for at, inst in enumerate(facts.insts):
             if isinstance(inst.action, Load | Store):
                 access = inst.action.access
-                self.largest[at] = max(1, sector // access.array.dtype.bytes)
+                size = access.array.dtype.bytes
+                self.largest[at] = max(1, sector // size)
                 for axis, factor in access.place.factors.items():
-                    window = sector // max(1, abs(factor) * access.array.dtype.bytes)
+                    # The first at its begin, the last at its end: 24 bytes apart are two of 4.
+                    window = 1 + (sector - size) // max(1, abs(factor) * size)
                     if window > 1:
                         self.close.append(_Close(facts, at, inst, axis, window))
 
@@ -89,10 +91,10 @@ class _Close:
         rows = tilings(axis)
         self.gain = np.ones((len(rows), len(own)))
         for number, row in enumerate(rows):
-            left = float(window)
+            left = window
             for level in reversed(range(len(row))):
-                self.gain[number, level] = min(row[level], max(1.0, left))
-                left = max(1.0, left / row[level])
+                self.gain[number, level] = min(row[level], left)
+                left = -(-left // row[level])
 
     def most(self, known: Certain, moving: np.ndarray) -> Numbers:
         gains = np.where(moving[:, None, self.dims], self.gain[None], 1.0).prod(axis=2)

@@ -8,12 +8,15 @@ from typing import Any
 from warploom.emit import emit
 from warploom.emit.dialect import Language
 from warploom.errors import CheckError, DeviceError, located
+from warploom.index.ir import whole_number
 from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import Kernel
 from warploom.kernel.wide import index_named
 from warploom.pipeline.length import output_shapes
 from warploom.pipeline.subject import Layout, Subject, dtype_named, tiled
 from warploom.runtime.callable import Callable, Device, load
+from warploom.runtime.plan import not_by_name
+from warploom.runtime.view import is_complex, view
 from warploom.search.budget import Budget
 from warploom.sketch.code.need import scalars_of
 from warploom.sketch.code.tiling import Array, Tiled
@@ -45,10 +48,16 @@ def compiled(
         raise CheckError(
             f"steps are numbers by input, not {steps!r:.40}", advice='write steps={"x": 32}'
         )
-    layout = Layout(
-        lanes, dict(steps or {}), dtype_named(dtype), warps, index=index_named(index_bits)
-    )
+    apart = {name: _number(step) for name, step in (steps or {}).items()}
+    kind, index = dtype_named(dtype), index_named(index_bits)
+    layout = Layout(_number(lanes), apart, kind, _number(warps), index=index)
     return Compiled(tiled(sketch, layout, goal=goal, budget=budget), device)
+
+
+def _number(given: Any) -> Any:
+    """NumPy's whole numbers are as good as Python's; what is none is refused later, by name."""
+    whole = whole_number(given)
+    return given if whole is None else whole
 
 
 class Compiled:
@@ -74,8 +83,10 @@ class Compiled:
         return f"<warploom sketch {tiling.name}: {inputs} -> {outputs}>"
 
     @located
-    def __call__(self, *arrays: Any, stream: Any = None) -> Any:
+    def __call__(self, *arrays: Any, stream: Any = None, **named: object) -> Any:
         """The outputs of these inputs; outputs may be given, too, after the inputs."""
+        for name in named:
+            raise not_by_name(name)
         tiling = self.tiled.tiling
         inputs, outputs = tiling.inputs, tiling.outputs
         if len(arrays) not in (len(inputs), len(inputs) + len(outputs)):
@@ -103,28 +114,32 @@ class Compiled:
 
 def _shape_of(given: Any, array: Array) -> Shape:
     """The lengths that a kernel takes an array to have."""
-    shape = getattr(given, "shape", None)
-    if shape is None:
-        raise DeviceError(
-            f"'{array.name}' is an array, not a {type(given).__name__}",
-            advice="give a NumPy, CuPy or PyTorch array, or anything with DLPack",
-        )
-    own = tuple(int(length) for length in shape)
+    own = view(given, array.name).shape
     if array.space == "constant":
         if size(own) != size(array.shape):
             raise DeviceError(
                 f"'{array.name}' has {size(own)} elements, but all tiles read {size(array.shape)}"
             )
         return array.shape
+    if is_complex(given) and len(own) != len(array.shape):
+        raise DeviceError(
+            f"'{array.name}' holds complex numbers, which are pairs: their shape is {own}, but the"
+            f" sketch reads {_axes(array.shape)}",
+            advice="give .view(float32) of it, its pairs one after another, or a part: x.real",
+        )
     if len(array.shape) == 1 and len(own) > 1:
         raise DeviceError(
-            f"'{array.name}' has the shape {own}, but the sketch reads one axis",
+            f"'{array.name}' has the shape {own}, but the sketch reads {_axes(array.shape)}",
             advice="give .reshape(-1) of it: its rows are then read as one, tiles cross their ends",
         )
     if len(array.shape) == 1:
         return (size(own),)
     if len(own) != len(array.shape):
         raise DeviceError(
-            f"'{array.name}' has {len(own)} axes, but the sketch has {len(array.shape)}"
+            f"'{array.name}' has the shape {own}, but the sketch reads {_axes(array.shape)}"
         )
     return own
+
+
+def _axes(shape: Shape) -> str:
+    return "one axis" if len(shape) == 1 else f"{len(shape)} axes"

@@ -39,6 +39,8 @@ def _most(need: Need, given: int) -> int:
     """The longest output for which an input of this length is enough."""
     assert need.out_axis is not None
     step, tile = need.input.step[need.axis], need.output.shape[need.out_axis]
+    if given == 0:  # of nothing nothing is made
+        return 0
     if need.rate is not None:
         up, down = need.rate
         return (given - (need.most - step)) * down // up
@@ -47,7 +49,7 @@ def _most(need: Need, given: int) -> int:
 
 def _check_long_enough(need: Need, inputs: Mapping[str, Shape]) -> None:
     given, least = inputs[need.input.name][need.axis], need.at(1)
-    if given < least:
+    if 0 < given < least:
         raise DeviceError(
             f"'{need.input.name}' has {given} elements{_along(need)}, but one element of "
             f"'{need.output.name}' needs {least}"

@@ -6,12 +6,11 @@ verified once more, and the kernel is run on the simulator before it goes out.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from warploom.errors import CheckError, SearchError, calling_line
+from warploom.errors import CheckError, SearchError
 from warploom.kernel.dtype import DType
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
@@ -79,8 +78,7 @@ def tiled(
             )
     raise CheckError(
         f"a {type(subject).__name__} cannot be compiled",
-        calling_line(*map(str, Path(__file__).parent.glob("*.py"))),
-        "give a Sketch, a program, a warp sketch, or what its search gave",
+        advice="give a Sketch, a program, a warp sketch, or what its search gave",
     )
 
 

@@ -218,7 +218,7 @@ class Callable(Planner):
     def _on_device(self, call: _Call) -> GpuPlan | _HostPlan:
         device, main = self._where(call), call.main(self.kernel)
         made = call.makers(self.kernel, library(main.owner), main.device)
-        if device != "cuda":
+        if device != "cuda" or not call.binding.blocks:  # what is empty needs no GPU
             return _HostPlan(self, device, call, made)
         function: GpuFunction = self._function(device, main.device)
         return GpuPlan(
@@ -237,6 +237,8 @@ class Callable(Planner):
     def launch(self, device: Device, ordered: list[View | int | float], binding: Binding) -> None:
         """Runs on arrays in host memory, one argument per parameter, and waits for the result."""
         grid = binding.grid
+        if not binding.blocks:
+            return
         check_overlap(self.kernel, _spans(self.kernel, ordered))
         match device:
             case "opencl":

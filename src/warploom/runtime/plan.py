@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from warploom.errors import DeviceError
+from warploom.errors import DeviceError, WarploomError, place
 from warploom.runtime.driver import Configurations, Function, Launch, Sides, Table
 from warploom.runtime.gpu import fixed, stream_handle
 from warploom.runtime.library import READERS, Library, number_key, reader_of
@@ -55,25 +55,29 @@ class Planner(ABC):
         """Runs the kernel; the output array, or the tuple of them if there are several."""
         keys: list[Hashable] = []
         pointers: list[int] = []
-        try:
-            for each in arguments:
-                reader = READERS.get(each.__class__) or reader_of(each)
-                if reader is None:
-                    break
-                key, pointer = reader(each)
-                keys.append(key)
-                pointers.append(pointer)
-        except RuntimeError:  # a tensor without memory, or without strides
-            keys.clear()
-        if len(keys) != len(arguments):
-            return self._unread(arguments, stream, named)
-        if named:
-            keys.append(_key_of(named))
-        known = tuple(keys)
-        plan = self._plans.get(known)
-        if plan is None:
-            plan = self._remember(known, self.first(arguments, named))
-        return plan(arguments, pointers, stream)
+        try:  # of all this a call that is known takes the shortest way: no further function
+            try:
+                for each in arguments:
+                    reader = READERS.get(each.__class__) or reader_of(each)
+                    if reader is None:
+                        break
+                    key, pointer = reader(each)
+                    keys.append(key)
+                    pointers.append(pointer)
+            except RuntimeError:  # a tensor without memory, or without strides
+                keys.clear()
+            if len(keys) != len(arguments):
+                return self._unread(arguments, stream, named)
+            if named:
+                keys.append(_key_of(named))
+            known = tuple(keys)
+            plan = self._plans.get(known)
+            if plan is None:
+                plan = self._remember(known, self.first(arguments, named))
+            return plan(arguments, pointers, stream)
+        except WarploomError as error:
+            place(error)
+            raise
 
     def first(self, arguments: Sequence[Any], named: Named) -> Plan:
         """The plan of a call of a new kind."""
@@ -113,8 +117,17 @@ def _key(given: Given) -> Hashable:
 def _key_of(named: Named) -> Hashable:
     for name, value in named.items():
         if not is_number(value):
+            if hasattr(value, "shape"):
+                raise not_by_name(name)
             raise DeviceError(f"'{name}' is a number, not {value!r:.40}")
     return tuple((name, number_key(as_number(named[name]))) for name in sorted(named))
+
+
+def not_by_name(name: str) -> DeviceError:
+    return DeviceError(
+        f"'{name}' is given by name, but arrays are given in order",
+        advice="outputs after inputs: f(x, y)",
+    )
 
 
 # -- on a GPU ------------------------------------------------------------------------------------

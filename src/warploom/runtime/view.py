@@ -105,6 +105,11 @@ def view(argument: Any, name: str) -> View:
     )
 
 
+def is_complex(array: Any) -> bool:
+    """Whether a view has an axis more than its array, of real and imaginary part."""
+    return "complex" in str(getattr(array, "dtype", ""))
+
+
 def is_number(argument: Any) -> bool:
     return isinstance(argument, int | float | np.integer | np.floating)
 

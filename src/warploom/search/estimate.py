@@ -114,7 +114,7 @@ def _walk(
         made, parent = _children(problem, here, position[~done], depth, keep, watch)
         count = np.bincount(parent, minlength=len(walk))
         ended[walk[count == 0]] = 1
-        chosen = _one_of_each(parent, random)
+        chosen = one_of_each(parent, random)
         here = made.take(chosen)
         walk, weight = walk[parent[chosen]], (weight * count)[parent[chosen]]
         depth += 1
@@ -143,7 +143,7 @@ def _note(tally: _Tally, depth: int, walk: Index, weight: Numbers) -> None:
     np.add.at(tally.nodes[depth], walk, weight)
 
 
-def _one_of_each(group: Index, random: np.random.Generator, weight: Numbers | None = None) -> Index:
+def one_of_each(group: Index, random: np.random.Generator, weight: Numbers | None = None) -> Index:
     """One member of each group, with probability proportional to its weight."""
     keys = np.log(random.random(len(group)))
     if weight is not None:
@@ -196,7 +196,7 @@ def _represented(
         return made, run, weight
     still = np.count_nonzero(is_open(made.domains), axis=1)
     stratum = run * (made.domains.shape[1] + 1) + still
-    chosen = _one_of_each(stratum, random, weight)
+    chosen = one_of_each(stratum, random, weight)
     order = np.argsort(stratum[chosen], kind="stable")
     chosen = chosen[order]
     place = np.searchsorted(stratum[chosen], stratum)

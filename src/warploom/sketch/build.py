@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError, calling_line, located
+from warploom.index.ir import whole_number
 from warploom.sketch import holes
 from warploom.sketch.term import goals, spec
 from warploom.sketch.term.assemble import Assembly, at
@@ -92,9 +93,12 @@ class Sketch:
         numbers = np.arange(self._next_symbol, self._next_symbol + size(shape)).reshape(shape)
         made = self.literal(name, numbers)
         if step is not None:
-            if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-                raise CheckError(f"a step of {step!r:.40} for '{name}'", advice="0 or more")
-            self._assembly.mark(made.position, ((STEP, step),))
+            apart = whole_number(step)
+            if apart is None or apart < 0:
+                raise CheckError(
+                    f"a step of {step!r:.40} for '{name}'", advice="a whole number, 0 or more"
+                )
+            self._assembly.mark(made.position, ((STEP, apart),))
         return made
 
     @located
@@ -340,19 +344,6 @@ class Sketch:
         if not self._assembly.steps:
             raise CheckError("give the goal after the steps, or give its shape")
         return self._assembly.steps[-1].shape
-
-
-def program_of(given: Program | Sketch, *inside: str) -> Program:
-    """A program, or that of a sketch; `inside` are the files of whoever asks for it."""
-    if isinstance(given, Sketch):
-        return given.program()
-    if not isinstance(given, Program):
-        raise CheckError(
-            f"this takes a sketch, not {_kind(given)}",
-            calling_line(__file__, *inside),
-            "give a Sketch, its program(), or what load_text and load_file read",
-        )
-    return given
 
 
 def _kind(given: object) -> str:

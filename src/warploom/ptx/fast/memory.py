@@ -64,13 +64,26 @@ def ld(w: Writer, ins: Instruction) -> None:
     if space == "param":
         _parameter(w, ins, kind, elements)
         return
-    places = _places(w, space, ins.operands[1], len(elements), bits)
     values = [w.array(bits) for _ in elements]
-    for at, value in zip(places, values, strict=True):
-        w.must(_call("load", space, bits, at, value))
+    if space == "shared":
+        _load_shared(w, ins.operands[1], bits, values)
+    else:
+        places = _places(w, space, ins.operands[1], len(elements), bits)
+        for at, value in zip(places, values, strict=True):
+            w.must(_call("load", space, bits, at, value))
     for element, value in zip(elements, values, strict=True):
         text = f"{kind}({value}[l])" if kind in ("f32", "f64") else f"{value}[l]"
         w.write(element, kind, text)
+
+
+def _load_shared(w: Writer, operand: Operand, bits: int, values: list[str]) -> None:
+    size, width = bits // 8, len(values) * bits // 8
+    at, how, far = w.shape(operand, bits, width)
+    if len(values) > 1:
+        w.must(f"aligned({at}, @, {width})")
+    for number, value in enumerate(values):
+        away = f"(uint64_t){far + number * size}ll"
+        w.must(f"load_shared_{bits}(L, {at}, {how}, {away}, @, {value})")
 
 
 def _parameter(w: Writer, ins: Instruction, kind: str, elements: tuple[Operand, ...]) -> None:

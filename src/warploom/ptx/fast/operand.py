@@ -91,6 +91,8 @@ class Writer:
     held: dict[str, str] = field(default_factory=dict)  # its variables, by key of the register
     changed: dict[str, None] = field(default_factory=dict)  # the keys that it has written
     tables: dict[str, str] = field(default_factory=dict)  # name of each table, by its numbers
+    # Of a register and a width: arrays of the addresses in it, and of how they lie.
+    shapes: dict[tuple[str, int], tuple[str, str]] = field(default_factory=dict)
     count: int = 0
     guard: str = ""  # the predicate of the instruction that is written, as an array
 
@@ -98,7 +100,7 @@ class Writer:
 
     def start(self) -> None:
         """A new block begins."""
-        self.lines, self.arrays, self.guard = [], {}, ""
+        self.lines, self.arrays, self.guard, self.shapes = [], {}, "", {}
 
     def put(self, line: str) -> None:
         """A line between loops."""
@@ -222,6 +224,7 @@ class Writer:
         self._put(key, self._bits(text, bits, kind), bits)
 
     def _put(self, key: str, text: str, bits: int) -> None:
+        self.shapes = {known: names for known, names in self.shapes.items() if known[0] != key}
         if self.guard:
             old = self._held(key)
             self.each(f"{old} = {self.guard}[l] ? {text} : {old};")
@@ -263,6 +266,30 @@ class Writer:
         self.sizes["carry"] = 1
 
     # -- addresses --------------------------------------------------------------------------
+
+    def shape(self, operand: Operand, bits: int, width: int) -> tuple[str, str, int]:
+        """Addresses of shared memory as an array, how they lie, and how far all are from there.
+
+        Loads at several distances from one register, which must be multiples of their width in
+        bytes, ask how they lie only once; under a predicate nobody asks.
+        """
+        base, far = operand, 0
+        if isinstance(operand, Address) and isinstance(operand.base, Register):
+            base, far = operand.base, operand.offset
+        whole = not isinstance(base, Register) or self.guard or base.vector != 1
+        if whole or far % width or (isinstance(operand, Address) and operand.more):
+            return *self._shape(self.address(operand), bits), 0
+        assert isinstance(base, Register)
+        key = (self._register(base), bits)
+        if key not in self.shapes:
+            self.shapes[key] = self._shape(self.read(base, "u64"), bits)
+        return *self.shapes[key], far
+
+    def _shape(self, text: str, bits: int) -> tuple[str, str]:
+        found, how = self.filled(64, text), self.array(8)
+        if not self.guard:
+            self.put(f"shape_{bits}({found}, m, {how});")
+        return found, how
 
     def address(self, operand: Operand) -> str:
         """The byte address of `[…]`, as an unsigned 64-bit number."""

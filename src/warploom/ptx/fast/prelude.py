@@ -201,11 +201,12 @@ INLINE int in_shared(Launch *L, uint64_t at, uint64_t width) {
   return !(at & (width - 1)) && width <= L->shared_size && at <= L->shared_size - width;
 }
 
+#define MARKED 0x0101010101010101ull  /* of eight bytes that were written */
 #define ACCESS(bits, T)                                                            \
   enum { ROW_##bits = GROUP * sizeof(T) };                                         \
   INLINE int is_marked_##bits(Launch *L, uint64_t at) {                            \
     T k; memcpy(&k, L->marks + at, sizeof k);                                      \
-    return k == (T)0x0101010101010101ull || !L->check;                             \
+    return k == (T)MARKED || !L->check;                                             \
   }                                                                                \
   INLINE void spread_##bits(T *o, const uint8_t *p) {                              \
     T x; memcpy(&x, p, sizeof x);                                                  \
@@ -244,25 +245,36 @@ INLINE int in_shared(Launch *L, uint64_t at, uint64_t width) {
     }                                                                              \
     return 1;                                                                      \
   }                                                                                \
-  APART int load_shared_##bits(Launch *L, const uint64_t *restrict a, uint32_t m, T *restrict o) { \
-    const uint8_t *data = L->shared, *marks = L->marks; uint8_t all = 1;           \
+  INLINE uint64_t marks_##bits(Launch *L, uint64_t at, uint64_t size) {            \
+    uint64_t all = MARKED, some;                                                   \
+    for (uint64_t n = 0; n < size; n += 8) { memcpy(&some, L->marks + at + n, 8); all &= some; } \
+    return all;                                                                    \
+  }                                                                                \
+  APART void shape_##bits(const uint64_t *restrict a, uint32_t m, uint8_t *restrict how) { \
+    GROUPS how[g / GROUP] = pattern(a, g, m, sizeof(T));                           \
+  }                                                                                \
+  /* how the addresses lie is known; all are `far` bytes further */                \
+  APART int load_shared_##bits(Launch *L, const uint64_t *restrict a,              \
+                               const uint8_t *restrict how, uint64_t far, uint32_t m, T *restrict o) { \
+    const uint8_t *data = L->shared; uint64_t all = MARKED, size = L->shared_size; \
     GROUPS {                                                                       \
-      int how = pattern(a, g, m, sizeof(T));                                       \
-      if (how == 1 && in_shared(L, a[g], sizeof(T)) && in_shared(L, a[g + GROUP - 1], sizeof(T))) { \
-        memcpy(o + g, data + a[g], ROW_##bits);                                    \
-        for (int n = 0; n < ROW_##bits; n++) all &= marks[a[g] + n];               \
-      } else if (how == 2 && in_shared(L, a[g], sizeof(T))) {                      \
-        spread_##bits(o + g, data + a[g]);                                         \
-        all &= is_marked_##bits(L, a[g]);                                          \
+      uint64_t at = a[g] + far;                                                    \
+      if (how[g / GROUP] == 1 && size >= ROW_##bits && at <= size - ROW_##bits) {  \
+        memcpy(o + g, data + at, ROW_##bits);                                      \
+        all &= marks_##bits(L, at, ROW_##bits);                                    \
+      } else if (how[g / GROUP] == 2 && in_shared(L, at, sizeof(T))) {             \
+        spread_##bits(o + g, data + at);                                           \
+        all &= is_marked_##bits(L, at) ? MARKED : 0;                               \
       } else {                                                                     \
         EIGHT if ((m >> l) & 1) {                                                  \
-          if (!in_shared(L, a[l], sizeof(T))) return 0;                            \
-          all &= is_marked_##bits(L, a[l]);                                        \
-          memcpy(&o[l], data + a[l], sizeof(T));                                   \
+          at = a[l] + far;                                                         \
+          if (!in_shared(L, at, sizeof(T))) return 0;                              \
+          all &= is_marked_##bits(L, at) ? MARKED : 0;                             \
+          memcpy(&o[l], data + at, sizeof(T));                                     \
         }                                                                          \
       }                                                                            \
     }                                                                              \
-    return all || !L->check;                                                       \
+    return all == MARKED || !L->check;                                             \
   }                                                                                \
   APART int store_shared_##bits(Launch *L, const uint64_t *restrict a, uint32_t m, \
                                 const T *restrict x) {                             \

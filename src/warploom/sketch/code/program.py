@@ -130,10 +130,11 @@ def _origins(program: Program) -> dict[str, Origin]:
 def _check_steps(inputs: tuple[Input, ...], steps: Mapping[str, int]) -> None:
     known = {each.name for each in inputs}
     for name, step in steps.items():
-        if name not in known or not isinstance(step, int) or step < 0:
+        if name not in known or not isinstance(step, int) or isinstance(step, bool) or step < 0:
             raise CheckError(
-                f"a step of {step!r:.40} for '{name[:40]}'",
-                advice=f"the inputs are {', '.join(sorted(known))}; a step is 0 or more",
+                f"a step of {step!r:.40} for '{str(name)[:40]}'",
+                advice=f"the inputs are {', '.join(sorted(known))}; a step is a whole number,"
+                " 0 or more",
             )
 
 

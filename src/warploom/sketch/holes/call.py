@@ -71,7 +71,8 @@ class Call:
     def number(self, name: str) -> int:
         value = self.maybe_number(name)
         if value is None:
-            self.fail(f"{self.function} needs the option {name}", f"add {name}=… inside {{ }}")
+            advice = f"add {name}=…, in a text inside {{ }}"
+            self.fail(f"{self.function} needs the option {name}", advice)
         return value
 
     def maybe_numbers(self, name: str) -> tuple[int, ...] | None:

@@ -22,6 +22,7 @@ function; a hole in a loop is one hole, used in all iterations.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,7 @@ from warploom.errors import (
     raising_line,
     users_line,
 )
+from warploom.index.ir import whole_number
 from warploom.search.budget import BudgetSpentError
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.trace import Tracer
@@ -97,7 +99,8 @@ class SketchFunction:
                 f"write one under @{self.name}.specification",
             )
         for name, value in given.items():
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            given[name] = whole = whole_number(value) or 0
+            if whole < 1:
                 raise CheckError(
                     f"sketch '{self.name}': {name} is a size, not {value!r:.60}",
                     self.span,
@@ -114,11 +117,10 @@ class SketchFunction:
         except (BudgetSpentError, MemoryError):  # ours, on the way through
             raise
         except Exception as error:  # such as `if lane < 3`, which has no meaning while recording
-            advice = "compare lanes and counters with lane.lt(3), and use it as a condition"
             raise CheckError(
                 f"sketch '{self.name}' fails: {type(error).__name__}: {str(error)[:200]}",
                 self._place(error),
-                advice if isinstance(error, TypeError) else "",
+                _advice(error),
             ) from error
 
     @property
@@ -129,3 +131,15 @@ class SketchFunction:
     def _place(self, error: Exception) -> Span | None:
         """The line of the sketch's file that was being run."""
         return raising_line(error, self.function.__code__.co_filename) or self.span
+
+
+def _advice(error: Exception) -> str:
+    """What to do about an error of Python's own in a sketch."""
+    if not isinstance(error, TypeError):
+        return ""
+    called = re.match(r"Tracer\.(\w+)\(\) ", str(error))
+    if called is not None and hasattr(Tracer, called[1]):
+        _, *taken = inspect.signature(getattr(Tracer, called[1])).parameters.values()
+        shown = (each.replace(annotation=each.empty) for each in taken)
+        return f"k.{called[1]} takes ({', '.join(map(str, shown))})"
+    return "compare lanes and counters with lane.lt(3), and use it as a condition"

@@ -10,12 +10,13 @@ from functools import partial
 from operator import itemgetter
 from typing import Protocol
 
-from warploom.errors import InternalError, SearchError, calling_line, located
+from warploom.errors import InternalError, SearchError, located
 from warploom.search.budget import STOPS, Budget, peak_megabytes, reason_of
 from warploom.search.engine import Gathered, gather, outcome_of
 from warploom.search.outcome import Impossible, Reason
 from warploom.search.statistics import Clock, Tally
-from warploom.sketch.build import Sketch, program_of
+from warploom.sketch.build import Sketch
+from warploom.sketch.given import program_of
 from warploom.sketch.synth.cost import Prices, cheapest
 from warploom.sketch.synth.derivations import Derivations, derivations
 from warploom.sketch.synth.engine import BATCH_BYTES, FIRST_BATCH_BYTES, Engine
@@ -78,16 +79,14 @@ def synthesize(
             f"unknown mode or engine: {mode}, {engine}",
             advice=f"modes: {', '.join(MODES)}; engines: {', '.join(ENGINES)}",
         )
-    program = program_of(program, __file__)
+    program = program_of(program)
     if not 0 <= goal < len(program.goals):
         raise SearchError(
             f"'{program.name}' has {len(program.goals)} goals, counted from 0", advice="give goal=0"
         )
     if budget is not None and not isinstance(budget, Budget):
         raise SearchError(
-            f"a budget is a Budget, not {budget!r:.40}",
-            calling_line(__file__),
-            "write budget=Budget(seconds=3)",
+            f"a budget is a Budget, not {budget!r:.40}", advice="write budget=Budget(seconds=3)"
         )
     program = program if laws is None else with_laws(program, laws)
     check_symbols(program, program.goals[goal])

@@ -16,10 +16,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from warploom.errors import CheckError, calling_line, located
+from warploom.errors import CheckError, located
 from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
-from warploom.sketch.build import Sketch, program_of
+from warploom.sketch.build import Sketch
+from warploom.sketch.given import program_of
 from warploom.sketch.holes import choices_of
 from warploom.sketch.synth.fills import Fills
 from warploom.sketch.synth.result import Result, Stats
@@ -79,12 +80,11 @@ def transfer(
 
     Undecided with reason COUNTERPART if there is none, which says nothing about other fills.
     """
-    large = program_of(large, __file__)
+    large = program_of(large)
     if not isinstance(small, Result):
         raise CheckError(
             f"what is carried over is a Result, not a {type(small).__name__}",
-            calling_line(__file__),
-            "give what synthesize found at the small size",
+            advice="give what synthesize found at the small size",
         )
     _check_same_sketch(small.program, large)
     if not len(small.fills):

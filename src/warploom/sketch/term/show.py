@@ -7,7 +7,6 @@ from typing import assert_never
 
 import numpy as np
 
-from warploom.errors import CheckError, located
 from warploom.sketch.term import goals
 from warploom.sketch.term.evaluate import Fill, choices
 from warploom.sketch.term.ir import (
@@ -125,14 +124,8 @@ def show_fill(program: Program, fill: Fill) -> str:
 # -- programs ------------------------------------------------------------------------------------
 
 
-@located
 def to_swflow(program: Program) -> str:
     """The program as `.swflow` text."""
-    if not isinstance(program, Program):
-        raise CheckError(
-            f"a program has a text, not a {type(program).__name__}",
-            advice="a Sketch has program()",
-        )
     names = _names(program)
     active: dict[tuple[object, ...], Definition] = {}
     lines: list[str] = []

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import CheckError, located
+from warploom.errors import CheckError
 from warploom.search.outcome import Verdict
 from warploom.sketch.term import spec
 from warploom.sketch.term.evaluate import Fill, Ids, TermStore, choices, evaluate_step
@@ -87,7 +87,6 @@ class Verification:
         return (*self.laws, *self.tried, *rest)
 
 
-@located
 def verify(
     program: Program, goal: Goal, fill: Fill = (), seed: int = 0, laws: str | None = None
 ) -> Verification:
@@ -95,12 +94,6 @@ def verify(
 
     `laws`, "flatten" or "none", is up to what they must be equal; by default the goal says.
     """
-    if not isinstance(program, Program) or not isinstance(goal, Goal):
-        wrong = goal if isinstance(program, Program) else program
-        raise CheckError(
-            f"a program is verified against a goal of its own, not a {type(wrong).__name__}",
-            advice="verify(program, program.goals[0], fill); a Sketch has program()",
-        )
     goal = goal if laws is None else replace(goal, laws=laws_named(laws))
     return Verifier(program, goal, seed).verify(fill)
 
