@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,7 +129,8 @@ def clang_takes(text: str, to: Path) -> None:
     source = to / "functions.cu"
     source.write_text(PRELUDE + text)
     options = ["--cuda-device-only", "--cuda-gpu-arch=sm_80", "-nocudainc", "-nocudalib"]
-    options += ["-Wno-unknown-cuda-version", "-Wall", "-Werror", "-fsyntax-only", "-std=c++17"]
+    options += ["-Wno-unknown-cuda-version", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
+    options += ["-std=c++17"]
     if (found := clang()) is not None:
         command = [found, *options, str(source)]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -230,6 +232,24 @@ def test_a_function_may_have_the_name_of_a_helper() -> None:
     guards = re.findall(r"#ifndef (\w+)", text)
     assert len(guards) == len(set(guards)) > 1
     assert "void lane_function_(" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("blocked-to-striped", {"registers": 1}),
+        ("striped-to-blocked", {"registers": 5, "lanes": 12}),
+        ("exclusive-scan", {"dtype": "int64", "lanes": 12, "operator": "*"}),
+    ],
+)
+def test_no_compiler_warns_of_what_is_never_used(
+    name: str, given: dict[str, Any], tmp_path: Path
+) -> None:
+    """A register that stays, a name that a later loop alone has use for."""
+    require("c")
+    header = device_function(name, **given)
+    compiled_strictly(header.text("c") + "int main(void) { return 0; }\n", tmp_path)
+    clang_takes(header.text(), tmp_path)
 
 
 def test_two_headers_stand_in_one_text(tmp_path: Path) -> None:

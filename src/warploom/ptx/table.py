@@ -76,6 +76,7 @@ WITHOUT_EFFECT = {
     **dict.fromkeys(
         ["row", "col"], "how factors of wmma were loaded; their fragments lie in one order"
     ),
+    "tensormap": "what a prefetch fetches; there are no caches here",
     "nc": "the way through the read-only cache; a value is the same on every way",
     **dict.fromkeys(
         ["ca", "cg", "cs", "lu", "cv", "wb", "wt"], "a cache operator; there are no caches here"
@@ -364,7 +365,11 @@ _MEMORY = (
         async mbarrier arrive noinc? ~shared|shared::cta? b64 = [b]
     """ + matrices.bulk_copies(), memory=_ANYTHING),
     _op("mbarrier", "", matrices.MBARRIERS, memory=_ANYTHING),
-    _op("prefetch", "[a]", "global|local? ~L1|L2\nglobal ~L2::evict_last|L2::evict_normal"),
+    _op("prefetch", "[a]", """
+        global|local? ~L1|L2
+        global ~L2::evict_last|L2::evict_normal
+        const|param? ~tensormap
+    """),
     _op("prefetchu", "[a]", "~L1"),
     _op("applypriority", "[a] n", "global? ~L2::evict_normal"),
     _op("discard", "[a] n", "global? ~L2", memory=_ANYTHING),
@@ -437,6 +442,8 @@ _FLOW = (
         ~cta? red and|or ~aligned? pred = d a b? p
     """),
     _op("nanosleep", "a", "u32"),
+    _op("alloca", "d a n?", "u64"), _op("stacksave", "d", "u32|u64"),
+    _op("stackrestore", "a", "u32|u64"),
     _op("pmevent", "a", "~mask?"),
     _op("setmaxnreg", "n", "~inc|dec ~sync ~aligned u32"),
 )  # fmt: skip

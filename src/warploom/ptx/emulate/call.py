@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warploom.ptx.emulate import printf, undefined
+from warploom.ptx.emulate import printf, stack, undefined
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.schedule import Code, Runner
@@ -100,7 +100,9 @@ def invoke(
             raise ctx.fail("this call passes something that is no .param variable", ins)
     passed = {code.slots[p.name] for p in function.parameters if p.name in code.slots}
     undefined.begin(callee, code.slots, code.live[code.entry] - passed)
+    before = stack.taken(f.batch)
     Runner(code, callee).run(f.mask)
+    stack.give_back(f, before)
     for formal, actual in zip(function.results, results, strict=False):
         if formal.space == "reg" and isinstance(actual, Register):
             _copy_result(ctx, f, callee, code, formal.name, actual)

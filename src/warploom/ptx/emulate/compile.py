@@ -26,6 +26,7 @@ from warploom.ptx.emulate import (
     mbarrier,
     memory,
     product,
+    stack,
     warp,
     warpgroup,
     wmma,
@@ -48,7 +49,7 @@ TABLE: dict[str, Compile] = {
     **integer.TABLE, **bits.TABLE, **compare.TABLE, **convert.TABLE, **memory.TABLE,
     **atomics.TABLE, **warp.TABLE, **product.TABLE, **matrix.TABLE, **bulk.TABLE,
     **mbarrier.TABLE, **warpgroup.TABLE, **cluster.TABLE,
-    **wmma.TABLE,
+    **wmma.TABLE, **stack.TABLE,
 }  # fmt: skip
 WAITS = frozenset({Control.BARRIER, Control.LANES})
 CallCompiler = Callable[[Context, Instruction], Step]
@@ -59,6 +60,8 @@ def compile_function(
 ) -> Code:
     ctx = Context(module, function, shared)
     ctx.slot_of(CARRY, "pred")
+    if function.kind == "entry" and stack.has_stack(module):
+        ctx.local_size = stack.STACK
     _lay_out_locals(ctx, function)
     # Who waits for others waits at the start of a block; a block barrier is one by itself.
     graph = flow.build(module, function, after=frozenset({Control.BARRIER}), before=WAITS)

@@ -13,7 +13,6 @@ from warploom.ptx.types import DTYPES
 
 MODES = {"rn": "RN", "rz": "RZ", "rm": "RM", "rp": "RP"}
 HALVES = ("f16", "bf16")
-FUNCTIONS = {"ex2": "EX2", "lg2": "LG2", "tanh": "TANH", "sin": "SIN", "cos": "COS"}
 
 
 # -- numbers of an operand, and of a result --------------------------------------------------------
@@ -124,7 +123,7 @@ def _number(opcode: str, kind: str, mode: str, values: list[str]) -> str:
     """A result: a single, or the bits of a half."""
     a, b = values[:2]
     sign, minus = ("-", "-") if opcode == "sub" else ("+", "")
-    name = {"add": "sum", "sub": "sum", "mul": "product"}.get(opcode, "fma")
+    name = "sum" if opcode in ("add", "sub") else "product" if opcode == "mul" else "fma"
     match kind, name:
         case "f32", "sum":
             return f"{a} {sign} {b}" if mode == "RN" else f"sum_to({a}, {minus}{b}, {mode})"
@@ -157,7 +156,11 @@ def _not_negative(w: Writer, kind: str, text: str) -> str:
     return f"{number} > 0.0f || {number} != {number} ? {bits} : 0"
 
 
-_OPERATORS = {"add": ("+", "SUM"), "sub": ("-", "DIFFERENCE"), "mul": ("*", "PRODUCT")}
+def _operator(opcode: str) -> tuple[str, str]:
+    """C's sign, and the name of the operation where it is rounded otherwise."""
+    if opcode == "mul":
+        return "*", "PRODUCT"
+    return ("-", "DIFFERENCE") if opcode == "sub" else ("+", "SUM")
 
 
 def add(w: Writer, ins: Instruction) -> None:
@@ -165,7 +168,7 @@ def add(w: Writer, ins: Instruction) -> None:
         computed(w, ins, 2)
         return
     a, b = sources(w, ins, "f64", "f64")
-    sign, what = _OPERATORS[ins.opcode]
+    sign, what = _operator(ins.opcode)
     made, (a, b) = double_of(w, ins, what, f"{a} {sign} {b}", [a, b])
     if ins.opcode == "sub" and rounding_of(ins) != "rn":
         b = f"-{b}"  # the evaluator adds what is negated, and so a NaN
@@ -217,11 +220,12 @@ def of_one(w: Writer, ins: Instruction) -> None:
     mode = _single_mode(ins, kind)
     (a,) = numbers(w, ins.operands[1], kind, flushed="ftz" in ins.modifiers)
     nearest = mode == "RN"
-    text = {
-        "rcp": f"1.0f / {a}" if nearest else f"divided(1.0f, {a}, {mode})",
-        "sqrt": f"__builtin_sqrtf({a})" if nearest else f"root({a}, {mode})",
-        "rsqrt": f"(float)(1.0 / __builtin_sqrt((double){a}))",
-    }[ins.opcode]
+    if ins.opcode == "rcp":
+        text = f"1.0f / {a}" if nearest else f"divided(1.0f, {a}, {mode})"
+    elif ins.opcode == "sqrt":
+        text = f"__builtin_sqrtf({a})" if nearest else f"root({a}, {mode})"
+    else:
+        text = f"(float)(1.0 / __builtin_sqrt((double){a}))"
     store(w, ins, kind, [finished(ins, kind, text)])
 
 
@@ -244,7 +248,7 @@ def function(w: Writer, ins: Instruction) -> None:
     (a,) = numbers(w, ins.operands[1], kind, flushed="ftz" in ins.modifiers)
     out = w.array(32)
     given = w.filled(32, f"b32({a})")
-    w.put(f"ACTIVE(l, m) {out}[l] = b32(approximate(L, {FUNCTIONS[ins.opcode]}, f32({given}[l])));")
+    w.put(f"ACTIVE(l, m) {out}[l] = b32(approximate(L, {ins.opcode.upper()}, f32({given}[l])));")
     store(w, ins, kind, [finished(ins, kind, f"f32({out}[l])")])
 
 
