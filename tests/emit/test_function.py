@@ -358,3 +358,17 @@ def test_what_is_no_function_is_refused() -> None:
         y[k.thread] = 1.0
     with pytest.raises(CheckError, match="uses 'thread'"):
         function_of(k.done())
+
+
+def test_a_comment_is_no_edge_of_a_function() -> None:
+    """Whatever words a user writes in it."""
+    k = Builder("swapped", block=32)
+    y, r = k.array("y", u32, 64), k.registers("r", u32, 2, 0)
+    with k.function("swap"):
+        t = k.register("t", u32)
+        k.set(t, r[0])
+        k.comment("swap ends.")
+        r[0] = r[1]
+        r[1] = t
+    y[k.thread], y[k.thread + 32] = r[0], r[1]
+    assert len(function_of(k.done()).body) == 5

@@ -15,7 +15,7 @@ import typer
 
 from warploom.catalogue.entry import Parameter
 from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
-from warploom.cli.guard import Status, attempt, run, worst
+from warploom.cli.guard import Status, attempt, run, status_of, worst
 from warploom.cli.inputs import Input, find_input, parse_parameters
 from warploom.cli.names import list_names, sketch_lines
 from warploom.cli.output import JSON, STDOUT, kept_free, records_text, write
@@ -529,6 +529,6 @@ def _size_record(sizes: dict[str, Parameter], result: Result | None) -> Record:
 def _status(result: Result | None) -> Status:
     if result is None:
         return Status.UNDECIDED
-    if isinstance(result.outcome, Found):
-        return Status.IMPOSSIBLE if result.verdict is Verdict.REFUTED else Status.FOUND
-    return Status.IMPOSSIBLE if isinstance(result.outcome, Impossible) else Status.UNDECIDED
+    if isinstance(result.outcome, Found) and result.verdict is Verdict.REFUTED:
+        return Status.IMPOSSIBLE
+    return status_of(result.outcome)
