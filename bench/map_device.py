@@ -1,6 +1,7 @@
 """VGG-16's thirteen convolutions on a GPU: ours beside cuDNN, im2col + cuBLAS and a naive kernel.
 
     python bench/map_device.py --out bench/results/array_device.json   with a GPU and PyTorch
+    python bench/map_device.py --more 40                               beside the best so far
     python bench/map_device.py --dry                                   small, no GPU: all is right?
 
 float32, batch 1, no tf32, no Winograd of ours; every time is that of a CUDA graph. Each distinct
@@ -19,6 +20,7 @@ import math
 import random
 import sys
 from concurrent.futures import Future
+from dataclasses import astuple
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -32,7 +34,7 @@ from map_layer import LITTLE, measured, one_graph  # noqa: E402 - beside this sc
 from map_prepare import Prepared, blocks_of, prepare, prepare_naive, text_of  # noqa: E402
 
 from warploom.array.recipe.blocked import Blocks  # noqa: E402 - used without being installed
-from warploom.array.recipe.choose import SLICES, candidates, temporary_bytes  # noqa: E402
+from warploom.array.recipe.choose import SLICES, candidates, seconds, temporary_bytes  # noqa: E402
 from warploom.array.workload import VGG_16, Convolution  # noqa: E402
 from warploom.errors import WarploomError  # noqa: E402
 from warploom.kernel.evaluate import run  # noqa: E402
@@ -40,6 +42,8 @@ from warploom.machine.rates import H200 as RATES  # noqa: E402
 from warploom.machine.record import H200  # noqa: E402
 from warploom.search.farm import Farm  # noqa: E402
 
+RESULTS = ROOT / "bench/results/array_device.json"
+BESIDE = 6  # of the best, and of the best with little memory, others are looked for
 OF_ONE_TILE = 2  # candidates that differ in what a thread holds alone
 LOST = 4  # candidates of one shape may ruin the device
 CUDNN = ("cudnn, rows", "cudnn, channels last")
@@ -89,6 +93,36 @@ def _few_of_a_tile(ranked: list[Blocks]) -> list[Blocks]:
         if tiles[tile] <= OF_ONE_TILE:
             found.append(blocks)
     return found
+
+
+def near(layer: Convolution, row: dict[str, Any], count: int, memory: int | None) -> list[Blocks]:
+    """The best of an earlier run again, and as many others beside them: what differs in one or two
+    sizes is expected to take as much longer as the model says. Half have little memory."""
+    run_ = sorted(
+        (each for each in row["ours"]["trials"] if each["seconds"]),
+        key=lambda each: each["seconds"],
+    )
+    small = [each for each in run_ if each["bytes"] <= LITTLE]
+    best = {each["blocks"]: each for each in [*run_[:BESIDE], *small[:BESIDE]]}
+    known = {each["blocks"] for each in row["ours"]["trials"]}
+    others = [b for b in candidates(layer, H200, RATES, memory) if text_of(b) not in known]
+    guesses: dict[Blocks, float] = {}
+    for text, each in best.items():
+        ours = blocks_of(layer, text)
+        slower = each["seconds"] / seconds(layer, ours, RATES)
+        for blocks in others:
+            if _differences(ours, blocks) <= 2:
+                guess = slower * seconds(layer, blocks, RATES)
+                guesses[blocks] = min(guesses.get(blocks, math.inf), guess)
+    ranked = sorted(guesses, key=guesses.__getitem__)
+    little = [blocks for blocks in ranked if temporary_bytes(layer, blocks) <= LITTLE]
+    found = ranked[: count - count // 2]
+    found += [blocks for blocks in little if blocks not in found][: count // 2]
+    return [blocks_of(layer, text) for text in best] + found
+
+
+def _differences(one: Blocks, other: Blocks) -> int:
+    return sum(a != b for a, b in zip(astuple(one), astuple(other), strict=True))
 
 
 def all_layers(
@@ -171,12 +205,18 @@ def within(rows: dict[str, Any], limit: int) -> dict[str, Any]:
     return found
 
 
-def run_all(out: Path, count: int, limit: float, memory: int | None) -> None:
-    rows: dict[str, Any] = {}
-    if out.exists():
-        rows = json.loads(out.read_text()).get("shapes", {})
+def run_all(out: Path, count: int, limit: float, memory: int | None, more: int) -> None:
+    before: dict[str, Any] = {}
+    if (source := out if out.exists() else RESULTS).exists() and (out.exists() or more):
+        before = json.loads(source.read_text()).get("shapes", {})
+    rows = {} if more else dict(before)
     farm, gpu = Farm(), Farm(1)
-    tried = {names[0]: chosen(layer, count, memory) for layer, names in shapes().items()}
+    tried = {
+        names[0]: near(layer, before[names[0]], more, memory)
+        if more and names[0] in before
+        else chosen(layer, count, memory)
+        for layer, names in shapes().items()
+    }
     made = {
         names[0]: [farm.submit(prepare, layer, blocks) for blocks in tried[names[0]]]
         for layer, names in shapes().items()
@@ -190,7 +230,7 @@ def run_all(out: Path, count: int, limit: float, memory: int | None) -> None:
             row, gpu = one_shape(gpu, layer, tried[name], ready, naive[name].result(), limit)
             if row is None:
                 continue
-            rows[name] = row
+            rows[name] = with_earlier(row, before.get(name))
             _keep(out, {"device": row["device"], "shapes": rows})
         report(name, names, rows[name])
     if len(rows) == len(shapes()):
@@ -203,6 +243,16 @@ def run_all(out: Path, count: int, limit: float, memory: int | None) -> None:
         print(json.dumps({"totals": record["totals"], "one_graph": record["one_graph"]}, indent=1))
     farm.shutdown(cancel_futures=True)
     gpu.shutdown(cancel_futures=True)
+
+
+def with_earlier(row: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
+    """What was measured before and not again stays in the list; the best are of this run."""
+    if before is not None:
+        trials = row["ours"]["trials"]
+        now = {each["blocks"] for each in trials}
+        trials += [each for each in before["ours"]["trials"] if each["blocks"] not in now]
+        row["ours"]["device_seconds"] += before["ours"]["device_seconds"]
+    return row
 
 
 def _compiled(made: list[Future[Prepared]]) -> dict[str, Prepared]:
@@ -274,16 +324,17 @@ def dry() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, default=ROOT / "bench/results/array_device.json")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--candidates", type=int, default=24, help="by the model, for each shape")
     parser.add_argument("--seconds", type=float, default=60.0, help="most for each shape")
+    parser.add_argument("--more", type=int, default=0, help="beside the best of earlier runs")
     parser.add_argument("--memory", type=int, default=None, help="bytes beside operands, at most")
     parser.add_argument("--dry", action="store_true", help="small layers, no GPU")
     given = parser.parse_args()
     if given.dry:
         dry()
     else:
-        run_all(given.out, given.candidates, given.seconds, given.memory)
+        run_all(given.out, given.candidates, given.seconds, given.memory, given.more)
 
 
 if __name__ == "__main__":

@@ -166,10 +166,15 @@ class Bound:
         filled = self._filled(known)[:, None]
         slots = total / wide * np.maximum(1.0, filled / threads)
         slots = np.where(self._passed(known), 0.0, slots)
-        within = np.where(self.moves, self.elements * known.least(around & ~own), total)
+        # Threads of others' dimensions leave a store to the first of them.
+        done = around & (own | ~known.maybe(*self.threaded)[:, None])
+        within = np.where(self.writes, known.least(done), total)
+        within = np.where(self.moves, self.elements * known.least(around & ~own), within)
         within = np.where(self.overlaps, np.minimum(within, total), within)
         same = np.where(self.writes, np.minimum(filled, self.lanes), filled)
-        asked = np.where(counted, within, 0.0) / wide * np.maximum(1.0, same / threads)
+        among = known.greatest(done & known.maybe(*self.threaded)[:, None])
+        each = np.maximum(1.0, same / np.where(self.writes, among, threads))
+        asked = np.where(counted, within, 0.0) / wide * each
         # Lanes that want the same element are one request.
         alone = known.least(around & ~own & ~known.maybe(*self.threaded)[:, None])
         elements = np.where(self.moves & counted, self.elements * alone, 0.0)

@@ -11,11 +11,14 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO, ParamSpec, TypeVar
 
 from warploom.errors import DeviceError
@@ -44,7 +47,15 @@ class Farm(Executor):
         self._mine = threading.local()
         self._lock = threading.Lock()
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._shared: list[Path] = []
         self._closed = False
+
+    def share(self, value: Any) -> Any:
+        """Something large that many pieces of work need; `shared` gives it back over there."""
+        with tempfile.NamedTemporaryFile("wb", prefix="warploom-", delete=False) as file:
+            self._shared.append(Path(file.name))
+            pickle.dump(value, file)
+        return Shared(self._shared[-1])
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         work = _pickled(fn, args, kwargs)
@@ -65,6 +76,9 @@ class Farm(Executor):
             for process in self._processes:
                 _end(process)
             self._processes.clear()
+        for path in self._shared:
+            path.unlink(missing_ok=True)
+        self._shared.clear()
 
     def _elsewhere(self, work: bytes) -> Any:
         process = self._process()
@@ -97,6 +111,21 @@ class Farm(Executor):
                 self._processes.append(found)
             self._mine.process = found
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Stands for a value that lies in a file."""
+
+    path: Path
+
+
+def shared(value: Any) -> Any:
+    """What `share` of a farm was given; a cluster has put it there already."""
+    if isinstance(value, Shared):
+        with value.path.open("rb") as file:
+            return pickle.load(file)
+    return value
 
 
 def serve(parent: int) -> None:
