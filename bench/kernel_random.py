@@ -41,8 +41,7 @@ def summed(what: str, pieces: dict[str, dict[str, Any]]) -> dict[str, Any]:
         fates = sum((Counter(each["fates"]) for each in in_order), Counter[str]())
         record["fates"] = dict(sorted(fates.items()))
     else:
-        for name in ("disagreements", "only_when_optimised"):
-            record[name] = [text for each in in_order for text in each.get(name, [])]
+        record["disagreements"] = [text for each in in_order for text in each["disagreements"]]
     return record | {
         "lost": [text for each in in_order for text in each.get("lost", [])],
         "processor_seconds": round(sum(each["seconds"] for each in in_order)),
@@ -65,7 +64,7 @@ def piece_of(done: Future[dict[str, Any]], what: str, first: str) -> dict[str, A
         return done.result()
     except Exception as error:  # noqa: BLE001
         lost = f"{what}: seeds from {first}: {type(error).__name__}: {error!s:.300}"
-        return {"kernels": 0, "fates": {}, "seconds": 0, "lost": [lost]}
+        return {"kernels": 0, "fates": {}, "disagreements": [], "seconds": 0, "lost": [lost]}
 
 
 def work(asked: argparse.Namespace, kept: dict[str, dict[str, Any]], started: Path) -> None:

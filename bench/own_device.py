@@ -5,17 +5,21 @@
 
 The sketches are those of `tests/pipeline/own`, the ten and their variations; what they must compute
 is plain NumPy on whole numbers, so results must be equal. One record per sketch, with the text that
-was compiled.
+was compiled; a second run goes on after the first (`--again` forgets it).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
@@ -26,6 +30,8 @@ from tests.pipeline.own.listing import OWN, Own, lengths, run  # noqa: E402
 import warploom  # noqa: E402
 from warploom.errors import WarploomError  # noqa: E402
 from warploom.runtime.callable import Device  # noqa: E402
+
+ELEMENTS = 1 << 24  # of all inputs together
 
 
 def check(own: Own, dry: bool) -> dict[str, Any]:
@@ -46,7 +52,8 @@ def check(own: Own, dry: bool) -> dict[str, Any]:
 def check_variation(variation: more.Variation, dry: bool) -> dict[str, Any]:
     """The same of the sketches of `tests/pipeline/own/variations.py`."""
     device: Device = "simulator" if dry else "cuda"
-    record: dict[str, Any] = {"wrong": [], "lengths": [*more.LENGTHS, *(() if dry else (100_003,))]}
+    lengths = [*more.LENGTHS, *(() if dry else _long(variation))]
+    record: dict[str, Any] = {"wrong": [], "lengths": lengths}
     try:
         made = warploom.compile(variation.subject, device=device, **variation.options)
         record["text"] = made.text("cuda")
@@ -56,6 +63,14 @@ def check_variation(variation: more.Variation, dry: bool) -> dict[str, Any]:
     except WarploomError as error:
         record["wrong"].append({"length": 0, "why": error.message})
     return record
+
+
+def _long(variation: more.Variation) -> Iterator[int]:
+    """A long array; of planes, whose elements grow with the square, a shorter one."""
+    for length in (100_003, 2_003):
+        if sum(math.prod(np.atleast_1d(shape)) for shape in variation.shapes(length)) < ELEMENTS:
+            yield length
+            return
 
 
 def _there(dry: bool) -> Any:
@@ -77,6 +92,7 @@ def machine(dry: bool) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dry", action="store_true", help="the simulator instead of a GPU")
+    parser.add_argument("--again", action="store_true", help="forget what was done before")
     parser.add_argument("--only", default="", help="names that contain this text")
     parser.add_argument("--out", type=Path, default=ROOT / "bench" / "results" / "own_device.json")
     options = parser.parse_args()
@@ -86,7 +102,10 @@ def main() -> int:
         "command": "python bench/own_device.py",
         "sketches": {},
     }
+    if options.out.exists() and not (options.again or options.dry):
+        record["sketches"] = json.loads(options.out.read_text())["sketches"]
     asked = [each for each in (*OWN, *more.variations()) if options.only in each.name]
+    asked = [each for each in asked if each.name not in record["sketches"]]
     for own in asked:
         judged = (
             check(own, options.dry) if isinstance(own, Own) else check_variation(own, options.dry)

@@ -84,11 +84,37 @@ def test_our_kernel_computes_the_plain_expression(torch: Torch, operator: Operat
     assert (fake.shape, fake.dtype) == (got.shape, got.dtype)
 
 
+MORE = {
+    "convolution_2d": (
+        [tensor(2, 3, 5, 20), tensor(3, 3, device=-1, seed=1)],  # several images
+        [tensor(1, 2), tensor(5, 5, device=-1, seed=1)],  # more weights than image
+    ),
+    "aos_sum": ([Tensor(aligned((4, 3), np.int32) + 7)],),  # PyTorch's own sum is an int64
+    "aos_to_soa": ([tensor(0, 3)],),  # nothing
+}
+MORE_CASES = [(name, number) for name, several in MORE.items() for number in range(len(several))]
+
+
+@pytest.mark.parametrize(("name", "number"), MORE_CASES)
+def test_tensors_of_other_shapes_and_types(torch: Torch, name: str, number: int) -> None:
+    given = MORE[name][number]
+    call = getattr(torch.ops.warploom, name)
+    same(call(*given), call(*on_host(given)))
+    fake = torch.fakes[f"warploom::{name}"](*given)
+    assert (fake.shape, fake.dtype) == (call(*given).shape, call(*given).dtype)
+    if name == "convolution_2d":
+        check_adjoint(torch, name, given, 0)
+
+
 @pytest.mark.parametrize("name", [each.name for each in OPERATORS if each.gradients])
 @pytest.mark.parametrize("device", [0, -1])
 def test_gradients_are_adjoint(torch: Torch, name: str, device: int) -> None:
-    """⟨A·x, g⟩ = ⟨x, Aᵀ·g⟩ for each tensor, the others fixed."""
     given = arguments(name) if device == 0 else on_host(arguments(name))
+    check_adjoint(torch, name, given, device)
+
+
+def check_adjoint(torch: Torch, name: str, given: list[Any], device: int) -> None:
+    """⟨A·x, g⟩ = ⟨x, Aᵀ·g⟩ for each tensor, the others fixed."""
     for each in given:
         if isinstance(each, Tensor):
             each.requires_grad = True
@@ -163,6 +189,10 @@ def test_what_does_not_fit_is_refused(torch: Torch) -> None:
             "6 weights are no square",
         ),
         (lambda: ops.aos_to_soa(tensor(4, 100)), "100 fields"),
+        (lambda: ops.aos_to_soa(tensor()), r"at least 2 axes, not of the shape \(\)"),
+        (lambda: ops.aos_sum(tensor(4)), r"at least 2 axes, not of the shape \(4,\)"),
+        (lambda: ops.aos_sum(tensor(4, device=-1)), r"at least 2 axes, not of the shape \(4,\)"),
+        (lambda: torch.fakes["warploom::aos_sum"](tensor(4)), "at least 2 axes"),
     ):
         with pytest.raises(WarploomError, match=message):
             call()  # type: ignore[no-untyped-call]

@@ -75,8 +75,9 @@ class Tensor(fakes.Tensor):
     def mean(self, axis: int) -> Tensor:
         return self.like(self.array.mean(axis, dtype=self.array.dtype))
 
-    def sum(self, axis: int | None = None) -> Tensor:
-        return self.like(self.array.sum(axis, dtype=self.array.dtype))
+    def sum(self, axis: int | None = None, dtype: TorchType | None = None) -> Tensor:
+        whole = np.int64 if self.array.dtype.kind in "iu" else self.array.dtype
+        return self.like(self.array.sum(axis, dtype=dtype.name if dtype else whole))
 
     def unsqueeze(self, axis: int) -> Tensor:
         return self.like(np.expand_dims(self.array, axis))

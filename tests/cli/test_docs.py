@@ -90,18 +90,50 @@ def test_the_commands_of_a_block_run(
 def test_there_are_commands_and_blocks_of_commands_are_marked() -> None:
     assert sum(len(commands(block)) for page in PAGES for _, block in blocks(page)) >= 15
     for page in PAGES:
+        text = page.read_text()
         marked = {line for _, block in blocks(page) for line in block.splitlines()}
-        for line in page.read_text().splitlines():
-            if line.startswith(("warploom ", "make ", "$ ", "pip ")):
-                words = line.split()
-                is_command = words[0] != "warploom" or words[1] in COMMANDS
-                assert line in marked or not is_command, f"{page.name}: {line}"
+        for line in text.splitlines():
+            assert line in marked or not is_command(line), f"{page.name}: {line}"
+        # A block in a list, or of another shell, would not be found.
+        opened = [each.strip() for each in re.findall(r"^\s*```\S+", text, re.MULTILINE)]
+        assert opened.count("```sh") == len(list(blocks(page))), page.name
+        assert not {
+            f"```{kind}" for kind in ("bash", "console", "shell", "shell-session", "zsh")
+        } & {*opened}, page.name
+
+
+def is_command(line: str) -> bool:
+    """Whether a line by itself is something to type, whatever stands before the command."""
+    said = re.sub(r"^\s*(?:\$ )?(?:[A-Z_]+=\S* )*(?:uv run |python3? -m |\S*/)?", "", line)
+    words = said.split()
+    if len(words) < 2 or words[0] not in ("warploom", "make", "pip", "uv", "nvcc", "pytest"):
+        return line.lstrip().startswith("$ ")
+    if words[0] == "make":  # also a word of every day
+        return words[1] in TARGETS
+    return words[0] != "warploom" or words[1] in COMMANDS
+
+
+TARGETS = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["warploom synth x", "  $ ls", ".venv/bin/warploom synth x", "python -m warploom kernel y",
+     "WARPLOOM_STORE= warploom store list", "make demo", "  make test"],
+)  # fmt: skip
+def test_a_command_is_found_whatever_stands_before_it(line: str) -> None:
+    assert is_command(line)
+    assert not is_command("warploom is a word, and make use of it")
 
 
 def mentioned() -> list[str]:
     """`warploom synth … --emit` within a sentence."""
     return sorted(
-        {found for page in PAGES for found in re.findall(r"`(warploom [^`\n]+)`", page.read_text())}
+        {
+            " ".join(found.split())  # it may go on in the next line
+            for page in PAGES
+            for found in re.findall(r"(?<!`)`(warploom\s[^`]+)`(?!`)", page.read_text())
+        }
     )
 
 

@@ -46,13 +46,44 @@ def test_the_butterfly_of_the_page_is_found_and_proved() -> None:
     assert result.verdicts[0].laws[0].startswith("reassociated: +")
 
 
-def test_the_warp_sketch_of_the_kernels_page_is_compiled_and_runs() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "kernels.md").read_text()
-    (block,) = (text for text in page.split("```python\n")[1:] if "@warp_sketch" in text)
+# What the shorter pieces of the page on kernels take for granted.
+KERNELS_GIVEN = """
+from pathlib import Path
+
+import numpy as np
+import warploom
+from tests.pipeline.own.sketches import strided_taps
+from warploom import synthesize
+from warploom.emit import emit
+from warploom.kernel.build import Builder, ceil_div
+from warploom.kernel.dtype import f32
+from warploom.sketch import front
+from warploom.sketch.code.program import lower_program
+
+sketch, x = strided_taps(), np.arange(103, dtype=np.float32)
+text = Path("examples/sketches/sums.swflow").read_text()
+"""
+
+
+def test_all_python_of_the_kernels_page_runs_in_order(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = Path(__file__).parents[2]
+    monkeypatch.chdir(root)
     names: dict[str, Any] = {}
-    exec(block.split("```")[0], names)  # our own page
-    x = np.arange(102, dtype=np.float32)
-    assert np.array_equal(names["taps"](x), x[:-2] + x[1:-1] + x[2:])
+    exec(KERNELS_GIVEN, names)
+    page = (root / "docs" / "kernels.md").read_text()
+    blocks = [text.split("```")[0] for text in page.split("```python\n")[1:]]
+    for block in blocks:
+        exec(block, names)  # our own page
+        if "y = taps(x)" in block:
+            x, y = names["x"], names["y"]
+            assert np.array_equal(y, sum(x[k : len(x) - 4 + k : 2] for k in range(5)))
+        if "@warp_sketch" in block:
+            x = np.arange(102, dtype=np.float32)
+            assert np.array_equal(names["taps"](x), x[:-2] + x[1:-1] + x[2:])
+    assert len(blocks) >= 5
+    assert capsys.readouterr().out.count("__global__") >= 3
 
 
 def test_the_example_without_a_fill_says_what_the_page_shows(

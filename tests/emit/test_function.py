@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,7 +129,8 @@ def clang_takes(text: str, to: Path) -> None:
     source = to / "functions.cu"
     source.write_text(PRELUDE + text)
     options = ["--cuda-device-only", "--cuda-gpu-arch=sm_80", "-nocudainc", "-nocudalib"]
-    options += ["-Wno-unknown-cuda-version", "-Wall", "-Werror", "-fsyntax-only", "-std=c++17"]
+    options += ["-Wno-unknown-cuda-version", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
+    options += ["-std=c++17"]
     if (found := clang()) is not None:
         command = [found, *options, str(source)]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -230,6 +232,24 @@ def test_a_function_may_have_the_name_of_a_helper() -> None:
     guards = re.findall(r"#ifndef (\w+)", text)
     assert len(guards) == len(set(guards)) > 1
     assert "void lane_function_(" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("blocked-to-striped", {"registers": 1}),
+        ("striped-to-blocked", {"registers": 5, "lanes": 12}),
+        ("exclusive-scan", {"dtype": "int64", "lanes": 12, "operator": "*"}),
+    ],
+)
+def test_no_compiler_warns_of_what_is_never_used(
+    name: str, given: dict[str, Any], tmp_path: Path
+) -> None:
+    """A register that stays, a name that a later loop alone has use for."""
+    require("c")
+    header = device_function(name, **given)
+    compiled_strictly(header.text("c") + "int main(void) { return 0; }\n", tmp_path)
+    clang_takes(header.text(), tmp_path)
 
 
 def test_two_headers_stand_in_one_text(tmp_path: Path) -> None:
@@ -338,3 +358,17 @@ def test_what_is_no_function_is_refused() -> None:
         y[k.thread] = 1.0
     with pytest.raises(CheckError, match="uses 'thread'"):
         function_of(k.done())
+
+
+def test_a_comment_is_no_edge_of_a_function() -> None:
+    """Whatever words a user writes in it."""
+    k = Builder("swapped", block=32)
+    y, r = k.array("y", u32, 64), k.registers("r", u32, 2, 0)
+    with k.function("swap"):
+        t = k.register("t", u32)
+        k.set(t, r[0])
+        k.comment("swap ends.")
+        r[0] = r[1]
+        r[1] = t
+    y[k.thread], y[k.thread + 32] = r[0], r[1]
+    assert len(function_of(k.done()).body) == 5

@@ -9,7 +9,7 @@ import pytest
 from tests.kernel import kernels
 
 from warploom.errors import CheckError
-from warploom.index.ir import Const, Var
+from warploom.index.ir import Const, Expr, Var
 from warploom.kernel.build import Builder, cast, choose, fma, from_index, sqrt
 from warploom.kernel.check import check
 from warploom.kernel.dtype import f32, f64, i32, u8
@@ -353,6 +353,23 @@ def test_what_is_no_value_and_no_condition_is_refused_where_it_is_given() -> Non
         (lambda: k.when(v.gt(0)).__enter__(), "no condition on threads"),  # type: ignore[arg-type]
         (lambda: k.require(True), "no condition on threads"),  # type: ignore[arg-type]
         (lambda: k.barrier("grid"), "no barrier has the scope 'grid'"),  # type: ignore[arg-type]
+        (lambda: k.let("i", v), "a value is no index"),  # type: ignore[arg-type]
+        (lambda: k.grid(v), "a value is no index"),  # type: ignore[arg-type]
+        (lambda: k.loop("j", v).__enter__(), "a value is no index"),  # type: ignore[arg-type]
+        (lambda: k.registers("r", f32, 4)[v], "a value is no index"),  # type: ignore[index]
+        (lambda: k.array("y", f32, 64).at(v), "a value is no index"),  # type: ignore[arg-type]
+        (lambda: from_index(v), "a value is no index"),  # type: ignore[arg-type]
+        (lambda: k.array("y", f32, 2.5), "an index is an integer, not 2.5"),  # type: ignore[arg-type]
+        (lambda: k.array("y", "float32", 4), "'float32' is no type"),  # type: ignore[arg-type]
+        (lambda: k.scalar(5), "5 is no name"),  # type: ignore[arg-type]
+        (lambda: k.shared("s", f32, k.thread), "shared array 's' is an integer"),  # type: ignore[arg-type]
+        (lambda: k.registers("r", f32, 1.5), "registers in 'r' is an integer"),  # type: ignore[arg-type]
+        (lambda: k.register("r", f32, "1"), "'1' is no number"),  # type: ignore[arg-type]
+        (lambda: k.register("r", f32, 1j), "1j is no number"),  # type: ignore[arg-type]
+        (lambda: k.set(k.array("y", f32, 4), 1.0), "only a register is set"),  # type: ignore[arg-type]
+        (lambda: k.loop("j", 4, step=1.5).__enter__(), "step of a loop is an integer"),  # type: ignore[arg-type]
+        (lambda: Builder("k", block="64"), "side of a block is an integer, not '64'"),  # type: ignore[arg-type]
+        (lambda: Builder("k", block=(2, 2, 2, 2)), "one to three sides, not 4"),
         (lambda: 1 if v else 2, "Python cannot decide"),
         (lambda: v if v.gt(0) else -v, "Python cannot decide"),  # it would always be v
     ]
@@ -360,3 +377,32 @@ def test_what_is_no_value_and_no_condition_is_refused_where_it_is_given() -> Non
         with pytest.raises(CheckError, match=message):
             give()
     assert fma(v, 2.0, 1) == fma(v, Number(2.0, f32), Number(1.0, f32))
+
+
+def test_an_unknown_shuffle_and_empty_launches() -> None:
+    k = Builder("moved", block=32)
+    v = k.register("v", f32, 1.0)
+    k.set(v, k.shuffle(v, 1, "sideways"))  # type: ignore[arg-type]
+    k.array("y", f32, 32)[k.thread] = v
+    with pytest.raises(CheckError, match="no shuffle is of the mode 'sideways'"):
+        k.done()
+    for size, blocks, message in ((-3, 1, "'y' has -3 elements"), (32, 0, "a grid of 0 blocks")):
+        k = Builder("none", block=32)
+        k.grid(blocks)
+        k.array("y", f32, size).put(k.thread, 1.0, when=k.thread.lt(0))
+        with pytest.raises(CheckError, match=message):
+            k.done()
+
+
+def test_indices_are_as_deep_as_values_may_be() -> None:
+    def nested(depth: int) -> Builder:
+        k = Builder("deep", block=32)
+        place: Expr = k.thread
+        for _ in range(depth):
+            place = (place + 1) % 32
+        k.array("y", f32, 32)[place] = 1.0
+        return k
+
+    assert nested(70).done().name == "deep"
+    with pytest.raises(CheckError, match="an index is more than 150 deep"):
+        nested(300).done()

@@ -317,6 +317,26 @@ def test_symbolic_loops() -> None:
             run(replace(made, body=without(made.body, iter(range(2)), which)), [data, out])
 
 
+def test_a_loop_that_may_have_no_turn_ends_behind_its_barriers() -> None:
+    """Its last store meets the load of the next turn around it, though its first does not."""
+    k = Builder("around", block=64)
+    n = k.scalar("n")
+    y, s, t = k.array("y", i32, 64), k.shared("s", i32, 64), k.shared("t", i32, 64)
+    v = k.register("v", i32, 1)
+    s.put(k.thread, v)
+    with k.loop("i", 3, unroll=False):
+        t.put(k.thread, v)
+        with k.when(k.warp.eq(0)):
+            k.set(v, s.at(k.thread))
+        with k.loop("j", n % 4, unroll=False):
+            s.put(k.thread, v + 1)
+            s.put(k.thread ^ 46, v + 2)
+    y[k.thread] = v
+    made = synchronise(k.done())
+    for size in range(4):
+        run(made, [size, np.zeros(64, np.int32)])
+
+
 @pytest.mark.parametrize("dtype", [DType.F64, DType.U8])
 def test_wide_accesses(dtype: DType) -> None:
     kernel = kernels.wide(dtype, 2)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from importlib import import_module
 from random import Random
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from tests.kernel.random_kernels import arguments, equal, packed, random_kernel
@@ -22,7 +21,6 @@ from warploom.kernel.dtype import DType
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import ArrayParam, For, If, Kernel, Load, Shared, Stmt, Store, walk
 from warploom.kernel.wide import with_index
-from warploom.runtime import opencl
 
 # How many are compiled as one: compilers of whole programs are slow to start, that of OpenCL is
 # slow on large kernels.
@@ -135,23 +133,11 @@ def fate(seed: int) -> str:
 
 
 def looked_at(device: str, first: int, count: int) -> dict[str, Any]:
-    """What becomes of some seeds on one target, or of their broken kernels: a piece of a long run.
-
-    A disagreement that is gone when OpenCL's compiler does not optimise is listed apart: one text,
-    which leaves nothing open, has one meaning, so that one of the two is the compiler's mistake.
-    """
+    """What becomes of some seeds on one target, or of their broken kernels."""
     start, seeds = sum(os.times()[:4]), range(first, first + count)
     found: dict[str, Any] = {"kernels": count}
     if device == "broken":
         found["fates"] = dict(Counter(fate(seed) for seed in seeds))
     else:
-        differs = differences(seeds, device)
-        optimised = differs and device == "opencl" and not _without_optimisation(seeds)
-        found["only_when_optimised" if optimised else "disagreements"] = differs
+        found["disagreements"] = differences(seeds, device)
     return found | {"seconds": sum(os.times()[:4]) - start}
-
-
-def _without_optimisation(seeds: Iterable[int]) -> list[str]:
-    options = opencl.build_options
-    with patch.object(opencl, "build_options", lambda of: [*options(of), "-cl-opt-disable"]):
-        return differences(seeds, "opencl")

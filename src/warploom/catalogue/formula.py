@@ -47,45 +47,47 @@ def line(x: Tensor, w: Tensor) -> Tensor:
 
 
 def image_windows(image: Tensor, w: Tensor) -> Tensor:
-    height, columns = image.shape
+    height, columns = image.shape[-2:]
     taps = side(int(w.numel()))
     around, weights = _edges(image, taps // 2), w.to(image.device).reshape(taps, taps)
     return sum(
-        weights[y, x] * around[y : y + height, x : x + columns]
+        weights[y, x] * around[..., y : y + height, x : x + columns]
         for y in range(taps)
         for x in range(taps)
     )
 
 
 def _edges(image: Tensor, by: int) -> Tensor:
-    """The image with its borders replicated."""
+    """Images with their borders replicated."""
     count = partial(import_module("torch").arange, device=image.device)
-    rows, columns = (count(-by, size + by).clamp(0, size - 1) for size in image.shape)
-    return image[rows][:, columns]
+    rows, columns = (count(-by, size + by).clamp(0, size - 1) for size in image.shape[-2:])
+    return image[..., rows, :][..., columns]
 
 
 def image_gradient(ops: Any, gradient: Tensor, image: Tensor, w: Tensor) -> Tensor:
     """The convolution with the weights turned round, on zeros beyond the image; what comes to lie
     beyond it belongs to its border, which was replicated."""
     taps = side(int(w.numel()))
-    half, (height, columns) = taps // 2, image.shape
-    around = gradient.new_zeros(height + 4 * half, columns + 4 * half)
-    around[2 * half : -2 * half, 2 * half : -2 * half] = gradient
-    spread = ops.convolution_2d(around, w.reshape(-1).flip(0))[half:-half, half:-half]
-    result = spread[half:-half].clone()
-    result[0] += spread[:half].sum(0)
-    result[-1] += spread[-half:].sum(0)
-    inner = result[:, half:-half].clone()
-    inner[:, 0] += result[:, :half].sum(1)
-    inner[:, -1] += result[:, -half:].sum(1)
+    half, (*outer, height, columns) = taps // 2, image.shape
+    far, bottom, right = 2 * half, height + half, columns + half
+    around = gradient.new_zeros((*outer, height + 2 * far, columns + 2 * far))
+    around[..., far : far + height, far : far + columns] = gradient
+    spread = ops.convolution_2d(around, w.reshape(-1).flip(0))
+    spread = spread[..., half : bottom + far, half : right + far]
+    result = spread[..., half:bottom, :].clone()
+    result[..., 0, :] += spread[..., :half, :].sum(-2)
+    result[..., -1, :] += spread[..., bottom:, :].sum(-2)
+    inner = result[..., half:right].clone()
+    inner[..., 0] += result[..., :half].sum(-1)
+    inner[..., -1] += result[..., right:].sum(-1)
     return inner
 
 
 def image_weights(_: Any, gradient: Tensor, image: Tensor, w: Tensor) -> Tensor:
-    taps, (height, columns) = side(int(w.numel())), image.shape
+    taps, (height, columns) = side(int(w.numel())), image.shape[-2:]
     around = _edges(image, taps // 2)
     products = [
-        (gradient * around[y : y + height, x : x + columns]).sum()
+        (gradient * around[..., y : y + height, x : x + columns]).sum()
         for y in range(taps)
         for x in range(taps)
     ]

@@ -41,6 +41,7 @@ class Operator:
     plain: Callable[..., Tensor]
     gradients: tuple[Callable[..., Tensor], ...] = ()
     bilinear: bool = False
+    axes: int = 2  # that the first tensor has at least
 
     @property
     def name(self) -> str:
@@ -54,6 +55,15 @@ class Operator:
     def tensors(self) -> int:
         """How many of the arguments are tensors; they come first."""
         return self.arguments.count("Tensor ")
+
+    def check(self, shape: Sequence[int]) -> None:
+        """Refuses what a kernel would read as several of something, and PyTorch as one."""
+        if len(shape) < self.axes:
+            raise DeviceError(
+                f"'{self.name}' takes tensors of at least {self.axes} axes, not of the shape"
+                f" {tuple(shape)}",
+                advice="give x[None]" if self.axes == len(shape) + 1 else "",
+            )
 
 
 def _product(kernel: str) -> Operator:
@@ -88,7 +98,7 @@ OPERATORS = (
         "Tensor x",
         settings=lambda x: {"fields": x.shape[-1]},
         shape=lambda x: x.shape[:-1],
-        plain=lambda x: x.sum(-1),
+        plain=lambda x: x.sum(-1, dtype=x.dtype),  # PyTorch would make int64 of int32
         gradients=(lambda _, gradient, shape: gradient.unsqueeze(-1).expand(shape),),
     ),
     Operator(
@@ -106,6 +116,7 @@ OPERATORS = (
         shape=lambda x, taps=3: (x.shape[0] - taps + 1,),
         plain=lambda x, taps=3: x.unfold(0, taps, 1).mean(-1),
         gradients=(lambda ops, g, _, taps=3: ops.stencil_1d(formula.padded(g, taps - 1), taps),),
+        axes=1,
     ),
     Operator(
         "convolution-1d",
@@ -115,6 +126,7 @@ OPERATORS = (
         plain=formula.line,
         gradients=(formula.line_gradient, formula.line_weights),
         bilinear=True,
+        axes=1,
     ),
     Operator(
         "convolution-2d",
@@ -159,6 +171,7 @@ class Inferred(Planner):
         options = [each for each in given if not isinstance(each, View)]
         if len(arrays) != self._operator.tensors:
             raise DeviceError(f"'{self._operator.name}' takes ({self._operator.arguments})")
+        self._operator.check(arrays[0].shape)
         settings = self._operator.settings(*arrays, *options, **named)
         settings |= {"dtype": arrays[0].dtype.value}
         loaded = self._loaded.get(key := tuple(settings.items()))
@@ -206,9 +219,15 @@ def _register(torch: Any, library: Any, ops: Any, operator: Operator) -> None:
     library.define(operator.schema, tags=(torch.Tag.pt2_compliant_tag,))
     run = _on_gpu(torch, operator)
     library.impl(name, run, "CUDA")
-    library.impl(name, operator.plain, "CPU")
+
+    def plain(*arguments: Any, **options: Any) -> Tensor:
+        operator.check(arguments[0].shape)
+        return operator.plain(*arguments, **options)
+
+    library.impl(name, plain, "CPU")
 
     def fake(*arguments: Any, **options: Any) -> Tensor:
+        operator.check(arguments[0].shape)
         return arguments[0].new_empty(operator.shape(*arguments, **options))
 
     torch.library.register_fake(f"{NAMESPACE}::{name}", fake, lib=library)

@@ -31,6 +31,7 @@ from warploom.machine.rates import rates_of
 from warploom.machine.record import CUDA, machine_named
 from warploom.pipeline.nest import Explored, Kept, Nest
 from warploom.pipeline.timed_nest import GpuNestBench, NestBench, Timer
+from warploom.report.nest import time_words
 from warploom.runtime.gpu import gpu_name
 from warploom.search.budget import Budget
 from warploom.search.engine import Progress
@@ -158,7 +159,7 @@ def _bounded(nest: Nest) -> dict[str, Any]:
     if not nest.is_possible:
         typer.echo("impossible: no implementation fulfils all constraints")
         return {"outcome": "impossible"}
-    typer.echo(f"no implementation takes less than {_time(nest.least())}")
+    typer.echo(f"no implementation takes less than {time_words(nest.least())}")
     return {"bound": nest.least()}
 
 
@@ -281,17 +282,10 @@ def _kept(nest: Nest, file: Path | None, device: str | None) -> Kept:
 # -- what is shown ---------------------------------------------------------------------------------
 
 
-def _time(nanoseconds: float) -> str:
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if nanoseconds >= size:
-            return f"{nanoseconds / size:.4g} {unit}"
-    return f"{nanoseconds:.4g} ns"
-
-
 def _explain(nest: Nest) -> list[dict[str, Any]]:
     reasons = [each for each in nest.reasons() if each.nanoseconds > 0]
     for each in reasons:
-        typer.echo(f"  {_time(each.nanoseconds):>10}  {each.resource}: {each.why}")
+        typer.echo(f"  {time_words(each.nanoseconds):>10}  {each.resource}: {each.why}")
     return [
         {"nanoseconds": each.nanoseconds, "resource": each.resource, "why": each.why}
         for each in reasons
@@ -326,8 +320,10 @@ def _on_progress(report: Any, bound: float) -> Callable[[Progress], None] | None
         return None
 
     def shown(at: Progress) -> None:
-        best = "nothing yet" if at.best is None else _time(at.best)
-        report(f"{at.phase}, best {best} (bound {_time(bound)}), {at.found} reached", at.states)
+        best = "nothing yet" if at.best is None else time_words(at.best)
+        report(
+            f"{at.phase}, best {best} (bound {time_words(bound)}), {at.found} reached", at.states
+        )
 
     return shown
 
@@ -342,7 +338,7 @@ def _show(explored: Explored, timer: Timer | None) -> None:
         word = "impossible" if isinstance(explored.outcome, Impossible) else "undecided"
         typer.echo(f"{word}: nothing was found")
         return
-    best = _time(explored.nanoseconds)
+    best = time_words(explored.nanoseconds)
     if timer is None:
         typer.echo(f"best: {best} by the bound, which is a model: not measured")
     else:

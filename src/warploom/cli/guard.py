@@ -7,11 +7,12 @@ import traceback
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import typer
 
 from warploom.errors import InternalError, ParseError, WarploomError
+from warploom.search.outcome import Found, Impossible, Outcome
 
 T = TypeVar("T")
 
@@ -36,6 +37,13 @@ _WORST = (
     Status.IMPOSSIBLE,
     Status.FOUND,
 )
+
+
+def status_of(outcome: Outcome[Any]) -> Status:
+    """What the shell gets for the answer of a search."""
+    if isinstance(outcome, Found):
+        return Status.FOUND
+    return Status.IMPOSSIBLE if isinstance(outcome, Impossible) else Status.UNDECIDED
 
 
 def worst(statuses: Iterable[Status]) -> Status:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import typer
 
-from warploom.cli.guard import Status, attempt, run, worst
+from warploom.cli.guard import Status, attempt, run, status_of, worst
 from warploom.cli.layout_convert import CONVERT, convert_command
 from warploom.cli.layout_view import (
     answer_lines,
@@ -27,7 +27,7 @@ from warploom.layout.access import Problem
 from warploom.layout.certificate import certificate
 from warploom.layout.code import LANGUAGES, index_function
 from warploom.layout.evaluate import Numbers
-from warploom.layout.front import Front, front_of, known_class
+from warploom.layout.front import front_of, known_class
 from warploom.layout.given import given_layout, row_major_addresses
 from warploom.layout.named import FIFTY, pattern
 from warploom.layout.pattern import load_pattern
@@ -36,7 +36,6 @@ from warploom.layout.record import front_record
 from warploom.layout.task import Task
 from warploom.report.registry import picture as draw
 from warploom.search.budget import Budget
-from warploom.search.outcome import Found, Impossible
 
 SOLVE = """Find the layout of shared memory that serves all accesses in the fewest wavefronts.
 
@@ -149,19 +148,9 @@ def solve(
             texts_out.append((out, index_function(task.layout(front.best), emit, name)))
         if proof is not None:
             texts_out.append((proof, json.dumps([certificate(task, front.solved)]) + "\n"))
-        return _status(front)
+        return status_of(front.asked.outcome)
 
     run(action)
-
-
-def _status(front: Front) -> Status:
-    match front.asked.outcome:
-        case Found():
-            return Status.FOUND
-        case Impossible():
-            return Status.IMPOSSIBLE
-        case _:
-            return Status.UNDECIDED
 
 
 def _on_progress(report: Any) -> Any:

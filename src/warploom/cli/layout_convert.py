@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +71,9 @@ def convert_command(
             for line in conversion_lines(found):
                 typer.echo(line)
             used = way or found.chosen
-            wrong = tried(found, used) if check else []
-            for line in wrong:
-                typer.echo(line)
+            wrong = tried(found, used) if check else {}
+            for device, what in wrong.items():
+                typer.echo(f"  {device}: {what or 'right'}")
         write_records(json_file, [conversion_record(found, used)])
         if emit is not None:
             write(out, conversion_text(found, used, emit))
@@ -100,20 +99,19 @@ def sizes(text: str) -> tuple[int, ...]:
     return found
 
 
-def _status(found: Conversion, wrong: list[str]) -> Status:
-    if any(not line.endswith(": right") for line in wrong):
+def _status(found: Conversion, wrong: dict[str, str]) -> Status:
+    if any(wrong.values()):
         return Status.IMPOSSIBLE
     if found.shuffles is not None and not found.shuffles.proved:
         return Status.UNDECIDED
     return Status.FOUND
 
 
-def tried(found: Conversion, way: str) -> list[str]:
-    """What each device says of the kernel."""
+def tried(found: Conversion, way: str) -> dict[str, str]:
+    """What each device has to say against the kernel."""
     devices = [] if way == "matrices" else ["simulator"]  # kernels have no statement for these
     devices += ["ptx"] if can_compile() else []
-    run_on = partial(wrong_results, found, way)
-    return [f"  {device}: {run_on(device) or 'right'}" for device in devices]
+    return {device: wrong_results(found, way, device) for device in devices}
 
 
 def conversion_lines(found: Conversion) -> list[str]:

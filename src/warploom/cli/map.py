@@ -15,7 +15,7 @@ from warploom.array.code.program import Compiled
 from warploom.array.ir import Program
 from warploom.array.joint.model import MOST_TEMPORARY, JointModel
 from warploom.array.recipe import convolution, matmul, stencil
-from warploom.cli.guard import Status, check_meant, run
+from warploom.cli.guard import Status, check_meant, run, status_of
 from warploom.cli.inputs import parse_sizes, python_value
 from warploom.cli.map_view import candidate_record, print_candidate, show_tuned, word_of
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
@@ -25,7 +25,7 @@ from warploom.errors import CheckError, ParseError
 from warploom.machine.record import machine_named
 from warploom.pipeline.mapped import Choice, Rig, blocked_choices, choice_of, make, tune_choices
 from warploom.search.budget import Budget
-from warploom.search.outcome import Found, Impossible, Outcome
+from warploom.search.outcome import Found, Outcome
 from warploom.search.store import Store, users_store
 
 HELP = """Map an array expression: which loop runs on groups, threads or vector lanes, with which
@@ -150,7 +150,7 @@ def map_(
                 if not isinstance(found, Found):
                     typer.echo(f"{word_of(found)}: no candidate of '{expr}' on {machine}")
                     write_records(json_file, [{**head, "outcome": word_of(found)}])
-                    return _status(found)
+                    return status_of(found)
                 choices, tuned = found.answer, dict[str, Any]()
                 outcome: Outcome[Any] = found
                 if tune:
@@ -165,7 +165,7 @@ def map_(
         if text is not None and made:
             write(out, "\n".join(emit.emit(kernel, text.value) for kernel in made[0].kernels))
         write_records(json_file, records or [{**head, **tuned}])
-        return _status(outcome)
+        return status_of(outcome)
 
     run(action)
 
@@ -252,7 +252,7 @@ def _counted(model: JointModel, budget: Budget, json_file: Path | None) -> Statu
         typer.echo(f"{word_of(outcome)}: no mapping of '{model.program.name}'")
         record["outcome"] = word_of(outcome)
     write_records(json_file, [record])
-    return _status(outcome)
+    return status_of(outcome)
 
 
 def _shown(
@@ -266,9 +266,3 @@ def _shown(
         records.append(record)
         made.append(compiled)
     return records, made
-
-
-def _status(outcome: Outcome[Any]) -> Status:
-    if isinstance(outcome, Found):
-        return Status.FOUND
-    return Status.IMPOSSIBLE if isinstance(outcome, Impossible) else Status.UNDECIDED

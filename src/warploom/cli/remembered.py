@@ -19,17 +19,20 @@ from typing import Any
 
 from warploom.errors import WarploomError
 from warploom.options import from_environment
-from warploom.search.store import Key, Store, users_store
+from warploom.search.store import Forgiving, Key, Store, users_store
 
 KIND = "synth"
 # Options whose values say where something goes, and nothing of what is computed.
 _PLACES = ("-o", "--json", "--store", "--certificate")
+_WHO = ("--processes", "--cluster")  # does it; the answer is the same
 
 
 @dataclass(slots=True)
 class Answer:
-    """What a command says of itself while it runs: may it be kept, and which files did it write?"""
+    """What a command says of itself while it runs: may it be kept, and which files did it write?
+    It may keep what it has so far in `store`."""
 
+    store: Store | None = None
     whole: bool = False
     files: dict[str, str] = field(default_factory=dict)
 
@@ -75,20 +78,19 @@ class Heard(io.TextIOBase):
 
 def remembering(words: Sequence[str], command: Callable[[Answer], None]) -> None:
     """Gives the kept answer again, or runs the command, which exits, and keeps its answer."""
-    store = _store_of(words)
-    key = None if store is None else key_of(words)
-    if store is None or key is None:
+    named = _store_of(words)
+    if named is None:
         command(Answer())
         return
-    try:
-        kept = store.get(key)
-    except WarploomError as error:
-        _warn(error)
-        command(Answer())
+    store = Forgiving(named.path, _warn)
+    key = key_of(words)
+    answer = Answer(store)
+    if key is None:
+        command(answer)
         return
+    kept = store.get(key)
     if kept is not None and _repeat(kept, store):
         raise SystemExit(int(kept["status"]))
-    answer = Answer()
     with _heard() as (out, err):
         try:
             command(answer)
@@ -97,17 +99,14 @@ def remembering(words: Sequence[str], command: Callable[[Answer], None]) -> None
             status = left.code
     if answer.whole and status in (0, 1):
         value = {"status": status, "out": out.text, "err": err.text, "files": answer.files}
-        try:
-            store.put(key, value)
-        except WarploomError as error:
-            _warn(error)
+        store.put(key, value)
     raise SystemExit(status)
 
 
 def key_of(words: Sequence[str]) -> Key | None:
     """By the words of the command, the bytes of the files that it names, and how it prints; None
     where these do not say what it computes."""
-    wanted = [word for word, is_place in _with_places(words) if not is_place]
+    wanted = [word for word, is_place in _with_options(words, _PLACES) if not is_place]
     if any("::" in word or word == "-" for word in wanted):
         return None
     files: dict[str, str] = {}
@@ -118,16 +117,17 @@ def key_of(words: Sequence[str]) -> Key | None:
         except (OSError, ValueError):  # too long for a name, or not to be read: no answer to keep
             return None
     manner = [from_environment().color, sys.stdout.isatty(), sys.stderr.isatty()]
-    content = {"words": list(words), "files": files, "manner": manner}
+    asked = [word for word, is_who in _with_options(words, _WHO) if not is_who and word not in _WHO]
+    content = {"words": asked, "files": files, "manner": manner}
     return Key(KIND, content, "", " ".join(["synth", *words]))
 
 
-def _with_places(words: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Each word, and whether it is the value of an option that names a place."""
+def _with_options(words: Sequence[str], options: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Each word, and whether it is the value of one of these options."""
     before = ""
     for word in words:
-        glued = word.startswith(tuple(f"{each}=" for each in _PLACES))
-        yield word, before in _PLACES or glued
+        glued = word.startswith(tuple(f"{each}=" for each in options))
+        yield word, before in options or glued
         before = word
 
 

@@ -17,7 +17,7 @@ from warploom.array.joint.model import JointModel
 from warploom.catalogue import find
 from warploom.cli import explore
 from warploom.cli import map as mapping
-from warploom.cli.guard import Status, run
+from warploom.cli.guard import Status, run, status_of
 from warploom.cli.inputs import find_input, parse_parameters
 from warploom.cli.output import JSON, kept_free, write, write_records
 from warploom.cli.progress import progress
@@ -34,7 +34,7 @@ from warploom.report.ptx import observed
 from warploom.report.registry import picture
 from warploom.search.budget import Budget
 from warploom.search.history import history_from
-from warploom.search.outcome import Found, Impossible, Outcome
+from warploom.search.outcome import Found
 from warploom.sketch.code.proved import fill_from_json
 from warploom.sketch.front import load_text
 from warploom.sketch.simt.ir import Traced
@@ -173,7 +173,7 @@ def _sketch(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
         raise CheckError(
             f"there is no fill {number} of '{subject}'", advice=f"0 to {len(result.fills) - 1}"
         )
-    return picture(result, number=number, code=wanted.code), _status(result.outcome)
+    return picture(result, number=number, code=wanted.code), status_of(result.outcome)
 
 
 def _map(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
@@ -193,7 +193,7 @@ def _nest(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
     nest = Nest(program, rates_of(machine), explore.target_for(machine, explore.Space.default))
     with progress(program.name), wanted.budget.interruptible():
         found = nest.search("tree", wanted.evaluations, budget=wanted.budget)
-    return picture(found), _status(found.outcome)
+    return picture(found), status_of(found.outcome)
 
 
 def _kernel(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
@@ -267,9 +267,3 @@ DRAWN: dict[Kind, Callable[[str, Wanted], tuple[Picture, Status]]] = {
     Kind.ptx: _ptx,
     Kind.result: _kept,
 }
-
-
-def _status(outcome: Outcome[Any]) -> Status:
-    if isinstance(outcome, Found):
-        return Status.FOUND
-    return Status.IMPOSSIBLE if isinstance(outcome, Impossible) else Status.UNDECIDED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,8 @@ from typing import cast
 import typer
 
 from warploom.catalogue.entry import Parameter
-from warploom.cli.guard import Status, attempt, run, worst
+from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
+from warploom.cli.guard import Status, attempt, run, status_of, worst
 from warploom.cli.inputs import Input, find_input, parse_parameters
 from warploom.cli.names import list_names, sketch_lines
 from warploom.cli.output import JSON, STDOUT, kept_free, records_text, write
@@ -47,6 +48,7 @@ from warploom.sketch.simt.solve import Filled
 from warploom.sketch.synth.record import Record, choices_of_fills, record_of
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
+from warploom.sketch.synth.split import Parting
 from warploom.sketch.synth.transfer import transfer
 from warploom.sketch.term.ir import Program
 from warploom.sketch.term.laws import ALWAYS, FLATTENED, NOT_KNOWN
@@ -87,7 +89,11 @@ Example:
 "Impossible": no fill is equal to the goal under the laws used. {KNOWN}.
 
 Exit status: 0 found, 1 impossible or refuted, 2 bad input, 3 undecided (budget spent). With several
-inputs the worst counts. Ctrl-C keeps what was found."""
+inputs the worst counts. Ctrl-C keeps what was found.
+
+A search of every fill, or of the best, that takes more than a few seconds is done in pieces, which
+are kept: after Ctrl-C or a crash the same command goes on where it was. --processes and --cluster
+share the pieces out; the fills are the same."""
 
 
 class LawName(StrEnum):
@@ -123,6 +129,7 @@ class Asked:
     layout: Layout
     text: str | None  # the language of the kernel that is asked for
     form: Form
+    parting: Parting | None = None
 
     def budget(self) -> Budget:
         """A fresh one: its clock starts now."""
@@ -189,6 +196,8 @@ def synth(
         None, metavar="FILE", help="Where whole answers are kept (default: the user's own)."
     ),
     no_store: bool = typer.Option(False, "--no-store", help="Search again, and keep nothing."),
+    processes: int = PROCESSES,
+    cluster: str = CLUSTER,
     index_bits: int = typer.Option(32, metavar="32|64", help=INDEX_BITS),
     proof: Path = typer.Option(
         None, "--certificate", metavar="FILE", help="Write the proof, for 'warploom verify'."
@@ -212,6 +221,7 @@ def synth(
             raise ParseError("--all, --first and --best exclude each other")
         if memory is not None and not math.isfinite(memory):
             raise ParseError("--memory must be finite", advice="without it there is no limit")
+        answer = context.obj if isinstance(context.obj, Answer) else Answer()
         asked = Asked(
             mode=modes[0] if modes else "all" if text is None else "best",
             engine=engine.value,
@@ -229,8 +239,10 @@ def synth(
             text=text.value if text else None,
             form=form,
         )
-        answer = context.obj if isinstance(context.obj, Answer) else Answer()
-        return synth_all(sketches or ["-"], asked, json_file, out, answer, proof)
+        with crew_of(processes, cluster) as crew:
+            if crew is not None or answer.store is not None:
+                asked = replace(asked, parting=Parting(answer.store, crew))
+            return synth_all(sketches or ["-"], asked, json_file, out, answer, proof)
 
     run(action)
 
@@ -387,6 +399,7 @@ def _synth_goals(
                 budget=share,
                 on_progress=report,
                 set_seconds=set_seconds,
+                parting=asked.parting,
             )
         _show(name, result, asked)
         record: Record = {"name": given.name, "goal": number + 1, "engine": asked.engine}
@@ -516,6 +529,6 @@ def _size_record(sizes: dict[str, Parameter], result: Result | None) -> Record:
 def _status(result: Result | None) -> Status:
     if result is None:
         return Status.UNDECIDED
-    if isinstance(result.outcome, Found):
-        return Status.IMPOSSIBLE if result.verdict is Verdict.REFUTED else Status.FOUND
-    return Status.IMPOSSIBLE if isinstance(result.outcome, Impossible) else Status.UNDECIDED
+    if isinstance(result.outcome, Found) and result.verdict is Verdict.REFUTED:
+        return Status.IMPOSSIBLE
+    return status_of(result.outcome)

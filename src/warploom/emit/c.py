@@ -32,7 +32,7 @@ from warploom.index.ir import Const, Expr, Var, substitute, variables
 from warploom.index.laws import simplify
 from warploom.index.ranges import range_of
 from warploom.kernel.check import check
-from warploom.kernel.function import Call
+from warploom.kernel.function import Call, needed
 from warploom.kernel.ir import (
     ArrayParam,
     Assign,
@@ -331,12 +331,13 @@ class CPrinter(SimtPrinter):
         self.lines.close()
 
     def _segment(self, stmts: tuple[Stmt, ...], lets: Mapping[str, Expr]) -> None:
+        for stmt in stmts:  # a name may be for later loops alone, which must know its bounds
+            if isinstance(stmt, Let):
+                self.bounds[stmt.name] = range_of(stmt.expr, self.bounds)
+        stmts = needed(stmts)
         own = {each.name for each in walk(stmts) if isinstance(each, Let)}
         exprs = [expr for stmt in walk(stmts) for expr in exprs_of(stmt)]
         if not any(self._prints(stmt) for stmt in stmts):
-            for stmt in stmts:  # names only: remember their bounds for later loops
-                if isinstance(stmt, Let):
-                    self.bounds[stmt.name] = range_of(stmt.expr, self.bounds)
             return
         self._thread_loop(exprs, {name: lets[name] for name in lets if name not in own})
         self._local_registers(stmts)

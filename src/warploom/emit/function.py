@@ -23,7 +23,13 @@ from warploom.emit.item import (
     without_idle,
 )
 from warploom.emit.opencl import LocalPrinter, opencl_text, pragmas
-from warploom.emit.parts import comment_lines, exchange_buffer, helper_texts, parameters
+from warploom.emit.parts import (
+    comment_lines,
+    exchange_buffer,
+    helper_texts,
+    parameters,
+    with_all_named,
+)
 from warploom.emit.spell import spelled_function
 from warploom.errors import EmitError
 from warploom.index.ir import Expr, substitute, variables
@@ -177,7 +183,7 @@ def _cuda(function: DeviceFunction) -> str:
     texts |= {each.name: _reference(each, function) for each in function.registers}
     called = guarded_helpers(body, printer.values.helpers, CUDA)
     head = f"__device__ __forceinline__ void {function.name}({parameters(texts)}) {{\n"
-    return f"{LANE_FUNCTION}{called}{head}{body}}}\n"
+    return f"{LANE_FUNCTION}{called}{head}{with_all_named(body, texts)}}}\n"
 
 
 def _reference(registers: Registers, function: DeviceFunction) -> str:
@@ -226,7 +232,7 @@ def _opencl(function: DeviceFunction) -> str:
         texts[registers.name] = f"{const}{OPENCL.types[registers.dtype]}* {registers.name}"
     called = guarded_helpers(body, printer.values.helpers, OPENCL)
     head = f"static void {function.name}({parameters(texts)}) {{\n"
-    return f"{pragmas(kernel, False, False)}{called}{head}{body}}}\n"
+    return f"{pragmas(kernel, False, False)}{called}{head}{with_all_named(body, texts)}}}\n"
 
 
 # -- C ---------------------------------------------------------------------------------------------
@@ -258,4 +264,6 @@ def _c(function: DeviceFunction) -> str:
         texts[registers.name] = f"{C.types[registers.dtype]} {registers.name}{size}[{lanes}]"
     called = guarded_helpers(body, printer.values.helpers, C)
     head = f"static inline void {function.name}({parameters(texts)}) {{\n"
-    return f"{preamble(called + body, printer.kernel)}{called}{head}{body}}}\n"
+    return (
+        f"{preamble(called + body, printer.kernel)}{called}{head}{with_all_named(body, texts)}}}\n"
+    )

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from warploom.emit.cuda import CudaPrinter
 from warploom.emit.dialect import CUDA, Dialect
-from warploom.emit.parts import parameters
+from warploom.emit.parts import parameters, with_all_named
 from warploom.errors import EmitError
 from warploom.index.ir import variables
 from warploom.kernel.dtype import DType
@@ -108,7 +108,7 @@ def item_function(function: DeviceFunction, helpers: Helpers) -> str:
         texts[each.name] = f"{const}{ITEM} (&{each.name})[{each.size}]"
     head = f"template <typename {ITEM}>\n"
     head += f"__device__ __forceinline__ void {function.name}({parameters(texts)}) {{\n"
-    text = f"{printer.words}{head}{body}}}\n"
+    text = f"{printer.words}{head}{with_all_named(body, texts)}}}\n"
     called = helpers(text, printer.values.helpers, CUDA)
     return f"{LANE_FUNCTION}{_WORDS if printer.words else ''}{called}{text}"
 

@@ -105,6 +105,12 @@ def helper_texts(
     return used | {name: helper_text(name, dialect) for name in called}
 
 
+def with_all_named(body: str, names: Iterable[str]) -> str:
+    """The body of a function that mentions all its parameters: compilers warn of others."""
+    idle = [name for name in names if not re.search(rf"\b{name}\b", body)]
+    return "".join(f"  (void){name};\n" for name in idle) + body.removeprefix("\n")
+
+
 def parameters(texts: Mapping[str, str]) -> str:
     """The parameter list, one line each if it is long."""
     flat = ", ".join(texts.values())

@@ -7,7 +7,7 @@ sum may pass 64 bits on its way to a value within them, which wrapping arithmeti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
 from warploom.index.ir import Binary, BinaryOp, Const, Expr, Unary, Var, operations, select
@@ -27,6 +27,14 @@ def simplify(expr: Expr, ranges: Mapping[str, tuple[int, int]] | None = None) ->
     result = (Rewriter(_table(), ranges) if ranges else _unbounded()).rewrite(expr)
     # Taking a shared sum apart can cost more than it gains.
     return result if operations(result) <= operations(expr) else expr
+
+
+def total(terms: Iterable[Expr]) -> Expr:
+    """The sum of all, in normal form; 0 of none."""
+    found: Expr = Const(0)
+    for term in terms:
+        found = found + term
+    return simplify(found)
 
 
 @cache

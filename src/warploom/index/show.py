@@ -79,7 +79,10 @@ C_HELPERS = c_helpers()
 
 def _lay_out(expr: Expr, spell: Callable[[Expr], Spelling]) -> str:
     if fold_up(expr, lambda _, sizes: min(1 + sum(sizes), MAX_PARTS + 1)) > MAX_PARTS:
-        raise UnsupportedError(f"the expression has more than {MAX_PARTS} parts when written out")
+        raise UnsupportedError(
+            f"an index has more than {MAX_PARTS} parts when written out",
+            advice="names that are made of names, one after the other, grow so: use fewer of them",
+        )
     text: list[str] = []
     stack: list[Piece] = [(expr, 0)]
     while stack:

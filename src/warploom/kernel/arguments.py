@@ -46,6 +46,7 @@ class Described:
 
 
 NOTHING = (0, 0, 0)
+TOO_LARGE = "launch over a part of the array at a time, or ask for indices of 64 bits"
 
 Argument: TypeAlias = "Described | int | float"
 
@@ -206,7 +207,11 @@ def _checked_scalars(kernel: Kernel, scalars: Mapping[str, int | float]) -> dict
         value = scalars[param.name]
         whole = param.dtype.is_float or isinstance(value, int)
         if not whole or not param.dtype.has(value):
-            raise DeviceError(f"'{param.name}' must be an {param.dtype.value}, not {value}")
+            large = isinstance(value, int) and param.dtype is kernel.index is DType.I32
+            raise DeviceError(
+                f"'{param.name}' must be an {param.dtype.value}, not {value}",
+                advice=TOO_LARGE if large else "",
+            )
     return _integers(scalars)
 
 
@@ -320,5 +325,5 @@ def _check_width(kernel: Kernel, expr: Expr, ranges: Ranges) -> None:
             raise DeviceError(
                 f"'{kernel.name}': {_shown(part)} leaves {8 * kernel.index.bytes} bits in this "
                 "launch",
-                advice="launch over a part of the array at a time, or ask for indices of 64 bits",
+                advice=TOO_LARGE,
             )

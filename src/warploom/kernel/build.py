@@ -21,11 +21,20 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, get_args
 
 from warploom.errors import CheckError
-from warploom.index.ir import Const, Expr, Var, lift
+from warploom.index.ir import Const, Expr, Var
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
 from warploom.kernel.extent import check_extent
 from warploom.kernel.function import begins, ends
+from warploom.kernel.given import (
+    index_of,
+    initial_of,
+    name_of,
+    register_of,
+    sides_of,
+    type_of,
+    whole,
+)
 from warploom.kernel.guard import predicate_accesses
 from warploom.kernel.ir import (
     BUILT_IN,
@@ -101,7 +110,7 @@ class Array:
         target = Cell("", None, self.dtype)
         other = None if otherwise is None else number_like(otherwise, target)
         asked = None if when is None else _of_indices(when)
-        return Pending(Load(target, self.name, lift(index), asked, other, width, streaming))
+        return Pending(Load(target, self.name, index_of(index), asked, other, width, streaming))
 
     def put(
         self,
@@ -114,7 +123,7 @@ class Array:
     ) -> None:
         stored = number_like(value, Cell("", None, self.dtype))
         asked = None if when is None else _of_indices(when)
-        self.builder.add(Store(self.name, lift(index), stored, asked, width, streaming))
+        self.builder.add(Store(self.name, index_of(index), stored, asked, width, streaming))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +139,7 @@ class RegisterArray:
         return self.size
 
     def __getitem__(self, index: Index) -> Cell:
-        return Cell(self.name, lift(index), self.dtype)
+        return Cell(self.name, index_of(index), self.dtype)
 
     def __setitem__(self, index: Index, value: Value | Pending | float) -> None:
         self.builder.set(self[index], value)
@@ -148,11 +157,8 @@ class Builder:
         warp_size: int = CUDA.lanes,
         min_blocks: int = 0,
     ) -> None:
-        sizes = (block,) if isinstance(block, int) else tuple(block)
-        x, y, z = sizes + (1,) * (3 - len(sizes))
-        self._head = Kernel(
-            name, (), (x, y, z), (Const(1), Const(1), Const(1)), (), doc, (), min_blocks, warp_size
-        )
+        sides, once = sides_of(block), (Const(1), Const(1), Const(1))
+        self._head = Kernel(name_of(name), (), sides, once, (), doc, (), min_blocks, warp_size)
         self._params: list[Param] = []
         self._requires: list[Expr] = []
         self._open: list[list[Stmt]] = [[]]
@@ -171,28 +177,32 @@ class Builder:
 
     def scalar(self, name: str) -> Var:
         """An integer parameter, usable in index expressions."""
-        self._params.append(ScalarParam(name))
+        self._params.append(ScalarParam(name_of(name)))
         return Var(name)
 
     def number(self, name: str, dtype: DType) -> Cell:
         """A scalar parameter that is a value."""
-        self._params.append(ScalarParam(name, dtype))
+        self._params.append(ScalarParam(name_of(name), type_of(dtype)))
         return Cell(name, None, dtype)
 
     def array(
         self, name: str, dtype: DType, size: Index, *, const: bool = False, restrict: bool = True
     ) -> Array:
-        self._params.append(ArrayParam(name, dtype, lift(size), const, restrict))
+        self._params.append(
+            ArrayParam(name_of(name), type_of(dtype), index_of(size), const, restrict)
+        )
         return Array(self, name, dtype)
 
     def constant(self, name: str, dtype: DType, size: int) -> RegisterArray:
         """A small array passed by value, which threads read through the constant bank."""
         space: Space = "constant"
-        self._params.append(ArrayParam(name, dtype, lift(size), True, True, space))
+        self._params.append(
+            ArrayParam(name_of(name), type_of(dtype), index_of(size), True, True, space)
+        )
         return RegisterArray(self, name, dtype, size)
 
     def grid(self, x: Index, y: Index = 1, z: Index = 1) -> None:
-        self._head = replace(self._head, grid=(lift(x), lift(y), lift(z)))
+        self._head = replace(self._head, grid=(index_of(x), index_of(y), index_of(z)))
 
     def require(self, condition: Expr) -> None:
         """A condition on scalar parameters that every launch must meet."""
@@ -207,34 +217,36 @@ class Builder:
         self._open[-1].extend(stmts)
 
     def let(self, name: str, expr: Index) -> Var:
-        self.add(Let(name, lift(expr)))
+        self.add(Let(name_of(name), index_of(expr)))
         return Var(name)
 
     def register(self, name: str, dtype: DType, initial: float | None = None) -> Cell:
-        self.add(Registers(name, dtype, None, initial))
+        self.add(Registers(name_of(name), type_of(dtype), None, initial_of(initial)))
         return Cell(name, None, dtype)
 
     def registers(
         self, name: str, dtype: DType, size: int, initial: float | None = None
     ) -> RegisterArray:
-        self.add(Registers(name, dtype, size, initial))
-        return RegisterArray(self, name, dtype, size)
+        count = whole(size, f"the number of registers in '{name}'")
+        self.add(Registers(name_of(name), type_of(dtype), count, initial_of(initial)))
+        return RegisterArray(self, name, dtype, count)
 
     def shared(self, name: str, dtype: DType, size: int) -> Array:
-        self.add(Shared(name, dtype, size))
+        count = whole(size, f"the size of the shared array '{name}'")
+        self.add(Shared(name_of(name), type_of(dtype), count))
         return Array(self, name, dtype)
 
     def set(self, target: Cell, value: Value | Pending | float) -> None:
         """Assigns a value, a number, or the result of a load or shuffle."""
         if isinstance(value, Pending):
-            self.add(replace(value.stmt, target=target))
+            self.add(replace(value.stmt, target=register_of(target)))
         else:
-            self.add(Assign(target, number_like(value, target)))
+            self.add(Assign(register_of(target), number_like(value, target)))
 
     def shuffle(self, value: Value, lane: Index, mode: ShuffleMode = "idx") -> Pending:
         if not isinstance(value, Arithmetic):
             raise CheckError("a shuffle offers a register's value", advice="load it first")
-        return Pending(Shuffle(Cell("", None, DType.F32), value, lift(lane), mode))
+        return Pending(Shuffle(Cell("", None, DType.F32), value, index_of(lane), mode))
 
     def barrier(self, scope: Scope = "block") -> None:
         if scope not in get_args(Scope):
@@ -261,12 +273,14 @@ class Builder:
         Bounds may be expressions on which all lanes of a warp agree, and all threads of a block if
         there is a block barrier inside.
         """
-        first, last = (lift(0), lift(start)) if stop is None else (lift(start), lift(stop))
+        bounds = (0, start) if stop is None else (start, stop)
+        first, last = map(index_of, bounds)
+        by = whole(step, "the step of a loop")
         if unroll is None:
             unroll = isinstance(first, Const) and isinstance(last, Const)
         with self._body() as body:
             yield Var(var)
-        self.add(For(var, first, last, tuple(body), step, unroll))
+        self.add(For(name_of(var), first, last, tuple(body), by, unroll))
 
     @contextmanager
     def when(self, condition: Expr) -> Iterator[None]:
@@ -342,7 +356,7 @@ def _of_indices(condition: Expr) -> Expr:
 
 
 def ceil_div(value: Index, by: int) -> Expr:
-    return (lift(value) + (by - 1)) // by
+    return (index_of(value) + (by - 1)) // by
 
 
 def fma(a: Value, b: Value | float, c: Value | float) -> Operation:
@@ -383,4 +397,4 @@ def _value(given: Value) -> Value:
 
 
 def from_index(expr: Index, dtype: DType = DType.I32) -> FromIndex:
-    return FromIndex(lift(expr), dtype)
+    return FromIndex(index_of(expr), dtype)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, variables
@@ -42,6 +42,7 @@ from warploom.kernel.ir import (
     ScalarParam,
     Shared,
     Shuffle,
+    ShuffleMode,
     Stmt,
     Store,
     Value,
@@ -103,6 +104,8 @@ def _check_params(kernel: Kernel) -> None:
     integers = {each.name for each in kernel.scalars if each.dtype is kernel.index}
     for array in kernel.arrays:
         _check_scalars_only(array.size, integers, f"the size of '{array.name}'")
+        if isinstance(array.size, Const) and array.size.value < 0:
+            raise CheckError(f"'{array.name}' has {array.size.value} elements")
         if isinstance(array.size, Const) and array.size.value > INT_MAX:
             raise CheckError(
                 f"'{array.name}' has {array.size.value} elements",
@@ -110,6 +113,8 @@ def _check_params(kernel: Kernel) -> None:
             )
     for size in kernel.grid:
         _check_scalars_only(size, integers, "the grid")
+        if isinstance(size, Const) and size.value < 1:
+            raise CheckError(f"a grid of {size.value} blocks along one axis", advice="at least 1")
     for condition in kernel.requires:
         _check_scalars_only(condition, integers, "a requirement")
     _check_constants([each for each in kernel.arrays if each.space == "constant"])
@@ -241,13 +246,20 @@ def _check_statement(stmt: Stmt, scope: Mapping[str, Declaration], kernel: Kerne
             _check_waits(stmt)
         case Shuffle(cell, value):
             _same(cell.dtype, dtype_of(value), "a shuffle")
-            if kernel.threads % kernel.warp_size:
-                raise CheckError(
-                    f"a block of {kernel.threads} threads has a partial warp, but lanes exchange",
-                    advice=f"make the block a multiple of {kernel.warp_size} threads",
-                )
+            _check_exchange(stmt, kernel)
         case _:
             pass
+
+
+def _check_exchange(stmt: Shuffle, kernel: Kernel) -> None:
+    if stmt.mode not in get_args(ShuffleMode):
+        known = ", ".join(get_args(ShuffleMode))
+        raise CheckError(f"no shuffle is of the mode {stmt.mode!r:.40}", advice=f"use {known}")
+    if kernel.threads % kernel.warp_size:
+        raise CheckError(
+            f"a block of {kernel.threads} threads has a partial warp, but lanes exchange",
+            advice=f"make the block a multiple of {kernel.warp_size} threads",
+        )
 
 
 def _check_store(stmt: Store, memory: ArrayParam | Shared) -> None:

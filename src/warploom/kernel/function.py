@@ -7,7 +7,6 @@ numbers that were declared before it; of threads and blocks it knows its lane al
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -41,7 +40,6 @@ from warploom.kernel.traverse import exprs_of, target_of, values_of
 
 LANE = "lane"
 WHOLE = "whole"  # a number that a function asks the machine for: are all lanes of the warp here?
-_BEGIN = re.compile(r"(\w+) begins\.\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +50,20 @@ class Call(Comment):
     registers: tuple[Registers, ...] = ()
 
 
-def begins(name: str) -> Comment:
-    """What stands before the statements of a function."""
-    return Comment(f"{name} begins.")
+@dataclass(frozen=True, slots=True)
+class Edge(Comment):
+    """Where the statements of a function begin or end; in texts it is a comment."""
+
+    function: str = ""
+    begins: bool = True
 
 
-def ends(name: str) -> Comment:
-    return Comment(f"{name} ends.")
+def begins(name: str) -> Edge:
+    return Edge(f"{name} begins.", name)
+
+
+def ends(name: str) -> Edge:
+    return Edge(f"{name} ends.", name, begins=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,11 +186,9 @@ def _parts(
     kernel: Kernel,
 ) -> tuple[str, tuple[Stmt, ...], tuple[Stmt, ...], tuple[Stmt, ...]]:
     for first, stmt in enumerate(kernel.body):
-        match = _BEGIN.match(stmt.text) if isinstance(stmt, Comment) else None
-        if match and ends(match[1]) in kernel.body:
-            last = kernel.body.index(ends(match[1]))
-            body = kernel.body
-            return match[1], body[:first], body[first + 1 : last], body[last + 1 :]
+        if isinstance(stmt, Edge) and stmt.begins and ends(stmt.function) in kernel.body:
+            body, last = kernel.body, kernel.body.index(ends(stmt.function))
+            return stmt.function, body[:first], body[first + 1 : last], body[last + 1 :]
     raise CheckError(f"no function is written in the kernel '{kernel.name}'")
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from warploom.errors import CheckError
 from warploom.index.ir import Binary, Const, Expr, Unary, Var, fold_up, lift, rebuild, variables
-from warploom.index.laws import simplify
+from warploom.index.laws import simplify, total
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Assign, Cell, Choose, For, Let, Registers, Stmt, loop
 from warploom.kernel.laws import spread
@@ -92,10 +92,10 @@ def rotate(
 def split_rotation(index: Expr, size: int, counter: str) -> tuple[Expr, Expr] | None:
     """The parts (f, g) of an index `(f(i) + g) mod size` with i only in f, if it has that form."""
     match index:
-        case Binary("%", total, Const(value)) if value == size:
+        case Binary("%", place, Const(value)) if value == size:
             fixed: list[Expr] = []
             moving: list[Expr] = []
-            for term in _terms(total):
+            for term in _terms(place):
                 names = variables(term)
                 if names == {counter}:
                     fixed.append(term)
@@ -103,7 +103,7 @@ def split_rotation(index: Expr, size: int, counter: str) -> tuple[Expr, Expr] | 
                     moving.append(term)
                 else:
                     return None
-            return _sum(fixed), _sum(moving)
+            return total(fixed), total(moving)
         case _:
             return None
 
@@ -123,13 +123,6 @@ def _terms(expr: Expr) -> list[Expr]:
             return _terms(left) + [Unary("-", term) for term in _terms(right)]
         case _:
             return [expr]
-
-
-def _sum(terms: list[Expr]) -> Expr:
-    total: Expr = Const(0)
-    for term in terms:
-        total = total + term
-    return simplify(total)
 
 
 def _within(place: Expr, counter: Var, size: int) -> Expr:

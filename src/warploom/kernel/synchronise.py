@@ -254,10 +254,12 @@ class _Synchroniser:
     def _meets_later(self, parts: Sequence[_Summary], around: _Around, level: Level) -> bool:
         assert around.turn is not None
         later = Later(around.turn, None)
-        everything = [each for part in parts for each in part.first]
+        # A loop that may have no turn lets others pass, whatever barriers are in it: what comes
+        # after them all is then not what comes before any.
+        old = [each for part in parts for each in part.last]
+        new = [each for part in parts for each in part.first]
         return any(
-            self.footprints.meet(one, other, later) == level
-            for one, other in product(everything, repeat=2)
+            self.footprints.meet(one, other, later) == level for one, other in product(old, new)
         )
 
     def _outside_conflicts(self, parts: Sequence[_Summary], gaps: set[int], level: Level) -> int:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from warploom.index.ir import Const, Expr, Var
+from warploom.index.laws import total
 from warploom.kernel.allocate import allocate
 from warploom.kernel.bounds import index_type
 from warploom.kernel.check import check
@@ -48,7 +49,7 @@ from warploom.loopnest.decided import Implementation, Loop, Node
 from warploom.loopnest.evaluate import elements
 from warploom.loopnest.neutral import unchanged_outside
 from warploom.loopnest.pipeline import Pipeline, kept
-from warploom.loopnest.place import Places, both, total
+from warploom.loopnest.place import Places, both
 
 BLOCKS = ("block_x", "block_y", "block_z")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 
 from warploom.index.ir import Const, Expr, Var
-from warploom.index.laws import simplify
+from warploom.index.laws import simplify, total
 from warploom.layout.expression import mapped
 from warploom.layout.ir import Swizzle
 from warploom.loopnest import ir
@@ -132,13 +132,6 @@ def _unit_axis(inst: ir.Instruction) -> ir.Axis | None:
     assert isinstance(inst.action, ir.Load)
     factors = inst.action.access.place.factors
     return next((axis for axis, factor in factors.items() if factor == 1), None)
-
-
-def total(terms: Iterable[Expr]) -> Expr:
-    found: Expr = Const(0)
-    for term in terms:
-        found = found + term
-    return simplify(found)
 
 
 def both(conditions: Iterable[Expr]) -> Expr | None:

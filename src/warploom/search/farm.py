@@ -11,11 +11,14 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO, ParamSpec, TypeVar
 
 from warploom.errors import DeviceError
@@ -44,7 +47,15 @@ class Farm(Executor):
         self._mine = threading.local()
         self._lock = threading.Lock()
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._shared: list[Path] = []
         self._closed = False
+
+    def share(self, value: Any) -> Any:
+        """Something large that many pieces of work need; `shared` gives it back over there."""
+        with tempfile.NamedTemporaryFile("wb", prefix="warploom-", delete=False) as file:
+            self._shared.append(Path(file.name))
+            pickle.dump(value, file)
+        return Shared(self._shared[-1])
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         work = _pickled(fn, args, kwargs)
@@ -65,6 +76,9 @@ class Farm(Executor):
             for process in self._processes:
                 _end(process)
             self._processes.clear()
+        for path in self._shared:
+            path.unlink(missing_ok=True)
+        self._shared.clear()
 
     def _elsewhere(self, work: bytes) -> Any:
         process = self._process()
@@ -99,6 +113,21 @@ class Farm(Executor):
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Stands for a value that lies in a file."""
+
+    path: Path
+
+
+def shared(value: Any) -> Any:
+    """What `share` of a farm was given; a cluster has put it there already."""
+    if isinstance(value, Shared):
+        with value.path.open("rb") as file:
+            return pickle.load(file)
+    return value
+
+
 def serve(parent: int) -> None:
     """The life of a worker: a function in, its result or error out, until nobody asks any more."""
     threading.Thread(target=_outlive_nobody, args=(parent,), daemon=True).start()
@@ -114,7 +143,10 @@ def serve(parent: int) -> None:
             answer = pickle.dumps((True, function(*args, **kwargs)))
         except Exception as error:  # noqa: BLE001  # it is raised where it was asked for
             answer = _as_error(error)
-        _send(told, answer)
+        try:
+            _send(told, answer)
+        except BrokenPipeError:  # nobody waits for it any more
+            os._exit(1)  # as Python would say so again while it ends
 
 
 def _outlive_nobody(parent: int) -> None:

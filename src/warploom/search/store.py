@@ -11,17 +11,18 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-from warploom.errors import CheckError, DeviceError
+from warploom.errors import CheckError, DeviceError, WarploomError
 from warploom.options import from_environment
 
 Json: TypeAlias = Any  # what `json.dumps` takes
+T = TypeVar("T")
 
 FORMAT = 1
 FILE = "store.sqlite"
@@ -34,6 +35,10 @@ _TABLE = """CREATE TABLE results (
   label TEXT NOT NULL, value TEXT NOT NULL, written REAL NOT NULL,
   PRIMARY KEY (kind, content, device, sources)
 ) WITHOUT ROWID"""
+
+
+_WHERE = "kind=? AND content=? AND device=? AND sources=?"
+_GET = f"SELECT value FROM results WHERE {_WHERE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +81,33 @@ class Store:
 
     def get(self, key: Key) -> Json | None:
         """What was put there under this key, or None."""
-        rows = self._read(
-            "SELECT value FROM results WHERE kind=? AND content=? AND device=? AND sources=?",
-            (key.kind, key.digest, key.device, self.sources),
-        )
+        rows = self._read(_GET, self._row(key))
         return rows[0][0] if rows else None
+
+    def get_all(self, keys: Sequence[Key]) -> list[Json | None]:
+        """The same for many keys, with one look into the file."""
+        if not keys or not _is_there(self.path):
+            return [None] * len(keys)
+        with self._open(write=False) as connection:
+            if not _is_ours(connection, self.path):
+                return [None] * len(keys)
+            found = (connection.execute(_GET, self._row(key)).fetchone() for key in keys)
+            return [None if row is None else json.loads(row[0]) for row in found]
+
+    def drop(self, keys: Sequence[Key]) -> None:
+        """Forgets these."""
+        if keys and _is_there(self.path):
+            with self._open(write=True) as connection:
+                rows = [self._row(key) for key in keys]
+                connection.executemany(f"DELETE FROM results WHERE {_WHERE}", rows)
+
+    def _row(self, key: Key) -> tuple[str, str, str, str]:
+        return key.kind, key.digest, key.device, self.sources
 
     def put(self, key: Key, value: Json) -> None:
         """Keeps a result, in the place of an older one under the same key."""
         text = json.dumps(value, sort_keys=True)
-        where = (key.kind, key.digest, key.device, self.sources)
+        where = self._row(key)
         with self._open(write=True) as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -156,6 +178,36 @@ class Store:
                 f"the store '{self.path}' cannot be opened: {error}",
                 advice="name another file with --store, or none with --no-store",
             ) from None
+
+
+class Forgiving(Store):
+    """A store without which the work goes on: the first error is told, then it is left alone."""
+
+    def __init__(self, path: Path | str, told: Callable[[WarploomError], None]) -> None:
+        super().__init__(path)
+        self._told, self._failed = told, False
+
+    def get(self, key: Key) -> Json | None:
+        return self._tried(lambda: Store.get(self, key), None)
+
+    def get_all(self, keys: Sequence[Key]) -> list[Json | None]:
+        return self._tried(lambda: Store.get_all(self, keys), [None] * len(keys))
+
+    def put(self, key: Key, value: Json) -> None:
+        self._tried(lambda: Store.put(self, key, value), None)
+
+    def drop(self, keys: Sequence[Key]) -> None:
+        self._tried(lambda: Store.drop(self, keys), None)
+
+    def _tried(self, action: Callable[[], T], otherwise: T) -> T:
+        if self._failed:
+            return otherwise
+        try:
+            return action()
+        except WarploomError as error:
+            self._failed = True
+            self._told(error)
+            return otherwise
 
 
 def users_store() -> Store | None:

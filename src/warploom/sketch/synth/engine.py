@@ -63,6 +63,8 @@ class Engine:
     _tail: Budget = field(default_factory=Budget)  # and for the fixed steps after the last one
     _expanders: dict[int, Expander] = field(default_factory=dict)
     _constants: dict[int, Ids] = field(default_factory=dict)
+    _given: dict[int, Rows] = field(default_factory=dict)  # by `only_through`
+    _sides: dict[int, Rows] = field(default_factory=dict)  # kept from one of these to the next
     _at: int = 0
 
     def __post_init__(self) -> None:
@@ -169,9 +171,46 @@ class Engine:
         share = left * 2**20 / (8 + 4 * len(self.tallies))
         return max(FIRST_BATCH_BYTES, min(self.batch_bytes, int(share)))
 
+    # -- the search in parts: see split.py -------------------------------------------------------
+
+    def main_path(self) -> list[int]:
+        """Steps of which each is the first that the next one reads; the last step is the last."""
+        path = [self.problem.last]
+        while expander := self._expanders.get(path[-1]):
+            args = self._open_args(expander.first)
+            if not args:
+                break
+            path.append(args[0])
+        return path[::-1]
+
+    def all_states(self, position: int) -> Rows:
+        """The states of a step, all at once."""
+        return self._collect(self._computed(position, UNLIMITED), position)
+
+    def only_through(self, position: int, rows: Rows) -> None:
+        """From now on only fills for which a step has one of these states. What does not depend on
+        that step is not computed again."""
+        after = {position, *self.problem.after(position)}
+        self.shared = {key: value for key, value in self.shared.items() if key not in after}
+        self._sides = {key: value for key, value in self._sides.items() if key not in after}
+        self._given = {position: rows}
+        if self._is_shared(position):
+            self.shared[position] = rows
+        self.stopped = None
+
+    def _side(self, position: int) -> Rows:
+        """All states of a value that is joined with another one."""
+        if not self._given:
+            return self._collect(self.states(position, UNLIMITED), position)
+        if position not in self._sides:
+            self._sides[position] = self._collect(self.states(position, UNLIMITED), position)
+        return self._sides[position]
+
     def states(self, position: int, limit: int) -> Iterator[Rows]:
         if not self.problem.open_holes[position]:
             yield Rows(self._constant(position), {}, leaf(1))
+        elif position in self._given and not self._is_shared(position):
+            yield self._given[position]
         elif self._is_shared(position):
             rows = self._shared_rows(position)
             keys = {**rows.keys, position: np.arange(len(rows))}
@@ -236,7 +275,7 @@ class Engine:
     def _at_once(self, position: int, limit: int) -> Iterator[Rows]:
         expander = self._expanders[position]
         args = self._open_args(expander.first)
-        others = [self._collect(self.states(arg, UNLIMITED), arg) for arg in args[1:]]
+        others = [self._side(arg) for arg in args[1:]]
         if any(len(rows) == 0 for rows in others):
             return
         single = Rows(np.zeros((1, 0), np.int32), {}, leaf(1))

@@ -306,6 +306,15 @@ class Problem:
                 gates[position] = meet
         return gates
 
+    def after(self, position: int) -> frozenset[int]:
+        """The steps that depend on a step."""
+        found, stack = set[int](), [position]
+        while stack:
+            later = [user for user in self.users[stack.pop()] if user not in found]
+            found.update(later)
+            stack += later
+        return frozenset(found)
+
     def passes(self, position: int, gate: int) -> bool:
         """Whether every way from a step to the last one leads through another one, `gate`."""
         here: int | None = position

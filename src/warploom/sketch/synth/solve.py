@@ -22,10 +22,12 @@ from warploom.sketch.synth.derivations import Derivations, derivations
 from warploom.sketch.synth.engine import BATCH_BYTES, FIRST_BATCH_BYTES, Engine
 from warploom.sketch.synth.fills import LIST_AT_MOST, Fills, oracle_states
 from warploom.sketch.synth.pairs import PairsEngine
+from warploom.sketch.synth.parts import Collected
 from warploom.sketch.synth.problem import Problem, lower
 from warploom.sketch.synth.result import HoleStats, Result, Stats, raw_space, search_tree
 from warploom.sketch.synth.rows import Rows
 from warploom.sketch.synth.smt import SmtEngine
+from warploom.sketch.synth.split import Parting, Searched, search_in_pieces
 from warploom.sketch.term.ir import Apply, Program
 from warploom.sketch.term.read import check_symbols, with_laws
 from warploom.sketch.term.verify import WRONG_ON_NUMBERS, Verification, Verifier
@@ -64,6 +66,7 @@ def synthesize(
     fuel: int | None = None,
     single: bool = False,
     only_symbols: bool = False,
+    parting: Parting | None = None,
 ) -> Result:
     """Fills the holes of a sketch so that its last step equals goal number `goal`.
 
@@ -72,7 +75,9 @@ def synthesize(
     was already spent on building the gather sets. `fuel` and `single` weaken the pairs engine, for
     the ablations of the paper. Ctrl-C and a spent budget keep what was found; the verdict is open
     for what could not be verified any more. A fill that is right on symbols and wrong on numbers
-    means that there is none; with `only_symbols` such fills are given, with that verdict.
+    means that there is none; with `only_symbols` such fills are given, with that verdict. With
+    `parting` a long search of the default engine is done in pieces that are kept, on as many cores
+    as that says; modes "all" and "best" only, as the first fill is soon found.
     """
     if mode not in MODES or engine not in ENGINES:
         raise SearchError(
@@ -93,7 +98,7 @@ def synthesize(
     limits = budget or Budget()
     with limits.interruptible():
         run = _Run(program, goal, mode, limits, on_progress, Clock({"sets": set_seconds}))
-        found = run.result(engine, fuel, single)
+        found = run.result(engine, fuel, single, parting if engine == "default" else None)
     return found if only_symbols else settled(found)
 
 
@@ -122,13 +127,19 @@ class _Run:
     clock: Clock
     started: float = field(default_factory=time.monotonic)
 
-    def result(self, engine: str, fuel: int | None, single: bool) -> Result:
+    def result(
+        self, engine: str, fuel: int | None, single: bool, parting: Parting | None
+    ) -> Result:
         problem = lower(self.program, self.program.goals[self.goal])
         searcher = self._searcher(problem, engine, fuel, single)
-        finals = gather(_finals(searcher, self.clock), 1 if self.mode == "first" else None)
-        stopped, exhausted = finals.stopped, finals.exhausted
-        found, tallies = derivations(problem, finals.answers, searcher.shared), searcher.tallies
-        del searcher, finals  # what is left of the memory is for what follows
+        if parting is not None and isinstance(searcher, Engine) and self.mode != "first":
+            search = search_in_pieces(
+                searcher, self.program, self.goal, self.mode, parting, self.clock, self.on_progress
+            )
+        else:
+            search = self._whole(problem, searcher)
+        found, tallies, exhausted, stopped = search
+        del searcher, search  # what is left of the memory is for what follows
         limits = self._finishing(stopped, sum(t.visited for t in tallies.values()))
         listed = found.first(self._listed(), limits.split(2))  # the other half is for the proofs
         fills = Fills(self.program.holes, found.count(), listed)
@@ -148,6 +159,11 @@ class _Run:
         outcome = outcome_of(Gathered(answers, complete, stopped or cut), itemgetter(0))
         goal = self.program.goals[self.goal]
         return Result(self.program, goal, outcome, fills, verdicts, stats)
+
+    def _whole(self, problem: Problem, searcher: SearchEngine) -> Searched:
+        finals = gather(_finals(searcher, self.clock), 1 if self.mode == "first" else None)
+        found = derivations(problem, finals.answers, searcher.shared)
+        return Searched(found, searcher.tallies, finals.exhausted, finals.stopped)
 
     def _searcher(
         self, problem: Problem, engine: str, fuel: int | None, single: bool
@@ -175,7 +191,7 @@ class _Run:
         watch = None if report is None else partial(report, name, states)
         return Budget(seconds, megabytes, watch)
 
-    def _best(self, found: Derivations, fills: Fills, limits: Budget) -> Fills:
+    def _best(self, found: Derivations | Collected, fills: Fills, limits: Budget) -> Fills:
         """Of all fills, or, where they are too many to list, of those with fewest operations (the
         first `LIST_AT_MOST` of these, should they be too many again)."""
         prices = Prices(self.program)

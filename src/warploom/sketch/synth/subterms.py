@@ -7,6 +7,7 @@ says which values a fold with a given operator makes of which items.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
@@ -206,7 +207,7 @@ def subterms_of(goal: Goal, words: tuple[str, ...] = ()) -> Subterms:
     item_count = np.full(len(terms), -1, dtype=np.int32)
     for i, term in enumerate(terms):
         if isinstance(term, Fold):
-            items[i, : len(term.items)] = [ids[item] for item in term.items]
+            items[i, : len(term.items)] = sorted(ids[item] for item in term.items)
             item_count[i] = len(term.items)
     contains = _contains(items, item_count)
     weights = _weights(items, item_count)
@@ -224,7 +225,9 @@ def _contains(items: Ids, item_count: Ids) -> Bits:
 
 
 def _subterms(goal: Goal) -> tuple[Term, ...]:
-    """Zero, undefined, then every subterm of the goal, items before the folds that hold them."""
+    """Zero, undefined, then every subterm of the goal, items before the folds that hold them: in
+    the same order in every process, as states travel."""
+    names: dict[Term, str] = {}
     order: dict[Term, None] = {Zero(): None, Undefined(): None}
     stack: list[tuple[Term, bool]] = [(value, False) for value in reversed(goal.values)]
     while stack:
@@ -235,7 +238,8 @@ def _subterms(goal: Goal) -> tuple[Term, ...]:
             order[term] = None
         else:
             stack.append((term, True))
-            stack.extend((item, False) for item in reversed(term.items))
+            items = sorted(term.items, key=lambda item: _name(item, names), reverse=True)
+            stack.extend((item, False) for item in items)
     symbols = sorted((t for t in order if isinstance(t, Symbol)), key=lambda t: t.number)
     constants = [t for t in order if isinstance(t, Constant)]
     folds = [t for t in order if isinstance(t, Fold)]
@@ -275,3 +279,21 @@ def popcount(bits: Bits) -> npt.NDArray[np.int64]:
         octets = np.ascontiguousarray(bits).view(np.uint8)
         total = np.unpackbits(octets, axis=-1).sum(axis=-1, dtype=np.int64)
     return total
+
+
+def _name(term: Term, known: dict[Term, str]) -> str:
+    """The same for equal terms in every process, and for no others."""
+    stack = [term]
+    while stack:
+        at = stack[-1]
+        missing = [] if not isinstance(at, Fold) else [i for i in at.items if i not in known]
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        if isinstance(at, Fold):
+            parts = [at.operator, *sorted(known[item] for item in at.items)]
+            known[at] = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+        else:
+            known[at] = f"{at.number:012}" if isinstance(at, Symbol) else repr(at)
+    return known[term]

@@ -6,7 +6,7 @@ are gone by the time it exists. `evaluate.py` says what it means.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -79,7 +79,19 @@ def fold_of(items: list[Term] | tuple[Term, ...], operator: str = WORD) -> Term:
     kept = [item for item in items if whole or not isinstance(item, Zero)]
     if any(isinstance(item, Undefined) for item in kept):
         return Undefined()
-    return Fold(operator, tuple(sorted(kept, key=id))) if kept else Zero()
+    return _multiset(operator, kept) if kept else Zero()
+
+
+def _multiset(operator: str, items: Iterable[Term]) -> Fold:
+    """One order for equal multisets, which is another one in every process."""
+    return Fold(operator, tuple(sorted(items, key=id)))
+
+
+def _travelling(self: Fold) -> tuple[Callable[..., Fold], tuple[str, tuple[Term, ...]]]:
+    return _multiset, (self.operator, self.items)
+
+
+Fold.__reduce__ = _travelling  # type: ignore[assignment,method-assign]
 
 
 def leaves_of(terms: list[Term]) -> Iterator[Symbol | Constant]:

@@ -1,0 +1,35 @@
+"""Options that say who does the work: this process, several, or a cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from warploom.errors import ParseError
+from warploom.search.cluster import HELP, Cluster
+from warploom.search.farm import Farm
+
+PROCESSES = typer.Option(
+    None, min=0, metavar="N", help="Do what takes long in N processes; 0: one for each core."
+)
+CLUSTER = typer.Option(None, metavar="ADDRESS", help=HELP)
+
+
+@contextmanager
+def crew_of(processes: int | None, cluster: str | None) -> Iterator[Farm | Cluster | None]:
+    """Those who were asked for; they go when it ends. None: this process does it all."""
+    if processes is not None and cluster is not None:
+        raise ParseError("--processes and --cluster exclude each other")
+    crew: Farm | Cluster | None = None
+    if cluster is not None:
+        crew = Cluster(cluster)
+    elif processes is not None:
+        crew = Farm(processes or os.cpu_count() or 1)
+    try:
+        yield crew
+    finally:
+        if crew is not None:
+            crew.shutdown(cancel_futures=True)

@@ -1,0 +1,134 @@
+"""Fills that were found in pieces: put together, written down and read again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from warploom.search.budget import Budget
+from warploom.search.outcome import Reason
+from warploom.search.pieces import Piece, disjoint
+from warploom.search.statistics import Tally
+from warploom.search.store import Key, Store
+from warploom.sketch.synth.derivations import Choices, Price
+from warploom.sketch.synth.fills import LIST_AT_MOST
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What a piece gave: how many fills, the first of them in order, and, where these are not all,
+    the cheapest ones; what happened at each hole."""
+
+    count: int
+    first: Choices
+    cheap: Choices | None
+    tallies: dict[int, Tally]
+    stopped: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Collected:
+    """The fills of several pieces, as `Derivations` are those of a whole search."""
+
+    holes: tuple[int, ...]
+    answers: Sequence[Answer]
+
+    def count(self) -> int:
+        return sum(answer.count for answer in self.answers)
+
+    def first(self, limit: int, _budget: Budget) -> Choices:
+        return _in_order([answer.first for answer in self.answers], len(self.holes))[:limit]
+
+    def cheapest(self, price: Price) -> Collected:
+        """Only those whose prices, summed over the holes, are least."""
+        tables = [each.first if each.cheap is None else each.cheap for each in self.answers]
+        table = _in_order(tables, len(self.holes))
+        costs = np.array([sum(map(price, self.holes, row)) for row in table.tolist()], np.int64)
+        least = table[costs == costs.min(initial=np.iinfo(np.int64).max)]
+        return Collected(self.holes, [Answer(len(least), least, None, {})])
+
+
+def _in_order(tables: Sequence[Choices], holes: int) -> Choices:
+    table = np.concatenate([np.zeros((0, holes), np.int64), *tables])
+    return table[np.lexsort(table.T[::-1])] if holes else table
+
+
+def together(answers: Sequence[Answer]) -> Answer:
+    """Of neighbouring pieces as of one."""
+    tallies: dict[int, Tally] = {}
+    for answer in answers:
+        add_tallies(tallies, answer.tallies)
+    holes = answers[0].first.shape[1]
+    cheap = None
+    if any(each.cheap is not None for each in answers):
+        # More than can be listed: `Collected.cheapest` looks through these again.
+        cheap = _in_order(
+            [each.first if each.cheap is None else each.cheap for each in answers], holes
+        )
+    return Answer(
+        sum(each.count for each in answers),
+        _in_order([each.first for each in answers], holes)[:LIST_AT_MOST],
+        cheap,
+        tallies,
+        answers[-1].stopped,
+    )
+
+
+def add_tallies(to: dict[int, Tally], more: dict[int, Tally]) -> None:
+    for key, each in more.items():
+        tally = to.setdefault(key, Tally())
+        tally.visited += each.visited
+        tally.kept += each.kept
+        for test, count in each.pruned.items():
+            tally.prune(test, count)
+
+
+def copied(tallies: dict[int, Tally]) -> dict[int, Tally]:
+    return {place: replace(each, pruned=dict(each.pruned)) for place, each in tallies.items()}
+
+
+def since(before: dict[int, Tally], now: dict[int, Tally]) -> dict[int, Tally]:
+    """What was added."""
+    found = {}
+    for place, tally in now.items():
+        old = before.get(place, Tally())
+        pruned = {test: count - old.pruned.get(test, 0) for test, count in tally.pruned.items()}
+        found[place] = Tally(0, tally.visited - old.visited, tally.kept - old.kept, pruned)
+    return found
+
+
+def written(piece: Piece[Answer]) -> dict[str, Any]:
+    answer = piece.value
+    return {
+        "low": piece.low,
+        "high": piece.high,
+        "seconds": round(piece.seconds, 6),
+        "count": answer.count,
+        "first": answer.first.tolist(),
+        "cheap": None if answer.cheap is None else answer.cheap.tolist(),
+        "holes": answer.first.shape[1],
+        "tallies": [
+            [place, tally.visited, tally.kept, tally.pruned]
+            for place, tally in answer.tallies.items()
+        ],
+    }
+
+
+def read(store: Store, keys: Sequence[Key]) -> list[Piece[Answer]]:
+    found = []
+    for kept in store.get_all(keys):
+        if isinstance(kept, dict):
+            wide = int(kept["holes"])
+            first = np.array(kept["first"], np.int64).reshape(-1, wide)
+            cheap = kept["cheap"]
+            tallies = {
+                int(place): Tally(0, visited, kept_, pruned)
+                for place, visited, kept_, pruned in kept["tallies"]
+            }
+            cheapest = None if cheap is None else np.array(cheap, np.int64).reshape(-1, wide)
+            answer = Answer(kept["count"], first, cheapest, tallies)
+            found.append(Piece(kept["low"], kept["high"], answer, kept["seconds"]))
+    return disjoint(found)
