@@ -89,8 +89,8 @@ DEFAULT = Target()
 
 
 def paper(machine: Machine) -> Target:
-    """What the published system had: two caches, and nothing after rows. (It did not count registers
-    either; we do, so that what is found has a kernel.)"""
+    """What the published system had: two caches, and nothing after rows. (It did not count
+    registers either; we do, so that what is found has a kernel.)"""
     return Target(machine, caches=("NO_CACHE", "CACHE_GLOBAL"), paddings=(0,))
 
 
