@@ -95,6 +95,10 @@ class KernelError(DeviceError):
     output: tuple[str, ...] = ()
 
 
+class MalformedError(DeviceError):
+    """An instruction that no thread could execute, found as the first one comes to it."""
+
+
 class LimitError(DeviceError):
     """A kernel was stopped because it did not end in the time it was given."""
 

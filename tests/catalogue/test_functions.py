@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from tests.tools import require
@@ -89,9 +91,10 @@ def test_the_rounds_of_a_scan_are_those_of_the_fill() -> None:
 def test_items_in_shared_memory_lie_apart(registers: int) -> None:
     place, room = place_of(registers)
     assert room <= 34 * registers
-    assert wavefronts(place, registers) <= wavefronts(lambda item: item, registers)
-    if registers in (2, 4, 8, 16) or registers % 2:
-        assert wavefronts(place, registers) == 2 * registers
+    assert wavefronts(place, registers) == 2 * registers  # one for each access, no bank twice
+    text = device_function("striped-to-blocked", registers=registers, through="shared").text()
+    assert text.count("room[") == 2
+    assert not re.search(r"room\[.*\) / \d", text)  # but by its lane alone, or its register
 
 
 def test_what_there_is_not_is_refused() -> None:

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from warploom import ptx
-from warploom.errors import DeviceError, UnsupportedError, WarploomError
+from warploom.errors import (
+    DeviceError,
+    MalformedError,
+    ParseError,
+    UnsupportedError,
+    WarploomError,
+)
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 INDEX = """
@@ -267,7 +273,7 @@ def test_malformed_instructions_are_located(line: str) -> None:
 
 def test_more_memory_than_there_is() -> None:
     body = "  .local .b8 own[999999999999]; mov.u64 %rd4, own;"
-    with pytest.raises(DeviceError, match="no room for"):
+    with pytest.raises(DeviceError, match="a thread has 524288"):
         launch(body, np.zeros(64, np.uint32), block=1024)
 
 
@@ -275,3 +281,39 @@ def test_two_shared_variables_of_one_name_are_not_mixed_up() -> None:
     one = "{ .shared .b8 twice[64]; mov.u32 %r9, twice; }"
     error = refused(f"  {one}\n  {one}", "two shared variables are called 'twice'")
     assert isinstance(error, UnsupportedError)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (".global .align 3 .b8 g[5];", "an alignment is a power of two"),
+        (".address_size 16", "addresses have 32 or 64 bits"),
+        (".func f() { ret; }\n.func f() { ret; }", "a second body of 'f'"),
+    ],
+)
+def test_what_no_assembler_takes(text: str, message: str) -> None:
+    with pytest.raises(ParseError, match=message):
+        ptx.load(f".version 8.0\n.target sm_80\n.address_size 64\n{text}\n")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("add.u32 %r77, 1, 1;", "writes to '%r77', which is no register here"),
+        ("add.u32 %r1;", "takes the operands"), ("call nobody;", "has no body"),
+        ("add.f32 %p1, 0f00000000, 0f00000000;", "a register of another kind"),
+    ],
+)  # fmt: skip
+def test_what_no_thread_could_execute_is_no_fault_of_the_kernel(body: str, message: str) -> None:
+    """The text is bad input, status 2 of the command; a fault of a thread is a finding, status 1."""
+    text = f".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {{ .reg .b32 %r<9>; .reg .pred %p<3>;\n{body}\nret; }}\n"
+    with pytest.raises(MalformedError, match=message) as error:
+        ptx.load(text).kernel("k").launch(1, 32, [])
+    assert error.value.span is not None
+
+
+def test_an_error_does_not_repeat_a_name_without_end() -> None:
+    text = f".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {{ add{'.rn' * 100000}.f32 %f1; ret; }}\n"
+    with pytest.raises(UnsupportedError) as error:
+        ptx.load(text).kernel("k").launch(1, 32, [])
+    assert len(str(error.value)) < 1000

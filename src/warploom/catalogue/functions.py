@@ -167,15 +167,21 @@ def _staged(name: str, what: str, shape: Group, back: bool) -> Kernel:
     rooms = k.shared("room", shape.dtype, room * shape.width)
     held = caller.registers()
     caller.load(held)
+    # With these a place is a lane's own and one that is known after unrolling: nothing is divided.
+    bounds = {"lane": (0, WARP - 1), "j": (0, shape.registers - 1), "word": (0, shape.width - 1)}
+
+    def cell(item: Expr, word: Expr) -> Expr:
+        return simplify(place(simplify(item, bounds)) * shape.width + word, bounds)
+
     with k.function(name):
         k.barrier("warp")
         with count(k, "j", shape.registers) as j, count(k, "word", shape.width) as word:
             item = k.lane * shape.registers + j if back else j * WARP + k.lane
-            rooms.put(simplify(place(simplify(item)) * shape.width + word), held.at(0, j, word))
+            rooms.put(cell(item, word), held.at(0, j, word))
         k.barrier("warp")
         with count(k, "j", shape.registers) as j, count(k, "word", shape.width) as word:
             item = j * WARP + k.lane if back else k.lane * shape.registers + j
-            k.set(held.at(0, j, word), rooms[simplify(place(simplify(item)) * shape.width + word)])
+            k.set(held.at(0, j, word), rooms[cell(item, word)])
     caller.store(held)
     return k.done()
 

@@ -6,6 +6,7 @@ one with the fewest wavefronts is taken, the smallest first: counted, not assume
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -29,6 +30,8 @@ def place_of(registers: int) -> tuple[Place, int]:
         lambda item: item + item // WARP,
         lambda item: item + item // (2 * WARP),
         lambda item: item + item // registers,
+        # Where the lanes' first items come to a bank again, one place is left out.
+        lambda item: item + item // math.lcm(registers, WARP),
     ]
     best = min(layouts, key=lambda place: (wavefronts(place, registers), _room(place, items)))
     return best, _room(best, items)

@@ -75,7 +75,10 @@ class _Header:
     def _read_word(self, cursor: Cursor) -> None:
         word = cursor.take().text
         if word == ".align":
+            place = cursor.ahead
             align = cursor.integer("an alignment")
+            if align < 1 or align & (align - 1):
+                raise cursor.error("an alignment is a power of two", place)
             if ".ptr" not in self.attributes and "ptr" not in self.attributes:
                 self.align = align
         elif word in _VECTORS:

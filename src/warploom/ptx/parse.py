@@ -77,6 +77,7 @@ class _ModuleReader:
         self.cursor = Cursor(text, 0)
         self.target: tuple[str, ...] = ()
         self.address_size = 32
+        self.defined: set[str] = set()  # functions whose bodies were read
         self.items: list[Function | Variable | Directive] = []
 
     def read(self) -> Module:
@@ -114,7 +115,10 @@ class _ModuleReader:
             self._read_target()
         elif word == ".address_size":
             cursor.take()
+            place = cursor.ahead
             self.address_size = cursor.integer("32 or 64")
+            if self.address_size not in (32, 64):
+                raise cursor.error("addresses have 32 or 64 bits", place)
         elif cursor.ahead.kind == "directive":
             self.items.append(read_directive(cursor))
         elif not cursor.accept(";"):
@@ -148,6 +152,9 @@ class _ModuleReader:
         body: tuple[Statement, ...] | None = None
         if cursor.at("{"):
             opening = cursor.ahead
+            if name in self.defined:
+                raise cursor.error(f"a second body of '{name}'", opening)
+            self.defined.add(name)
             reader = _BodyReader(self.text, names, opening)
             body, inside, closing = reader.read()
             end = closing + 1

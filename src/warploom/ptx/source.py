@@ -18,6 +18,7 @@ from warploom.errors import (
     DeviceError,
     KernelError,
     LimitError,
+    MalformedError,
     Source,
     Span,
     UnsupportedError,
@@ -105,7 +106,7 @@ class SourceMap:
         """What a kernel does wrong is told in the words of its source, where that can be read."""
         try:
             yield
-        except (LimitError, UnsupportedError) as error:
+        except (LimitError, MalformedError, UnsupportedError) as error:
             raise self._told(error, type(error)) from None
         except DeviceError as error:
             told = self._told(error, KernelError)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from warploom.errors import MalformedError
 from warploom.ptx.emulate import printf, stack, undefined
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
@@ -50,7 +51,8 @@ class CallCompiler:
         def step(f: Frame) -> None:
             found = self.lookup(name)
             if found is None:
-                raise ctx.fail(f"the function '{name}' has no body in this module", ins)
+                message = f"the function '{name}' has no body in this module"
+                raise MalformedError(message, ctx.module.span(ins))
             invoke(ctx, ins, f, found, results, arguments)
 
         return step

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warploom.errors import DeviceError, WarploomError
+from warploom.errors import DeviceError, MalformedError, WarploomError
 from warploom.machine.record import CUDA
 from warploom.ptx import flow
 from warploom.ptx.emulate import (
@@ -53,6 +53,7 @@ TABLE: dict[str, Compile] = {
 }  # fmt: skip
 WAITS = frozenset({Control.BARRIER, Control.LANES})
 CallCompiler = Callable[[Context, Instruction], Step]
+LONGEST_NAME = 160  # of an instruction, in an error
 
 
 def compile_function(
@@ -152,15 +153,22 @@ def _known_form(ctx: Context, ins: Instruction) -> OpcodeForm:
     if form is not None:
         return form
     if ins.opcode not in OPCODES:
-        raise ctx.unknown(f"the instruction {ins.name}")
+        raise ctx.unknown(f"the instruction {_shortened(ins.name)}")
     forms = spelled(ins.opcode, ins.modifiers)
     if not forms:
-        raise ctx.unknown(f"{ins.opcode} with these modifiers: {ins.name}")
+        raise ctx.unknown(f"{ins.opcode} with these modifiers: {_shortened(ins.name)}")
     rows = " or ".join(" ".join(form.operands) or "none" for form in forms)
     raise ctx.fail(f"{ins.name} takes the operands {rows}", ins)
 
 
+def _shortened(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
+
+
 def _raising(error: WarploomError) -> Step:
+    if type(error) is DeviceError:
+        error = MalformedError(error.message, error.span, error.advice)
+
     def step(_: Frame) -> None:
         raise error
 

@@ -136,6 +136,8 @@ class Context:
                 slot = self.slot(register, index)
             case Symbol("_"):
                 return _nowhere
+            case Symbol(name):
+                raise self.fail(f"{self._name()} writes to '{name}', which is no register here")
             case _:
                 raise self.fail(f"{self._name()} cannot write to this operand")
         return self.write_slot(slot, kind)

@@ -228,6 +228,11 @@ class Kernel:
         together = self._cluster(grid_size, cluster)
         found = self._lookup(self.name)
         assert found is not None
+        if found[1].local_size > CUDA.local_bytes:
+            raise DeviceError(
+                f"{found[1].local_size} bytes of local memory; a thread has {CUDA.local_bytes}",
+                self.owner.module.span(self.function),
+            )
         memory, symbols = self.owner.new_memory()
         symbols |= bind(self.owner.module, self.function, args, memory)
         report = Report(grid=grid_size, threads=prod(block_size))

@@ -106,6 +106,10 @@ def _between_floats(w: Writer, ins: Instruction, target: str, source: str) -> No
     if source == "f64" and target in HALVES:
         raise NotTaken(ins.name)  # whose NaNs have bits of the double's
     name = next((m for m in ins.modifiers if m in _WHOLE), None)
+    if target == "f64" and source == "f16" and name is None:
+        refuse(ins, "sat", "ftz")
+        w.write(ins.operands[0], "f64", f"h64({w.read(ins.operands[1], 'u16')})")
+        return
     a = _number(w, ins, ins.operands[1], source, target)
     if name is not None:
         kind = "f64" if source == "f64" else "f32"

@@ -41,7 +41,10 @@ FLAGS = (
 )  # fmt: skip
 LARGE = 200  # instructions; beyond, -O2 takes a compiler four times as long as -O1 and a gigabyte
 COMPILE_SECONDS = 60.0  # after which a kernel is left to the evaluator
-SLICE = 50_000_000  # instructions of warps between two looks at the clock and at Ctrl-C
+# Instructions of warps between two looks at the clock and at Ctrl-C: as many as take a moment,
+# which are many additions and few atomic sums.
+FIRST_SLICE, SMALLEST_SLICE, LARGEST_SLICE = 200_000, 2_000, 50_000_000
+MOMENT = 0.1  # seconds
 ALIGNMENT = 256
 _DONE, _AGAIN, _FAULT = 0, 2, 3
 _KINDS = {"global": 1, "const": 2, "param": 4}
@@ -188,9 +191,12 @@ class Engine:
             executed.ctypes.data, job.grid, job.block, threads, warps, job.dynamic_shared,
             warp=state, ask=_ask,
         )  # fmt: skip
+        slice_ = FIRST_SLICE
         while True:
-            launch.fuel = SLICE
+            launch.fuel, started = slice_, time.monotonic()
             status = self._launch(ctypes.byref(launch))
+            took = max(time.monotonic() - started, 1e-6)
+            slice_ = int(min(max(slice_ * MOMENT / took, SMALLEST_SLICE), LARGEST_SLICE))
             if status != _AGAIN:
                 return executed.tolist() if status == _DONE else None
             if job.deadline is not None and time.monotonic() > job.deadline:

@@ -17,6 +17,11 @@ INLINE float h32(uint32_t h) {
   uint32_t bits = e == 31 ? 0x7F800000u | f << 13 : e ? (e + 112) << 23 | f << 13 : b32(small);
   return f32(sign | bits);
 }
+/* the bits of a NaN stay as they are, as NumPy leaves them */
+INLINE double h64(uint32_t h) {
+  uint64_t nan = (uint64_t)(h & 0x8000u) << 48 | 0x7FFull << 52 | (uint64_t)(h & 0x3FFu) << 42;
+  return (h & 0x7FFFu) > 0x7C00u ? f64(nan) : (double)h32(h);
+}
 /* to nearest; the one NaN */
 INLINE uint16_t h16(float x) {
   uint32_t u = b32(x), sign = (u >> 16) & 0x8000u, a = u & 0x7FFFFFFFu;
