@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import re
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.cli.conftest import Cli, cli  # noqa: F401  # a fixture
 from warploom import load
 from warploom.catalogue import entries, find, tuning
 from warploom.catalogue.entry import Entry, Parameters, Size
-from warploom.catalogue.tuning import Built, candidates, show_settings, tune_entry
+from warploom.catalogue.tuning import Built, FarBench, candidates, show_settings, tune_entry
 from warploom.cli import measured
 from warploom.errors import DeviceError
 from warploom.kernel.evaluate import run
@@ -109,10 +110,35 @@ def test_the_command_shows_what_it_found(
     assert "__launch_bounds__(256)" in texts[0]
 
 
+class Far:
+    """Workers with a GPU, in this process; what they are given and give back travels."""
+
+    def measure(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        told: Future[Any] = Future()
+        told.set_result(pickle.loads(pickle.dumps(fn(*pickle.loads(pickle.dumps(args))))))
+        return told
+
+
+@needs_compiler
+def test_a_worker_with_a_gpu_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "GpuBench", Counting)
+    entry = find("aos-sum")
+    bench = FarBench(entry, GIVEN, SIZE, Far())
+    assert (bench.device, bench.arch, bench.machine) == ("counting 0", "sm_90", CUDA)
+    with Threads() as pool:
+        far = tune_entry(entry, GIVEN, bench, pool=pool)
+        near = tune_entry(entry, GIVEN, Counting(entry, GIVEN, SIZE), pool=pool)
+    assert isinstance(far, Found)
+    assert isinstance(near, Found)
+    assert far.answer.best.text == near.answer.best.text
+
+
 def test_options_that_do_not_go_together(cli: Cli) -> None:  # noqa: F811
     for words, said in (
         (["--tune", "--check"], "not measured"),
         (["--store", "a.sqlite"], "go with --tune"),
+        (["--processes", "2"], "go with --tune"),
+        (["--tune", "--cluster", "tcp://10.0.0.7:1"], "without TLS"),
         (["--tune", "--no-store", "--store", "a.sqlite"], "exclude each other"),
     ):
         ran = cli("kernel", "aos-sum", *words)

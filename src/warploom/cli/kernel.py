@@ -15,6 +15,7 @@ from warploom.catalogue import Entry, find, find_function, function_entries
 from warploom.catalogue.entry import Parameter
 from warploom.catalogue.timing import named_size, time_on_gpu
 from warploom.catalogue.verify import Checked, mutation, verify
+from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
 from warploom.cli.guard import Status, run, worst
 from warploom.cli.inputs import find_input, parse_sizes
 from warploom.cli.measured import check_tuned, tune_settings, tuner_of
@@ -107,6 +108,8 @@ def kernel(
     tune: bool = typer.Option(False, "--tune", help="Measure open settings on a GPU; keep them."),
     store: Path = typer.Option(None, metavar="FILE", help="Where (default: the user's own)."),
     no_store: bool = typer.Option(False, "--no-store", help="Keep nothing, and read nothing."),
+    processes: int = PROCESSES,
+    cluster: str = CLUSTER,
     json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
@@ -117,7 +120,8 @@ def kernel(
             return Status.FOUND
         if out is not None and len(names) > 1:
             raise ParseError("-o is for one kernel", advice="give one at a time")
-        tuner = tuner_of(tune, store, no_store, seconds, checked=check or mutate)
+        crewed = processes is not None or cluster is not None
+        tuner = tuner_of(tune, store, no_store, seconds, checked=check or mutate, crewed=crewed)
         wanted = text is not None or out is not None or not (check or time or mutate)
         target = (out or STDOUT) if wanted else None
         statuses, records = list[Status](), list[dict[str, Any]]()
@@ -134,12 +138,13 @@ def kernel(
                 continue
             with kept_free(json_file, target):
                 entry, given = _entry(name, setting, own, index_bits)
-                if time or tuner:
+                if time or (tuner and cluster is None):
                     gpu_library()  # without one nothing else needs to be done first
                 sizes = named_size(entry, given, parse_sizes(size)) if size else None
                 record = {"name": name}
                 if tuner:
-                    given = tune_settings(entry, given, sizes, tuner, record)
+                    with crew_of(processes, cluster) as crew:
+                        given = tune_settings(entry, given, sizes, tuner, record, crew)
                 decided = entry.settings(given, sizes)
                 built = entry.kernel(**decided)
                 record |= {"settings": decided, "doc": built.doc}

@@ -12,6 +12,8 @@ from warploom.catalogue.entry import Entry, Parameter
 from warploom.catalogue.loaded import TUNE_SECONDS
 from warploom.catalogue.timing import timed_size
 from warploom.catalogue.tuning import (
+    Bench,
+    FarBench,
     GpuBench,
     Settings,
     Tuner,
@@ -21,6 +23,8 @@ from warploom.catalogue.tuning import (
 from warploom.cli.progress import progress
 from warploom.errors import CheckError, ParseError
 from warploom.search.budget import Budget
+from warploom.search.cluster import Cluster
+from warploom.search.farm import Farm
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.search.record import outcome_record
 from warploom.search.store import Store, users_store
@@ -30,12 +34,20 @@ SHOWN = 5  # trials
 
 
 def tuner_of(
-    tune: bool, store: Path | None, no_store: bool, seconds: float | None, *, checked: bool
+    tune: bool,
+    store: Path | None,
+    no_store: bool,
+    seconds: float | None,
+    *,
+    checked: bool,
+    crewed: bool,
 ) -> Tuner | None:
     """What the options ask for, together; none if there is nothing to tune."""
     if store is not None and no_store:
         raise ParseError("--store and --no-store exclude each other")
     if not tune:
+        if crewed:
+            raise ParseError("--processes and --cluster go with --tune")
         if store is not None or no_store:
             raise ParseError(
                 "--store and --no-store go with --tune", advice="nothing else reads the store"
@@ -64,12 +76,18 @@ def tune_settings(
     size: Mapping[str, int] | None,
     tuner: Tuner,
     record: dict[str, Any],
+    crew: Farm | Cluster | None = None,
 ) -> Settings:
-    """The best settings, after they were shown; the rule's where nothing was measured in time."""
+    """The best settings, after they were shown; the rule's where nothing was measured in time. A
+    crew compiles, and measures where it has GPUs."""
     if not entry.tune(entry.settings(given)):
         raise CheckError(f"'{entry.name}' has no settings to tune")
     size = size or timed_size(entry, given)
-    bench = GpuBench(entry, given, size)
+    bench: Bench
+    if isinstance(crew, Cluster) and crew.measures:
+        bench = FarBench(entry, given, size, crew)
+    else:
+        bench = GpuBench(entry, given, size)
     with progress(entry.name) as report:
         found = tune_entry(
             entry,
@@ -77,6 +95,7 @@ def tune_settings(
             bench,
             budget=Budget(tuner.seconds),
             store=tuner.store,
+            pool=crew,
             on_trial=report and (lambda what, done, of: report(f"{what}, {done} of {of}", done)),
         )
     for line in lines(found, tuner.store):

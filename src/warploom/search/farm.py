@@ -143,7 +143,10 @@ def serve(parent: int) -> None:
             answer = pickle.dumps((True, function(*args, **kwargs)))
         except Exception as error:  # noqa: BLE001  # it is raised where it was asked for
             answer = _as_error(error)
-        _send(told, answer)
+        try:
+            _send(told, answer)
+        except BrokenPipeError:  # nobody waits for it any more
+            os._exit(1)  # as Python would say so again while it ends
 
 
 def _outlive_nobody(parent: int) -> None:

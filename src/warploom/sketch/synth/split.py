@@ -47,9 +47,10 @@ from warploom.sketch.term.ir import Fold, Program
 
 CELLS = 2048  # of a frontier, at most
 ENOUGH = 1024  # states of a frontier that are no fewer than one wants
-CHOOSING_SECONDS = 2.0  # of CPU, to get from the first step to the frontier
+CHOOSING_SECONDS = 1.0  # of CPU, to get from the first step to the frontier
 MOST_BYTES = 1 << 29  # of its states
 PATIENCE = 2.0  # seconds of CPU of a search before it is parted
+SOONER = 0.5  # the same where others wait for their part
 KIND = "search"
 
 OnPieces = Callable[[str, int], None]
@@ -70,8 +71,14 @@ class Parting:
 
     store: Store | None = None
     crew: Crew | None = None
-    patience: float = PATIENCE
+    patience: float | None = None  # seconds of CPU before it is parted
     on_piece: Callable[[Piece[Answer]], None] | None = None
+
+    @property
+    def after(self) -> float:
+        if self.patience is not None:
+            return self.patience
+        return PATIENCE if self.crew is None else SOONER
 
 
 # -- the frontier ----------------------------------------------------------------------------------
@@ -303,7 +310,7 @@ def search_in_pieces(
         if not feasible:
             return Searched(split.found, engine.tallies, True, None)
         begun = split.begun()
-        if begun is None and (searched := _soon(engine, parting.patience)) is not None:
+        if begun is None and (searched := _soon(engine, parting.after)) is not None:
             return searched
         if split.run(begun):
             return Searched(split.found, split.tallies, True, None)
