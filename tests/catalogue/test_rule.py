@@ -79,6 +79,7 @@ def test_structures_of_few_fields_and_whole_accesses() -> None:
         assert chosen("soa-to-aos", n, fields=3)["strategy"] == "shared"
         assert chosen("soa-to-aos", n, fields=3, dtype="float64")["strategy"] == "shared"
         assert chosen("soa-to-aos", n, fields=6)["strategy"] == "registers"
+        assert chosen("soa-to-aos", n, fields=3, dtype="float16")["strategy"] == "registers"
     assert chosen("soa-to-aos", 4097, fields=1)["strategy"] == "registers"
     for name in MOVES:
         assert chosen(name, 4096, fields=4)["strategy"] == "direct"

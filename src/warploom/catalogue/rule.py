@@ -63,11 +63,13 @@ def to_structures(
     settings: Parameters, size: Size | None, machine: Machine
 ) -> dict[str, Parameter]:
     """Loads from the middle of a line cost little: an exchange in registers, unless structures are
-    so small that a thread would have too little under way, or have few fields."""
+    so small that a thread would have too little under way, or have few fields; parts of words are
+    exchanged in registers always, shared memory would take them one by one."""
     case = _Structures(settings, size, machine)
     strategy = case.asked
     if strategy == AUTO:
         small = case.fields <= FEW_FIELDS or 2 * case.bytes <= machine.access_bytes
+        small = small and case.kind.bytes >= machine.bank_bytes
         strategy = "registers"
         if case.n is not None and case.fields > 1:
             strategy = "direct" if case.is_one_access else "shared" if small else "registers"

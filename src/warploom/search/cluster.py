@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
@@ -25,6 +26,7 @@ HELP = (
 )
 GPU = "GPU"  # the label of workers that measure: dask worker --resources GPU=1
 _SECONDS = 20  # to reach the scheduler
+_GOES_ON = "what was done is kept in the store: the same command goes on where it was"
 
 
 class Cluster(Executor):
@@ -87,14 +89,15 @@ class Cluster(Executor):
         try:
             asked = self._client.submit(fn, *args, pure=False, resources=label, **kwargs)
             asked.add_done_callback(lambda done: _tell(done, told))
-        except (OSError, RuntimeError, ValueError) as error:
-            told.set_exception(DeviceError(f"the cluster is gone: {error}"))
+        except Exception as error:  # noqa: BLE001  # of its own kinds, which are many
+            told.set_exception(DeviceError(f"the cluster is gone: {error}", advice=_GOES_ON))
         return told
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """The cluster itself goes on; what we asked for ends with our connection."""
         del wait, cancel_futures
-        self._client.close(timeout=_SECONDS)
+        with suppress(Exception):  # it may be gone already
+            self._client.close(timeout=_SECONDS)
 
 
 def _tell(asked: Any, told: Future[Any]) -> None:
