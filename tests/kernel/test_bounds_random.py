@@ -128,12 +128,12 @@ def wrong(fates: list[str]) -> list[str]:
 
 
 def test_accepted_stays_and_refused_leaves() -> None:
-    fates = [judged(seed) for seed in range(120)]
+    fates = [judged(seed) for seed in range(60)]
     assert wrong(fates) == []
-    assert fates.count("inside") > 15
-    assert fates.count("leaves") > 40
+    assert fates.count("inside") > 7
+    assert fates.count("leaves") > 20
     # A refusal that is wrong would be one that no launch bears out; few are left open.
-    assert fates.count("not shown") < 10
+    assert fates.count("not shown") < 5
 
 
 @pytest.mark.slow

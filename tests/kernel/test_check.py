@@ -403,6 +403,6 @@ def test_indices_are_as_deep_as_values_may_be() -> None:
         k.array("y", f32, 32)[place] = 1.0
         return k
 
-    assert nested(70).done().name == "deep"
-    with pytest.raises(CheckError, match="an index is more than 150 deep"):
+    assert nested(100).done().name == "deep"
+    with pytest.raises(CheckError, match="an index is more than 240 deep"):
         nested(300).done()

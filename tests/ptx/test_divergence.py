@@ -93,7 +93,7 @@ def kernel(statements: list) -> str:
     )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(program)
 def test_together_as_alone(statements: list) -> None:
     loaded = ptx.load(kernel(statements)).kernel("k")

@@ -319,9 +319,12 @@ def fuzz(examples: int, start: int) -> None:
     assert sum(skipped for _, skipped in seen) < examples // 20
 
 
-# All of them in the acceptance run; a tenth of them in every run.
-@pytest.mark.parametrize(
-    "start", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 10))]
-)
+# All of them in the acceptance run; a few of them in every run.
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(10))
 def test_two_thousand_random_kernels_compute_the_same(start: int) -> None:
     fuzz(200, start)
+
+
+def test_some_random_kernels_compute_the_same() -> None:
+    fuzz(80, 0)

@@ -124,11 +124,11 @@ def agree(first: int, count: int, schedules: int) -> tuple[int, int, int]:
     return adjacent, changed, shuffles
 
 
-def test_three_hundred_kernels_with_loops() -> None:
-    adjacent, changed, shuffles = agree(0, 300, schedules=1)
-    assert adjacent > 200
-    assert changed > 100
-    assert shuffles > 150
+def test_a_hundred_kernels_with_loops() -> None:
+    adjacent, changed, shuffles = agree(0, 100, schedules=1)
+    assert adjacent > 60
+    assert changed > 30
+    assert shuffles > 45
 
 
 @pytest.mark.slow

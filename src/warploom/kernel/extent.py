@@ -5,20 +5,18 @@ Nothing here recurses, so that a kernel of any depth gets an error instead of us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator
 
 from warploom.errors import CheckError
-from warploom.index.ir import children
-from warploom.kernel.ir import Kernel, Registers, Stmt, bodies, operands
+from warploom.index.ir import fold_up
+from warploom.kernel.ir import Kernel, Registers, Stmt, Value, bodies, operands
 from warploom.kernel.traverse import exprs_of, values_of
 from warploom.machine.record import CUDA
 
-T = TypeVar("T")
-
 MOST_NESTED = 100  # C promises 127 blocks inside each other
 MOST_DEEP = 150  # clang takes 256 parentheses inside each other
-MOST_OPERATIONS = 1 << 14  # of one value or index
+MOST_DEEP_INDEX = 240  # of which few parts stand in parentheses twice
+MOST_OPERATIONS = 1 << 14  # of one value
 
 
 def check_extent(kernel: Kernel) -> None:
@@ -35,9 +33,13 @@ def check_extent(kernel: Kernel) -> None:
                 advice=f"a thread has {CUDA.local_bytes} at most, in memory; use shared arrays",
             )
         for value in values_of(stmt):
-            _check_part(value, operands, "a value", "set a register to a part of it first")
+            _check_value_extent(value)
         for expr in exprs_of(stmt):
-            _check_part(expr, children, "an index", "name a part of it with let")
+            if fold_up(expr, lambda _, depths: 1 + max(depths, default=0)) > MOST_DEEP_INDEX:
+                raise CheckError(
+                    f"an index is more than {MOST_DEEP_INDEX} deep",
+                    advice="name a part of it with let",
+                )
 
 
 def _nested(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, int, int]]:
@@ -52,12 +54,14 @@ def _nested(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, int, int]]:
             pending += [(inner, depth + 1, declared) for inner in bodies(stmt)]
 
 
-def _check_part(whole: T, inside: Callable[[T], Sequence[T]], what: str, advice: str) -> None:
-    pending, count = [(whole, 1)], 0
+def _check_value_extent(value: Value) -> None:
+    pending, count = [(value, 1)], 0
     while pending:
         part, depth = pending.pop()
         count += 1
         if depth > MOST_DEEP or count > MOST_OPERATIONS:
-            most = f"{MOST_DEEP} deep" if depth > MOST_DEEP else f"{MOST_OPERATIONS} operations"
-            raise CheckError(f"{what} is more than {most}", advice=advice)
-        pending += [(each, depth + 1) for each in inside(part)]
+            what = f"{MOST_DEEP} deep" if depth > MOST_DEEP else f"{MOST_OPERATIONS} operations"
+            raise CheckError(
+                f"a value is more than {what}", advice="set a register to a part of it first"
+            )
+        pending += [(each, depth + 1) for each in operands(part)]

@@ -33,7 +33,7 @@ def check_seed(seed: int) -> bool:
 
 
 def test_random_programs_compute_what_the_evaluator_says() -> None:
-    assert sum(check_seed(seed) for seed in range(30)) >= 15
+    assert sum(check_seed(seed) for seed in range(16)) >= 8
 
 
 @pytest.mark.parametrize("device", ["c", "ptx"])

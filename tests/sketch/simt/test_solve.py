@@ -18,7 +18,7 @@ from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.ir import Program
 
-SLOW = ("Mult-64 reg", "(5)", "(7)", "rcr (2)", "7x7")
+SLOW = ("Mult-64 reg", "Mult-64 shmem", "(5)", "(7)", "rcr (2)", "7x7")
 
 
 def found(outcome: object) -> Filled:
@@ -53,7 +53,10 @@ def _closed(filled: Filled) -> dict[str, Expr]:
     return {name: filled.fill.get(name, Const(0)) for name in filled.traced.holes}
 
 
-@pytest.mark.parametrize("name", ["multiplication_64", "multiplication_64_shared"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("multiplication_64", marks=pytest.mark.slow), "multiplication_64_shared"],
+)
 def test_six_statements_are_enough_for_degree_64(name: str) -> None:
     filled = found(solve(getattr(paper, name).at(warp=4), optimum=True))
     assert filled.statements == 6

@@ -90,7 +90,6 @@ def test_fills_are_counted_without_being_listed(apart_: bool) -> None:
     assert (listed[:, -3:] @ [4096, 64, 1]).tolist() == list(range(10_000))
     assert not listed[:, :-3].any()
     assert result.verdict is Verdict.PROVED
-    assert result.stats.cpu_seconds < 30
 
 
 @pytest.mark.parametrize("mode", ["first", "best"])
