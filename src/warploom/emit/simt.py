@@ -32,6 +32,7 @@ from warploom.kernel.ir import (
     Shuffle,
     Stmt,
     Store,
+    TensorProduct,
     Value,
 )
 from warploom.kernel.pool import aligned, offsets, pool_bytes
@@ -155,6 +156,8 @@ class SimtPrinter:
                 self.barrier(stmt)
             case Shuffle():
                 self.shuffle(stmt)
+            case TensorProduct():
+                self.tensor(stmt)
             case Comment(text):
                 for line in [text] if isinstance(stmt, Call) else comment_lines(text):
                     self.lines.add(line)
@@ -259,6 +262,12 @@ class SimtPrinter:
 
     def shuffle(self, stmt: Shuffle) -> None:
         raise EmitError(f"{self.dialect.language} has no shuffle for '{stmt.target.name}'")
+
+    def tensor(self, stmt: TensorProduct) -> None:
+        raise EmitError(
+            f"{self.dialect.language} has no tensor cores for '{stmt.target.name}'",
+            advice="emit CUDA, or explore without --tensor",
+        )
 
 
 def plus(expr: Expr, offset: int) -> Expr:

@@ -29,6 +29,7 @@ from warploom.kernel.ir import (
     Shuffle,
     Stmt,
     Store,
+    TensorProduct,
     Value,
     walk,
     walk_value,
@@ -45,6 +46,8 @@ def values_of(stmt: Stmt) -> Iterator[Value]:
             yield value
         case Load(_, _, _, _, otherwise) if otherwise is not None:
             yield otherwise
+        case TensorProduct(target, a, b):
+            yield from (target, a, b)
         case _:
             return
 
@@ -52,7 +55,7 @@ def values_of(stmt: Stmt) -> Iterator[Value]:
 def target_of(stmt: Stmt) -> Cell | None:
     """The register a statement writes."""
     match stmt:
-        case Assign(target) | Load(target) | Shuffle(target):
+        case Assign(target) | Load(target) | Shuffle(target) | TensorProduct(target):
             return target
         case _:
             return None
@@ -174,6 +177,10 @@ def map_stmt(stmt: Stmt, on_expr: OnExpr, on_value: OnValue = lambda value: valu
             )
         case Shuffle(target, value, lane, mode):
             return Shuffle(cell_of(target), value_of(value), on_expr(lane), mode)
+        case TensorProduct(target, a, b):
+            left, right = value_of(a), value_of(b)
+            assert isinstance(left, Cell) and isinstance(right, Cell)
+            return TensorProduct(cell_of(target), left, right)
         case For():
             # A constant bound is the shape of a loop, not arithmetic that may be rewritten.
             start, stop = (
