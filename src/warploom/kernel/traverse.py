@@ -179,7 +179,8 @@ def map_stmt(stmt: Stmt, on_expr: OnExpr, on_value: OnValue = lambda value: valu
             return Shuffle(cell_of(target), value_of(value), on_expr(lane), mode)
         case TensorProduct(target, a, b):
             left, right = value_of(a), value_of(b)
-            assert isinstance(left, Cell) and isinstance(right, Cell)
+            assert isinstance(left, Cell)
+            assert isinstance(right, Cell)
             return TensorProduct(cell_of(target), left, right)
         case For():
             # A constant bound is the shape of a loop, not arithmetic that may be rewritten.
