@@ -45,9 +45,7 @@ def body() -> list[Stmt]:
         made.append(Load(cell("a", at), "A", warp * 128 + row * 8 + column))
         row, column = GROUP + 8 * (at // 2), LANE * 2 + at % 2
         made.append(Load(cell("c", at), "C", warp * 128 + row * 8 + column))
-    made += [
-        Load(cell("b", at), "B", warp * 64 + (LANE + 4 * at) * 8 + GROUP) for at in range(2)
-    ]
+    made += [Load(cell("b", at), "B", warp * 64 + (LANE + 4 * at) * 8 + GROUP) for at in range(2)]
     made.append(TensorProduct(cell("c", 0), cell("a", 0), cell("b", 0)))
     for at in range(4):
         row, column = GROUP + 8 * (at // 2), LANE * 2 + at % 2

@@ -54,7 +54,7 @@ def predicate_exchanges(kernel: Kernel, everywhere: bool = False) -> Kernel:
     if any(isinstance(each, TensorProduct) for each in walk_stmts(kernel.body)):
         raise EmitError(
             f"'{kernel.name}' multiplies on tensor cores, which threads without warps do not have",
-            advice="emit CUDA, or explore without --tensor",
+            advice="emit CUDA, or explore without '--space tensor'",
         )
     if not any(isinstance(each, Barrier | Shuffle) for each in walk_stmts(kernel.body)):
         return kernel

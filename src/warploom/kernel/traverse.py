@@ -175,13 +175,8 @@ def map_stmt(stmt: Stmt, on_expr: OnExpr, on_value: OnValue = lambda value: valu
                 value=value_of(stmt.value),
                 predicate=optional(stmt.predicate),
             )
-        case Shuffle(target, value, lane, mode):
-            return Shuffle(cell_of(target), value_of(value), on_expr(lane), mode)
-        case TensorProduct(target, a, b):
-            left, right = value_of(a), value_of(b)
-            assert isinstance(left, Cell)
-            assert isinstance(right, Cell)
-            return TensorProduct(cell_of(target), left, right)
+        case Shuffle() | TensorProduct():
+            return _map_together(stmt, cell_of, value_of, on_expr)
         case For():
             # A constant bound is the shape of a loop, not arithmetic that may be rewritten.
             start, stop = (
@@ -200,6 +195,21 @@ def map_stmt(stmt: Stmt, on_expr: OnExpr, on_value: OnValue = lambda value: valu
             return stmt
         case _:
             assert_never(stmt)
+
+
+def _map_together(
+    stmt: Shuffle | TensorProduct,
+    cell_of: Callable[[Cell], Cell],
+    value_of: OnValue,
+    on_expr: OnExpr,
+) -> Stmt:
+    """Of what lanes of a warp do with each other."""
+    if isinstance(stmt, Shuffle):
+        return Shuffle(cell_of(stmt.target), value_of(stmt.value), on_expr(stmt.lane), stmt.mode)
+    left, right = value_of(stmt.a), value_of(stmt.b)
+    assert isinstance(left, Cell)
+    assert isinstance(right, Cell)
+    return TensorProduct(cell_of(stmt.target), left, right)
 
 
 def map_body(
