@@ -189,7 +189,7 @@ def test_what_tensor_cores_cannot_do_is_no_tile() -> None:
 def test_contradictions_are_found_at_once(fix: str) -> None:
     space = space_of(QUICK)
     taken = [fix] if "TENSOR" in fix else [TENSOR, fix]
-    with pytest.raises(CheckError, match="no implementation has|contradict each other"):
+    with pytest.raises(CheckError, match=r"no implementation has|contradict each other"):
         fixed(space.propagator, taken)
 
 
