@@ -4,9 +4,9 @@ the Mandelbrot set.
 python bench/ptx_speed.py [SIDE] [--against CHECKOUT] [--repeats N] [--json FILE]
 
 Beside the rate of each kernel as C is how many times NumPy's that is, and how long a first launch
-takes, compiling included. With another checkout, both are run in turns, each time in a process of
-its own, and their best times are compared: `ratio` is this one's processor time over the other's,
-below 1 is faster.
+takes, compiling included. With another checkout, each has a process and they take turns, launch by
+launch, since machines change their speed every few seconds: `ratio` is the median, over all turns,
+of this one's processor time over the other's; below 1 is faster.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import inspect
 import json
 import os
 import platform
+import statistics
 import subprocess
 import sys
 import time
@@ -32,6 +33,7 @@ MODES: dict[str, dict[str, Any]] = {
     "as C": {"engine": "c"},
 }  # fmt: skip
 TRIES = 3
+TURNS = 4  # of each row, for each repeat
 SLOW = ("races too", "counters")  # of a long loop without memory these say nothing new
 
 
@@ -54,58 +56,108 @@ def launches(side: int) -> dict[str, tuple[tuple[int, int], tuple[int, int], lis
     }
 
 
-def measure(checkout: Path, side: int) -> dict[str, dict[str, float]]:
-    """Processor seconds and thread-instructions of each kernel and mode: the best of some tries."""
-    sys.path.insert(0, str(checkout / "src"))
-    from warploom import ptx  # the checkout is used without being installed
+class Launches:
+    """The kernels of a checkout in this process; a row is a kernel and a mode."""
 
-    module = ptx.load(TEXT.read_text(), TEXT.name)
-    picture = ptx.load(MANDELBROT.read_text(), MANDELBROT.name).kernel("mandelbrot")
-    known = "engine" in inspect.signature(picture.launch).parameters  # not in older checkouts
-    plain = {"engine": "numpy"} if known else {}
-    found: dict[str, dict[str, float]] = {}
-    for name, (grid, block, args) in launches(side).items():
-        kernel = picture if name == "mandelbrot" else module.kernel(name)
-        for mode, options in MODES.items():
-            if ("engine" in options and not known) or (name == "mandelbrot" and mode in SLOW):
-                continue
-            times = []
-            first = time.monotonic()
-            for number in range(TRIES):
-                started = time.process_time()
-                report = kernel.launch(grid, block, args, **{**plain, **options})
-                times.append(time.process_time() - started)
-                first = time.monotonic() - first if number == 0 else first
-            found[f"{name}, {mode}"] = {
-                "instructions": report.thread_instructions, "seconds": min(times), "first": first
-            }  # fmt: skip
-    return found
+    def __init__(self, checkout: Path, side: int) -> None:
+        sys.path.insert(0, str(checkout / "src"))
+        from warploom import ptx  # the checkout is used without being installed
+
+        module = ptx.load(TEXT.read_text(), TEXT.name)
+        picture = ptx.load(MANDELBROT.read_text(), MANDELBROT.name).kernel("mandelbrot")
+        known = "engine" in inspect.signature(picture.launch).parameters  # not in older checkouts
+        self.plain = {"engine": "numpy"} if known else {}
+        self.given = launches(side)
+        self.kernels = {
+            name: picture if name == "mandelbrot" else module.kernel(name) for name in self.given
+        }
+        self.rows = [
+            f"{name}, {mode}"
+            for name in self.given
+            for mode in MODES
+            if known or "engine" not in MODES[mode]
+            if name != "mandelbrot" or mode not in SLOW
+        ]
+
+    def once(self, row: str) -> tuple[float, int]:
+        """Processor seconds and thread-instructions of one launch."""
+        name, _, mode = row.partition(", ")
+        grid, block, args = self.given[name]
+        started = time.process_time()
+        report = self.kernels[name].launch(grid, block, args, **{**self.plain, **MODES[mode]})
+        return time.process_time() - started, report.thread_instructions
+
+    def serve(self) -> None:
+        """Rows come in, lines of JSON go out."""
+        print(json.dumps(self.rows), flush=True)
+        for line in sys.stdin:
+            print(json.dumps(self.once(line.strip())), flush=True)
 
 
-def apart(checkout: Path, side: int) -> dict[str, dict[str, float]]:
-    """`measure` in another process."""
-    command = [sys.executable, __file__, str(side), "--only", str(checkout)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, dict[str, float]] = json.loads(done.stdout)
-    return found
+class Apart:
+    """A checkout in a process of its own."""
+
+    def __init__(self, checkout: Path, side: int) -> None:
+        command = [sys.executable, __file__, str(side), "--only", str(checkout)]
+        self._child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.rows: list[str] = self._answer()
+
+    def _answer(self) -> Any:
+        assert self._child.stdout is not None
+        return json.loads(self._child.stdout.readline())
+
+    def once(self, row: str) -> tuple[float, int]:
+        assert self._child.stdin is not None
+        print(row, file=self._child.stdin, flush=True)
+        seconds, instructions = self._answer()
+        return seconds, instructions
+
+    def end(self) -> None:
+        assert self._child.stdin is not None
+        self._child.stdin.close()
+        self._child.wait()
 
 
 def compare(other: Path, side: int, repeats: int) -> list[dict[str, Any]]:
-    """Both checkouts in turns; the best time of each row, and their ratio."""
-    best: dict[str, list[float]] = {}
-    for _ in range(repeats):
-        mine, theirs = apart(ROOT, side), apart(other, side)
-        for row in mine.keys() & theirs.keys():
-            seconds = [mine[row]["seconds"], theirs[row]["seconds"]]
-            best[row] = [min(pair) for pair in zip(seconds, best.get(row, seconds), strict=True)]
-    return [
-        {
-            "row": row, "ratio": round(now / before, 3), "seconds": round(now, 3),
-            "seconds_other": round(before, 3),
-            "millions_a_second": round(mine[row]["instructions"] / now / 1e6, 1),
-        }
-        for row, (now, before) in best.items()
-    ]  # fmt: skip
+    """Both checkouts in turns, who begins by turns, too; the first turn of a row warms up."""
+    mine, theirs = Apart(ROOT, side), Apart(other, side)
+    found = []
+    for row in (each for each in mine.rows if each in theirs.rows):
+        mine.once(row), theirs.once(row)
+        pairs = []
+        for number in range(TURNS * repeats):
+            if number % 2:
+                now, before = mine.once(row), theirs.once(row)
+            else:
+                before, now = theirs.once(row), mine.once(row)
+            pairs.append((now[0], before[0]))
+        ratios = sorted(ours / others for ours, others in pairs)
+        seconds, seconds_other = (min(each) for each in zip(*pairs, strict=True))
+        found.append({
+            "row": row, "ratio": round(statistics.median(ratios), 3),
+            "from": round(ratios[len(ratios) // 4], 3), "to": round(ratios[-len(ratios) // 4], 3),
+            "seconds": round(seconds, 3), "seconds_other": round(seconds_other, 3),
+            "millions_a_second": round(now[1] / seconds / 1e6, 1),
+        })  # fmt: skip
+    mine.end(), theirs.end()
+    return found
+
+
+def measure(side: int) -> dict[str, dict[str, float]]:
+    """Each kernel and mode of this checkout: the best of some tries, and the first."""
+    here = Launches(ROOT, side)
+    found: dict[str, dict[str, float]] = {}
+    for row in here.rows:
+        started = time.monotonic()
+        first = here.once(row)
+        took = time.monotonic() - started
+        tries = [first, *(here.once(row) for _ in range(TRIES - 1))]
+        found[row] = {
+            "instructions": first[1], "seconds": min(each for each, _ in tries), "first": took
+        }  # fmt: skip
+    return found
 
 
 def commit_of(checkout: Path) -> str:
@@ -116,7 +168,7 @@ def commit_of(checkout: Path) -> str:
 def alone(asked: argparse.Namespace) -> None:
     """This checkout, with nothing compiled beforehand."""
     os.environ["WARPLOOM_CACHE"] = ""
-    found = measure(ROOT, asked.side)
+    found = measure(asked.side)
     rows = []
     for row, got in found.items():
         kernel, _, mode = row.partition(", ")
@@ -148,15 +200,16 @@ def main() -> None:
     parser.add_argument("--only", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.only is not None:
-        print(json.dumps(measure(asked.only, asked.side)))
+        Launches(asked.only, asked.side).serve()
         return
     if asked.against is None:
         alone(asked)
         return
     rows = compare(asked.against, asked.side, asked.repeats)
     for each in rows:
+        between = f"({each['from']:.2f} to {each['to']:.2f})"
         print(f"{each['row']:26} {each['millions_a_second']:7.1f} million a second, "
-              f"{each['ratio']:.3f} of the other's time")  # fmt: skip
+              f"{each['ratio']:.3f} of the other's time {between}")  # fmt: skip
     if asked.json is not None:
         record = stamp() | {
             "command": f"python bench/ptx_speed.py {asked.side} --against CHECKOUT "

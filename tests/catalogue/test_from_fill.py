@@ -140,7 +140,7 @@ def alternatives(result: Result) -> Iterator[dict[int, int]]:
         step = result.program.steps[hole]
         assert isinstance(step, Apply)
         count = len(step.gathers)
-        some = {right - 1, right + 1, 0, count - 1, *draw.integers(0, count, 6).tolist()}
+        some = {right - 1, right + 1, 0, count - 1, *draw.integers(0, count, 3).tolist()}
         for other in sorted(some - {right}):
             if 0 <= other < count:
                 yield {hole: other}

@@ -214,7 +214,7 @@ def test_dlpack_arguments_are_used_as_they_are() -> None:
 
 def test_mixed_places_and_constants_on_a_gpu() -> None:
     kernel = runtime.load(kernels.transpose())
-    with pytest.raises(DeviceError, match="some arrays are in host memory and some on a GPU"):
+    with pytest.raises(DeviceError, match="'y' is in host memory, but 'x' is on a GPU"):
         kernel(OnGpu(), floats(12), height=3, width=4)
     weights = OnGpu()
     weights.__cuda_array_interface__["shape"] = (3,)

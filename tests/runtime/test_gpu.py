@@ -71,7 +71,7 @@ def test_everything_but_the_address_is_in_the_key(machine: Machine) -> None:
     for bad, message in (
         (fakes.Tensor(x.array.astype(np.float64)), "holds float64"),
         (fakes.Tensor(aligned((8, 6), np.float32).T), "not contiguous"),
-        (fakes.Tensor(x.array, device=-1), "some arrays are in host memory"),
+        (fakes.Tensor(x.array, device=-1), "'x' is in host memory, but 'y' is on a GPU"),
         (fakes.Tensor(x.array, device=1), "on different GPUs"),
         (fakes.Tensor(x.array[:5]), "has 40 elements"),
     ):

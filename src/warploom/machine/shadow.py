@@ -32,6 +32,7 @@ from warploom.machine.clock import Array, Clocks, Ints, Layout, Mask
 Met = tuple[Array, Ints]
 # Which of some earlier accesses (entries) conflict with accesses by threads now.
 Judge = Callable[[Array, Array], Mask]
+FEW = 4  # less than one of so many: picked out before they are kept
 SMALLEST = 1 << 10  # accesses in a history before it is first tidied up
 
 
@@ -54,13 +55,17 @@ class Latest:
     def __init__(self, cells: int, layout: Layout) -> None:
         self._layout = layout
         self._latest = np.zeros(cells, np.int64)
-        self._before = np.zeros((0, cells), np.int64)  # of another lane, warp, block
+        self._places = np.zeros(0, np.int64)
+        self._before = self._places.reshape(0, cells)  # of another lane, warp, block
         self._crowded = False  # most came where others were at the same time
 
     def refine(self, ratio: int) -> None:
         """Every cell becomes `ratio` cells."""
         self._latest = np.repeat(self._latest, ratio)
-        self._before = np.repeat(self._before, ratio, axis=1)
+        if self._before.size:
+            older = self._before
+            self._make_room()
+            self._before[:] = np.repeat(older, ratio, axis=1)
 
     def note(self, cells: Array, entries: Ints, clocks: Clocks, met: bool) -> Met:
         """Adds accesses of one instruction; says which came to one cell at once, if `met`."""
@@ -101,28 +106,38 @@ class Latest:
             differ *= older != 0
         if dealt_with:
             differ *= differ >= 1 << self._layout.inner_bits
-        if differ.min():
+        matter = np.count_nonzero(differ)
+        if FEW * matter > differ.size:
             self._put(cells, older, differ)
-        elif differ.max():
+        elif matter:
             at = np.flatnonzero(differ)
             self._put(_at(cells, at), _at(older, at), _at(differ, at))
 
     def _put(self, cells: Array, entries: Ints, differ: Ints) -> None:
         """Puts accesses where their distance from the latest one of their cell says."""
         if not self._before.size:
-            self._before = np.zeros((3, self._latest.size), np.int64)
-        steps = [1 << self._layout.lane_bits, 1 << self._layout.inner_bits]
+            self._make_room()
+        steps = [1, 1 << self._layout.lane_bits, 1 << self._layout.inner_bits]
         low, high = (
-            sum(int(end) >= step for step in steps) for end in (differ.min(), differ.max())
+            sum(int(end) >= step for step in steps) - 1 for end in (differ.min(), differ.max())
         )
         if low == high:
-            self._before[low][cells] = entries
+            if low >= 0:
+                self._before[low][cells] = entries
             return
-        row = (differ >= steps[0]).astype(np.int64)
-        row += differ >= steps[1]
-        row *= self._latest.size
-        row += cells
-        self._before.reshape(-1)[row] = entries
+        plane = np.full(differ.size, low, np.int8)
+        for step in steps[low + 1 : high + 1]:
+            plane += (differ >= step).view(np.int8)
+        place = plane * np.int64(self._latest.size)
+        place += cells
+        if low < 0:  # of nobody else: into the last place, which nobody reads
+            np.maximum(place, -1, out=place)
+        self._places[place] = entries
+
+    def _make_room(self) -> None:
+        """For each kind of other a place per cell, and one for what need not be kept."""
+        self._places = np.zeros(3 * self._latest.size + 1, np.int64)
+        self._before = self._places[:-1].reshape(3, -1)
 
     def suspects(self, cells: Array, threads: Array, judge: Judge) -> Array:
         """Positions of the accesses that are unordered with an earlier one."""

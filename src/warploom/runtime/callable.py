@@ -192,9 +192,11 @@ class Callable(Planner):
 
     def _where(self, call: _Call) -> Device:
         arrays = [(p, call.array(p.name)) for p in self.kernel.arrays if p.name in call.places]
-        places = {each.where for param, each in arrays if param.space == "global"}
+        places = {each.where: p.name for p, each in arrays if p.space == "global"}
         if len(places) > 1:
-            raise DeviceError("some arrays are in host memory and some on a GPU")
+            raise DeviceError(
+                f"'{places['host']}' is in host memory, but '{places['gpu']}' is on a GPU"
+            )
         if len({each.device for param, each in arrays if param.space == "global"}) > 1:
             raise DeviceError("the arrays are on different GPUs")
         for param, each in arrays:
@@ -202,7 +204,7 @@ class Callable(Planner):
                 raise DeviceError(
                     f"'{param.name}' is passed by value", advice="give it as an array on the host"
                 )
-        on_gpu = places == {"gpu"}
+        on_gpu = "gpu" in places
         if self.device == "auto":
             return "cuda" if on_gpu else "simulator"
         if on_gpu != (self.device == "cuda"):

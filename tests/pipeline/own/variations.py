@@ -303,8 +303,9 @@ def run(
     if dtype.is_code:
         given, outputs = ([coded(each, dtype) for each in some] for some in (given, outputs))
     there = [move(each) for each in outputs]
-    pairs = zip(given, made.tiled.tiling.inputs, strict=True)  # constants are passed by value
-    moved = [each if array.space == "constant" else move(each) for each, array in pairs]
+    by_value = {each.name for each in made.kernel.arrays if each.space == "constant"}
+    pairs = zip(given, made.tiled.tiling.inputs, strict=True)
+    moved = [each if array.name in by_value else move(each) for each, array in pairs]
     made(*moved, *there)
     outputs = [each.get() if hasattr(each, "get") else each for each in there]
     if dtype.is_code:

@@ -171,8 +171,8 @@ def judged(seed: int, operators: tuple[str, ...], laws: tuple[str, ...]) -> str:
 @pytest.mark.parametrize("laws", [(), FLATTEN], ids=["none", "flatten"])
 @pytest.mark.parametrize("operators", [("+",), ("+", "max")], ids=" ".join)
 def test_generated_ones_by_brute_force(operators: tuple[str, ...], laws: tuple[str, ...]) -> None:
-    seen = Counter(judged(seed, operators, laws) for seed in range(80_000, 80_080))
-    assert seen["one"] + seen["several"] + seen["none"] >= 8
+    seen = Counter(judged(seed, operators, laws) for seed in range(80_000, 80_050))
+    assert seen["one"] + seen["several"] + seen["none"] >= 5
     assert seen["unknown"] <= 4  # a zero there may be refused
 
 

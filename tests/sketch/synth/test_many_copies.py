@@ -25,7 +25,9 @@ def copied(inner: int, outer: int) -> Program:
 
 
 @pytest.mark.parametrize("engine", ["default", "pairs"])
-@pytest.mark.parametrize(("inner", "outer"), [(3, 5), (2731, 6145), (4097, 8191)])
+@pytest.mark.parametrize(
+    ("inner", "outer"), [(3, 5), (2731, 6145), pytest.param(4097, 8191, marks=pytest.mark.slow)]
+)
 def test_no_fill_is_lost_however_often_a_term_is_copied(
     inner: int, outer: int, engine: str
 ) -> None:

@@ -52,7 +52,7 @@ def test_stopped_anywhere(
     stop: Callable[[Budget], None], engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = stopped = 0
-    for seed in range(40):
+    for seed in range(20):
         program = sketch(seeded(seed))
         wanted = all_fills(program, program.goals[0])
         for number in STOPS[seed % 3 :: 3]:
@@ -75,15 +75,15 @@ def test_stopped_anywhere(
                     assert result.stopped is not None
             stopped += result.stopped is not None
             kept += result.stopped is not None and len(found) > 0
-    assert stopped > 25
-    assert kept > 3
+    assert stopped > 12
+    assert kept > 1
 
 
 def test_a_stopped_side_of_a_join_is_not_taken_for_the_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The second argument is computed first, and no hole comes after it."""
-    for seed in range(150):
+    for seed in range(75):
         program = sketch(seeded(seed))
         wanted = all_fills(program, program.goals[0])
         for number in (20, 30, 40) if len(program.holes) > 1 else ():

@@ -145,12 +145,16 @@ def _take(region: Region, index: Array, dtype: DType, count_of: int) -> list[Arr
     return [rows[:, column].take(index, mode="clip") for column in range(count_of)]
 
 
+def _part(index: Array, count_of: int, part: int) -> Array:
+    return index if count_of == 1 else index * count_of + part
+
+
 def _note_unwritten(
     f: Frame, site: Site, region: Region, index: Array, dtype: DType, count_of: int,
     active: Array | None, unwritten: list[Array] | None,
 ) -> None:  # fmt: skip
     for part in range(count_of):
-        bad = unstored(region, index * count_of + part, dtype, active)
+        bad = unstored(region, _part(index, count_of, part), dtype, active)
         if unwritten is not None:
             unwritten.append(bad)
         elif bad.any():
@@ -171,7 +175,7 @@ def _load_slowly(
             target[chosen] = value
         if region.written is not None and unwritten is not None:
             for part in range(count_of):
-                unwritten.append(f.spread(unstored(region, index * count_of + part, dtype)))
+                unwritten.append(f.spread(unstored(region, _part(index, count_of, part), dtype)))
     return [f.spread(value) for value in out]
 
 

@@ -93,8 +93,8 @@ class BlockBarriers:
         wide = f.widen(numbers)
         self._require(barrier, here & (wide >= CUDA.block_barriers), wide, "there is no barrier {}")
         if mask is None and numbers.size == 1 and not barrier.partial and not self.waiting:
-            holds = f.widen(barrier.joined(f)) if barrier.joined else here
-            self._reduce(np.ones(batch.blocks, bool), holds, here)
+            if barrier.joined is not None:
+                self._reduce(np.ones(batch.blocks, bool), f.widen(barrier.joined(f)), here)
             self._pass(np.arange(batch.blocks))
             return [(rank, here)]
         going: Going = []
