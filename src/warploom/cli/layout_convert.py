@@ -14,7 +14,7 @@ from warploom.cli.guard import Status, run
 from warploom.cli.measured import lines, record_of, tuner_of
 from warploom.cli.output import STDOUT, kept_free, write, write_records
 from warploom.cli.progress import progress
-from warploom.errors import CheckError, ParseError
+from warploom.errors import CheckError, DeviceError, ParseError
 from warploom.layout.check import MOST_ELEMENTS
 from warploom.layout.convert import WAYS, Conversion, convert
 from warploom.layout.fragment_text import read_fragment
@@ -23,6 +23,7 @@ from warploom.layout.show import show
 from warploom.layout.staging import Staging
 from warploom.runtime.compile import can_compile
 from warploom.runtime.driver import open_driver
+from warploom.runtime.measure import gpu_library
 from warploom.search.budget import Budget
 
 CONVERT = """Convert registers from one layout to another: which threads send what to whom?
@@ -74,7 +75,7 @@ def convert_command(
             raise ParseError("--way says what --tune is to find", advice="give one of them")
         tuner = tuner_of(tune, store, no_store, seconds, checked=False, crewed=False)
         if tuner is not None:
-            open_driver()  # before anything is searched for
+            check_gpu()  # before anything is searched for
         with kept_free(json_file, out if emit else None):
             size = None if shape is None else sizes(shape)
             budget = Budget(seconds, None)
@@ -96,6 +97,17 @@ def convert_command(
         return _status(found, wrong)
 
     run(action)
+
+
+def check_gpu() -> None:
+    """Refuses to measure where there is nothing to measure on, or with."""
+    try:
+        open_driver()
+    except DeviceError:
+        raise DeviceError(
+            "there is no GPU to measure on", advice="without --tune the way is chosen by rule"
+        ) from None
+    gpu_library()
 
 
 def measured_way(found: Conversion, tuner: Tuner) -> tuple[str, Conversion, dict[str, Any]]:
