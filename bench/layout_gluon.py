@@ -24,6 +24,7 @@ from warploom.ptx import load
 
 LANE_BITS, MOST_REGISTER_BITS, MOST_BYTES = 5, 5, 16
 KINDS = {1: "int8", 2: "int16", 4: "int32"}
+STORE_LOAD: tuple[AccessKind, ...] = ("st", "ld")
 Numbers = npt.NDArray[np.int64]
 
 
@@ -32,13 +33,13 @@ def pairs(count: int) -> dict[str, Any]:
     found: dict[str, Any] = {"equal": 0, "with conflicts": 0, "finer than a word": []}
     for number in range(count):
         pair = Pair(np.random.default_rng([23, number]))
-        theirs, ours = pair.theirs(), pair.conflicts("st")
+        theirs, ours = pair.theirs(), pair.conflicts()
         found["with conflicts"] += ours > 0
         if theirs == ours:
             found["equal"] += 1
             continue
         assert pair.finer, (pair, theirs, ours)
-        counted, wanted = pair.emulated(), pair.excess("st") + pair.excess("ld")
+        counted, wanted = pair.emulated(), pair.excess()
         assert counted == wanted, (pair, counted, wanted)
         found["finer than a word"].append([theirs, float(ours), counted])
     return found
@@ -88,34 +89,39 @@ class Pair:
         assert (layout.reshape(self.shape[::-1]).T.ravel() == by_rule).all()
         return by_rule
 
-    def access(self, kind: AccessKind) -> Access:
-        """As Triton does it, which leaves registers in their order: the widest vector that some
-        registers fill while all others, and all lanes, move it as a whole."""
-        places = self.addresses()
-        held = places[from_bases(self.bases, self.shape).elements[0]]  # [lane, register]
-        first = held[0] ^ held[0, 0]
-        moves = [int(first[1 << bit]) for bit in range(len(self.bases["register"]))]
-        starts = held[:, 0] ^ held[0, 0]
+    def width(self, held: Numbers, ordered: bool) -> int:
+        """Elements of a vector: every lane holds it in the same registers, and all else moves it as
+        a whole. Triton's count leaves registers as they are; its code puts them in order first."""
+        first, starts = held[0] ^ held[0, 0], held[:, 0] ^ held[0, 0]
+        bits = range(len(self.bases["register"]))
+        moves = set(first.tolist()) if ordered else {int(first[1 << bit]) for bit in bits}
         width = 1
         while width * 2 * self.size <= MOST_BYTES and width in moves:
-            others = [move for move in moves if move > width]
-            if any(move % (width * 2) for move in others) or (starts % (width * 2)).any():
+            torn = any(move % (width * 2) for move in moves if move > width) and not ordered
+            if torn or (starts % (width * 2)).any():
                 break
             width *= 2
-        chunks = held // width * width
-        _, steps = np.unique(first // width, return_index=True)  # one register of each vector
-        element = np.argsort(places)
-        return Access("all", element[chunks[:, steps].T[:, :, None] + np.arange(width)], kind)
+        return width
 
-    def excess(self, kind: AccessKind) -> int:
-        """Wavefronts beyond one of each group that there is."""
-        problem = Problem("pair", self.shape, self.size, (self.access(kind),))
-        return int((Meter(problem).passes(0, self.addresses()) - 1).sum())
+    def passes(self, kind: AccessKind, ordered: bool) -> Numbers:
+        """Wavefronts of each group of lanes of each step."""
+        places = self.addresses()
+        held = places[from_bases(self.bases, self.shape).elements[0]]  # [lane, register]
+        width = self.width(held, ordered)
+        _, steps = np.unique((held[0] ^ held[0, 0]) // width, return_index=True)
+        chunks = held[:, steps].T // width * width
+        elements = np.argsort(places)[chunks[:, :, None] + np.arange(width)]
+        problem = Problem("pair", self.shape, self.size, (Access("all", elements, kind),))
+        return Meter(problem).passes(0, places)
 
-    def conflicts(self, kind: AccessKind) -> Fraction:
-        problem = Problem("pair", self.shape, self.size, (self.access(kind),))
-        each = Meter(problem).passes(0, self.addresses())
+    def conflicts(self) -> Fraction:
+        """As Gluon counts them."""
+        each = self.passes("st", ordered=False)
         return Fraction(int(each.sum()), len(each)) - 1
+
+    def excess(self) -> int:
+        """Of a store and a load of all."""
+        return sum(int((self.passes(kind, ordered=True) - 1).sum()) for kind in STORE_LOAD)
 
     # -- theirs
 
