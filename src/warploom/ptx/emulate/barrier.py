@@ -253,7 +253,7 @@ class BlockBarriers:
         if batch.counters is not None:
             batch.counters.barriers += int(blocks.size)
         shared = batch.shared
-        if shared.written is not None and bool(shared.written.all()):
+        if shared.written is not None and bool(shared.written.view(bool).all()):
             shared.written = None  # nothing is left to be reported
 
     def _announce(self, waiting: _Waiting, mask: Mask) -> None:

@@ -82,13 +82,13 @@ def _axis(base: str, axis: int, batch: Batch) -> Array:
             inside = np.arange(batch.threads, dtype=np.uint32) % np.uint32(batch.block_size)
             return _digit(inside, batch.block, axis)
         case "%ctaid" | "%clusterid":
-            there = batch.block_of + batch.first_block
+            there = np.arange(batch.blocks) + batch.first_block
             number = there if batch.numbers is None else batch.numbers[there]
-            value = _digit(number.astype(np.uint32), batch.grid, axis)
+            value = _digit(number.astype(np.uint32), batch.grid, axis)  # of each block
             if base == "%clusterid":
                 value = value // np.uint32(batch.cluster[axis])
-            same = value.size and bool((value == value[0]).all())
-            return value[:1].copy() if same else value
+            same = value.size == 1 or bool((value == value[0]).all())
+            return value[:1].copy() if same else value.take(batch.block_of)
         case "%cluster_nctaid":
             return np.array([batch.cluster[axis]], np.uint32)
         case "%cluster_ctaid":
