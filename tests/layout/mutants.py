@@ -3,8 +3,10 @@
 A mutant changes a layout in one place: a bit of its matrix, the shift of its swizzle. It is put in
 place of the layout of one access, which then disagrees with the others; or of all, which changes
 what they cost. What is stated beforehand is the layout, the wavefronts of each access and how many
-places there are: whatever computes another place is then noticed. The same mutants are tried where
-no layout is stated: what is missed there must be a layout as good, counted again.
+places there are: whatever computes another place is then noticed. An access computes the place of a
+vector's first element alone: a mutant that moves none of these is given as a layout, as `layout
+check` takes it, which sees vectors that are torn. The same mutants are tried where no layout is
+stated: what is missed there must be a layout as good, counted again.
 """
 
 from __future__ import annotations
@@ -79,6 +81,8 @@ def mutated(count: int, seed: int = 3) -> dict[str, Any]:
             tables = [other, *plain[1:]] if alone else [other] * len(plain)
             if noticed(task, tables, stated, places, original):
                 seen["noticed"] += 1
+            elif task.meter.score(other) is None:
+                seen["noticed as a layout: torn vectors"] += 1
             else:
                 seen["equivalent"] += 1
                 reasons[_same(task, original, tables)] += 1
@@ -97,7 +101,7 @@ def _same(task: Task, original: Numbers, tables: list[Numbers]) -> str:
         first = access.elements[:, :, 0]  # all that an access computes of a vector
         used = first[first >= 0]
         assert np.array_equal(original[used], table[used]), "another place was missed"
-    return "the same for every element whose place is computed: the others come along in vectors"
+    return "the same for every element whose place is computed"
 
 
 def _why(task: Task, original: Numbers, other: Numbers, alone: bool, stated: list[float]) -> str:
