@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from loopnest_walks import ROWS, Lowered, ended, leaning, nodes, part_problem, parts_of  # beside us
+from loopnest_walks import ROWS, ended, herded, nodes, parts_of  # beside us
 
 from warploom.loopnest.kernels import Cut, matmul
 from warploom.loopnest.target import everything
@@ -31,12 +31,12 @@ from warploom.pipeline.nest import Nest
 from warploom.search.descent import descents
 from warploom.search.estimate import Mean
 from warploom.search.farm import Farm
-from warploom.search.leaning import Walks, joined, learnt, leaves_of, untaught
+from warploom.search.herd import leaves_of
 from warploom.search.problem import SpaceProblem
 
 RESULTS = Path(__file__).parent / "results" / "loopnest_estimates.json"
-PIECE = 64  # walks of one task
-ROUNDS = 6  # the later half of them counts
+PIECE = 64  # walks of one task, where each is by itself
+HERDS = 16  # of the largest part of a space; of the others, a quarter with a quarter of the walks
 DESCENT = "descent of matmul 1024, all constraints"
 REVERSED = "matmul-1024, reversed order"
 
@@ -45,80 +45,99 @@ def pieces(count: int) -> list[int]:
     return [min(PIECE, count - first) for first in range(0, count, PIECE)]
 
 
-def size_of_part(farm: Farm, name: str, part: Lowered, walks: int) -> tuple[Mean, list[Walks]]:
-    """Rounds of walks, each told by the earlier ones where leaves are."""
-    table, rounds = untaught(part_problem(name, part)), list[Walks]()
-    for turn in range(ROUNDS):
-        tasks = [
-            farm.submit(leaning, name, part, count, (1, turn, at), table)
-            for at, count in enumerate(pieces(max(8, walks // ROUNDS)))
-        ]
-        rounds.append(joined([each.result() for each in tasks]))
-        table = learnt(table, joined(rounds))
-    return leaves_of(rounds[ROUNDS // 2 :]), rounds
+Later = Callable[[], dict[str, object]]  # what there is when all that was begun is done
 
 
-def size_of(farm: Farm, name: str, walks: int) -> tuple[Mean, list[float]]:
-    """The parts added up; and what each round of the largest would say alone."""
-    first, *others = parts_of(name)
-    largest, rounds = size_of_part(farm, name, first, walks)
-    found = [largest, *(size_of_part(farm, name, each, walks // 16)[0] for each in others)]
-    total = Mean(sum(each.value for each in found), math.hypot(*(each.error for each in found)))
-    return total, [leaves_of([each]).value for each in rounds]
+def begun_size(farm: Farm, name: str, walks: int) -> Callable[[], tuple[Mean, list[float]]]:
+    """The parts added up; and what each herd of the largest says alone."""
+    tasks = []
+    for at, part in enumerate(parts_of(name)):
+        less = 4 if at else 1
+        size = max(8, walks // HERDS // less)
+        tasks.append([farm.submit(herded, name, part, size, seed) for seed in range(HERDS // less)])
+
+    def sizes() -> tuple[Mean, list[float]]:
+        herds = [[each.result() for each in part] for part in tasks]
+        found = [leaves_of(each) for each in herds]
+        total = Mean(sum(each.value for each in found), math.hypot(*(each.error for each in found)))
+        return total, [math.exp(each) for each in herds[0]]
+
+    return sizes
 
 
-def left_over(
+def begun_nodes(
     farm: Farm, name: str, walks: int, depth: int, reverse: bool = False
-) -> tuple[float, float]:
+) -> Callable[[], tuple[float, float]]:
+    """How many nodes there are at a depth, and how many the bound leaves over."""
     tasks = [
         farm.submit(nodes, name, reverse, count, depth, at)
-        for at, count in enumerate(pieces(max(PIECE, walks // 4)))
+        for at, count in enumerate(pieces(max(PIECE, walks // 16)))
     ]
-    every, kept = np.array([each.result() for each in tasks]).mean(axis=0)
-    return float(every), float(kept)
+
+    def counted() -> tuple[float, float]:
+        every, kept = np.array([each.result() for each in tasks]).mean(axis=0)
+        return float(every), float(kept)
+
+    return counted
 
 
-def measured(name: str, farm: Farm, walks: int) -> dict[str, object]:
+def measured(name: str, farm: Farm, walks: int) -> Later:
     _, size, dead, cut, left = ROWS[name]
-    counts = pieces(max(PIECE, walks // 4))
+    counts = pieces(max(PIECE, walks // 16))
+    sizes = begun_size(farm, name, walks)
     tasks = [farm.submit(ended, name, count, at) for at, count in enumerate(counts)]
-    found, rounds = size_of(farm, name, walks)
-    every, kept = left_over(farm, name, walks, 10)
-    return {
-        "name": name,
-        "size": [found.value, found.error],
-        "size_by_rounds": rounds,
-        "size_published": size,
-        "orders_of_magnitude": math.log10(found.value / size),
-        "dead_ends": sum(each.result() for each in tasks) / sum(counts),
-        "descents": sum(counts),
-        "dead_ends_published": dead,
-        "cut_ms": cut,
-        "nodes_at_10": every,
-        "nodes_at_10_below_cut": kept,
-        "pruned_times": every / max(kept, 1e-300),
-        "pruned_times_published": 1 / left,
-    }
+    at_10 = begun_nodes(farm, name, walks, 10)
+
+    def row() -> dict[str, object]:
+        (found, herds), (every, kept) = sizes(), at_10()
+        return {
+            "name": name,
+            "size": [found.value, found.error],
+            "size_by_herds": herds,
+            "size_published": size,
+            "orders_of_magnitude": math.log10(found.value / size),
+            "dead_ends": sum(each.result() for each in tasks) / sum(counts),
+            "descents": sum(counts),
+            "dead_ends_published": dead,
+            "cut_ms": cut,
+            "nodes_at_10": every,
+            "nodes_at_10_below_cut": kept,
+            "pruned_times": every / max(kept, 1e-300),
+            "pruned_times_published": 1 / left,
+        }
+
+    return row
 
 
-def reversed_order(farm: Farm, walks: int) -> dict[str, object]:
+def reversed_order(farm: Farm, walks: int) -> Later:
     """The ablation: what says most is decided last. Beside depth 10 there is the one at which there
     are about as many nodes, as was published."""
-    row: dict[str, object] = {"name": REVERSED, "cut_ms": ROWS["matmul-1024"][3]}
-    for depth in (10, 16):
-        every, kept = left_over(farm, "matmul-1024", walks, depth, reverse=True)
-        row |= {
-            f"nodes_at_{depth}": every,
-            f"nodes_at_{depth}_below_cut": kept,
-            f"pruned_times_at_{depth}": every / max(kept, 1e-300),
-        }
-    return {**row, "pruned_times_published_at_16": 1.8}
+    counted = {
+        depth: begun_nodes(farm, "matmul-1024", walks, depth, reverse=True) for depth in (10, 16)
+    }
+
+    def row() -> dict[str, object]:
+        found: dict[str, object] = {"name": REVERSED, "cut_ms": ROWS["matmul-1024"][3]}
+        for depth, each in counted.items():
+            every, kept = each()
+            found |= {
+                f"nodes_at_{depth}": every,
+                f"nodes_at_{depth}_below_cut": kept,
+                f"pruned_times_at_{depth}": every / max(kept, 1e-300),
+            }
+        return {**found, "pruned_times_published_at_16": 1.8}
+
+    return row
 
 
-def descent_row(farm: Farm, walks: int) -> dict[str, object]:
+def descent_row(farm: Farm, walks: int) -> Later:
+    del farm
+    return partial(descent, walks)
+
+
+def descent(walks: int) -> dict[str, object]:
     """A random descent of matmul with all constraints and all that is beyond the paper: alone and
     in a batch of 64, to the last decision; and what a search of that space holds in memory."""
-    del farm
     nest = Nest(matmul(1024, 1024, 1024, cut=Cut(tail=True)), H200_RATES, everything(H200))
     problem = SpaceProblem(nest.space.propagator, branch=nest.space.branch)
     random = np.random.default_rng(3)
@@ -141,8 +160,8 @@ def descent_row(farm: Farm, walks: int) -> dict[str, object]:
     }
 
 
-def rows() -> Iterator[tuple[str, Callable[[Farm, int], dict[str, object]]]]:
-    for name in ROWS:
+def rows() -> Iterator[tuple[str, Callable[[Farm, int], Later]]]:
+    for name in sorted(ROWS, key=lambda name: -ROWS[name][1]):  # what takes longest first
         yield name, partial(measured, name)
     yield REVERSED, reversed_order
     yield DESCENT, descent_row
@@ -158,14 +177,16 @@ def main() -> None:
     given = parser.parse_args()
     records = json.loads(given.out.read_text()) if given.out.exists() else []
     farm = Farm(given.processes)
-    for name, make in rows():
+    begun: list[Later] = []
+    for name, begin in rows():
         made = [each.get("walks", 0) for each in records if each["name"] == name]
         there = max(made, default=0) >= given.walks
-        if (given.only and name not in given.only) or (there and not given.again):
-            continue
-        start = time.monotonic()
-        row = {**make(farm, given.walks), "walks": given.walks}
-        row["seconds"] = round(time.monotonic() - start, 1)
+        if (not given.only or name in given.only) and (given.again or not there):
+            begun.append(begin(farm, given.walks))
+    start = time.monotonic()
+    for later in begun:
+        row = {**later(), "walks": given.walks}
+        row["seconds_since_the_start"] = round(time.monotonic() - start, 1)
         records = [each for each in records if each["name"] != row["name"]] + [row]
         given.out.write_text(json.dumps(records, indent=1) + "\n")
         print(

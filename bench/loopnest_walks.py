@@ -16,10 +16,10 @@ from warploom.loopnest.space import DECIDED, NestSpace
 from warploom.loopnest.target import paper
 from warploom.machine.rates import K4000
 from warploom.machine.record import MACHINES
-from warploom.search.candidate import Candidates, Decision, Flags, Numbers
+from warploom.search.candidate import Candidates, Decision, Flags
 from warploom.search.descent import descents
 from warploom.search.estimate import knuth
-from warploom.search.leaning import Walks, lean
+from warploom.search.herd import herd
 from warploom.search.problem import SpaceProblem
 
 PROPER = Cut(proper=True)
@@ -66,8 +66,10 @@ def part_problem(name: str, part: Lowered) -> SpaceProblem:
     return problem_of(space, _taken(space, part))
 
 
-def leaning(name: str, part: Lowered, count: int, seed: tuple[int, ...], table: Numbers) -> Walks:
-    return lean(part_problem(name, part), count, np.random.default_rng(seed), table)
+def herded(name: str, part: Lowered, count: int, seed: int) -> float:
+    """The logarithm of a part's size by one herd, which goes on in the order of decisions."""
+    random = np.random.default_rng([1, seed])
+    return herd(part_problem(name, part), count, random, space_of(name).rank)
 
 
 def ended(name: str, count: int, seed: int) -> int:

@@ -14,13 +14,13 @@ from warploom.catalogue.conversion import looped_text
 from warploom.catalogue.conversion_tuning import (
     ReadyWay,
     best_way,
-    kept_way,
     loop_input,
     loop_result,
+    looped_texts,
     tune_way,
     ways_of,
 )
-from warploom.errors import DeviceError, UnsupportedError
+from warploom.errors import CheckError, DeviceError, UnsupportedError, WarploomError
 from warploom.layout.convert import Conversion, convert
 from warploom.layout.fragment_text import read_fragment
 from warploom.ptx import load
@@ -85,9 +85,7 @@ class Told:
 
 
 @pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
-def test_the_fastest_way_is_chosen_and_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fastest_way_is_chosen_and_kept(tmp_path: Path) -> None:
     found, store = case("words"), Store(tmp_path / "store.sqlite")
     assert found.chosen == "matrices"  # by rule
     bench = Told({"shuffles": 2e-6, "matrices": 3e-6})  # shared memory gives a wrong result
@@ -104,29 +102,23 @@ def test_the_fastest_way_is_chosen_and_kept(
         assert isinstance(nothing, Impossible)
         assert best_way(nothing, found) == "matrices"
 
-    class Driver:
-        def name(self, _: int) -> str:
-            return "told"
-
-        def architecture(self, _: int) -> str:
-            return "sm_90"
-
-    monkeypatch.setattr(conversion_tuning, "open_driver", Driver)
-    assert kept_way(found, store) == "shuffles"
-    assert kept_way(case("halves of two warps"), store) is None
-    assert kept_way(found, None) is None
-
-
-def test_without_a_gpu_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none() -> None:
-        raise DeviceError("there is no CUDA driver on this machine")
-
-    monkeypatch.setattr(conversion_tuning, "open_driver", none)
-    assert kept_way(case("words"), Store(tmp_path / "store.sqlite")) is None
-
 
 def test_more_shared_memory_than_a_block_has_is_refused() -> None:
     rows, columns = "blocked([1,4],[1,32],[4,1],[1,0])", "blocked([4,1],[32,1],[1,4],[0,1])"
     found = convert(read_fragment(rows, (128, 128)), read_fragment(columns, (128, 128)), 4)
     with pytest.raises(UnsupportedError, match="65536 bytes of shared memory"):
         looped_text(found, "matrices")
+    with pytest.raises(WarploomError, match="65536 bytes of shared memory"):
+        looped_texts(found)  # where no way is left
+
+
+def test_ways_that_need_too_much_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, text = case("words"), looped_text
+
+    def small(one: Conversion, way: str) -> str:
+        if way == "shared":
+            raise CheckError("the kernel uses 65536 bytes of shared memory")
+        return text(one, way)
+
+    monkeypatch.setattr(conversion_tuning, "looped_text", small)
+    assert set(looped_texts(found)) == set(ways_of(found)) - {"shared"}

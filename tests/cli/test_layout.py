@@ -9,11 +9,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from tests.cli.conftest import Cli
 
+from warploom.catalogue.conversion_tuning import ReadyWay
+from warploom.cli import layout_convert
+from warploom.errors import DeviceError
 from warploom.layout.named import FIFTY
+from warploom.runtime.compile import can_compile
 
 
 def test_an_answer_with_its_code_and_proof(cli: Cli, tmp_path: Path) -> None:
@@ -197,9 +202,66 @@ def test_conversions(cli: Cli, tmp_path: Path) -> None:
     assert record["chosen"] == "shuffles"
 
 
+TUNED = "--from", "blocked([1,1],[1,32],[1,1],[1,0])", "--to", "blocked([1,4],[4,8],[1,1],[1,0])"
+
+
+class Told:
+    """A GPU that takes as long as it is told; shared memory gives a wrong result there."""
+
+    device, arch = "told sm_90", "sm_90"
+    seconds: ClassVar = {"shuffles": 2e-6, "matrices": 3e-6}
+
+    def __init__(self, _: object) -> None:
+        pass
+
+    def measure(self, ready: ReadyWay, samples: int) -> list[float]:
+        if ready.name not in self.seconds:
+            raise DeviceError("it gives a wrong result")
+        return [self.seconds[ready.name]] * samples
+
+
+@pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
+def test_conversions_are_measured_and_remembered(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout_convert, "check_gpu", lambda: None)
+    monkeypatch.setattr(layout_convert, "GpuWayBench", Told)
+    store, file = str(tmp_path / "store.sqlite"), tmp_path / "c.json"
+    asked = (
+        "layout", "convert", *TUNED, "--shape", "4x32", "--tune", "--store", store,
+        "--json", str(file), "--emit", "cuda",
+    )  # fmt: skip
+    ran = cli(*asked)
+    assert ran.status == 0
+    assert "chosen by rule: matrices" in ran.err
+    assert "chosen on told sm_90: shuffles" in ran.err
+    assert "__shfl_sync" in ran.out
+    (record,) = json.loads(file.read_text())
+    assert (record["chosen"], record["way"]) == ("matrices", "shuffles")
+    assert record["tune"]["best"] == "shuffles"
+    assert "1.50 times as fast as by rule" in ran.err
+    again = cli(*asked)
+    assert "0 samples just now" in again.err
+    assert "chosen on told sm_90: shuffles" in again.err
+
+
+def test_conversions_are_not_measured_without_a_gpu(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> None:
+        raise DeviceError("there is no CUDA driver on this machine")
+
+    monkeypatch.setattr(layout_convert, "open_driver", none)
+    ran = cli("layout", "convert", *TUNED, "--shape", "4x32", "--tune", "--no-store")
+    assert (ran.status, ran.out) == (2, "")
+    assert "there is no GPU to measure on\n  without --tune" in ran.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ((*TUNED, "--shape", "4x32", "--tune", "--way", "shared"), "--way says what"),
+        ((*TUNED, "--shape", "4x32", "--no-store"), "go with --tune"),
         (("--from", "mma_c()", "--to", "mma_a(2)"), "does not say the shape"),
         (("--from", "mma_c()", "--to", "mma_a(2)", "--shape", "0x3"), "a tensor of 0 elements"),
         (

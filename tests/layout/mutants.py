@@ -2,8 +2,11 @@
 
 A mutant changes a layout in one place: a bit of its matrix, the shift of its swizzle. It is put in
 place of the layout of one access, which then disagrees with the others; or of all, which changes
-what they cost. What is stated beforehand is the wavefronts of each access and how many places there
-are.
+what they cost. What is stated beforehand is the layout, the wavefronts of each access and how many
+places there are: whatever computes another place is then noticed. An access computes the place of a
+vector's first element alone: a mutant that moves none of these is given as a layout, as `layout
+check` takes it, which sees vectors that are torn. The same mutants are tried where no layout is
+stated: what is missed there must be a layout as good, counted again.
 """
 
 from __future__ import annotations
@@ -39,18 +42,25 @@ def mutations(layout: Layout, size: int, random: np.random.Generator) -> Iterato
             yield Matrix(tuple(columns), matrix.offset)
 
 
-def noticed(task: Task, tables: list[Numbers], stated: list[float], places: int) -> bool:
+def noticed(
+    task: Task,
+    tables: list[Numbers],
+    stated: list[float],
+    places: int,
+    meant: Numbers | None = None,
+) -> bool:
     looked = []
     for access, table, count in zip(task.problem.accesses, tables, stated, strict=True):
         first = np.maximum(access.elements[:, :, 0], 0)
         looked.append(Looked(access, table[first], count))
     steps = [access.steps for access in task.problem.accesses]
-    return not examine_tables(task.problem, looked, steps, places).right
+    return not examine_tables(task.problem, looked, steps, places, meant).right
 
 
 def mutated(count: int, seed: int = 3) -> dict[str, Any]:
-    """So many mutants; a mutant that is missed must be no mistake, by counting it again."""
-    random, seen, equivalent, names = np.random.default_rng(seed), Counter[str](), Counter[str](), 0
+    """So many mutants; a mutant that is missed must be no mistake, each looked at anew."""
+    random, names = np.random.default_rng(seed), 0
+    seen, reasons, unstated = Counter[str](), Counter[str](), Counter[str]()
     while sum(seen.values()) < count:
         name = FIFTY[names % len(FIFTY)]
         names += 1
@@ -63,20 +73,35 @@ def mutated(count: int, seed: int = 3) -> dict[str, Any]:
         stated = [float(x) for x in best.score.per_request]
         places = int(original.max()) + 1
         plain = [original] * len(task.problem.accesses)
-        assert not noticed(task, plain, stated, places), name
+        assert not noticed(task, plain, stated, places, original), name
         options = list(mutations(best.map, task.problem.size, random))
-        for choice in random.permutation(len(options))[:12]:
-            if sum(seen.values()) == count:
-                break
+        for choice in random.permutation(len(options))[: min(12, count - sum(seen.values()))]:
             other = task.addresses(options[int(choice)])
             alone = len(plain) > 1 and bool(random.random() < 0.5)
             tables = [other, *plain[1:]] if alone else [other] * len(plain)
-            if noticed(task, tables, stated, places):
+            if noticed(task, tables, stated, places, original):
                 seen["noticed"] += 1
-                continue
-            seen["equivalent"] += 1
-            equivalent[_why(task, original, other, alone, stated)] += 1
-    return dict(seen) | {"reasons": dict(equivalent)}
+            elif task.meter.score(other) is None:
+                seen["noticed as a layout: torn vectors"] += 1
+            else:
+                seen["equivalent"] += 1
+                reasons[_same(task, original, tables)] += 1
+            if noticed(task, tables, stated, places):
+                unstated["noticed"] += 1
+            else:
+                unstated[_why(task, original, other, alone, stated)] += 1
+    return dict(seen) | {"reasons": dict(reasons), "where no layout is stated": dict(unstated)}
+
+
+def _same(task: Task, original: Numbers, tables: list[Numbers]) -> str:
+    """The reason that a mutant is none: every place that is computed is the same."""
+    if all(np.array_equal(original, table) for table in tables):
+        return "the same function"
+    for access, table in zip(task.problem.accesses, tables, strict=True):
+        first = access.elements[:, :, 0]  # all that an access computes of a vector
+        used = first[first >= 0]
+        assert np.array_equal(original[used], table[used]), "another place was missed"
+    return "the same for every element whose place is computed"
 
 
 def _why(task: Task, original: Numbers, other: Numbers, alone: bool, stated: list[float]) -> str:

@@ -54,6 +54,22 @@ def test_a_load_that_looks_elsewhere() -> None:
     assert "and at place 256 for load, lane 4 of step 0" in wrong(found)
 
 
+def test_another_layout_than_stated() -> None:
+    def other(row: int, column: int) -> int:  # as good, and not what was meant
+        return row * 64 + (column ^ ((row % 8 ^ row // 8 % 8) * 8))
+
+    meant = "S<3,3,3> o (64,64):(64,1)"
+    assert examine(tile(layout=meant)).right
+    assert examine(tile(layout="SwizzledSharedLayout(8, 1, 8)")).right
+    assert examine(tile(other, other)).right
+    assert (
+        "the element (8, 0) is at place 512 for the layout, and at place 520 for store, lane 0 of"
+        " step 2" in wrong(examine(tile(other, other, layout=meant)))
+    )
+    with pytest.raises(CheckError, match="and the tensor of 64×64"):
+        examine(tile(layout="(32,32):(32,1)"))
+
+
 def test_conflicts_that_were_not_stated() -> None:
     def plain(row: int, column: int) -> int:
         return row * 64 + column
@@ -132,5 +148,6 @@ def test_refused(change: dict[str, Any], message: str) -> None:
 
 def test_mutants_are_noticed_or_none() -> None:
     found = mutated(16)
-    assert found["noticed"] + found.get("equivalent", 0) == 16
+    assert found["noticed"] + found.get("noticed as a layout: torn vectors", 0) == 16
     assert found["noticed"] > 4
+    assert found["noticed"] >= found["where no layout is stated"]["noticed"]

@@ -143,8 +143,6 @@ class _Writer:
             totals[r] = 0
         self._declare()
         with k.loop("turn", turns) as turn:
-            if self.way == "shared":
-                k.barrier(self._scope)  # what the last turn stored was loaded
             changed = k.register("changed", word)
             k.set(changed, from_index(turn % 256, word) * (((1 << 8 * size * parts) - 1) // 255))
             before = k.registers("held", self.dtype, self.registers[0])
@@ -152,6 +150,8 @@ class _Writer:
                 words[r] = words[r] ^ changed
                 for place, part in enumerate(self._unpacked(words[r], parts)):
                     before[r * parts + place] = part
+            if self.way == "shared":  # what the last turn stored was loaded; last, as it may wait
+                k.barrier(self._scope)
             after = self._converted(before)
             for r in range(wanted):
                 totals[r] = totals[r] ^ self._packed(after[r * parts : (r + 1) * parts])

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.catalogue.conversion import loop_parts, looped_text
-from warploom.errors import DeviceError
+from warploom.errors import CheckError, DeviceError, UnsupportedError, WarploomError
 from warploom.layout.access import IDLE
 from warploom.layout.convert import Conversion
 from warploom.layout.evaluate import Numbers
@@ -28,7 +28,7 @@ from warploom.runtime.measure import clock, gpu_library, measure
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Outcome
 from warploom.search.store import Store, digest
-from warploom.search.tune import Task, Tuned, tune
+from warploom.search.tune import OnTrial, Task, Tuned, tune
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
@@ -158,9 +158,22 @@ def compiled_way(texts: dict[str, str], arch: str, name: str) -> ReadyWay:
     return ReadyWay(name, compile_cuda(texts[name], arch, kind="cubin").code)
 
 
+def looped_texts(conversion: Conversion) -> dict[str, str]:
+    """What is timed of each way; ways that need more than a block has are left out."""
+    texts, refused = dict[str, str](), list[WarploomError]()
+    for name, (way, one) in ways_of(conversion).items():
+        try:
+            texts[name] = looped_text(one, way)
+        except (CheckError, UnsupportedError) as error:
+            refused.append(error)
+    if not texts:
+        raise refused[0]
+    return texts
+
+
 def way_task(conversion: Conversion, device: str, arch: str) -> Task[str, ReadyWay]:
     """What is tuned, all but the measuring."""
-    texts = {name: looped_text(one, way) for name, (way, one) in ways_of(conversion).items()}
+    texts = looped_texts(conversion)
 
     def unmeasured(_: ReadyWay, __: int) -> Sequence[float]:
         raise DeviceError("nothing is measured here")
@@ -183,24 +196,11 @@ def tune_way(
     budget: Budget | None = None,
     store: Store | None = None,
     pool: Executor | None = None,
+    on_trial: OnTrial | None = None,
 ) -> Outcome[Tuned[str]]:
     """The fastest way on a bench, by name: see `ways_of`."""
     task = replace(way_task(conversion, bench.device, bench.arch), measure=bench.measure)
-    return tune(task, budget, store=store, pool=pool)
-
-
-def kept_way(conversion: Conversion, store: Store | None, gpu: int = 0) -> str | None:
-    """The fastest way as it was measured before on this machine's GPU; None where nothing was."""
-    if store is None or conversion.renames is not None:
-        return None
-    try:
-        driver = open_driver()
-        device, arch = driver.name(gpu), driver.architecture(gpu)
-    except DeviceError:
-        return None
-    task = way_task(conversion, f"{device} {arch}", arch)
-    kept = store.get(task.key_of_all([task.show(each) for each in task.candidates]))
-    return kept if isinstance(kept, str) and kept in ways_of(conversion) else None
+    return tune(task, budget, store=store, pool=pool, on_trial=on_trial)
 
 
 def best_way(found: Outcome[Tuned[str]], conversion: Conversion) -> str:

@@ -88,9 +88,9 @@ def _turns(body: list[str], held: int, wanted: int, parts: int, meet: str) -> li
     joined = _word("after", tuple(range(parts))).replace("after[", f"after[r * {parts} + ")
     return [
         "  for (int turn = 0; turn < turns; ++turn) {",
-        f"  {meet}",
         "  const unsigned changed = (unsigned)(turn % 256) * 0x01010101u;",
         *_each("r", held // parts, "words[r] ^= changed;", *apart),
+        f"  {meet}",
         *body,
         *_each("r", wanted // parts, f"totals[r] ^= {joined};"),
         "  }",

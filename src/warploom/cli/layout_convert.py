@@ -8,10 +8,13 @@ from typing import Any
 import typer
 
 from warploom.catalogue.conversion import conversion_text, wrong_results
+from warploom.catalogue.conversion_tuning import GpuWayBench, best_way, tune_way, with_way
+from warploom.catalogue.tuning import Tuner
 from warploom.cli.guard import Status, run
+from warploom.cli.measured import lines, record_of, tuner_of
 from warploom.cli.output import STDOUT, kept_free, write, write_records
 from warploom.cli.progress import progress
-from warploom.errors import CheckError, ParseError
+from warploom.errors import CheckError, DeviceError, ParseError
 from warploom.layout.check import MOST_ELEMENTS
 from warploom.layout.convert import WAYS, Conversion, convert
 from warploom.layout.fragment_text import read_fragment
@@ -19,6 +22,8 @@ from warploom.layout.named import TYPES
 from warploom.layout.show import show
 from warploom.layout.staging import Staging
 from warploom.runtime.compile import can_compile
+from warploom.runtime.driver import open_driver
+from warploom.runtime.measure import gpu_library
 from warploom.search.budget import Budget
 
 CONVERT = """Convert registers from one layout to another: which threads send what to whom?
@@ -29,12 +34,14 @@ or CuTe's layout of threads and values, (32,4):(4,1). Those that do not say it n
 
 All ways are shown: renames alone, the fewest rounds of shuffles (with what proves it), shared
 memory with the solved layout, ldmatrix and stmatrix. The one chosen is chosen by rule; --way takes
-another.
+another, and --tune measures them all on a GPU, for 30 seconds unless --seconds says otherwise, and
+takes the fastest; the store keeps it, and --tune alone reads it there.
 
 \b
 Example:
   $ warploom layout convert --from '(32,5):(1,32)' --to '(32,5):(5,1)' --emit cuda
   $ warploom layout convert --from 'mma_c()' --to 'mma_a(4)' --shape 16x32 --element i8 --check
+  $ warploom layout convert --from '(32,4):(4,1)' --to '(32,4):(1,32)' --tune --emit cuda
 
 Exit status: 0 the fewest rounds are proved or none are needed, 1 a check failed, 2 bad input, 3
 fewer rounds than found are not ruled out."""
@@ -49,7 +56,10 @@ def convert_command(
     check: bool = typer.Option(
         False, "--check", help="Run it: simulator, and PTX on the emulator."
     ),
-    seconds: float = typer.Option(None, min=0, help="Wall time for the layout of shared memory."),
+    tune: bool = typer.Option(False, "--tune", help="Measure all ways on a GPU; keep the fastest."),
+    store: Path = typer.Option(None, metavar="FILE", help="Where --tune keeps its samples."),
+    no_store: bool = typer.Option(False, "--no-store", help="Keep nothing."),
+    seconds: float = typer.Option(None, min=0, help="Wall time of the search, and of --tune."),
     emit: str = typer.Option(None, metavar="cuda|opencl|c", help="Write the kernel."),
     out: Path = typer.Option(STDOUT, "-o", metavar="FILE", help="Where it is written."),
     json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a record."),
@@ -61,6 +71,11 @@ def convert_command(
             )
         if way is not None and way not in WAYS:
             raise ParseError(f"no way is called '{way[:20]}'", advice=f"known: {', '.join(WAYS)}")
+        if way is not None and tune:
+            raise ParseError("--way says what --tune is to find", advice="give one of them")
+        tuner = tuner_of(tune, store, no_store, seconds, checked=False, crewed=False)
+        if tuner is not None:
+            check_gpu()  # before anything is searched for
         with kept_free(json_file, out if emit else None):
             size = None if shape is None else sizes(shape)
             budget = Budget(seconds, None)
@@ -70,16 +85,48 @@ def convert_command(
                 )
             for line in conversion_lines(found):
                 typer.echo(line)
-            used = way or found.chosen
+            used, tuned = way or found.chosen, dict[str, Any]()
+            if tuner is not None and found.renames is None:
+                used, found, tuned = measured_way(found, tuner)
             wrong = tried(found, used) if check else {}
             for device, what in wrong.items():
                 typer.echo(f"  {device}: {what or 'right'}")
-        write_records(json_file, [conversion_record(found, used)])
+        write_records(json_file, [conversion_record(found, used) | tuned])
         if emit is not None:
             write(out, conversion_text(found, used, emit))
         return _status(found, wrong)
 
     run(action)
+
+
+def check_gpu() -> None:
+    """Refuses to measure where there is nothing to measure on, or with."""
+    try:
+        open_driver()
+    except DeviceError:
+        raise DeviceError(
+            "there is no GPU to measure on", advice="without --tune the way is chosen by rule"
+        ) from None
+    gpu_library()
+
+
+def measured_way(found: Conversion, tuner: Tuner) -> tuple[str, Conversion, dict[str, Any]]:
+    """The fastest way, after all were shown; the rule's where nothing was measured in time."""
+    bench = GpuWayBench(found)
+    with progress("convert") as report:
+        outcome = tune_way(
+            found,
+            bench,
+            budget=Budget(tuner.seconds),
+            store=tuner.store,
+            on_trial=report and (lambda what, done, of: report(f"{what}, {done} of {of}", done)),
+        )
+    for line in lines(outcome, tuner.store, "ways"):
+        typer.echo(line)
+    best = best_way(outcome, found)
+    typer.echo(f"  chosen on {bench.device}: {best}")
+    used, found = with_way(found, best)
+    return used, found, {"tune": {"device": bench.device, **record_of(outcome)}}
 
 
 def sizes(text: str) -> tuple[int, ...]:

@@ -1,10 +1,10 @@
-"""`warploom kernel --tune`: settings that are measured, shown, and kept in a store."""
+"""`--tune`: what is measured, shown, and kept in a store; settings of kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 
@@ -17,7 +17,6 @@ from warploom.catalogue.tuning import (
     GpuBench,
     Settings,
     Tuner,
-    show_settings,
     tune_entry,
 )
 from warploom.cli.progress import progress
@@ -29,6 +28,8 @@ from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.search.record import outcome_record
 from warploom.search.store import Store, users_store
 from warploom.search.tune import Trial, Tuned
+
+C = TypeVar("C")
 
 SHOWN = 5  # trials
 
@@ -104,13 +105,13 @@ def tune_settings(
     return found.answer.best.candidate if isinstance(found, Found) else dict(given)
 
 
-def lines(found: Outcome[Tuned[Settings]], store: Store | None) -> list[str]:
+def lines(found: Outcome[Tuned[C]], store: Store | None, what: str = "settings") -> list[str]:
     match found:
         case Found(answer=tuned, complete=complete):
             runs = [trial for trial in tuned.trials if trial.samples]
             until = "all" if complete else "stopped after some"
             said = [
-                f"tuned      {until} of {len(tuned.trials)} settings, {tuned.measured} samples just"
+                f"tuned      {until} of {len(tuned.trials)} {what}, {tuned.measured} samples just"
                 f" now, {tuned.gain:.2f} times as fast as by rule"
             ]
             said += [_line(trial, trial is tuned.untuned) for trial in runs[:SHOWN]]
@@ -120,15 +121,15 @@ def lines(found: Outcome[Tuned[Settings]], store: Store | None) -> list[str]:
         case Impossible(why):
             raise CheckError(why)
         case Undecided(reason):
-            return [f"tuned      nothing: {reason.value}; settings are by rule"]
+            return [f"tuned      nothing: {reason.value}; {what} are by rule"]
 
 
-def _line(trial: Trial[Settings], rule: bool) -> str:
+def _line(trial: Trial[C], rule: bool) -> str:
     time = f"{trial.seconds * 1e6:9.1f} µs" if trial.samples else "does not run"
     return f"  {time}  {trial.text}{'  (by rule)' if rule else ''}"
 
 
-def record_of(found: Outcome[Tuned[Settings]]) -> dict[str, Any]:
+def record_of(found: Outcome[Tuned[C]]) -> dict[str, Any]:
     record = outcome_record(found)
     if isinstance(found, Found):
         record |= {
@@ -136,7 +137,7 @@ def record_of(found: Outcome[Tuned[Settings]]) -> dict[str, Any]:
             "seconds": found.answer.best.seconds,
             "gain": found.answer.gain,
             "trials": [
-                {"settings": show_settings(each.candidate), "samples": each.samples}
+                {"settings": each.text, "samples": each.samples}
                 | ({"error": each.error} if each.error else {})
                 for each in found.answer.trials
             ],

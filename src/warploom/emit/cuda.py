@@ -27,11 +27,17 @@ from warploom.kernel.ir import (
     Shuffle,
     Stmt,
     Store,
+    TensorProduct,
     walk,
 )
 from warploom.kernel.names import Fresh, names_of
+from warploom.kernel.tensor import WIDTHS
 from warploom.machine.record import CUDA as MACHINE
 
+_TENSOR_PRODUCT = (
+    "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+    "{%8, %9}, {%0, %1, %2, %3};"
+)
 _VECTOR = {
     DType.F32: "float",
     DType.F64: "double",
@@ -192,6 +198,15 @@ class CudaPrinter(SimtPrinter):
         tail = f", {width}" if width < HARDWARE_WARP else ""
         call = f"{_SHUFFLE[stmt.mode]}({self.mask()}, {self.value(stmt.value)}, {lane}{tail})"
         self.lines.add(f"{self.cell(stmt.target)} = {call};")
+
+    def tensor(self, stmt: TensorProduct) -> None:
+        cells = zip((stmt.target, stmt.a, stmt.b), WIDTHS.values(), strict=True)
+        target, *factors = ([self.cell(shifted(c, k)) for k in range(w)] for c, w in cells)
+        given = ", ".join(f'"r"(__float_as_uint({each}))' for own in factors for each in own)
+        kept = ", ".join(f'"+f"({each})' for each in target)
+        self.lines.add(f'asm volatile("{_TENSOR_PRODUCT}"')
+        self.lines.add(f"  : {kept}")
+        self.lines.add(f"  : {given});")
 
     def element(self, stmt: Load, offset: int) -> str:
         text = super().element(stmt, offset)

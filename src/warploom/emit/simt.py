@@ -32,6 +32,7 @@ from warploom.kernel.ir import (
     Shuffle,
     Stmt,
     Store,
+    TensorProduct,
     Value,
 )
 from warploom.kernel.pool import aligned, offsets, pool_bytes
@@ -153,8 +154,8 @@ class SimtPrinter:
                 self.branch(stmt)
             case Barrier():
                 self.barrier(stmt)
-            case Shuffle():
-                self.shuffle(stmt)
+            case Shuffle() | TensorProduct():
+                self.together(stmt)
             case Comment(text):
                 for line in [text] if isinstance(stmt, Call) else comment_lines(text):
                     self.lines.add(line)
@@ -257,8 +258,21 @@ class SimtPrinter:
     def store_text(self, stmt: Store, offset: int, value: str) -> str:
         return f"{stmt.array}[{self.index(plus(stmt.index, offset))}] = {value};"
 
+    def together(self, stmt: Shuffle | TensorProduct) -> None:
+        """What lanes of a warp do with each other."""
+        if isinstance(stmt, Shuffle):
+            self.shuffle(stmt)
+        else:
+            self.tensor(stmt)
+
     def shuffle(self, stmt: Shuffle) -> None:
         raise EmitError(f"{self.dialect.language} has no shuffle for '{stmt.target.name}'")
+
+    def tensor(self, stmt: TensorProduct) -> None:
+        raise EmitError(
+            f"{self.dialect.language} has no tensor cores for '{stmt.target.name}'",
+            advice="emit CUDA, or explore without '--space tensor'",
+        )
 
 
 def plus(expr: Expr, offset: int) -> Expr:

@@ -45,6 +45,7 @@ from warploom.kernel.ir import (
     ShuffleMode,
     Stmt,
     Store,
+    TensorProduct,
     Value,
     dtype_of,
     walk_value,
@@ -247,14 +248,38 @@ def _check_statement(stmt: Stmt, scope: Mapping[str, Declaration], kernel: Kerne
         case Shuffle(cell, value):
             _same(cell.dtype, dtype_of(value), "a shuffle")
             _check_exchange(stmt, kernel)
+        case TensorProduct(target, a, b):
+            _check_product((target, a, b), scope, kernel)
         case _:
             pass
+
+
+def _check_product(
+    cells: tuple[Cell, Cell, Cell], scope: Mapping[str, Declaration], kernel: Kernel
+) -> None:
+    if kernel.warp_size != CUDA.lanes:
+        raise CheckError(
+            f"a product on tensor cores in warps of {kernel.warp_size} lanes",
+            advice=f"they multiply in warps of {CUDA.lanes}",
+        )
+    for cell in cells:
+        _check_register(cell, scope)
+        _same(cell.dtype, DType.F32, "a product on tensor cores")
+        if cell.index is None:
+            raise CheckError(
+                f"'{cell.name}' is one register", advice="tensor cores use neighbours of an array"
+            )
+    _check_whole_warps(kernel)
 
 
 def _check_exchange(stmt: Shuffle, kernel: Kernel) -> None:
     if stmt.mode not in get_args(ShuffleMode):
         known = ", ".join(get_args(ShuffleMode))
         raise CheckError(f"no shuffle is of the mode {stmt.mode!r:.40}", advice=f"use {known}")
+    _check_whole_warps(kernel)
+
+
+def _check_whole_warps(kernel: Kernel) -> None:
     if kernel.threads % kernel.warp_size:
         raise CheckError(
             f"a block of {kernel.threads} threads has a partial warp, but lanes exchange",

@@ -47,11 +47,13 @@ from warploom.kernel.ir import (
     Shuffle,
     Stmt,
     Store,
+    TensorProduct,
     Value,
     dtype_of,
     walk,
 )
 from warploom.kernel.pool import offsets, pool_bytes
+from warploom.kernel.tensor import WIDTHS, product
 from warploom.machine.banks import bank_use
 from warploom.machine.coalesce import traffic
 from warploom.machine.manner import Kind
@@ -271,6 +273,8 @@ class Batch:
                 self._barrier(stmt, active)
             case Shuffle():
                 self._shuffle(stmt, active)
+            case TensorProduct():
+                self._tensor(stmt, active)
             case Comment() | Shared():
                 pass
             case _:
@@ -536,6 +540,17 @@ class Batch:
             self._fail("a shuffle reads a lane that does not take part", source, missing)
         self.report.shuffles += self._warps(active)
         self._write_register(stmt.target, np.take_along_axis(value, threads, axis=1), active)
+
+    def _tensor(self, stmt: TensorProduct, active: Mask) -> None:
+        parts = []
+        for cell, width in zip((stmt.target, stmt.a, stmt.b), WIDTHS.values(), strict=True):
+            first = int(self._register_index(cell, active, width))
+            held = np.moveaxis(self.registers[cell.name][first : first + width], 0, -1)
+            parts.append(held.reshape(-1, self.kernel.warp_size, width))
+        made = product(parts[0], parts[1], parts[2]).reshape(*self.shape, -1)
+        self.report.operations += self._warps(active)
+        for offset in range(made.shape[-1]):
+            self._write_register(stmt.target, made[..., offset], active, offset)
 
     def _source_lane(self, stmt: Shuffle, active: Mask) -> Ints:
         width = self.kernel.warp_size

@@ -28,6 +28,7 @@ from warploom.kernel.ir import (
     Shared,
     Shuffle,
     Store,
+    TensorProduct,
     Value,
     dtype_of,
     operands,
@@ -262,6 +263,9 @@ class Flow:
         )
 
 
+_MEETINGS = {Barrier: "barrier", Shuffle: "shuffle", TensorProduct: "product on tensor cores"}
+
+
 def check_meeting(site: Site) -> None:
     """Threads that wait for each other all get there."""
     level = site.place.level
@@ -271,8 +275,8 @@ def check_meeting(site: Site) -> None:
                 "a barrier stands under a condition that differs between threads of a block",
                 advice="move the barrier out of the condition",
             )
-        case Barrier() | Shuffle() if level > Level.WARP:
-            what = "barrier" if isinstance(site.stmt, Barrier) else "shuffle"
+        case Barrier() | Shuffle() | TensorProduct() if level > Level.WARP:
+            what = _MEETINGS[type(site.stmt)]
             raise CheckError(
                 f"a {what} stands under a condition that differs between lanes of a warp",
                 advice=f"move the {what} out and select its result instead",

@@ -373,13 +373,25 @@ class Shuffle:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorProduct:
+    """`target` += a·b, matrices that the lanes of a warp hold together (`tensor.py`), as its tensor
+    core does it: 16 × 8 by 8 × 8 of single precision, of whose factors only the leading bits count
+    (tf32). Each cell is the first of neighbouring registers: 4 of the target and of a, 2 of b."""
+
+    target: Cell
+    a: Cell
+    b: Cell
+
+
+@dataclass(frozen=True, slots=True)
 class Comment:
     text: str
 
 
 Stmt: TypeAlias = (
-    Let | Registers | Shared | Assign | Load | Store | For | If | Barrier | Shuffle | Comment
-)
+    Let | Registers | Shared | Assign | Load | Store | For | If | Barrier | Shuffle | TensorProduct
+    | Comment
+)  # fmt: skip
 
 
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:

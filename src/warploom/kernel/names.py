@@ -29,6 +29,7 @@ from warploom.kernel.ir import (
     Shuffle,
     Stmt,
     Store,
+    TensorProduct,
     Value,
     walk,
 )
@@ -180,7 +181,7 @@ def _simple(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
     made = map_stmt(stmt, lambda expr: _expr(expr, names), on_value)
     if isinstance(made, Load | Store):
         made = replace(made, array=names.get(made.array, made.array))
-    if isinstance(made, Assign | Load | Shuffle):
+    if isinstance(made, Assign | Load | Shuffle | TensorProduct):
         made = replace(made, target=_cell(made.target, names))
     return made
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import assert_never
 
+from warploom.errors import EmitError
 from warploom.index.evaluate import totalise
 from warploom.index.ir import Const, Expr, Var, maximum, minimum, substitute, variables
 from warploom.index.laws import simplify
@@ -37,6 +38,7 @@ from warploom.kernel.ir import (
     Shuffle,
     Stmt,
     Store,
+    TensorProduct,
     Value,
     dtype_of,
 )
@@ -49,6 +51,11 @@ def predicate_exchanges(kernel: Kernel, everywhere: bool = False) -> Kernel:
 
     With `everywhere`, none is left under a condition, even where the whole block agrees on it.
     """
+    if any(isinstance(each, TensorProduct) for each in walk_stmts(kernel.body)):
+        raise EmitError(
+            f"'{kernel.name}' multiplies on tensor cores, which threads without warps do not have",
+            advice="emit CUDA, or explore without '--space tensor'",
+        )
     if not any(isinstance(each, Barrier | Shuffle) for each in walk_stmts(kernel.body)):
         return kernel
     kernel = distinct(kernel)  # the branches of a condition come to stand in one scope
@@ -148,7 +155,7 @@ class _Flattened:
                     )
                 case Let(name, expr):
                     yield Let(name, _safe(expr))
-                case Registers() | Shared() | Barrier() | Comment():
+                case Registers() | Shared() | Barrier() | Comment() | TensorProduct():
                     yield stmt
                 case _:
                     assert_never(stmt)

@@ -18,8 +18,19 @@ from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, variables
 from warploom.index.show import show
-from warploom.kernel.ir import Cell, For, If, Load, Registers, Stmt, Store, walk_value
+from warploom.kernel.ir import (
+    Cell,
+    For,
+    If,
+    Load,
+    Registers,
+    Stmt,
+    Store,
+    TensorProduct,
+    walk_value,
+)
 from warploom.kernel.scope import Place, Scopes, Site
+from warploom.kernel.tensor import WIDTHS
 from warploom.kernel.traverse import target_of, values_of
 
 MOST_TURNS = 1 << 16  # of all unrolled loops around one index
@@ -112,6 +123,10 @@ class _Resolver:
                 )
 
     def _reads(self, site: Site, scope: Mapping[str, int]) -> Iterator[_RegisterUse]:
+        if isinstance(site.stmt, TensorProduct):
+            held = zip((site.stmt.target, site.stmt.a, site.stmt.b), WIDTHS.values(), strict=True)
+            yield from (self._use(cell, site, scope, width) for cell, width in held)
+            return
         wide = isinstance(site.stmt, Store)
         for value in values_of(site.stmt):
             for part in walk_value(value):
@@ -163,6 +178,8 @@ class _Resolver:
 
 
 def _width(stmt: Stmt) -> int:
+    if isinstance(stmt, TensorProduct):
+        return WIDTHS["target"]
     return stmt.width if isinstance(stmt, Load | Store) else 1
 
 

@@ -33,6 +33,7 @@ from warploom.kernel.ir import (
     Shuffle,
     Stmt,
     Store,
+    TensorProduct,
     Value,
     loop,
     walk,
@@ -73,6 +74,7 @@ def computes(kernel: Kernel) -> bool:
     return any(
         isinstance(part, Operation | FromIndex | Cast | Compare)
         or (isinstance(part, Number) and part.value != 0)
+        or isinstance(stmt, TensorProduct)
         for stmt in walk(kernel.body)
         for value in values_of(stmt)
         for part in walk_value(value)

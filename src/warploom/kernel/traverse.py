@@ -29,6 +29,7 @@ from warploom.kernel.ir import (
     Shuffle,
     Stmt,
     Store,
+    TensorProduct,
     Value,
     walk,
     walk_value,
@@ -45,6 +46,8 @@ def values_of(stmt: Stmt) -> Iterator[Value]:
             yield value
         case Load(_, _, _, _, otherwise) if otherwise is not None:
             yield otherwise
+        case TensorProduct(target, a, b):
+            yield from (target, a, b)
         case _:
             return
 
@@ -52,7 +55,7 @@ def values_of(stmt: Stmt) -> Iterator[Value]:
 def target_of(stmt: Stmt) -> Cell | None:
     """The register a statement writes."""
     match stmt:
-        case Assign(target) | Load(target) | Shuffle(target):
+        case Assign(target) | Load(target) | Shuffle(target) | TensorProduct(target):
             return target
         case _:
             return None
@@ -172,8 +175,8 @@ def map_stmt(stmt: Stmt, on_expr: OnExpr, on_value: OnValue = lambda value: valu
                 value=value_of(stmt.value),
                 predicate=optional(stmt.predicate),
             )
-        case Shuffle(target, value, lane, mode):
-            return Shuffle(cell_of(target), value_of(value), on_expr(lane), mode)
+        case Shuffle() | TensorProduct():
+            return _map_together(stmt, cell_of, value_of, on_expr)
         case For():
             # A constant bound is the shape of a loop, not arithmetic that may be rewritten.
             start, stop = (
@@ -192,6 +195,21 @@ def map_stmt(stmt: Stmt, on_expr: OnExpr, on_value: OnValue = lambda value: valu
             return stmt
         case _:
             assert_never(stmt)
+
+
+def _map_together(
+    stmt: Shuffle | TensorProduct,
+    cell_of: Callable[[Cell], Cell],
+    value_of: OnValue,
+    on_expr: OnExpr,
+) -> Stmt:
+    """Of what lanes of a warp do with each other."""
+    if isinstance(stmt, Shuffle):
+        return Shuffle(cell_of(stmt.target), value_of(stmt.value), on_expr(stmt.lane), stmt.mode)
+    left, right = value_of(stmt.a), value_of(stmt.b)
+    assert isinstance(left, Cell)
+    assert isinstance(right, Cell)
+    return TensorProduct(cell_of(stmt.target), left, right)
 
 
 def map_body(

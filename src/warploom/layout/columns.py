@@ -26,7 +26,7 @@ Case: TypeAlias = "tuple[int, ...] | dict[int, Case]"
 # The columns that the next coordinate may have: by its number, and the columns before it.
 Menu: TypeAlias = Callable[[int, list[int]], list[int]]
 
-_PAUSE_EVERY = 256  # nodes
+_PAUSE_EVERY = 20_000  # columns looked at for one subspace
 
 
 class _GivenUpError(Exception):
@@ -86,7 +86,7 @@ class ColumnSearch:
         self._lost = [0] * len(self._subspaces)  # its directions that fell into banks taken before
         self._events = _events(self._subspaces, self._count)
         self._halves = [_half(bit, self._banks) for bit in range(self._banks)]
-        self._tally = watch.tally("columns")
+        self._tally, self._looked = watch.tally("columns"), 0
 
     def run(self) -> bool:
         """Leaves the best choice in `best`; whether that is sure: nothing else costs less."""
@@ -106,7 +106,9 @@ class ColumnSearch:
             if not self._left:
                 raise _GivenUpError
             self._left -= 1
-        if self._tally.visited % _PAUSE_EVERY == 0:
+        self._looked += 1 << self._banks
+        if self._looked >= _PAUSE_EVERY:
+            self._looked = 0
             self.watch.pause("columns")
         if self._total(self._scattered_costs(depth)) >= self.limit:
             return self._blamed(depth)
@@ -117,6 +119,7 @@ class ColumnSearch:
             known = (self._taken[:], self._lost[:], self._costs[:])
             self._columns.append(column)
             self._put(depth, column)
+            self._looked += len(self._events[depth])
             if self._total(self._costs) >= self.limit:
                 cases[column] = self._blamed(depth + 1)
             else:

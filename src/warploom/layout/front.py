@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,7 +14,7 @@ from warploom.layout.ir import Layout
 from warploom.layout.quality import REVERSING, Quality, quality_of
 from warploom.layout.solve import CLASSES, Solved, solve
 from warploom.layout.task import Answer, Task
-from warploom.search.budget import Budget
+from warploom.search.budget import STOPS, Budget
 from warploom.search.engine import OnProgress
 
 MOST_ROTATIONS = 64  # that are looked at beside the answer
@@ -86,14 +87,17 @@ def front_of(
     found = [(each.klass, each.best) for each in (*others, asked) if each.best is not None]
     least = min((answer.cost for _, answer in found), default=None)
     if klass not in SMALLER and least is not None:
-        found += _alternatives(task, klass, least)
+        found += _alternatives(task, klass, least, budget or Budget())
     candidates = [Candidate(name, answer, quality_of(task, answer)) for name, answer in found]
     return Front(task, asked, tuple(others), _unbeaten(candidates))
 
 
-def _alternatives(task: Task, klass: str, least: Fraction) -> list[tuple[str, Answer]]:
+def _alternatives(
+    task: Task, klass: str, least: Fraction, budget: Budget
+) -> list[tuple[str, Answer]]:
     """Of families that may be cheaper to compute, the first that costs no more wavefronts: bit
-    reversals where a machine has an instruction for that, exchanges in blocks, rotations."""
+    reversals where a machine has an instruction for that, exchanges in blocks, rotations. Those
+    that were found in time."""
     families: dict[str, Iterable[Layout]] = {}
     if task.problem.serving.name in REVERSING:
         families["reversal"] = family.reversals(task.problem)
@@ -101,10 +105,14 @@ def _alternatives(task: Task, klass: str, least: Fraction) -> list[tuple[str, An
         families["exchange"] = family.exchanges(task.problem)
         families["rotation"] = islice(family.rotations(task.problem), MOST_ROTATIONS)
     found = []
-    for name, layouts in families.items():
-        answers = (task.answer(layout) for layout in layouts)
-        best = next((each for each in answers if each is not None and each.cost <= least), None)
-        found += [(name, best)] if best is not None else []
+    with contextlib.suppress(*STOPS):
+        for name, layouts in families.items():
+            for layout in layouts:
+                budget.check()
+                answer = task.answer(layout)
+                if answer is not None and answer.cost <= least:
+                    found.append((name, answer))
+                    break
     return found
 
 

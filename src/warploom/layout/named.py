@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from warploom.errors import CheckError, ParseError
-from warploom.layout import usual
+from warploom.layout import operands, strides, usual
 from warploom.layout.access import Problem, check_problem
 from warploom.layout.check import MOST_ELEMENTS
 from warploom.layout.usual import Accesses, Tensor
@@ -38,25 +38,25 @@ USUAL: dict[str, Usual] = {
     "columns": Usual(usual.columns, ("store", "load")),
     "rcd": Usual(usual.rcd),
     "blocks": Usual(usual.blocks),
-    "ldmatrix": Usual(usual.ldmatrix),
-    "ldmatrix-copied": Usual(usual.ldmatrix_copied),
-    "ldmatrix-trans": Usual(usual.ldmatrix_trans),
-    "stmatrix": Usual(usual.stmatrix),
-    "mma-a": Usual(usual.mma_a),
-    "mma-b": Usual(usual.mma_b),
-    "mma-c": Usual(usual.mma_c),
-    "mfma": Usual(usual.mfma, ("store", "load")),
-    "blocked": Usual(usual.blocked),
-    "fft": Usual(usual.fft, ("radix",)),
-    "bitonic": Usual(usual.bitonic),
-    "strides": Usual(usual.strides),
-    "reduction": Usual(usual.reduction),
-    "but-two": Usual(usual.but_two),
-    "every-bits": Usual(usual.every_bits),
-    "aos": Usual(usual.aos),
-    "stencil": Usual(usual.stencil, ("points",)),
-    "halo": Usual(usual.halo),
-    "histogram": Usual(usual.histogram),
+    "ldmatrix": Usual(operands.ldmatrix),
+    "ldmatrix-copied": Usual(operands.ldmatrix_copied),
+    "ldmatrix-trans": Usual(operands.ldmatrix_trans),
+    "stmatrix": Usual(operands.stmatrix),
+    "mma-a": Usual(operands.mma_a),
+    "mma-b": Usual(operands.mma_b),
+    "mma-c": Usual(operands.mma_c),
+    "mfma": Usual(operands.mfma, ("store", "load")),
+    "blocked": Usual(operands.blocked),
+    "fft": Usual(strides.fft, ("radix",)),
+    "bitonic": Usual(strides.bitonic),
+    "strides": Usual(strides.strides),
+    "reduction": Usual(strides.reduction),
+    "but-two": Usual(strides.but_two),
+    "every-bits": Usual(strides.every_bits),
+    "aos": Usual(strides.aos),
+    "stencil": Usual(strides.stencil, ("points",)),
+    "halo": Usual(strides.halo),
+    "histogram": Usual(strides.histogram),
 }
 
 # The fifty problems of the published table, in its order.

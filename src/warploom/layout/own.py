@@ -12,8 +12,8 @@
     True
 
 Two elements at one place, a place outside, a load that looks elsewhere than the store put it, a
-vector that is torn, more wavefronts than stated: each is found with the lanes that show it. As
-every lane, step and warp is tried, nothing found is a proof for all of them.
+vector that is torn, more wavefronts than stated, another layout than stated: each is found with the
+lanes that show it. As every lane, step and warp is tried, nothing found is a proof for all of them.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import numpy as np
 from warploom.errors import CheckError, WarploomError, defining_line
 from warploom.layout.access import IDLE, STORES, Access, AccessKind, Problem, coordinates
 from warploom.layout.evaluate import Numbers
+from warploom.layout.given import given_layout, row_major_addresses
 from warploom.layout.task import Task
 from warploom.machine.serving import NVIDIA, Serving
 
@@ -54,7 +55,8 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class SharedTile:
-    """A tensor in shared memory and all that is done with it; `places` is how many there are."""
+    """A tensor in shared memory and all that is done with it; `places` is how many there are, and
+    `layout` is the one it is meant to have, in any text that `warploom layout check` reads."""
 
     shape: tuple[int, ...]
     element_bytes: int
@@ -62,6 +64,7 @@ class SharedTile:
     places: int | None = None
     name: str = "tile"
     serving: Serving = NVIDIA
+    layout: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,16 +104,26 @@ def examine(tile: SharedTile) -> Examined:
     accesses = tuple(each.access for each in looked)
     problem = Problem(tile.name, tile.shape, tile.element_bytes, accesses, tile.serving)
     steps = [use.steps for use in tile.uses]
-    return examine_tables(problem, looked, steps, tile.places)
+    meant = None
+    if tile.layout is not None:
+        layout = given_layout(tile.layout, tile.shape, tile.element_bytes)
+        meant = row_major_addresses(layout, problem)
+    return examine_tables(problem, looked, steps, tile.places, meant)
 
 
 def examine_tables(
-    problem: Problem, looked: Sequence[Looked], steps: Sequence[int], places: int | None
+    problem: Problem,
+    looked: Sequence[Looked],
+    steps: Sequence[int],
+    places: int | None,
+    meant: Numbers | None = None,
 ) -> Examined:
-    """The same of tables."""
+    """The same of tables; `meant` is where each element should be."""
     task = Task(problem)
     wrong: list[str] = []
     where = _Where(problem)
+    for element, place in enumerate([] if meant is None else meant.tolist()):
+        where.at[element] = place, "the layout"
     for each, count in zip(looked, steps, strict=True):
         for finding in (_outside(each, count, places), _unaligned(each, count)):
             wrong += [] if finding is None else [finding]

@@ -38,7 +38,8 @@ DECIDED = (
 
 class NestSpace(Choices):
     """`branch` says what is decided next: the first open instance of the first open choice.
-    `decisions` is the same without what is left to the end."""
+    `decisions` is the same without what is left to the end; `rank` is the place of each position
+    in that order."""
 
     def __init__(
         self, program: Program, target: Target = DEFAULT, decided: Sequence[str] = DECIDED
@@ -47,6 +48,7 @@ class NestSpace(Choices):
         declare_constraints(self)
         self.propagator = Propagator(self.space)
         early, late = self._decided(decided)
+        self.rank: Index = np.argsort(np.concatenate([early, late]))
         self.branch = self._first_open(np.concatenate([early, late]))
         self.decisions = self._first_open(early)
 

@@ -1,0 +1,136 @@
+"""Products on tensor cores: what they mean, what they have to be, and what PTX makes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from warploom.emit.c import c as to_c
+from warploom.emit.cuda import cuda as to_cuda
+from warploom.emit.opencl import opencl as to_opencl
+from warploom.errors import CheckError, EmitError
+from warploom.index.ir import Const, Var
+from warploom.kernel.check import check
+from warploom.kernel.dtype import DType
+from warploom.kernel.evaluate import run
+from warploom.kernel.ir import (
+    ArrayParam,
+    Cell,
+    If,
+    Kernel,
+    Load,
+    Registers,
+    Stmt,
+    Store,
+    TensorProduct,
+)
+from warploom.runtime.compile import can_compile
+from warploom.runtime.emulated import EmulatedFunction
+
+F32 = DType.F32
+LANE, GROUP = Var("lane") % 4, Var("lane") // 4
+
+
+def cell(name: str, at: int) -> Cell:
+    return Cell(name, Const(at), F32)
+
+
+def body() -> list[Stmt]:
+    """Each warp multiplies a 16 × 8 matrix by an 8 × 8 one and adds what was there."""
+    made: list[Stmt] = [Registers(name, F32, size) for name, size in
+                        (("a", 4), ("b", 2), ("c", 4))]  # fmt: skip
+    warp = Var("warp")
+    for at in range(4):
+        row, column = GROUP + 8 * (at % 2), LANE + 4 * (at // 2)
+        made.append(Load(cell("a", at), "A", warp * 128 + row * 8 + column))
+        row, column = GROUP + 8 * (at // 2), LANE * 2 + at % 2
+        made.append(Load(cell("c", at), "C", warp * 128 + row * 8 + column))
+    made += [Load(cell("b", at), "B", warp * 64 + (LANE + 4 * at) * 8 + GROUP) for at in range(2)]
+    made.append(TensorProduct(cell("c", 0), cell("a", 0), cell("b", 0)))
+    for at in range(4):
+        row, column = GROUP + 8 * (at // 2), LANE * 2 + at % 2
+        made.append(Store("C", warp * 128 + row * 8 + column, cell("c", at)))
+    return made
+
+
+def kernel(*statements: Stmt, threads: int = 64, warp_size: int = 32) -> Kernel:
+    arrays = (("A", 256, True), ("B", 128, True), ("C", 256, False))
+    params = tuple(ArrayParam(name, F32, Const(size), const) for name, size, const in arrays)
+    one = Const(1)
+    block = (threads, 1, 1)
+    return Kernel("k", params, block, (one, one, one), statements or tuple(body()),
+                  warp_size=warp_size)  # fmt: skip
+
+
+def given(seed: int, whole: bool) -> list[np.ndarray]:
+    random = np.random.default_rng(seed)
+    if whole:
+        return [random.integers(-64, 64, size).astype(np.float32) for size in (256, 128, 256)]
+    return [random.standard_normal(size).astype(np.float32) for size in (256, 128, 256)]
+
+
+def wanted(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    made = a.reshape(2, 16, 8).astype(np.float64) @ b.reshape(2, 8, 8) + c.reshape(2, 16, 8)
+    return made.astype(np.float32).reshape(-1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whole_numbers_are_multiplied_exactly(seed: int) -> None:
+    a, b, c = given(seed, whole=True)
+    expected = wanted(a, b, c)
+    assert not run(kernel(), [a, b, c]).races
+    assert np.array_equal(c, expected)
+
+
+def test_factors_have_the_leading_bits_only() -> None:
+    a, b, c = given(4, whole=False)
+    expected = wanted(a, b, c)
+    cut = [(each.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32) for each in (a, b)]
+    exact = wanted(cut[0], cut[1], c)
+    run(kernel(), [a, b, c])
+    assert np.allclose(c, expected, rtol=2e-2, atol=2e-2)
+    assert not np.allclose(c, expected, rtol=1e-6, atol=1e-6)
+    assert np.allclose(c, exact, rtol=1e-5, atol=1e-5)
+
+
+def test_the_text_is_one_instruction() -> None:
+    assert to_cuda(kernel()).count("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32") == 1
+
+
+@pytest.mark.parametrize("emit", [to_c, to_opencl])
+def test_other_languages_refuse(emit: object) -> None:
+    with pytest.raises(EmitError, match="tensor cores"):
+        emit(kernel())  # type: ignore[operator]
+
+
+def test_lanes_meet() -> None:
+    apart = [
+        If(Var("lane").lt(8), (each,)) if isinstance(each, TensorProduct) else each
+        for each in body()
+    ]
+    with pytest.raises(CheckError, match="differs between lanes"):
+        check(kernel(*apart))
+
+
+def test_registers_are_there_and_set() -> None:
+    short = [Registers("b", F32, 1) if each == Registers("b", F32, 2) else each for each in body()]
+    with pytest.raises(CheckError, match="'b'"):
+        check(kernel(*short))
+    unset = [each for each in body() if not (isinstance(each, Load) and each.array == "B")]
+    with pytest.raises(CheckError, match="read before it is set"):
+        check(kernel(*unset))
+
+
+def test_warps_are_whole() -> None:
+    with pytest.raises(CheckError, match="partial warp"):
+        check(kernel(threads=48))
+    with pytest.raises(CheckError, match="warps of 16 lanes"):
+        check(kernel(warp_size=16))
+
+
+@pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
+def test_compiled_ptx_does_the_same() -> None:
+    first, second = given(7, whole=False), given(7, whole=False)
+    run(kernel(), first)
+    EmulatedFunction(kernel())(second, (1, 1, 1))
+    assert np.array_equal(first[2], second[2])
