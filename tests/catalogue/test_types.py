@@ -12,7 +12,7 @@ import warploom
 from warploom.catalogue import entries
 from warploom.catalogue.entry import Parameter
 from warploom.catalogue.verify import verify
-from warploom.errors import DeviceError
+from warploom.errors import CheckError, DeviceError
 from warploom.kernel.dtype import DType, bf16, coded, decoded
 from warploom.pipeline.entry import entry_of
 

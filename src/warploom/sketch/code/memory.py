@@ -31,7 +31,6 @@ from warploom.sketch.term.ir import (
     Zero,
 )
 
-
 _LONG = 16  # parts for each cell, written out; one table of numbers has fewer
 
 
