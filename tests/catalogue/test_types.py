@@ -12,7 +12,7 @@ import warploom
 from warploom.catalogue import entries
 from warploom.catalogue.entry import Parameter
 from warploom.catalogue.verify import verify
-from warploom.errors import DeviceError
+from warploom.errors import CheckError, DeviceError
 from warploom.kernel.dtype import DType, bf16, coded, decoded
 from warploom.pipeline.entry import entry_of
 
@@ -179,3 +179,10 @@ def test_of_nothing_nothing_is_made() -> None:
     assert warploom.load("transposition", m=2, n=3)(np.zeros((0, 2, 3))).shape == (0, 3, 2)
     image, weights = np.zeros((0, 5), np.float32), np.ones((3, 3), np.float32)
     assert warploom.load("convolution-2d", taps=3)(image, weights).shape == (0, 5)
+
+
+def test_a_device_and_a_store_that_are_none_are_refused_at_once() -> None:
+    with pytest.raises(DeviceError, match="there is no device 'gpu'"):
+        warploom.load("aos-to-soa", fields=3, device="gpu")  # type: ignore[arg-type]
+    with pytest.raises(CheckError, match=r"store is a Store, True or False, not 'x\.sqlite'"):
+        warploom.load("aos-to-soa", fields=3, store="x.sqlite")  # type: ignore[arg-type]

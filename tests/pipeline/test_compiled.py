@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,12 @@ import pytest
 from tests.pipeline.own import sketches
 
 import warploom
-from warploom import Sketch, synthesize
+from warploom import Sketch, synthesize, warp_sketch
 from warploom.errors import CheckError, DeviceError, SearchError
+from warploom.index.evaluate import evaluate
+from warploom.kernel.arguments import Binding, check_indices
 from warploom.search.outcome import Impossible
+from warploom.sketch.code.need import scalars_of, shapes_for
 
 
 def turned(length: int = 8) -> Sketch:
@@ -139,3 +143,77 @@ def test_mistakes() -> None:
         warploom.compile(turned(), steps={"z": 3})
     with pytest.raises(DeviceError, match=r"takes \(x\) or \(x, y\)"):
         warploom.compile(turned())()
+    with pytest.raises(SearchError, match="has 1 goals, counted from 0"):
+        warploom.compile(turned(), goal="0")  # type: ignore[arg-type]
+    with pytest.raises(CheckError, match="has no goal 1 to choose"):
+        warploom.compile(sketches.planes, goal=1)
+    with pytest.raises(CheckError, match="goal and budget are for sketches"):
+        warploom.device_function("load-structures", fields=2, goal=1)
+    with pytest.raises(CheckError) as caught:
+        warploom.compile("sums.swflow")  # type: ignore[arg-type]
+    assert "load_file" in caught.value.advice
+
+
+def boxes(rows: int = 4, lanes: int = 8) -> Any:
+    @warp_sketch
+    def box(k: Any, rows: int = rows, lanes: int = lanes) -> None:
+        lane = k.warp(lanes)
+        x = k.input("x", (rows + 1, lanes), step=(rows, lanes))
+        y = k.output("y", (rows, lanes))
+        for row in k.loop(rows):
+            total = k.accumulator("+")
+            for i in k.loop(2):
+                total.add(x[row + i, lane])
+            y[row, lane] = total.value()
+
+    @box.specification
+    def _(x: Any, rows: int, lanes: int) -> Any:
+        return [[x[row][c] + x[row + 1][c] for c in range(lanes)] for row in range(rows)]
+
+    return box
+
+
+@pytest.mark.parametrize("tile", [(4, 8), (3, 2), (1, 16)])
+def test_the_largest_size_holds_along_both_axes_of_tiles_that_are_not_square(
+    tile: tuple[int, int],
+) -> None:
+    """What a header says must be refused just beyond it, not far below nor far above."""
+    made = warploom.compile(boxes(*tile)).tiled
+    said = re.search(r"'y' of at most (\d+) × (\d+) elements", made.kernel.doc)
+    assert said is not None
+    rows, columns = map(int, said.groups())
+    assert rows == columns
+
+    def launch(length: int) -> None:
+        shapes = shapes_for(made.tiling, {"y": (length, length)})
+        scalars = scalars_of(made.tiling, shapes)
+        x, y, z = (int(evaluate(side, scalars)) for side in made.kernel.grid)
+        check_indices(made.kernel, Binding(dict(scalars), (x, y, z)))
+
+    launch(rows)
+    with pytest.raises(DeviceError, match="leaves 32 bits"):
+        launch(rows + 1)
+
+
+def test_the_header_says_how_long_an_input_is_that_all_tiles_read() -> None:
+    s = Sketch("weighted")
+    x, w = s.input("x", 4), s.input("w", 4)
+    s.product("stack", x, w, name="y")
+    s.goal(lambda x, w: [x[i] * w[i] for i in range(4)])
+    made = warploom.compile(s, steps={"w": 0})
+    assert "// 'w' has 4 elements: all tiles read the same" in made.text("cuda")
+    assert made(numbers(6), numbers(4)).tolist() == [0, 1, 4, 9, 0, 5]
+
+
+def test_tables_read_through_one_another_stay_short() -> None:
+    """Four tables of twelve numbers, one after another, were a line of a million characters."""
+    random, s = np.random.default_rng(9), Sketch("dealt")
+    v, wanted = s.input("x", 12), np.arange(12)
+    for number in range(5):
+        table = random.permutation(12)
+        v = s.gather(table.reshape(4, 3), v, name=f"t{number}")
+        wanted = wanted[table]
+    s.goal(wanted.reshape(4, 3))
+    made = warploom.compile(s, device="simulator")
+    assert len(made.text("c")) < 4000
+    assert made(numbers(24)).tolist() == [*wanted.tolist(), *(wanted + 12).tolist()]

@@ -82,6 +82,7 @@ def test_of_nothing_nothing_is_made(device: Any) -> None:
         ((floats(204)[::2], floats(100)), "'x' is not contiguous"),
         ((floats(0), floats(0)), "'x' is empty"),
         (([1.0, 2.0], floats(100)), "'x' is of type list, which is no array"),
+        ((np.ma.masked_less(floats(102), 3), floats(100)), "'x': a mask, which kernels do not"),
         ((floats(102).astype(">f4"), floats(100)), "'x': .*byte order"),
         ((floats(102).astype(np.complex64), floats(100)), "'y' has 100 .* needs n = 202"),
         ((floats(102).astype("M8[s]"), floats(100)), "'x': .*no element type datetime64"),

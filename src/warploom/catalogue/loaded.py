@@ -23,7 +23,7 @@ from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel
 from warploom.kernel.largest import with_largest
 from warploom.kernel.wide import index_named
-from warploom.runtime.callable import Callable, Device
+from warploom.runtime.callable import Callable, Device, check_device
 from warploom.runtime.callable import load as load_kernel
 from warploom.runtime.driver import Launch
 from warploom.runtime.gpu import machine_of
@@ -57,6 +57,12 @@ def load(
         raise CheckError(
             f"a kernel of the catalogue is named by a text, not by a {type(name).__name__}",
             advice="warploom.kernels() lists them; a sketch is for warploom.compile",
+        )
+    check_device(device)
+    if not isinstance(store, Store | bool):
+        raise CheckError(
+            f"store is a Store, True or False, not {store!r:.40}",
+            advice="write store=Store(path), from warploom.search.store",
         )
     entry = find(name).with_index(index_named(index_bits))
     if tune is False:

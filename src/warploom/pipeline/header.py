@@ -46,6 +46,8 @@ def device_function(
     in CUDA, a template over what it moves; for others, and for other languages, `dtype` says it.
     """
     if isinstance(subject, str):
+        if goal != 0 or budget is not None:
+            raise CheckError(f"goal and budget are for sketches; '{subject[:40]}' is a name")
         more = {"lanes": lanes, "dtype": dtype and dtype_named(dtype).value}
         parameters |= {key: value for key, value in more.items() if value is not None}
         return named_header(find_function(subject), parameters)

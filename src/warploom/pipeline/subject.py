@@ -6,6 +6,7 @@ verified once more, and the kernel is run on the simulator before it goes out.
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -51,6 +52,11 @@ def tiled(
 ) -> Tiled:
     """The kernel of a subject, with what it does to large arrays."""
     layout = layout or Layout()
+    if goal != 0 and not isinstance(subject, Sketch | Program):
+        raise CheckError(
+            f"a {type(subject).__name__} has no goal {goal!r:.40} to choose",
+            advice="goals are chosen when a Sketch or a program is searched",
+        )
     match subject:
         case Tiled():
             return subject
@@ -78,7 +84,9 @@ def tiled(
             )
     raise CheckError(
         f"a {type(subject).__name__} cannot be compiled",
-        advice="give a Sketch, a program, a warp sketch, or what its search gave",
+        advice="give warploom.load_file(path), or load_text of a text"
+        if isinstance(subject, str | PurePath)
+        else "give a Sketch, a program, a warp sketch, or what its search gave",
     )
 
 

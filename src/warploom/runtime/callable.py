@@ -74,9 +74,7 @@ def load(
     one axis. On a GPU, `misaligned` is called instead where an array does not begin as the kernel's
     wide accesses need it; without it that is an error.
     """
-    if device not in get_args(Device):
-        known = ", ".join(get_args(Device))
-        raise DeviceError(f"there is no device '{device}'", advice=f"use one of {known}")
+    check_device(device)
     if device != "c" and (isolate or not checked):
         raise DeviceError(
             f"'{device}' has no unchecked code and no process of its own",
@@ -84,6 +82,12 @@ def load(
         )
     check(kernel)
     return Callable(kernel, device, Manner(checked, isolate, contract, calls), shapes, misaligned)
+
+
+def check_device(device: str) -> None:
+    if device not in get_args(Device):
+        known = ", ".join(get_args(Device))
+        raise DeviceError(f"there is no device '{device}'", advice=f"use one of {known}")
 
 
 class Callable(Planner):

@@ -20,6 +20,7 @@ from warploom.kernel.dtype import DType, from_numpy
 Where: TypeAlias = Literal["host", "gpu"]
 Shape: TypeAlias = tuple[int, ...]
 
+_UNMASKED = "fill what is masked: x.filled(0), or give x.data"
 _DLPACK_HOST = (1, 3)  # plain and pinned memory
 _DLPACK_GPU = (2, 13)  # device and managed memory
 
@@ -87,6 +88,8 @@ def view(argument: Any, name: str) -> View:
     """The array as a view; DeviceError with the parameter's name if it is none."""
     try:
         if isinstance(argument, np.ndarray):
+            if isinstance(argument, np.ma.MaskedArray):
+                raise DeviceError("a mask, which kernels do not look at", advice=_UNMASKED)
             return _host(_pairs(argument), argument)
         if library_of(argument) == "torch" and hasattr(argument, "data_ptr"):
             return _tensor(argument)

@@ -21,13 +21,13 @@ def largest(tiled: Tiled) -> str:
 
 
 def _scalars(tiled: Tiled, length: int) -> dict[str, int]:
+    """The parameters of a launch whose first output is this long along all of its axes."""
     tiling = tiled.tiling
-    tiles = -(-length // tiling.outputs[0].shape[-1])
+    first = tiling.outputs[0]
+    tiles = [-(-length // own) for own in first.shape]
     lengths = {
-        array.name: tuple(
-            min(length, tiles * own) if array is tiling.outputs[0] else tiles * own
-            for own in array.shape
-        )
+        array.name: tuple(count * own for count, own in zip(tiles, array.shape, strict=True))
         for array in tiling.outputs
     }
+    lengths[first.name] = (length,) * len(first.shape)
     return scalars_of(tiling, shapes_for(tiling, lengths))

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from warploom.errors import CheckError, UnsupportedError
-from warploom.index.ir import Const, Expr, substitute
+from warploom.index.ir import Const, Expr, fold_up, substitute
 from warploom.index.laws import simplify
 from warploom.sketch.code.form import Ints
 from warploom.sketch.holes.expressions import flat, own_coordinates
-from warploom.sketch.term.gather import GatherExpr, Shape, strides
+from warploom.sketch.term.gather import GatherExpr, Shape, size, strides
 from warploom.sketch.term.ir import (
     STEP,
     UNDEFINED,
@@ -30,6 +30,8 @@ from warploom.sketch.term.ir import (
     Undefined,
     Zero,
 )
+
+_LONG = 16  # parts for each cell, written out; one table of numbers has fewer
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +134,14 @@ def gathered(gather: GatherExpr, table: Table, shape: Shape, arguments: Sequence
     return View(shape, inputs, elements, element)
 
 
-def _through(element: Expr, between: Shape, offset: Expr, shape: Shape) -> Expr:
-    """An element at the place that an offset names."""
+def _through(element: Expr, between: Shape, offset: Expr, shape: Shape) -> Expr | None:
+    """An element at the place that an offset names, unless that is longer than a table of it: two
+    tables, one read through the other, grow as the product of both."""
     bounds = {f"x{axis}": (0, length - 1) for axis, length in enumerate(shape)}
     places: dict[str, Expr | int] = {}
     for axis, (length, stride) in enumerate(zip(between, strides(between), strict=True)):
         whole = offset // stride
         places[f"x{axis}"] = simplify(whole if axis == 0 else whole % length, bounds)
-    return simplify(substitute(element, places), bounds)
+    made = simplify(substitute(element, places), bounds)
+    parts = fold_up(made, lambda _, each: 1 + sum(each))
+    return made if parts <= _LONG * size(shape) else None

@@ -35,12 +35,19 @@ _MARGIN = 16  # elements on both sides of an array that nobody may touch
 
 
 def tried(tiled: Tiled, *, on_arrays: bool = True) -> Tiled:
-    """The kernel after it was run; its header says on what, and how large arrays may be, unless it
-    is that of a function on registers."""
+    """The kernel after it was run; its header says on what, how long an input is that all tiles
+    read, and how large arrays may be, unless it is that of a function on registers."""
     kernel = tiled.kernel
-    limit = [largest(tiled)] if on_arrays else []
+    limit = [*_shared_inputs(tiled.tiling), largest(tiled)] if on_arrays else []
     doc = "\n".join([kernel.doc, try_kernel(tiled), *limit])
     return replace(tiled, kernel=replace(kernel, doc=doc))
+
+
+def _shared_inputs(tiling: Tiling) -> Iterator[str]:
+    """How long arrays are whose length no parameter holds."""
+    for array in tiling.inputs:
+        if array.space == "constant":
+            yield f"'{array.name}' has {size(array.shape)} elements: all tiles read the same"
 
 
 def try_kernel(tiled: Tiled) -> str:

@@ -85,7 +85,7 @@ def synthesize(
             advice=f"modes: {', '.join(MODES)}; engines: {', '.join(ENGINES)}",
         )
     program = program_of(program)
-    if not 0 <= goal < len(program.goals):
+    if isinstance(goal, bool) or goal not in range(len(program.goals)):
         raise SearchError(
             f"'{program.name}' has {len(program.goals)} goals, counted from 0", advice="give goal=0"
         )
