@@ -171,10 +171,19 @@ def tensor_matmul(name: str, size: int) -> Row:
     make = partial(kernels.matmul, size, size, size)
     rows, inner = ((2, 4, 8), (8, 16, 32, 64)), ((2, 4), (8,))
     tiles = {2: ((4,), (2, 4, 8, 16)), 3: ((2, 4, 8), (4,), (2, 4))}
-    variants = [
-        Variant(partial(make, tiles=(rows, columns, inner)), tensor_fixes(levels))
-        for levels, columns in tiles.items()
-    ]
+    # Fragments without conflicts of banks: rows of 8 and 4 more; columns 2 apart, or as they lie.
+    apart = {
+        2: ["padding(B_1>sum_1.array)=2"],
+        3: ["padding(B_1>sum_1.array)=0", "size(n3)=2"],
+    }
+    plain = ["padding(A_1>sum_1.array)=4", "swizzle=PLAIN", "fill=COPY", "size(m1)=4|8",
+             "dim_kind(sum_1.k1)=UNROLL", "size(m2)=16|32|64"]  # fmt: skip
+    variants = []
+    for levels, columns in tiles.items():
+        program = partial(make, tiles=(rows, columns, inner))
+        fixes = tensor_fixes(levels)
+        free = [*fixes, *plain, *apart[levels]]
+        variants += [Variant(program, free), Variant(program, fixes)]
 
     def reference(torch: Any, a: Arrays, _: dict[str, float]) -> Callable[[], object]:
         def by_tensor_cores() -> None:

@@ -132,6 +132,7 @@ class Multiplier:
 
 def side_of(made: Implementation, product: Product, which: int) -> Side:
     dims = [dim for dim in product.across(which) if made.kind[dim] == "UNROLL"]
-    even = next(dim for dim in dims if made.size_of(dim) % 2 == 0)
+    # Neighbours, if there are some: they lie beside each other in memory.
+    even = next(dim for dim in reversed(dims) if made.size_of(dim) % 2 == 0)
     listed = (*(dim for dim in dims if dim is not even), even)
     return Side(listed, tuple(made.size_of(dim) for dim in listed))
