@@ -12,8 +12,7 @@ import numpy as np
 
 from warploom.errors import CheckError
 from warploom.kernel.evaluate import Accessed, Array, Ints, run
-from warploom.kernel.ir import Kernel, Load, Shared, Store
-from warploom.kernel.traverse import walk
+from warploom.kernel.ir import Kernel, Load, Shared, Store, walk
 from warploom.layout.access import IDLE, Access, AccessKind, Problem, check_problem
 from warploom.machine.serving import NVIDIA
 
