@@ -42,10 +42,11 @@ from warploom.emit.cuda import cuda  # noqa: E402
 from warploom.emit.spell import function_name  # noqa: E402
 from warploom.errors import WarploomError  # noqa: E402
 from warploom.index.ir import Const  # noqa: E402
+from warploom.kernel.tensor import LEADING  # noqa: E402
 from warploom.loopnest.decided import Implementation  # noqa: E402
 from warploom.loopnest.evaluate import elements  # noqa: E402
 from warploom.loopnest.lower import lower  # noqa: E402
-from warploom.loopnest.target import everything  # noqa: E402
+from warploom.loopnest.target import everything, with_tensor_cores  # noqa: E402
 from warploom.loopnest.trial import tried  # noqa: E402
 from warploom.machine.rates import H200 as RATES  # noqa: E402
 from warploom.machine.record import H200  # noqa: E402
@@ -58,7 +59,7 @@ from warploom.search.fix import fixed  # noqa: E402
 from warploom.search.problem import SpaceProblem  # noqa: E402
 
 ARCH = "sm_90"
-TARGET = everything(H200)
+TARGETS = {False: everything(H200), True: with_tensor_cores(H200)}
 # What is drawn again in the neighbourhood of a good implementation.
 AGAIN = (
     ("size",),
@@ -159,6 +160,9 @@ class Bench:
         torch.manual_seed(1)
         sizes = elements(program, {})
         self.flat = {a.name: torch.randn(n, device="cuda") for a, n in sizes.items()}
+        if row.tensor:
+            for each in self.flat.values():
+                each.view(torch.int32).bitwise_and_(int(LEADING.view(np.int32)))
         self.shaped = {
             a.name: torch.as_strided(self.flat[a.name], a.shape, a.strides) for a in program.arrays
         }
@@ -222,7 +226,8 @@ def search(
 ) -> dict[str, Any]:
     """`found` is what earlier runs measured, `before` the record of the last one."""
     start = time.monotonic()
-    NESTS[:] = [Nest(v.program(), RATES, TARGET, v.fixes) for v in row.variants]
+    target = TARGETS[row.tensor]
+    NESTS[:] = [Nest(v.program(), RATES, target, v.fixes) for v in row.variants]
     print(f"{row.name}: spaces in {time.monotonic() - start:.1f} s", flush=True)
     context = multiprocessing.get_context("fork")
     pool = ProcessPoolExecutor(given.workers, mp_context=context)
@@ -230,7 +235,7 @@ def search(
     random = np.random.default_rng(seed)
     pending: dict[Future[list[Made]], bool] = {}  # whether they were good before
     bench = None
-    first = [*([before] if before else []), *found.stored]
+    first = [*([before] if "variant" in before else []), *found.stored]
 
     def submit() -> None:
         nonlocal seed
@@ -352,7 +357,7 @@ def concluded(
 
 def curves(row: Row, given: argparse.Namespace, torch: Any) -> list[dict[str, Any]]:
     variant = row.variants[0]
-    NESTS[:] = [Nest(variant.program(), RATES, TARGET, variant.fixes)]
+    NESTS[:] = [Nest(variant.program(), RATES, TARGETS[row.tensor], variant.fixes)]
     pool = ProcessPoolExecutor(given.workers, mp_context=multiprocessing.get_context("fork"))
     list(pool.map(abs, range(given.workers)))
     bench = Bench(row, torch)

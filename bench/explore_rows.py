@@ -36,6 +36,7 @@ class Row:
     wanted: float
     meaning: Callable[[Any, Arrays, dict[str, float]], Any]
     reference: Callable[[Any, Arrays, dict[str, float]], Callable[[], object]]
+    tensor: bool = False  # products by tensor cores, factors of as many bits as they look at
 
 
 # -- products --------------------------------------------------------------------------------------
@@ -128,6 +129,79 @@ def matmul(name: str, m: int, n: int, k: int, wanted: float, stride: int = 1) ->
         wanted,
         lambda torch, a, _: torch.mm(a["A"], a["B"]),
         lambda torch, a, _: partial(torch.mm, a["A"].contiguous(), a["B"], out=a["C"]),
+    )
+
+
+def tensor_fixes(columns: int) -> list[str]:
+    """Tiles of tensor cores: fragments of rows lie beside each other in memory, and so do columns,
+    which are in two levels of tiles or in three."""
+    rows_, columns_ = ("m1", "m2"), [f"n{at + 1}" for at in range(columns)]
+    thread = {"m": "m2", "n": columns_[-2]}
+    fixes = ["lowered=TRUE", "dim_kind(k0)=LOOP", "dim_kind(m0)=BLOCK", "dim_kind(n0)=BLOCK",
+             "dim_kind(sum_1.k2)=TENSOR", "dim_kind(sum_1.k1)=UNROLL|LOOP",
+             "order(sum_1.k1,sum_1.k2)=OUTER", "stages=2|3|4",
+             "dim_kind(A_1.m1)=DEAL", "dim_kind(B_1.n1)=DEAL",
+             "cache(A_1)=CACHE_SHARED", "cache(B_1)=CACHE_SHARED"]  # fmt: skip
+    ranked = {"A_1": ("k2", "m2", "k1", "m1")}
+    ranked["B_1"] = ("n2", "n1", "k2", "k1") if columns == 2 else ("n3", "n2", "k2", "k1", "n1")
+    for load, tiles in ranked.items():
+        fixes += [f"layout({load}>sum_1.put.{t})={at}" for at, t in enumerate(tiles)]
+    for load, tiles, axis in (("A_1", rows_, "m"), ("B_1", columns_, "n")):
+        get = f"{load}>sum_1.get"
+        fixes.append(f"order({get}.k1,sum_1.k1)=MERGED")
+        for tile in tiles:
+            if tile == thread[axis]:
+                users = ("sum_1", get, "store_C_1")
+                fixes += [f"dim_kind({user}.{tile})=THREAD" for user in users]
+            else:
+                fixes += [
+                    f"dim_kind(sum_1.{tile})=UNROLL",
+                    f"order({get}.{tile},sum_1.{tile})=BEFORE",
+                ]
+                wide = "VECTOR|UNROLL" if tile == columns_[-1] else "UNROLL"
+                fixes.append(f"dim_kind(store_C_1.{tile})={wide}")
+    free = ["m1", *(tile for tile in columns_ if tile != thread["n"])]
+    for user in ("sum_1", "store_C_1"):
+        fixes += [f"order({user}.{a},{user}.{b})=OUTER" for a, b in pairwise(free)]
+    return fixes
+
+
+def tensor_matmul(name: str, size: int) -> Row:
+    """Of single precision, by tensor cores on both sides."""
+    make = partial(kernels.matmul, size, size, size)
+    rows, inner = ((2, 4, 8), (8, 16, 32, 64)), ((2, 4), (8,))
+    tiles = {2: ((4,), (2, 4, 8, 16)), 3: ((2, 4, 8), (4,), (2, 4))}
+    # Fragments without conflicts of banks: rows of 8 and 4 more; columns 2 apart, or as they lie.
+    apart = {
+        2: ["padding(B_1>sum_1.array)=2"],
+        3: ["padding(B_1>sum_1.array)=0", "size(n3)=2"],
+    }
+    plain = ["padding(A_1>sum_1.array)=4", "swizzle=PLAIN", "fill=COPY", "size(m1)=4|8",
+             "dim_kind(sum_1.k1)=UNROLL", "size(m2)=16|32|64"]  # fmt: skip
+    variants = []
+    for levels, columns in tiles.items():
+        program = partial(make, tiles=(rows, columns, inner))
+        fixes = tensor_fixes(levels)
+        free = [*fixes, *plain, *apart[levels]]
+        variants += [Variant(program, free), Variant(program, fixes)]
+
+    def reference(torch: Any, a: Arrays, _: dict[str, float]) -> Callable[[], object]:
+        def by_tensor_cores() -> None:
+            torch.backends.cuda.matmul.allow_tf32 = True
+            torch.mm(a["A"], a["B"], out=a["C"])
+            torch.backends.cuda.matmul.allow_tf32 = False
+
+        return by_tensor_cores
+
+    return Row(
+        name,
+        variants,
+        "C",
+        "torch.mm (cuBLAS) with tf32 allowed",
+        0.0,
+        lambda torch, a, _: torch.mm(a["A"], a["B"]),
+        reference,
+        tensor=True,
     )
 
 
@@ -252,5 +326,8 @@ ROWS: dict[str, Row] = {
         batched(),
         matmul("matmul-strided", 1024, 1024, 1024, 0.0, stride=32),
         doitgen(),
+        tensor_matmul("tensor-1024", 1024),
+        tensor_matmul("tensor-2048", 2048),
+        tensor_matmul("tensor-4096", 4096),
     )
 }

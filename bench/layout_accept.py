@@ -222,7 +222,9 @@ FILES = {  # each a pattern with one thing wrong
     "weight NaN": HEAD + ACCESS + "weight = nan\n",
     "index that is Python": HEAD + ACCESS.replace("step * 32 + lane", "__import__('os')"),
 }
+TWICE = '{"offset": [[0,1],[0,2],[0,4],[0,8],[0,16],[1,0],[1,0],[4,0],[8,0],[16,0]]}'
 COMMANDS = {
+    "bases without an inverse": ("layout", "check", TWICE, "transpose:32x32:f32"),
     "|S| < B": ("layout", "show", "S<3,3,2> o 64:1"),
     "not injective": ("layout", "check", "(32,32):(32,0)", "transpose:32x32:f32"),
     "unknown class": ("layout", "solve", "transpose:32x32", "--class", "best"),

@@ -121,6 +121,21 @@ def near(layer: Convolution, row: dict[str, Any], count: int, memory: int | None
     return [blocks_of(layer, text) for text in best] + found
 
 
+def alike(
+    layer: Convolution, tried: dict[str, list[Blocks]], count: int, memory: int | None
+) -> list[Blocks]:
+    """Some of what is tried for layers of as many pixels and kernels, which fill a GPU alike."""
+    own = shapes()[layer][0]
+    size = (layer.rows, layer.columns, layer.kernels)
+    others = [
+        names[0] for each, names in shapes().items()
+        if each is not layer and (each.rows, each.columns, each.kernels) == size
+    ]  # fmt: skip
+    fitting = set(candidates(layer, H200, RATES, memory))
+    found = [b for name in others for b in tried[name] if b in fitting and b not in tried[own]]
+    return list(dict.fromkeys(found))[:count]
+
+
 def _differences(one: Blocks, other: Blocks) -> int:
     return sum(a != b for a, b in zip(astuple(one), astuple(other), strict=True))
 
@@ -217,6 +232,11 @@ def run_all(out: Path, count: int, limit: float, memory: int | None, more: int) 
         else chosen(layer, count, memory)
         for layer, names in shapes().items()
     }
+    if more:
+        tried = {
+            names[0]: tried[names[0]] + alike(layer, tried, 2 * more // 3, memory)
+            for layer, names in shapes().items()
+        }
     made = {
         names[0]: [farm.submit(prepare, layer, blocks) for blocks in tried[names[0]]]
         for layer, names in shapes().items()

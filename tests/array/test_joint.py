@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from warploom.array import build as al
 from warploom.array import workload
 from warploom.array.code.program import Candidate, compile_candidate
 from warploom.array.evaluate import evaluate
-from warploom.array.ir import Program
+from warploom.array.ir import Program, Term
 from warploom.array.joint.axes import Axis, axes_of
 from warploom.array.joint.least import Least
 from warploom.array.joint.model import JointModel, NoGood
@@ -31,6 +32,8 @@ from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate as evaluate_index
 from warploom.index.ir import Var, variables
 from warploom.kernel.dtype import f32
+from warploom.kernel.ir import Shared
+from warploom.kernel.pool import pool_bytes
 from warploom.machine.record import CUDA, H200, MALI, Machine
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.trust.mapped import check_on
@@ -224,3 +227,46 @@ def test_the_first_comes_without_listing_all() -> None:
     assert isinstance(outcome, Found)
     for kernel in compile_candidate(model.plan, outcome.answer).kernels:
         check_on(kernel, MALI)
+
+
+def three_in_local_memory() -> Program:
+    """Each row goes through three arrays, of which two are needed at a time."""
+
+    def row(x: Term) -> Term:
+        first = al.to_local(al.map_(lambda v: v * 2, x))
+        second = al.to_local(al.map_(lambda v: v + 1, al.reverse(first)))
+        third = al.to_local(al.map_(lambda v: v * v, al.reverse(second)))
+        return al.map_(lambda v: v + 3, al.reverse(third))
+
+    return al.program("three", lambda x: al.map_(row, x), x=array(f32, *al.sizes("n m")))
+
+
+def test_arrays_share_bytes_by_what_is_needed_together() -> None:
+    """Rows of 256 floats: two fit, three do not, so all that leaves the model shares."""
+    program = three_in_local_memory()
+    sizes = {"n": 3, "m": 256}
+    roomy = JointModel(program, sizes, H200)
+    narrow = JointModel(program, sizes, replace(H200, shared_bytes=2048))
+    none = JointModel(program, sizes, replace(H200, shared_bytes=2047)).sample(1)
+    assert isinstance(none, Undecided)
+    for model in (roomy, narrow):
+        for candidate in sampled(model, 6):
+            (kernel,) = compile_candidate(model.plan, candidate).kernels
+            check_on(kernel, model.machine)
+    x = np.random.default_rng(2).standard_normal((3, 256)).astype(np.float32)
+    wanted = evaluate(program, x, **sizes)
+    _, found = run_candidate(narrow.plan, sampled(narrow, 1)[0], x)
+    assert same(found, wanted, exact=False)
+
+
+def test_the_least_and_the_most_bytes_enclose_what_lowering_takes() -> None:
+    program = three_in_local_memory()
+    model = JointModel(program, {"n": 3, "m": 40}, H200)
+    for candidate in sampled(model, 12):
+        (kernel,) = compile_candidate(model.plan, candidate).kernels
+        taken = pool_bytes([each for each in kernel.body if isinstance(each, Shared)])
+        sizes = {name: np.array([size]) for name, size in candidate.sizes.items()}
+        (spread,) = candidate.spreads
+        runs = {at: np.array([RUNS.index(run)], np.int8) for at, run in spread.runs.items()}
+        least, most = model.stages[0].shared(sizes, runs, np.array([spread.group]))
+        assert least[0] <= -(-taken // 16) * 16 <= most[0]

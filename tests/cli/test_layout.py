@@ -202,6 +202,30 @@ def test_conversions(cli: Cli, tmp_path: Path) -> None:
     assert record["chosen"] == "shuffles"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SwizzledSharedLayout(8, 1, 8)",
+        "NVMMASharedLayout(128)",
+        "Sw<3,4,3> o 0 o (64,128):(128,1)",
+        "Sw<3,4,3> o smem_ptr[16b](unset) o (_64,_64):(_64,_1)",
+        "S<3,3,3> o 0 o (64,64):(64,1)",
+    ],
+)
+def test_the_pattern_says_what_a_text_does_not(cli: Cli, text: str) -> None:
+    ran = cli("layout", "check", text, "ldmatrix:64x64:f16")
+    assert ran.status == 0
+    assert ran.out.startswith("S<3,3,3> o (64,64):(64,1)\n")
+    shown = cli("layout", "show", text, "--pattern", "ldmatrix:64x64:f16", "--access", "1")
+    assert (shown.status, shown.out.splitlines()[0]) == (0, "S<3,3,3> o (64,64):(64,1)")
+
+
+def test_without_a_pattern_a_text_must_say_it_all(cli: Cli) -> None:
+    ran = cli("layout", "show", "SwizzledSharedLayout(8, 1, 8)")
+    assert (ran.status, ran.out) == (2, "")
+    assert "does not say the shape\n  give the pattern" in ran.err
+
+
 TUNED = "--from", "blocked([1,1],[1,32],[1,1],[1,0])", "--to", "blocked([1,4],[4,8],[1,1],[1,0])"
 
 
@@ -209,7 +233,7 @@ class Told:
     """A GPU that takes as long as it is told; shared memory gives a wrong result there."""
 
     device, arch = "told sm_90", "sm_90"
-    seconds: ClassVar = {"shuffles": 2e-6, "matrices": 3e-6}
+    seconds: ClassVar = {"shuffles": 2e-8, "matrices": 3e-8}
 
     def __init__(self, _: object) -> None:
         pass
@@ -240,6 +264,7 @@ def test_conversions_are_measured_and_remembered(
     assert (record["chosen"], record["way"]) == ("matrices", "shuffles")
     assert record["tune"]["best"] == "shuffles"
     assert "1.50 times as fast as by rule" in ran.err
+    assert "20.0 ns  shuffles" in ran.err
     again = cli(*asked)
     assert "0 samples just now" in again.err
     assert "chosen on told sm_90: shuffles" in again.err

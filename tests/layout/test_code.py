@@ -59,14 +59,15 @@ def loops(layout: Layout, name: str, out: str) -> str:
     return f"{' '.join(heads)} {out}[at++] = {name}({', '.join(names)});"
 
 
-def test_c_functions_are_their_layouts(tmp_path: Path) -> None:
+def compared_in_c(layouts: dict[str, Layout], tmp_path: Path) -> None:
+    """Index functions compiled together, each called at every coordinate."""
     require("c")
-    functions = {name: index_function(layout, "c", f"f_{name}") for name, layout in LAYOUTS.items()}
+    functions = {name: index_function(layout, "c", f"f_{name}") for name, layout in layouts.items()}
     helpers = next((t.split("// ")[0] for t in functions.values() if "floor_" in t), "")
     body = "".join(text.removeprefix(helpers) for text in functions.values())
     calls = "\n".join(
         f"void run_{name}(int *out) {{ int at = 0; {loops(layout, f'f_{name}', 'out')} }}"
-        for name, layout in LAYOUTS.items()
+        for name, layout in layouts.items()
     )
     source, library = tmp_path / "places.c", tmp_path / "places.so"
     source.write_text(helpers + body + calls)
@@ -75,10 +76,25 @@ def test_c_functions_are_their_layouts(tmp_path: Path) -> None:
     command = [compiler, "-std=c99", "-Wall", "-Werror", "-shared", "-fPIC", "-O1", "-o"]
     subprocess.run([*command, str(library), str(source)], check=True, timeout=60)
     loaded = ctypes.CDLL(str(library))
-    for name, layout in LAYOUTS.items():
+    for name, layout in layouts.items():
         out = np.zeros(len(values(layout)), np.int32)
         getattr(loaded, f"run_{name}")(out.ctypes.data_as(ctypes.c_void_p))
         assert np.array_equal(in_order(layout, out), values(layout)), name
+
+
+def test_c_functions_are_their_layouts(tmp_path: Path) -> None:
+    compared_in_c(LAYOUTS, tmp_path)
+
+
+def test_c_functions_of_the_amd_problems(tmp_path: Path) -> None:
+    layouts = {}
+    for number, name in enumerate(each for each in FIFTY if "@gfx" in each):
+        task = Task(pattern(name))
+        best = solve(task, "mixed").best
+        assert best is not None
+        layouts[f"amd{number}"] = task.layout(best)
+    assert len(layouts) == 6
+    compared_in_c(layouts, tmp_path)
 
 
 def test_cuda_functions_are_their_layouts() -> None:

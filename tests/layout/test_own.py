@@ -133,6 +133,10 @@ def test_idle_lanes_and_warps() -> None:
         ({"element": lambda lane: 1.5}, "no whole number"),
         ({"place": lambda thread: thread}, "a parameter is called 'thread'"),
         ({"place": lambda lane: 1 // (lane - 3)}, "ZeroDivisionError.*lane = 3"),
+        ({"element": lambda lane: lane - 1}, "element -1"),  # which is no idle lane
+        ({"place": lambda lane: 10**30}, "too large"),
+        ({"kind": "atom"}, "no access is a 'atom'"),
+        ({"wavefronts": float("nan")}, "nan wavefronts"),
         ({"steps": 0}, "0 lanes and steps"),
         ({"steps": 10**9}, "lanes and steps"),
         ({"width": 3}, "vectors are powers of two"),

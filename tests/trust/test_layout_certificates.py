@@ -20,6 +20,7 @@ from warploom.layout.task import Task
 from warploom.machine.serving import SERVINGS, cosets
 from warploom.trust import layout as checker
 from warploom.trust.layout import check_layout
+from warploom.trust.layout_text import check_layout_and_text
 
 
 def written(task: Task, klass: str) -> dict[str, Any]:
@@ -168,6 +169,35 @@ def test_a_changed_certificate_is_refused() -> None:
             continue
         # Cases may close in another basis, too; all else that still holds must show less.
         assert found.open or name == "another basis", name
+
+
+FORGED = {
+    "a number is rounded": lambda r: r["addresses"].__setitem__(5, r["addresses"][5] + 0.5),
+    "an element is rounded": lambda r: r["problem"]["accesses"][0]["elements"][0].__setitem__(
+        3, [3.5]
+    ),
+    "lanes that no warp has": lambda r: [
+        step.extend([[0]] * 32) for step in r["problem"]["accesses"][0]["elements"]
+    ],
+    "an element before the first": lambda r: r["problem"]["accesses"][0]["elements"][0].__setitem__(
+        3, [-2]
+    ),
+    "sizes below zero": lambda r: r["problem"].__setitem__("shape", [-4, -32]),
+    "a size that is no number": lambda r: r["problem"].__setitem__("shape", ["4", "32"]),
+    "another text": lambda r: r.__setitem__("layout", "(4,32):(32,1)"),
+    "a text of nothing": lambda r: r.__setitem__("layout", "__import__('os')"),
+    "a text of another shape": lambda r: r.__setitem__("layout", "128:1"),
+    "no text": lambda r: r.__setitem__("layout", None),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_certificate_is_refused(name: str) -> None:
+    record = written(Task(pattern("but-two:4x32")), "xor")
+    assert check_layout_and_text(record).open == ""
+    FORGED[name](record)
+    with pytest.raises(CheckError, match="certificate"):
+        check_layout_and_text(signed(record))
 
 
 def test_what_is_accepted_is_true() -> None:

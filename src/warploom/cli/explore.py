@@ -26,7 +26,7 @@ from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import KERNELS, Cut
 from warploom.loopnest.lower import lower
 from warploom.loopnest.show import show
-from warploom.loopnest.target import Target, everything, paper
+from warploom.loopnest.target import Target, everything, paper, with_tensor_cores
 from warploom.machine.rates import rates_of
 from warploom.machine.record import CUDA, machine_named
 from warploom.pipeline.nest import Explored, Kept, Nest
@@ -75,6 +75,7 @@ class Engine(StrEnum):
 class Space(StrEnum):
     default = "default"
     paper = "paper"
+    tensor = "tensor"
 
 
 def add(app: typer.Typer) -> None:
@@ -88,7 +89,9 @@ def explore(
     machine: str = typer.Option(
         "h200", metavar="NAME", help="Whose rates bound the time; or a .json of them."
     ),
-    space: Space = typer.Option(Space.default, help="paper: as published, tiles divide."),
+    space: Space = typer.Option(
+        Space.default, help="paper: as published, tiles divide; tensor: with tensor cores (tf32)."
+    ),
     fix: list[str] = typer.Option([], metavar="CHOICE=VALUE", help="Decide something yourself."),
     estimate: bool = typer.Option(False, "--estimate", help="Estimate the size of the space."),
     walks: int = typer.Option(1000, min=2, help="Random walks of --estimate."),
@@ -168,7 +171,7 @@ def _bench(nest: Nest, model: bool, engine: Engine) -> NestBench | None:
     something of the bound, and of nothing else."""
     if model or engine is Engine.exact or gpu_name() is None:
         return None
-    return GpuNestBench(nest.program)
+    return GpuNestBench(nest.program, tensor=nest.target.tensor)
 
 
 def _store(file: Path | None, none: bool) -> Store | None:
@@ -264,7 +267,8 @@ def _own_program(text: str, found: object) -> Program:
 
 def target_for(machine: str, space: Space) -> Target:
     own = CUDA if machine.endswith(".json") else machine_named(machine)
-    return paper(own) if space is Space.paper else everything(own)
+    known = {Space.paper: paper, Space.default: everything, Space.tensor: with_tensor_cores}
+    return known[space](own)
 
 
 def _kept(nest: Nest, file: Path | None, device: str | None) -> Kept:

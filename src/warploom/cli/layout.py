@@ -29,6 +29,7 @@ from warploom.layout.code import LANGUAGES, index_function
 from warploom.layout.evaluate import Numbers
 from warploom.layout.front import front_of, known_class
 from warploom.layout.given import given_layout, row_major_addresses
+from warploom.layout.ir import Layout
 from warploom.layout.named import FIFTY, pattern
 from warploom.layout.pattern import load_pattern
 from warploom.layout.picture import Compared, request_of
@@ -173,12 +174,12 @@ def show(
     def action() -> Status:
         drawn = None
         with kept_free(json_file, picture):
-            found = given_layout(layout)
-            lines, record = check_lines(found, None)
             if pattern_text is None and (measured is not None or picture is not None):
                 raise ParseError("which accesses are meant?", advice="give --pattern")
-            if pattern_text is not None:
-                task = Task(problems([pattern_text], None)[0])
+            task = None if pattern_text is None else Task(problems([pattern_text], None)[0])
+            found = _layout_for(task, layout)
+            lines, record = check_lines(found, None)
+            if task is not None and pattern_text is not None:
                 addresses = row_major_addresses(found, task.problem)
                 lines += grid_lines(task, addresses, access, step)
                 if measured is not None:
@@ -193,6 +194,13 @@ def show(
         return Status.FOUND
 
     run(action)
+
+
+def _layout_for(task: Task | None, text: str) -> Layout:
+    """A layout as somebody wrote it; a pattern says shape and element where it does not."""
+    if task is None:
+        return given_layout(text)
+    return given_layout(text, task.problem.shape, task.problem.element_bytes)
 
 
 def _compared(
@@ -212,8 +220,8 @@ def check(
 ) -> None:
     def action() -> Status:
         with kept_free(json_file):
-            found = given_layout(layout)
             task = Task(problems([pattern_text], None)[0])
+            found = _layout_for(task, layout)
             lines, record = check_lines(found, task)
             for line in lines:
                 typer.echo(line)

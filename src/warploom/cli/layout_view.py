@@ -11,7 +11,8 @@ from warploom.errors import CheckError, ParseError
 from warploom.layout.access import IDLE, SERVED_AS, coordinates
 from warploom.layout.cost import Score
 from warploom.layout.evaluate import Numbers, values
-from warploom.layout.facts import facts_of, meeting
+from warploom.layout.expression import names_of, sizes_of
+from warploom.layout.facts import alignment, facts_of, meeting, run
 from warploom.layout.front import Candidate, Front
 from warploom.layout.given import row_major_addresses
 from warploom.layout.ir import Layout
@@ -145,20 +146,33 @@ def _short(text: str, most: int = 15) -> str:
 # -- checks ----------------------------------------------------------------------------------------
 
 
+def _longest_run(layout: Layout) -> tuple[int, int, str]:
+    """The longest runs as one coordinate goes fastest; how they are aligned, and which it is."""
+    sizes = sizes_of(layout)
+    table = values(layout).reshape(sizes[::-1])  # the first coordinate fastest
+    found = []
+    for place, name in enumerate(names_of(len(sizes))):
+        along = np.moveaxis(table, len(sizes) - 1 - place, -1).ravel()
+        length = run(along)
+        found.append((length, alignment(along[::length]), name))
+    return max(found, key=lambda each: each[0])
+
+
 def check_lines(layout: Layout, task: Task | None) -> tuple[list[str], dict[str, Any]]:
     """What is true of a layout and, with a problem, what it does there; also as a record."""
     facts = facts_of(layout)
+    longest, aligned, along = _longest_run(layout)
     lines = [
         show(layout)[: 2 * WIDEST],
         f"  {facts.size} elements at {facts.lowest} to {facts.highest}, {facts.wasted} places "
-        f"unused; runs of {facts.run}, aligned to {facts.alignment or 'anything'}",
+        f"unused; runs of {longest} by {along}, aligned to {aligned or 'anything'}",
     ]
     record: dict[str, Any] = {
         "layout": show(layout),
         "size": facts.size,
         "highest": facts.highest,
         "injective": facts.injective,
-        "run": facts.run,
+        "run": longest,
         "clean": facts.injective,
     }
     met = meeting(values(layout))

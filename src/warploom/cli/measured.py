@@ -32,6 +32,7 @@ from warploom.search.tune import Trial, Tuned
 C = TypeVar("C")
 
 SHOWN = 5  # trials
+SHORT = 1e-6  # seconds; what takes less is said in nanoseconds
 
 
 def tuner_of(
@@ -125,7 +126,10 @@ def lines(found: Outcome[Tuned[C]], store: Store | None, what: str = "settings")
 
 
 def _line(trial: Trial[C], rule: bool) -> str:
-    time = f"{trial.seconds * 1e6:9.1f} µs" if trial.samples else "does not run"
+    time = "does not run"
+    if trial.samples:
+        short = trial.seconds < SHORT
+        time = f"{trial.seconds * (1e9 if short else 1e6):9.1f} {'ns' if short else 'µs'}"
     return f"  {time}  {trial.text}{'  (by rule)' if rule else ''}"
 
 

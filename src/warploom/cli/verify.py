@@ -12,7 +12,7 @@ from warploom.cli.guard import Status, complain, run, worst
 from warploom.cli.output import JSON, kept_free, write_records
 from warploom.errors import CheckError, ParseError
 from warploom.trust.fill import check_fill
-from warploom.trust.layout import check_layout
+from warploom.trust.layout_text import check_layout_and_text
 
 HELP = """Check certificates: proofs that were written beside an answer, by a checker of their own.
 
@@ -24,7 +24,7 @@ counts what a layout takes and why none takes less. What was changed since is re
 Exit status: 0 all hold, 1 one does not, 2 bad input, 3 one leaves something open."""
 
 MOST_BYTES = 256 << 20
-CHECKERS = {"fill": check_fill, "layout": check_layout}
+CHECKERS = {"fill": check_fill, "layout": check_layout_and_text}
 
 
 def add(app: typer.Typer) -> None:

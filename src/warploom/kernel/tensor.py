@@ -20,11 +20,20 @@ Array = npt.NDArray[Any]
 ROWS, COLUMNS, DEPTH = 16, 8, 8
 MACHINE = 90  # whose arithmetic it is: sm_90
 KIND = "tf32"
+LEADING = np.uint32(0xFFFFE000)
 WIDTHS = {"target": 4, "a": 4, "b": 2}  # neighbouring registers of each operand
 
 _A = mma_operand((ROWS, DEPTH), 0, 1, (1, 1)).elements[0]
 _B = mma_operand((DEPTH, COLUMNS), 1, 1, (1, 1)).elements[0]
 _C = mma_result((ROWS, COLUMNS), (1, 1)).elements[0]
+
+
+def leading_bits(numbers: Array) -> Array:
+    """What a tensor core sees of factors: of such numbers products are exact."""
+    found: Array = (np.ascontiguousarray(numbers, np.float32).view(np.uint32) & LEADING).view(
+        np.float32
+    )
+    return found
 
 
 def product(target: Array, a: Array, b: Array) -> Array:

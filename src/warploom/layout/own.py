@@ -19,6 +19,7 @@ lanes that show it. As every lane, step and warp is tried, nothing found is a pr
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -27,7 +28,15 @@ from typing import Any
 import numpy as np
 
 from warploom.errors import CheckError, WarploomError, defining_line
-from warploom.layout.access import IDLE, STORES, Access, AccessKind, Problem, coordinates
+from warploom.layout.access import (
+    ACCESS_KINDS,
+    IDLE,
+    STORES,
+    Access,
+    AccessKind,
+    Problem,
+    coordinates,
+)
 from warploom.layout.evaluate import Numbers
 from warploom.layout.given import given_layout, row_major_addresses
 from warploom.layout.task import Task
@@ -150,6 +159,12 @@ def _tabulated(tile: SharedTile, use: Use) -> Looked:
     total = use.steps * use.warps * use.lanes
     if min(use.steps, use.warps, use.lanes, use.width) < 1 or total > MOST_CALLS:
         raise CheckError(f"{use.name}: {total} lanes and steps", advice=f"1 to {MOST_CALLS}")
+    if use.kind not in ACCESS_KINDS:
+        raise CheckError(
+            f"{use.name}: no access is a '{use.kind}'", advice=f"known: {', '.join(ACCESS_KINDS)}"
+        )
+    if use.wavefronts is not None and not math.isfinite(use.wavefronts):
+        raise CheckError(f"{use.name}: {use.wavefronts} wavefronts are stated")
     element, place = _by_name(use.element), _by_name(use.place)
     elements = np.full((use.warps * use.steps, use.lanes, use.width), IDLE)
     at = np.zeros((use.warps * use.steps, use.lanes), dtype=np.int64)
@@ -192,7 +207,12 @@ def _number(tile: SharedTile, use: Use, found: Any) -> int | None:
     if found is None:
         return None
     if not isinstance(found, tuple):
-        return _whole(use, found)
+        number = _whole(use, found)
+        if number < 0:
+            raise CheckError(
+                f"{use.name}: element {number}", advice="a lane that wants nothing gives None"
+            )
+        return number
     if len(found) != len(tile.shape):
         raise CheckError(f"{use.name}: coordinates {found} of a tensor of {tile.shape}")
     numbers = [_whole(use, each) for each in found]
@@ -205,6 +225,8 @@ def _number(tile: SharedTile, use: Use, found: Any) -> int | None:
 def _whole(use: Use, found: Any) -> int:
     if isinstance(found, bool) or not isinstance(found, int | np.integer):
         raise CheckError(f"{use.name}: {found!r} is no whole number")
+    if abs(int(found)) >= 1 << 62:
+        raise CheckError(f"{use.name}: {int(found):.3g} is too large")
     return int(found)
 
 

@@ -154,7 +154,7 @@ def read_call(text: str, shape: tuple[int, ...] | None, element_bytes: int) -> L
     if found is None or found[1] not in _SHARED:
         return None
     if shape is None:
-        raise ParseError(f"{found[1]} does not say the shape", advice="give --shape or a pattern")
+        raise ParseError(f"{found[1]} does not say the shape", advice="give the pattern it is for")
     names, build = _SHARED[found[1]]
     numbers = _arguments(found[1], found[2], names, len(shape))
     missing = [name for name in names if name not in numbers]

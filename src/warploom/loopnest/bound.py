@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warploom.kernel.tensor import COLUMNS, DEPTH, ROWS
 from warploom.loopnest.again import anew, repeated
 from warploom.loopnest.certain import Certain, Facts
 from warploom.loopnest.ir import Compute, Get, Instruction, Load, Put, Store
 from warploom.loopnest.sector import Neighbours, touched_by
 from warploom.loopnest.space import NestSpace
+from warploom.loopnest.tile import products
 from warploom.machine.rates import Rates
 from warploom.search.candidate import Candidates, Flags, Index, Numbers
 
@@ -68,6 +70,10 @@ class Bound:
         self.near = Neighbours(self.facts, sector)
         self.in_line = Neighbours(self.facts, rates.line_bytes) if rates.line_bytes else None
         self.sectors_read, self.dram = touched_by(insts, sector, rates.l2_bytes)
+        tensor = tuple(kind for kind in target.kinds if kind == "TENSOR")
+        self.shared_out = (*target.threaded, *tensor)  # whose turns are done by several threads
+        made = [each.fold for each in products(space.program)] if tensor else []
+        self.multiplies = np.array([inst in made for inst in insts])
 
     def __call__(self, candidates: Candidates) -> Numbers:
         if not len(candidates):
@@ -113,6 +119,17 @@ class Bound:
         found = np.zeros(known.active.shape, np.bool_)
         if "COPY" in self.space.target.fills and len(self.puts):
             found[:, self.puts] = known.may_be(self.space.fill, "COPY")
+        return found
+
+    def _deep(self, known: Certain) -> Flags:
+        """[rows, dims]: what may be a tile of tensor cores."""
+        if not self.multiplies.any():
+            return np.zeros(known.kinds.shape, np.bool_)
+        return known.maybe("TENSOR")
+
+    def _on_tensor_cores(self, known: Certain) -> Flags:
+        """[rows, instructions]: products that tensor cores may do."""
+        found: Flags = self.multiplies & (self.facts.over & self._deep(known)[:, None]).any(axis=2)
         return found
 
     # -- terms -------------------------------------------------------------------------------------
@@ -162,7 +179,7 @@ class Bound:
         if self.rates.hoists:  # a compiler may put neighbours in shared memory together
             wide = np.where(self.is_shared, np.inf, wide)
         wide = np.clip(wide, 1, self.space.target.vector[1])
-        threads = known.greatest(around & known.maybe(*self.threaded)[:, None])
+        threads = known.greatest(around & known.maybe(*self.shared_out)[:, None])
         filled = self._filled(known)[:, None]
         slots = total / wide * np.maximum(1.0, filled / threads)
         slots = np.where(self._passed(known), 0.0, slots)
@@ -180,7 +197,10 @@ class Bound:
         elements = np.where(self.moves & counted, self.elements * alone, 0.0)
         elements = np.where(self.overlaps, np.minimum(elements, total), elements)
         memory = self._memory(known, elements, asked / self.lanes)
-        return {"issue": slots * self.issue, "alu": slots * self.alu, **memory}
+        tensor = self._on_tensor_cores(known)
+        issued = np.where(tensor, slots / (ROWS * COLUMNS * DEPTH / self.lanes), slots)
+        computed = np.where(tensor, slots / self.rates.tensor, slots)
+        return {"issue": issued * self.issue, "alu": computed * self.alu, **memory}
 
     def _memory(self, known: Certain, elements: Numbers, requests: Numbers) -> dict[str, Numbers]:
         """From the elements that are loaded and stored, and the requests of warps for them."""
@@ -230,13 +250,14 @@ class Bound:
         rates, around, own = self.rates, self._repeated(known), self.facts.own
         turns = known.least(around & known.surely(*kinds, "UNROLL")[:, None])
         turns = np.where(self._counted(known) & ~self._passed(known), turns, 0.0)
-        issued = turns * self.issue
+        sums = np.where(self._on_tensor_cores(known), ROWS * COLUMNS / self.lanes, 1.0)
+        issued = turns / sums * self.issue  # a thread has several of one product
         accessed = np.where(self.moves | self.is_shared, turns, 0.0)
         loops = around & known.surely(*kinds)[:, None] & (own | known.outside)
         waits = np.maximum(rates.nanoseconds(rates.turn.latency), self.latency) / rates.overlap
         looped = known.least(loops)
         looped = np.where(self._counted(known) & (looped > 1), looped * waits, 0.0)
-        chain = known.least(around & self.facts.over)
+        chain = known.least(around & self.facts.over & ~self._deep(known)[:, None])
         others = known.least(loops & ~self.facts.over)
         chained = np.where(self.chains, chain * np.maximum(1, others / rates.overlap), 0.0)
         return {

@@ -21,6 +21,7 @@ from warploom.loopnest.ir import (
     Store,
     Temporary,
 )
+from warploom.loopnest.tile import tensor_tiles
 from warploom.loopnest.tiling import tilings
 from warploom.search.space.build import amount
 from warploom.search.space.ir import Sentence, Variable, iff, implies, some
@@ -44,6 +45,8 @@ def declare_constraints(c: Choices) -> None:
         arrays(c)
         if c.target.deals:
             dealt(c)
+    if c.target.tensor:
+        tensor_tiles(c)
     limits(c)
     shared_memory(c)
     registers(c)
@@ -78,10 +81,11 @@ def kinds(c: Choices) -> None:
     folded = {dim for i in c.insts for dim in i.over}
     parallel = space.objects("parallel dimensions", [dim for dim in c.dims if dim not in folded])
     space.require(c.static(d) | is_kind(d, "LOOP", "BLOCK"), "only tiles have known sizes")
-    space.require(parallel(d) | is_kind(d, "LOOP", "UNROLL"), "folds are sequential")
+    tensor = tuple(kind for kind in c.target.kinds if kind == "TENSOR")
+    space.require(parallel(d) | is_kind(d, "LOOP", "UNROLL", *tensor), "folds are sequential")
     nested = order(d, e).is_("OUTER")
     space.require(
-        implies(is_kind(d, "UNROLL") & nested, is_kind(e, "UNROLL", *vectors)),
+        implies(is_kind(d, "UNROLL") & nested, is_kind(e, "UNROLL", *vectors, *tensor)),
         "only the innermost are unrolled",
     )
     for kind in vectors:

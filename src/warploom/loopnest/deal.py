@@ -130,9 +130,9 @@ class Dealer:
 
     def past(self, deal: Deal, counter: str, where: Expr | None) -> Iterator[Stmt]:
         """Past the registers: each element is put as soon as it is loaded, to be there later."""
-        narrow = (
-            deal if all(self._is_wide(deal, put) for put in deal.puts) else replace(deal, width=1)
-        )
+        several = [replace(deal, width=width) for width in (4, 2) if width <= deal.width]
+        fitting = (each for each in several if all(self._is_wide(each, p) for p in deal.puts))
+        narrow = next(fitting, replace(deal, width=1))
         self.held[deal.load] = narrow.width
         if narrow.rounds <= MOST_WAITING // narrow.width:
             for number in range(narrow.rounds):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from warploom.index.ir import Const, Expr, Var
-from warploom.index.laws import total
+from warploom.index.laws import simplify, total
 from warploom.kernel.allocate import allocate
 from warploom.kernel.bounds import index_type
 from warploom.kernel.check import check
@@ -47,6 +47,7 @@ from warploom.loopnest import ir
 from warploom.loopnest.deal import Dealer, deal_of
 from warploom.loopnest.decided import Implementation, Loop, Node
 from warploom.loopnest.evaluate import elements
+from warploom.loopnest.multiply import Multiplier
 from warploom.loopnest.neutral import unchanged_outside
 from warploom.loopnest.pipeline import Pipeline, kept
 from warploom.loopnest.place import Places, both
@@ -74,11 +75,15 @@ class _Row:
     dtype: DType
     strides: Mapping[ir.Dim, int]
     size: int | None
+    pairs: tuple[ir.Dim, ...] = ()  # two by two along these are neighbours
 
     def cell(self, index: Mapping[ir.Dim, Expr]) -> Cell:
         if self.size is None:
             return Cell(self.name, None, self.dtype)
-        return Cell(self.name, total(index[d] * s for d, s in self.strides.items()), self.dtype)
+        terms = [index[d] * s for d, s in self.strides.items() if d not in self.pairs]
+        for dim, below in zip(self.pairs, (2, 1), strict=False):
+            terms.append(index[dim] // 2 * self.strides[dim] + index[dim] % 2 * below)
+        return Cell(self.name, simplify(total(terms)), self.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,7 @@ class _Lowering:
         self.dealer = Dealer(self.at)
         self.pipeline = Pipeline(self.at, self.dealer, self._bodies, self._counter)
         self.grid: list[int] = []
+        self.multiplier = Multiplier(self.at, lambda inst, at: self.rows[inst].cell(at))
         self.rows = self._rows()
         self.counters = 0
         self.lanes: dict[str, Registers] = {}
@@ -111,7 +117,7 @@ class _Lowering:
         body = [*self._levels(), *self._bodies(self.made.nests)]
         declared: list[Stmt] = [each for t in self.made.lowered for each in self._shared(t)]
         declared += [Registers(row.name, row.dtype, row.size) for row in self._own_rows()]
-        declared += self.lanes.values()
+        declared += [*self.lanes.values(), *self.multiplier.registers.values()]
         sides = [Const(size) for size in (*self.grid, 1, 1, 1)[:3]]
         return Kernel(
             self.at.name(self.program.name),
@@ -158,6 +164,8 @@ class _Lowering:
             return list(self._instruction(node))
         if node.kind == "DEAL":
             return [*self.dealer.copied(deal_of(self.made, node), self._counter("round"))]
+        if node.kind == "TENSOR":
+            return list(self.multiplier.statements(node))
         index = self._index(node)
         if index is not None:
             self.at.index |= dict.fromkeys(node.dims, index)
@@ -201,21 +209,25 @@ class _Lowering:
                 first = {own: start for start, own in running.pairs}
                 row = found[inst]
                 strides = {first.get(dim, dim): stride for dim, stride in row.strides.items()}
-                found[running.start] = _Row(row.name, row.dtype, strides, row.size)
+                pairs = tuple(first.get(dim, dim) for dim in row.pairs)
+                found[running.start] = replace(row, strides=strides, pairs=pairs)
         return found
 
     def _row(self, inst: ir.Instruction) -> _Row:
         kind = self.made.kind
         spread = [d for d in inst.dims if d in self.made.spread or kind[d] == "VECTOR"]
         spread.sort(key=lambda dim: kind[dim] == "VECTOR")  # neighbours along a vector
-        strides, size = dict[ir.Dim, int](), 1
+        pairs = self.multiplier.pairs(inst) or ()
+        strides, size = dict[ir.Dim, int](), 4 if pairs else 1
         for dim in reversed(spread):
             strides[dim] = size
-            size *= self.made.size_of(dim)
-        return _Row(self.at.name(inst.name), inst.dtype, strides, size if spread else None)
+            size *= self.made.size_of(dim) // (2 if dim in pairs else 1)
+        name = self.at.name(inst.name)
+        return _Row(name, inst.dtype, strides, size if spread else None, pairs)
 
     def _own_rows(self) -> Iterator[_Row]:
-        found = {row.name: row for row in self.rows.values()}
+        without = self.multiplier.gets
+        found = {row.name: row for inst, row in self.rows.items() if inst not in without}
         for load, count in self.dealer.held.items():
             row = self.rows[load]
             found[row.name] = replace(row, size=count)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from warploom.errors import CheckError
 from warploom.loopnest.ir import Access, Dim, Get, Instruction, Load, Put, Store
 from warploom.machine.record import CUDA, Machine
 
@@ -51,7 +52,8 @@ class Target:
     `deals` what is copied to such an array may be dealt out to all threads of the block, whatever
     these do elsewhere; `stages` says how many of an array there may be, so that one is filled while
     another is used, and `fills` by which way. Without `limits_registers` what has no room in them
-    is for the compiler to put elsewhere."""
+    is for the compiler to put elsewhere. With `tensor` products may be done by tensor cores, which
+    look at the leading bits of factors only (tf32)."""
 
     machine: Machine = CUDA
     unroll: int = 512
@@ -67,13 +69,15 @@ class Target:
     stages: tuple[int, ...] = (1,)
     fills: tuple[str, ...] = ("REGISTERS",)
     limits_registers: bool = True
+    tensor: bool = False
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """What a dimension may become."""
         outer = ("OUTER_VECTOR",) if self.vector[0] > 1 else ()
         deal = ("DEAL",) if self.deals else ()
-        return ("LOOP", "UNROLL", "VECTOR", *outer, "BLOCK", "THREAD", *deal)
+        tensor = ("TENSOR",) if self.tensor else ()
+        return ("LOOP", "UNROLL", "VECTOR", *outer, "BLOCK", "THREAD", *deal, *tensor)
 
     @property
     def threaded(self) -> tuple[str, ...]:
@@ -92,6 +96,16 @@ def paper(machine: Machine) -> Target:
     """What the published system had: two caches, and nothing after rows. (It did not count
     registers either; we do, so that what is found has a kernel.)"""
     return Target(machine, caches=("NO_CACHE", "CACHE_GLOBAL"), paddings=(0,))
+
+
+def with_tensor_cores(machine: Machine) -> Target:
+    """All that, and products by tensor cores; rows of fragments lie apart by two or eight."""
+    if not machine.copies:  # both came with the same machines
+        raise CheckError(
+            f"'{machine.name}' has no tensor cores for single precision",
+            advice="those from sm_80 on have",
+        )
+    return replace(everything(machine), tensor=True, paddings=(0, 1, 2, 4, 8))
 
 
 def everything(machine: Machine) -> Target:

@@ -14,6 +14,7 @@ import numpy as np
 
 from warploom.kernel.dtype import DType
 from warploom.kernel.evaluate import run
+from warploom.kernel.tensor import leading_bits
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import Numbers, elements, evaluate, written
 from warploom.loopnest.lower import lower
@@ -47,7 +48,7 @@ def tried(implementation: Implementation, seed: int = 0, turns: int = TURNS) -> 
     made, random = implementation.shortened(turns), np.random.default_rng(seed)
     program = made.program
     arrays = {
-        array.name: _inputs(array.dtype, count, random)
+        array.name: _inputs(array.dtype, count, random, "TENSOR" in made.kind.values())
         for array, count in elements(program, made.sizes).items()
     }
     numbers = {each.name: _number(each.dtype, random) for each in program.parameters}
@@ -69,9 +70,13 @@ def tried(implementation: Implementation, seed: int = 0, turns: int = TURNS) -> 
     return Tried(sizes)
 
 
-def _inputs(dtype: DType, count: int, random: np.random.Generator) -> Numbers:
+def _inputs(
+    dtype: DType, count: int, random: np.random.Generator, few_bits: bool = False
+) -> Numbers:
+    """With the few bits that tensor cores look at, products are exact."""
     if dtype.is_float:
-        return random.standard_normal(count).astype(dtype.numpy)
+        drawn = random.standard_normal(count).astype(dtype.numpy)
+        return leading_bits(drawn) if few_bits and dtype is DType.F32 else drawn
     return random.integers(SMALLEST if dtype.is_signed else 0, LARGEST, count).astype(dtype.numpy)
 
 

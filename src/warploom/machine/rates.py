@@ -52,7 +52,8 @@ class Rates:
     `thread` a single thread. `turn` is the cost of a turn of a loop. `overlap` is how many turns of
     a loop a compiler may run into each other, and `hoists` says that it may do once what a loop
     would only repeat. `cached` says that an L1 may serve global loads; without one, each line of
-    `line_bytes` that a warp touches takes an access of all its lanes."""
+    `line_bytes` that a warp touches takes an access of all its lanes. `tensor` is how many products
+    tensor cores do, at most, in the time in which arithmetic units do one."""
 
     name: str
     clock: float  # GHz
@@ -73,6 +74,7 @@ class Rates:
     hoists: bool = True
     cached: bool = True
     line_bytes: int | None = None
+    tensor: float = 8.0
 
     def cost(self, op: str, is_float: bool = True) -> Cost:
         """Of an operator; what is not listed costs no more than an addition."""

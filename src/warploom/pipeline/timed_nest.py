@@ -20,6 +20,7 @@ from warploom.catalogue.timing import on_host
 from warploom.emit.cuda import cuda
 from warploom.errors import DeviceError, WarploomError
 from warploom.kernel.ir import Kernel
+from warploom.kernel.tensor import leading_bits
 from warploom.loopnest.evaluate import elements, evaluate_at
 from warploom.loopnest.ir import Axis, Program
 from warploom.loopnest.lower import lower
@@ -71,9 +72,10 @@ class NestBench(Protocol):
 
 
 class GpuNestBench:
-    """A GPU by its number, with random inputs of both signs for the whole program."""
+    """A GPU by its number, with random inputs of both signs for the whole program; for tensor cores
+    with as many bits as these look at."""
 
-    def __init__(self, program: Program, gpu: int = 0) -> None:
+    def __init__(self, program: Program, gpu: int = 0, tensor: bool = False) -> None:
         driver = open_driver()
         self.program, self.gpu = program, gpu
         self.arch = driver.architecture(gpu)
@@ -86,6 +88,11 @@ class GpuNestBench:
             array.name: random.standard_normal(count).astype(array.dtype.numpy)
             for array, count in elements(program, {}).items()
         }
+        if tensor:
+            self.arrays = {
+                name: leading_bits(each) if each.dtype == np.float32 else each
+                for name, each in self.arrays.items()
+            }
         self.wanted = evaluate_at(program, self.arrays, self.numbers, some_points(program, random))
         self._last: tuple[ReadyKernel, Launch] | None = None
 

@@ -8,6 +8,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from warploom.errors import CheckError
 
 
@@ -29,3 +32,10 @@ def digest(record: dict[str, Any], but: Collection[str] = ("digest",)) -> str:
 def require(holds: bool, message: str) -> None:
     if not holds:
         raise CheckError(f"the certificate does not hold: {message}")
+
+
+def whole_numbers(given: object) -> npt.NDArray[np.int64]:
+    """A table as it stands in a record; nothing is rounded."""
+    found = np.array(given)
+    require(found.dtype == np.int64, "there are numbers that are not whole")
+    return found

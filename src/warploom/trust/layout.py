@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError
-from warploom.trust.checked import Checked, digest, require
+from warploom.trust.checked import Checked, digest, require, whole_numbers
 
 Numbers = npt.NDArray[np.int64]
 Limits = list[tuple[frozenset[int], int]]  # of some words so many in one bank at most
@@ -70,7 +70,7 @@ def check_layout(record: dict[str, Any]) -> Checked:
     """Raises CheckError at the first thing that is not so."""
     try:
         return _check(record)
-    except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError, OverflowError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise CheckError(f"the certificate is not of this form: {error!r:.80}") from None
 
 
@@ -79,7 +79,7 @@ def _check(record: dict[str, Any]) -> Checked:
     require(digest(record) == record["digest"], "it was changed after it was written")
     problem = _problem(record)
     require(record["addresses"] is not None, "it has no layout")
-    cost = _check_addresses(problem, np.array(record["addresses"], dtype=np.int64), record)
+    cost = _check_addresses(problem, whole_numbers(record["addresses"]), record)
     chunks = _chunks(problem)
     least = [[_least(problem, g, chunks) for g in a.groups] for a in problem.accesses]
     bound = problem.cost([sum(each) for each in least])
@@ -143,12 +143,15 @@ def _problem(record: dict[str, Any]) -> _Problem:
     given = record["problem"]
     lanes, banks = _MACHINES[given["machine"]]
     size, element_bytes = math.prod(given["shape"]), given["element_bytes"]
-    require(size >= 1 and element_bytes in (1, 2, 4, 8, 16), "there is no such tensor")
+    right = whole_numbers(given["shape"]).min() >= 1 and element_bytes in (1, 2, 4, 8, 16)
+    require(bool(right), "there is no such tensor")
     require(record["objective"] in ("sum", "worst"), "there is no such objective")
     accesses = []
     for each in given["accesses"]:
-        name, elements = each["name"], np.array(each["elements"], dtype=np.int64)
+        name, elements = each["name"], whole_numbers(each["elements"])
         require(elements.ndim == 3 and elements.max() < size, f"{name}: elements outside")
+        whole = (elements == -1).all(axis=2) | (elements >= 0).all(axis=2)
+        require(bool(whole.all()) and elements.shape[1] <= lanes, f"{name}: no such lanes")
         width = elements.shape[2] * element_bytes
         served = _served(given["machine"], banks, each["kind"], width)
         groups = [group for step in elements for group in _groups(step, *served, lanes)]

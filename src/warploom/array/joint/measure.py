@@ -1,13 +1,13 @@
 """What a batch of candidates takes: threads, registers, bytes, unrolled statements, barriers.
 
-A batch is a column for each size and each map. All figures are upper bounds of what lowering makes
-of a candidate, so that what fits here fits there: buffers are all counted as if needed together,
-registers spread over threads as if each thread had all of them.
+A batch is a column for each size and each map. Figures are upper bounds of what lowering makes of a
+candidate, so that what fits here fits there: registers are counted as if each thread had all of
+them at once. Of shared memory there are two figures, by what is needed together and by all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.array.code.storage import accesses_of, indices_of
+from warploom.array.ir import Param
 from warploom.array.joint.least import Least
 from warploom.array.loops import Buffer, Loop, Plan, Site, loops_in, sites
 from warploom.array.mapping.constraint import FUSED, GLOBAL, GROUP, LANE, LOCAL, RUNS, WARP
@@ -65,6 +66,8 @@ class StageMeasure:
         self.buffers = [
             each for each in plan.buffers if each.memory in own and each.role == "temporary"
         ]
+        self.local = [each for each in self.buffers if each.space == "local"]
+        self.lives = [life_of(each.memory, self.sites) for each in self.local]
         self.inner = {each.parent: each.number for each in self.tree.maps if each.perfect}
         self.unrolled = frozenset(self._unrolled())
 
@@ -122,14 +125,22 @@ class StageMeasure:
                 most = np.maximum(most, _bytes(each.memory.type, sizes) // WORD)
         return most
 
-    def shared(self, sizes: Sizes, runs: Runs, group: Ints) -> Ints:
-        """Bytes of a group."""
-        total: Ints = np.zeros(len(group), np.int64)
-        for each in self.buffers:
-            if each.space == "local":
-                padded = -(-_bytes(each.memory.type, sizes) * self._copies(each, runs, group) // 16)
-                total = total + padded * 16
-        return total
+    def shared(self, sizes: Sizes, runs: Runs, group: Ints) -> tuple[Ints, Ints]:
+        """Bytes of a group: the least, where arrays that are not needed together lie in the same
+        bytes, and the most, where each has its own."""
+        each_ = [self._padded(each, sizes, runs, group) for each in self.local]
+        nothing: Ints = np.zeros(len(group), np.int64)
+        together = [
+            sum((held for held, life in zip(each_, self.lives, strict=True) if at in life), nothing)
+            for at in range(len(self.sites))
+        ]
+        least: Ints = np.max([nothing, *together], axis=0)
+        return least, sum(each_, nothing)
+
+    def _padded(self, buffer: Buffer, sizes: Sizes, runs: Runs, group: Ints) -> Ints:
+        held = _bytes(buffer.memory.type, sizes) * self._copies(buffer, runs, group)
+        found: Ints = -(-held // 16) * 16
+        return found
 
     def _copies(self, buffer: Buffer, runs: Runs, group: Ints) -> Ints:
         copies: Ints = np.ones(len(group), np.int64)
@@ -179,6 +190,22 @@ class StageMeasure:
         """Whether a map may be one loop with one that indexes registers."""
         nest = next(each for each in self.tree.nests if number in each)
         return any(self.loops[each].counter in self.unrolled for each in nest)
+
+
+def life_of(memory: Param, sites_: Sequence[Site]) -> range:
+    """The statements from the first to the last at which a buffer holds something that is needed,
+    by their numbers. Loops around all of its accesses make it anew in every turn; in all others it
+    is needed from their begin to their end."""
+    own = [
+        at for at, site in enumerate(sites_)
+        if any(each is memory for each, _ in accesses_of(site.write))
+    ]  # fmt: skip
+    around = set.intersection(*(set(sites_[at].loops) for at in own))
+    held = set(own)
+    for at in own:
+        entered = next((loop for loop in sites_[at].loops if loop not in around), None)
+        held |= {k for k, site in enumerate(sites_) if entered in site.loops}
+    return range(min(held), max(held) + 1)
 
 
 def number(size: Expr, sizes: Sizes) -> Ints:

@@ -8,8 +8,9 @@ leaves out what has no room: what comes out is uniform over all candidates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.array.bind import variables_of
+from warploom.array.code.lower import raw
 from warploom.array.code.program import Candidate
 from warploom.array.code.spread import Spread
 from warploom.array.ir import Program, place_of
@@ -30,12 +32,17 @@ from warploom.array.loops import Plan
 from warploom.array.mapping.constraint import GLOBAL, GROUP, LANE, LOCAL, RUNS
 from warploom.array.mapping.fusion import Fusion
 from warploom.array.mapping.sound import sound
+from warploom.array.numbered import numbered
 from warploom.array.plan import plan as plan_of
 from warploom.array.types import shape
 from warploom.errors import CheckError
 from warploom.index.ir import Const, substitute
 from warploom.index.laws import simplify
+from warploom.kernel.allocate import allocate
 from warploom.kernel.bounds import INT_MAX
+from warploom.kernel.ir import Shared
+from warploom.kernel.pool import pool_bytes
+from warploom.kernel.synchronise import synchronise
 from warploom.machine.record import Machine
 from warploom.search.budget import STOPS, Budget, reason_of
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
@@ -143,7 +150,7 @@ class JointModel:
         for at, stage in enumerate(self.stages):
             runs, group = batch.runs[at], batch.groups[at]
             keep &= self._groups_fit(stage, batch, at)
-            keep &= stage.shared(batch.sizes, runs, group) <= self.machine.shared_bytes
+            keep &= stage.shared(batch.sizes, runs, group)[0] <= self.machine.shared_bytes
             between = between + stage.temporary(batch.sizes, runs)
         keep &= between <= self.memory
         for cut in self.cuts:
@@ -173,6 +180,32 @@ class JointModel:
             runs = {each: np.array([CODE[run]], np.int8) for each, run in spread.runs.items()}
             total += int(stage.temporary(sizes, runs).max())
         return total
+
+    def _tight(self, batch: Batch) -> npt.NDArray[np.bool_]:
+        """Which candidates have room only if arrays lie in the same bytes."""
+        found = np.zeros(batch.count, bool)
+        for at, stage in enumerate(self.stages):
+            most = stage.shared(batch.sizes, batch.runs[at], batch.groups[at])[1]
+            found |= most > self.machine.shared_bytes
+        return found
+
+    def _candidates(self, batch: Batch, order: Iterable[int]) -> Iterator[tuple[int, Candidate]]:
+        """Those of a batch, in order, that have room. How arrays share bytes is up to lowering:
+        what has room only by that is lowered before it leaves the model."""
+        tight = self._tight(batch)
+        for at in order:
+            candidate = self.candidate(batch, at)
+            if not tight[at] or self._placed_inside(candidate):
+                yield at, candidate
+
+    def _placed_inside(self, candidate: Candidate) -> bool:
+        made = numbered(self.plan, candidate.sizes)
+        for at, spread in enumerate(candidate.spreads):
+            kernel = allocate(synchronise(raw(made, at, spread)))
+            arrays = [each for each in kernel.body if isinstance(each, Shared)]
+            if pool_bytes(arrays) > self.machine.shared_bytes:
+                return False
+        return True
 
     def _in_cut(self, batch: Batch, cut: NoGood) -> npt.NDArray[np.bool_]:
         inside = np.ones(batch.count, bool)
@@ -239,7 +272,8 @@ class JointModel:
             return Impossible()
         found: list[Candidate] = []
         for kept in self.batches(outcome.answer, seed):
-            found += [self.candidate(kept, at) for at in range(min(kept.count, count - len(found)))]
+            some = self._candidates(kept, range(kept.count))
+            found += [each for _, each in islice(some, count - len(found))]
             if len(found) == count:
                 return Found(found, complete=True)
             if spent.is_spent():
@@ -262,8 +296,8 @@ class JointModel:
                 return found
             parts.append(found.answer)
         for kept in self.batches(tuple(parts), seed):
-            if kept.count:
-                return Found(self.candidate(kept, 0), complete=True)
+            for _, candidate in self._candidates(kept, range(kept.count)):
+                return Found(candidate, complete=True)
             if spent.is_spent():
                 break
         return self._none(_stopped(spent))
@@ -282,9 +316,9 @@ class JointModel:
         seen = 0
         for kept in self.batches(outcome.answer, seed):
             cost = turns(kept, self.stages, self.machine)
-            for at in np.argsort(cost, kind="stable")[: REPEATED * count]:
-                each = self.candidate(kept, int(at))
-                ranked.setdefault(str(each), (float(cost[at]), seen + int(at), each))
+            order = np.argsort(cost, kind="stable")[: REPEATED * count].tolist()
+            for at, each in self._candidates(kept, order):
+                ranked.setdefault(str(each), (float(cost[at]), seen + at, each))
             seen += kept.count
             best = sorted(ranked.items(), key=lambda pair: pair[1][:2])[:count]
             ranked = dict(best)

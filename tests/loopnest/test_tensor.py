@@ -1,0 +1,202 @@
+"""Products by tensor cores as a kind of dimension: right, compiled, bounded, refused in time."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from tests.loopnest.running import implementations
+
+from warploom.emit.c import c
+from warploom.emit.opencl import opencl
+from warploom.errors import CheckError, EmitError
+from warploom.index.ir import Const
+from warploom.kernel.evaluate import run
+from warploom.kernel.ir import TensorProduct, walk
+from warploom.kernel.tensor import leading_bits
+from warploom.loopnest.bound import Bound
+from warploom.loopnest.decided import Implementation
+from warploom.loopnest.evaluate import evaluate
+from warploom.loopnest.ir import Program
+from warploom.loopnest.kernels import Cut, batched_matmul, doitgen, matmul, matvec, two_matmuls
+from warploom.loopnest.lower import lower
+from warploom.loopnest.space import NestSpace
+from warploom.loopnest.target import with_tensor_cores
+from warploom.loopnest.tile import products
+from warploom.loopnest.trial import tried
+from warploom.machine.rates import H200 as RATES
+from warploom.machine.record import H200, MACHINES
+from warploom.runtime.compile import can_compile
+from warploom.runtime.emulated import EmulatedFunction
+from warploom.search.descent import descents
+from warploom.search.engine import Watch
+from warploom.search.fix import fixed
+from warploom.search.problem import SpaceProblem, children
+
+TILES = (((2, 4), (8, 16)), ((4, 2), (2, 4)), ((2,), (8,)))
+TENSOR = "dim_kind(sum_1.k2)=TENSOR"
+TAIL = Cut(tail=True)
+QUICK = "partial tiles"  # one space for all that is not slow
+PROGRAMS: dict[str, Program] = {
+    "whole tiles": matmul(64, 32, 32, TILES),
+    "partial tiles": matmul(37, 21, 43, TILES, cut=TAIL),
+    "transposed": matmul(32, 16, 32, TILES, transposed="AB"),
+    "strided": matmul(16, 24, 32, TILES, stride=3, cut=TAIL),
+    "activated": matmul(32, 16, 16, TILES, activation="relu"),
+}
+
+
+@cache
+def space_of(name: str) -> NestSpace:
+    return NestSpace(PROGRAMS[name], with_tensor_cores(H200))
+
+
+def by_tensor_cores(name: str, count: int, *fixes: str) -> list[Implementation]:
+    space = space_of(name)
+    return list(implementations(space, count, 1, fixed(space.propagator, [TENSOR, *fixes])))
+
+
+def arrays_of(program: Program) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(3)
+    return {
+        each.name: leading_bits(random.standard_normal(each.elements)) for each in program.arrays
+    }
+
+
+def check_right(name: str, count: int, *fixes: str) -> int:
+    made = by_tensor_cores(name, count, *fixes)
+    for each in made:
+        sums = [s.target.index for s in walk(lower(each).body) if isinstance(s, TensorProduct)]
+        assert sums
+        assert all(isinstance(index, Const) and index.value % 4 == 0 for index in sums)
+        assert (each.levels[0], each.levels[1] % 8) == (4, 0)
+        assert not tried(each).wrong
+    return len(made)
+
+
+def test_tiles_are_right() -> None:
+    assert check_right(QUICK, 2) >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_many_tiles_are_right(name: str) -> None:
+    assert check_right(name, 60) >= 40
+    assert check_right(name, 20, "stages=3", "fill=COPY") >= 10
+
+
+@pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
+def test_compiled_tiles_do_the_same() -> None:
+    program = PROGRAMS[QUICK]
+    (made, *_) = by_tensor_cores(QUICK, 2, "stages=2", "fill=COPY")
+    kernel = lower(made)
+    first, second = arrays_of(program), arrays_of(program)
+    wanted = evaluate(program, first, {})["C"]
+    run(kernel, list(first.values()))
+    function = EmulatedFunction(kernel)
+    assert "mma.sync.aligned.m16n8k8" in function.ptx
+    x, y, z = (each.value for each in kernel.grid if isinstance(each, Const))
+    assert not function(list(second.values()), (x, y, z)).races
+    assert np.array_equal(first["C"], second["C"])
+    assert np.allclose(first["C"], wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_bounds_grow_along_decisions() -> None:
+    space = space_of(QUICK)
+    bound = Bound(space, RATES)
+    problem = SpaceProblem(space.propagator, (), space.branch)
+    random = np.random.default_rng(5)
+    here = space.propagator.root().take(np.zeros(2, np.int64))
+    while len(here):
+        position = space.branch(here)
+        here, position = here.take(position >= 0), position[position >= 0]
+        if not len(here):
+            break
+        made = children(problem, here, position, Watch())
+        before, after = bound(here)[made.parent], bound(made.candidates)
+        assert (after >= before * (1 - 1e-8)).all()
+        chosen = [random.choice(np.flatnonzero(made.parent == p)) for p in set(made.parent)]
+        here = made.candidates.take(np.array(chosen))
+
+
+def counted(count: int, seed: int) -> int:
+    """What the bound reckons with takes place."""
+    space, program = space_of(QUICK), PROGRAMS[QUICK]
+    bound = Bound(space, RATES)
+    taken = fixed(space.propagator, [TENSOR])
+    problem = SpaceProblem(space.propagator, taken, space.branch)
+    found = descents(problem, count, np.random.default_rng(seed))
+    for row in np.flatnonzero(found.arrived):
+        kernel = lower(Implementation(space, found.leaves, int(row)))
+        report = run(kernel, list(arrays_of(program).values()))
+        moved = report.global_loads + report.global_stores
+        work = bound.terms(found.leaves.take(slice(row, row + 1))).work
+        total = {name: float(each.sum()) * (1 - 1e-9) for name, each in work.items()}
+        assert total["shared"] / 32 / 4 <= report.shared.wavefronts
+        assert total["access"] / 32 <= moved.requests + report.shared.requests
+        folds = work["issue"][0][bound.multiplies]
+        assert 0 < float(folds.sum()) * (1 - 1e-9) / 32 <= report.operations
+    return int(found.arrived.sum())
+
+
+def test_traffic_of_tiles_is_not_overestimated() -> None:
+    assert counted(2, 1) >= 1
+
+
+@pytest.mark.slow
+def test_traffic_of_many_tiles_is_not_overestimated() -> None:
+    assert counted(100, 2) >= 60
+
+
+def test_tensor_cores_lower_the_bound() -> None:
+    space = space_of(QUICK)
+    bound = Bound(space, RATES)
+    least = []
+    for kind in ("TENSOR", "LOOP|UNROLL"):
+        taken = fixed(space.propagator, [f"dim_kind(sum_1.k2)={kind}"])
+        work = bound.terms(space.propagator.root(taken)).work["alu"][0][bound.multiplies]
+        least.append(float(work.sum()))
+    assert least[0] == pytest.approx(least[1] / RATES.tensor)
+
+
+def test_what_tensor_cores_cannot_do_is_no_tile() -> None:
+    able = {
+        "matmul": (matmul(32, 32, 32), 1),
+        "batched": (batched_matmul(4, 32, 32, 32), 1),
+        "doitgen": (doitgen(4, 32, 32), 1),
+        "a vector": (matvec(32, 32), 0),
+        "two in a row": (two_matmuls(32, 32, 32, 32), 2),
+    }
+    for name, (program, count) in able.items():
+        assert len(list(products(program))) == count, name
+    space = NestSpace(matvec(32, 32, (8,), (8,)), with_tensor_cores(H200))
+    with pytest.raises(CheckError, match="no implementation has"):
+        fixed(space.propagator, ["dim_kind(sum_1.n1)=TENSOR"])
+
+
+@pytest.mark.parametrize(
+    "fix",
+    [
+        "dim_kind(sum_1.k1)=TENSOR",  # of two elements
+        "dim_kind(sum_1.m1)=TENSOR",  # nothing is folded along it
+        "lowered(A_1>sum_1.array)=FALSE",
+        "dim_kind(sum_1.n2)=LOOP",
+        "dim_kind(sum_1.m2)=BLOCK",
+    ],
+)
+def test_contradictions_are_found_at_once(fix: str) -> None:
+    space = space_of(QUICK)
+    taken = [fix] if "TENSOR" in fix else [TENSOR, fix]
+    with pytest.raises(CheckError, match=r"no implementation has|contradict each other"):
+        fixed(space.propagator, taken)
+
+
+def test_other_languages_and_machines_refuse() -> None:
+    kernel = lower(by_tensor_cores(QUICK, 1)[0])
+    for emit in (c, opencl):
+        with pytest.raises(EmitError, match="tensor cores"):
+            emit(kernel)
+    with pytest.raises(CheckError, match="no tensor cores"):
+        with_tensor_cores(MACHINES["k4000"])
