@@ -69,6 +69,38 @@ def test_rows_are_not_read_as_one_without_a_word() -> None:
         taps(numbers(80).reshape(2, 40))
 
 
+def test_whole_tiles_keep_the_shape_that_the_sketch_writes() -> None:
+    s = Sketch("turned over")
+    s.apply("transpose", s.input("x", (16, 6)), shape=(6, 16), name="y")
+    s.goal(lambda x: x.T)
+    over, x = warploom.compile(s, lanes=16), numbers(7 * 96).reshape(7, 16, 6)
+    for given in (x, x[0], x[:0], x.reshape(7, 1, 16, 6)):
+        assert np.array_equal(over(given), given.swapaxes(-1, -2))
+    assert np.array_equal(over(x.reshape(-1)), x.swapaxes(1, 2).reshape(-1))  # tiles in a line
+    part = np.zeros((5, 6, 16), np.float32)
+    assert np.array_equal(over(x, part), x[:5].swapaxes(1, 2))
+    with pytest.raises(DeviceError, match=r"reads one axis or whole tiles, \(…, 16, 6\)"):
+        over(x.swapaxes(1, 2).copy())
+    with pytest.raises(DeviceError, match=r"makes one axis or whole tiles, \(…, 6, 16\)"):
+        over(x, np.zeros((7, 16, 6), np.float32))
+    with pytest.raises(DeviceError, match="not contiguous"):
+        over(np.asfortranarray(x))
+
+
+def test_several_inputs_of_whole_tiles() -> None:
+    s = Sketch("scaled pairs")
+    a, b = s.input("a", (4, 2)), s.input("b", 4)
+    each = s.gather(np.repeat(np.arange(4), 2).reshape(4, 2), b)
+    s.product("stack", a, each, name="y")
+    s.goal(lambda a, b: [[a[i][j] * b[i] for j in range(2)] for i in range(4)])
+    scaled, x, by = warploom.compile(s), numbers(24).reshape(3, 4, 2), numbers(12).reshape(3, 4)
+    wanted = x * by[..., None]
+    assert np.array_equal(scaled(x, by), wanted)
+    assert np.array_equal(scaled(x, by.reshape(-1)), wanted.reshape(-1))  # one of them in a line
+    pairs = x.reshape(-1).view(np.complex64).reshape(3, 4)  # complex numbers are pairs
+    assert np.array_equal(scaled(pairs, by), wanted)
+
+
 def test_a_part_of_a_structure_is_refused() -> None:
     s = Sketch("sums of three")
     rows = s.apply("reshape", s.input("x", 12), shape=(4, 3))

@@ -84,7 +84,11 @@ class Compiled:
 
     @located
     def __call__(self, *arrays: Any, stream: Any = None, **named: object) -> Any:
-        """The outputs of these inputs; outputs may be given, too, after the inputs."""
+        """The outputs of these inputs; outputs may be given, too, after the inputs.
+
+        Where a term sketch writes tiles of several axes, and inputs are whole tiles in that shape,
+        axes in front of them or none, outputs are made in the shape of theirs.
+        """
         for name in named:
             raise not_by_name(name)
         tiling = self.tiled.tiling
@@ -97,24 +101,46 @@ class Compiled:
                 f"but {len(arrays)} arguments are given"
             )
         given = dict(zip((a.name for a in (*inputs, *outputs)), arrays, strict=False))
+        own = {name: view(array, name).shape for name, array in given.items()}
         shapes = {
-            a.name: _shape_of(given[a.name], a) for a in (*inputs, *outputs) if a.name in given
+            a.name: _shape_of(given[a.name], own[a.name], a)
+            for a in (*inputs, *outputs)
+            if a.name in given
         }
         if len(arrays) == len(inputs):
             shapes |= output_shapes(tiling, shapes)
         in_order = [given[param.name] for param in self.kernel.arrays if param.name in given]
         made = self.function(*in_order, stream=stream, **scalars_of(tiling, shapes))
+        if len(arrays) > len(inputs):
+            return made
+        fronts = {_in_front(own[a.name], a) for a in inputs if a.space == "input"}
+        front = fronts.pop() if len(fronts) == 1 else None
         several = made if isinstance(made, tuple) else (made,)
         shaped = tuple(
-            each if len(array.shape) == 1 else each.reshape(shapes[array.name])
+            each.reshape(_made_shape(array, shapes[array.name], front))
             for each, array in zip(several, outputs, strict=True)
         )
         return shaped[0] if len(shaped) == 1 else shaped
 
 
-def _shape_of(given: Any, array: Array) -> Shape:
-    """The lengths that a kernel takes an array to have."""
-    own = view(given, array.name).shape
+def _in_front(own: Shape, array: Array) -> Shape | None:
+    """The axes in front of whole tiles that are given in the shape that the sketch writes; None of
+    an array of one axis, where tiles lie in a line, or if tiles do not lie side by side."""
+    tile = array.written
+    if len(own) == 1 or not tile or array.step != array.shape or own[-len(tile) :] != tile:
+        return None
+    return own[: len(own) - len(tile)]
+
+
+def _made_shape(array: Array, lengths: Shape, front: Shape | None) -> Shape:
+    shaped = (*front, *array.written) if front is not None and array.written else lengths
+    return shaped if size(shaped) == size(lengths) else lengths
+
+
+def _shape_of(given: Any, own: Shape, array: Array) -> Shape:
+    """The lengths that a kernel takes an array of its own shape to have."""
+    if _in_front(own, array) is not None:
+        return (size(own),)
     if array.space == "constant":
         if size(own) != size(array.shape):
             raise DeviceError(
@@ -128,8 +154,11 @@ def _shape_of(given: Any, array: Array) -> Shape:
             advice="give .view(float32) of it, its pairs one after another, or a part: x.real",
         )
     if len(array.shape) == 1 and len(own) > 1:
+        sides = array.step == array.shape and array.written
+        whole = f" or whole tiles, (…, {', '.join(map(str, array.written))})" if sides else ""
+        does = "makes" if array.space == "output" else "reads"
         raise DeviceError(
-            f"'{array.name}' has the shape {own}, but the sketch reads {_axes(array.shape)}",
+            f"'{array.name}' has the shape {own}, but the sketch {does} one axis{whole}",
             advice="give .reshape(-1) of it: its rows are then read as one, tiles cross their ends",
         )
     if len(array.shape) == 1:

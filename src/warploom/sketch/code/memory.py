@@ -40,6 +40,7 @@ class Input:
 
     name: str
     symbols: tuple[int, ...]
+    shape: Shape  # of a tile, as the sketch writes it
     step: int | None = None  # how far apart its tiles begin, if the sketch says so
 
 
@@ -69,8 +70,17 @@ def inputs_of(program: Program, live: frozenset[int]) -> tuple[Input, ...]:
     found = []
     for name, symbols in groups:
         steps = _steps(program, symbols)
-        found.append(Input(name, tuple(sorted(symbols)), steps[0] if steps else None))
+        elements = tuple(sorted(symbols))
+        shape = _shape(program, elements)
+        found.append(Input(name, elements, shape, steps[0] if steps else None))
     return tuple(found)
+
+
+def _shape(program: Program, elements: tuple[int, ...]) -> Shape:
+    """That of the literal that holds all elements in order; one axis if there is none such."""
+    whole = tuple(Symbol(number) for number in elements)
+    literals = (step for step in program.steps if isinstance(step, Literal))
+    return next((step.shape for step in literals if step.values == whole), (len(elements),))
 
 
 def _steps(program: Program, symbols: set[int]) -> list[int]:

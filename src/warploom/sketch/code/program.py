@@ -49,7 +49,7 @@ from warploom.sketch.code.move import at_place, by_cases, move_of, spread_index
 from warploom.sketch.code.need import needs_of
 from warploom.sketch.code.place import Origin, placing
 from warploom.sketch.code.proved import Proved, prove
-from warploom.sketch.code.tiling import Array, Layout, Tiled, Tiling, check_launch
+from warploom.sketch.code.tiling import Array, Layout, Space, Tiled, Tiling, check_launch
 from warploom.sketch.code.trial import tried
 from warploom.sketch.term.evaluate import Fill, evaluate
 from warploom.sketch.term.gather import size
@@ -288,14 +288,15 @@ class _Lowering:
         arrays, symbols = [], {}
         for each, name in zip(self.inputs, names, strict=False):
             step, own = self._step_of(each), (len(each.symbols),)
-            arrays.append(Array(name, "input" if step else "constant", own, (step,)))
+            space: Space = "input" if step else "constant"
+            arrays.append(Array(name, space, own, (step,), each.shape))
             symbols[name] = each.symbols
         functions = {
             step.operator: function
             for step in self.program.steps
             if isinstance(step, Apply) and (function := _function(step)) is not None
         }
-        output = Array(names[-1], "output", (cells,), (cells,))
+        output = Array(names[-1], "output", (cells,), (cells,), self.program.steps[-1].shape)
         name = self.program.name
         return Tiling(name, tuple(arrays), (output,), self.goal, symbols, functions)
 

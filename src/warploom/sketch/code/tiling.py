@@ -29,13 +29,14 @@ class Array:
     """`step` says how far apart the tiles of two neighbouring warps begin, for global arrays.
 
     The tiles of an output lie side by side: its step is its shape. All tiles read the same
-    `constant`.
+    `constant`. Arrays of a term sketch have one axis; `written` is the shape of a tile there.
     """
 
     name: str
     space: Space
     shape: Shape
     step: Shape = ()
+    written: Shape = ()
 
 
 @dataclass(frozen=True, slots=True)
