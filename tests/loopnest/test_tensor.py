@@ -82,8 +82,8 @@ def test_tiles_are_right() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_many_tiles_are_right(name: str) -> None:
-    assert check_right(name, 60) >= 40
-    assert check_right(name, 20, "stages=3", "fill=COPY") >= 10
+    assert check_right(name, 12) >= 10
+    assert check_right(name, 4, "stages=3", "fill=COPY") >= 3
 
 
 @pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
@@ -147,7 +147,7 @@ def test_traffic_of_tiles_is_not_overestimated() -> None:
 
 @pytest.mark.slow
 def test_traffic_of_many_tiles_is_not_overestimated() -> None:
-    assert counted(100, 2) >= 60
+    assert counted(30, 2) >= 25
 
 
 def test_tensor_cores_lower_the_bound() -> None:
