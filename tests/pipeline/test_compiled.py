@@ -11,9 +11,10 @@ from tests.pipeline.own import sketches
 
 import warploom
 from warploom import Sketch, synthesize, warp_sketch
-from warploom.errors import CheckError, DeviceError, SearchError
+from warploom.errors import CheckError, DeviceError, SearchError, UnsupportedError
 from warploom.index.evaluate import evaluate
 from warploom.kernel.arguments import Binding, check_indices
+from warploom.pipeline import subject
 from warploom.search.outcome import Impossible
 from warploom.sketch.code.need import scalars_of, shapes_for
 
@@ -249,3 +250,30 @@ def test_tables_read_through_one_another_stay_short() -> None:
     made = warploom.compile(s, device="simulator")
     assert len(made.text("c")) < 4000
     assert made(numbers(24)).tolist() == [*wanted.tolist(), *(wanted + 12).tolist()]
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "message"),
+    [
+        (
+            "y: [3] = + reshape{fold_len=2}(x)\nz: [3] = ?{turn}(y)",
+            "int32",
+            "does not lie in lanes",
+        ),
+        ("y: [3,2] = reshape(x)\nz: [3] = ^ identity{fold_len=2}(y)", "float16", "of float32"),
+    ],
+)
+def test_what_no_fill_could_be_lowered_with_is_refused_before_the_search(
+    text: str, dtype: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def searched(*_: Any, **__: Any) -> None:
+        pytest.fail("it was searched")
+
+    monkeypatch.setattr(subject, "synthesize", searched)
+    turn = "rots{main=0,second=0,out=0}"
+    whole = f"x: [6] = range(0, 6)\n{text.replace('{turn}', turn)}\n"
+    folded = "^" if "^" in text else "+"
+    goal = ", ".join(f"{folded}({2 * i}, {2 * i + 1})" for i in range(3))
+    program = warploom.load_text(f"{whole}goal: [3] = [{goal}]", "own.swflow")
+    with pytest.raises(UnsupportedError, match=message):
+        warploom.compile(program, dtype=dtype)

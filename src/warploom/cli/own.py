@@ -8,7 +8,7 @@ from warploom.cli.inputs import parse_steps
 from warploom.errors import CheckError, ParseError
 from warploom.kernel.wide import index_named
 from warploom.pipeline.subject import Layout, dtype_named
-from warploom.sketch.code.program import check_layout
+from warploom.sketch.code.where import check_layout
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.term.ir import Program
 
@@ -50,9 +50,9 @@ def check_form(form: Form | None, index_bits: int) -> None:
 
 
 def check_fits(given: Program | Traced, layout: Layout) -> None:
-    """Errors in lanes and steps, before anything is searched."""
+    """Errors in lanes, steps, shapes and types, before anything is searched."""
     if isinstance(given, Program):
-        check_layout(given, layout.lanes, layout.steps)
+        check_layout(given, layout.lanes, layout.steps, layout.dtype.computed)
     elif layout.lanes is not None or layout.steps:
         raise CheckError(
             f"the warp sketch '{given.name}' says itself what its lanes and steps are",

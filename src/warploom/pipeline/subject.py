@@ -16,9 +16,10 @@ from warploom.kernel.dtype import DType
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.sketch.build import Sketch
-from warploom.sketch.code.program import check_layout, tiled_program
+from warploom.sketch.code.program import tiled_program
 from warploom.sketch.code.tiling import Layout as Layout
 from warploom.sketch.code.tiling import Tiled
+from warploom.sketch.code.where import check_layout
 from warploom.sketch.simt.code import tiled_sketch
 from warploom.sketch.simt.function import SketchFunction
 from warploom.sketch.simt.ir import Traced
@@ -63,7 +64,7 @@ def tiled(
         case Sketch():
             return tiled(subject.program(), layout, goal=goal, budget=budget)
         case Program():
-            check_layout(subject, layout.lanes, layout.steps)
+            check_layout(subject, layout.lanes, layout.steps, layout.dtype.computed)
             found = synthesize(subject, goal, mode="best", budget=budget)
             return _of_result(found, layout)
         case Result():

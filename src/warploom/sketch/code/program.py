@@ -9,19 +9,18 @@ begins at b times its step, and of the output at b times its size. What is not h
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from warploom.errors import CheckError, Span, UnsupportedError, calling_line
+from warploom.errors import Span, UnsupportedError, calling_line
 from warploom.index.ir import Expr, Var, operations, substitute
 from warploom.index.laws import simplify
 from warploom.kernel.build import Array as MemoryArray
 from warploom.kernel.build import Builder, ceil_div, choose
 from warploom.kernel.dtype import DType, f32
-from warploom.kernel.ir import BUILT_IN, INTEGER_ONLY, Cell, Kernel, Value
+from warploom.kernel.ir import BUILT_IN, Cell, Kernel, Value
 from warploom.kernel.names import plain_name
 from warploom.kernel.wide import with_index
 from warploom.sketch.code.accumulate import joined, neutral_number
@@ -51,6 +50,15 @@ from warploom.sketch.code.place import Origin, placing
 from warploom.sketch.code.proved import Proved, prove
 from warploom.sketch.code.tiling import Array, Layout, Space, Tiled, Tiling, check_launch
 from warploom.sketch.code.trial import tried
+from warploom.sketch.code.where import (
+    WARP,
+    check_in_lanes,
+    check_read,
+    check_steps,
+    lanes_of,
+    stays_in_memory,
+    stored,
+)
 from warploom.sketch.term.evaluate import Fill, evaluate
 from warploom.sketch.term.gather import size
 from warploom.sketch.term.ir import (
@@ -58,16 +66,13 @@ from warploom.sketch.term.ir import (
     Goal,
     Literal,
     Program,
-    Step,
     Term,
     Undefined,
     Zero,
-    marked,
 )
-from warploom.sketch.term.operator import WORD, is_function, says
+from warploom.sketch.term.operator import WORD, is_function
 from warploom.sketch.term.read import live_steps
 
-WARP = 32
 _PARTS = _ALL, _TOTAL = "_all", "_total"  # what a step reads, and what its fold makes
 
 
@@ -98,7 +103,7 @@ def tiled_program(program: Program, fill: Fill, goal: int, layout: Layout) -> Ti
     """The same with what it does to large arrays."""
     check_launch(layout.dtype, layout.warps)
     proved = prove(program, fill, goal)
-    lanes = _lanes(proved.program, layout.lanes)
+    lanes = lanes_of(proved.program, layout.lanes)
     wanted = program.goals[goal]
     with placing(program.name, _origins(program), wanted.span):
 
@@ -110,66 +115,12 @@ def tiled_program(program: Program, fill: Fill, goal: int, layout: Layout) -> Ti
         return with_codes(make, layout.dtype)
 
 
-def check_layout(
-    program: Program, lanes: int | None = None, steps: Mapping[str, int] | None = None
-) -> None:
-    """Refuses lanes and steps that no fill of the program could be lowered with."""
-    _lanes(program, lanes)
-    _check_steps(inputs_of(program, live_steps(program)), steps or {})
-
-
 def _origins(program: Program) -> dict[str, Origin]:
     """The registers of a kernel are named by the number of the step that they hold."""
     found: dict[str, Origin] = {}
     for position, step in enumerate(program.steps):
         names = step.name, *(f"v{position}{part}" for part in ("", *_PARTS))
         found |= dict.fromkeys(names, Origin(f"'{step.name}'", step.span))
-    return found
-
-
-def _check_steps(inputs: tuple[Input, ...], steps: Mapping[str, int]) -> None:
-    known = {each.name for each in inputs}
-    for name, step in steps.items():
-        if name not in known or not isinstance(step, int) or isinstance(step, bool) or step < 0:
-            raise CheckError(
-                f"a step of {step!r:.40} for '{str(name)[:40]}'",
-                advice=f"the inputs are {', '.join(sorted(known))}; a step is a whole number,"
-                " 0 or more",
-            )
-
-
-def _lanes(program: Program, asked: int | None) -> int:
-    steps = [program.steps[at] for at in sorted(live_steps(program))]
-    applied = [step for step in steps if isinstance(step, Apply)]
-    moving = [step for step in applied if step.gathers.is_hole or step.fold is not None]
-    lengths = Counter(step.gathers.out_shape[0] for step in moving or applied)
-    asked = _marked_lanes(steps) if asked is None else asked
-    if not lengths and asked is None:
-        raise UnsupportedError(f"'{program.name}' has no step", advice="apply something")
-    found = lengths.most_common(1)[0][0] if asked is None else asked
-    if not isinstance(found, int) or not 1 <= found <= WARP:
-        span = moving[0].span if moving else None
-        raise UnsupportedError(
-            f"an axis of {found!r:.40} lanes",
-            span,
-            f"a group of lanes has at most {WARP}: give lanes=…",
-        )
-    return found
-
-
-def _marked_lanes(steps: list[Step]) -> int | None:
-    """How long the axis across lanes is by what the sketch itself says."""
-    found: int | None = None
-    for step in steps:
-        if marked(step, "lanes"):
-            shape = step.gathers.out_shape if isinstance(step, Apply) else step.shape
-            if not shape or found not in (None, shape[0]):
-                raise CheckError(
-                    f"'{step.name}' of shape {list(shape)} is marked @lanes, but another array has"
-                    f" {found} lanes",
-                    step.span,
-                )
-            found = shape[0]
     return found
 
 
@@ -256,7 +207,7 @@ class _Lowering:
             block=WARP * self.layout.warps,
             doc=f"{what}\n{self.proved.doc}",
         )
-        _check_steps(self.inputs, self.layout.steps)
+        check_steps(self.inputs, self.layout.steps)
         self.tiling = self._tiling(names, cells)
         length = k.scalar(f"{names[-1]}_size")
         sizes = [
@@ -310,22 +261,11 @@ class _Lowering:
         choice = self.proved.choices[position]
         gather, shape = step.gathers.expression(choice), step.gathers.out_shape
         views = [place for arg in step.args if isinstance(place := self.places[arg], View)]
-        if step.fold is None and len(views) == len(step.args) and not self._moves(step):
+        if len(views) == len(step.args) and stays_in_memory(step, self.lanes):
             table = step.gathers.table(choice)
             self.places[position] = gathered(gather, table, shape, views)
             return
-        if marked(step, "memory"):
-            raise UnsupportedError(
-                f"'{step.name}' is marked @memory, but is computed, or read by what is",
-                step.span,
-                "fixed gathers of inputs, and those at the end, can lie in memory",
-            )
-        if shape[0] != self.lanes:
-            raise UnsupportedError(
-                f"'{step.name}' of shape {list(shape)} does not lie in {self.lanes} lanes",
-                step.span,
-                f"its first axis must have length {self.lanes}; or give lanes=…",
-            )
+        check_in_lanes(step, self.lanes, self.dtype)
         if step.fold is not None:
             self._check_fold(position, step)
         source = self._together(position, step)
@@ -335,13 +275,6 @@ class _Lowering:
         self.places[position] = (
             target if step.fold is None else self._folded(position, step, target)
         )
-
-    def _moves(self, step: Apply) -> bool:
-        """Whether a step of what is in memory is an exchange between registers all the same."""
-        shapes = [*step.gathers.arg_shapes, step.gathers.out_shape]
-        if marked(step, "registers"):
-            return True
-        return step.gathers.is_hole and all(shape[:1] == (self.lanes,) for shape in shapes)
 
     def _registers(self, name: str, registers: int) -> Tiles:
         return Tiles(self.k, name, self.dtype, registers).declare()
@@ -369,13 +302,7 @@ class _Lowering:
     def _held(self, position: int, span: Span | None) -> Tiles:
         place = self.places[position]
         if isinstance(place, View):
-            if place.shape[0] != self.lanes:
-                raise UnsupportedError(
-                    f"'{self.program.steps[position].name}' of shape {list(place.shape)} is read "
-                    "by a hole or fold, and does not lie in lanes",
-                    span,
-                    f"its first axis must have length {self.lanes}; or give lanes=…",
-                )
+            check_read(self.program.steps[position], self.lanes, span)
             place = self.places[position] = self._loaded(position, place)
         return place
 
@@ -392,10 +319,6 @@ class _Lowering:
 
     def _folded(self, position: int, step: Apply, items: Tiles) -> Tiles:
         run, k = step.fold or 1, self.k
-        if items.columns % run:
-            raise UnsupportedError(
-                f"'{step.name}' folds across lanes", step.span, "a fold is within a lane"
-            )
         totals = self._registers(f"v{position}{_TOTAL}", items.columns // run)
         with count(k, "r", totals.columns) as r:
             total, first = totals.at(0, r), items.at(0, simplify(r * run))
@@ -422,12 +345,6 @@ class _Lowering:
                 f"'{step.name}' is written 'fold', and nothing says which operator it has",
                 step.span,
                 "write the operator",
-            )
-        if step.operator in INTEGER_ONLY and self.dtype.is_float:
-            raise UnsupportedError(
-                f"'{step.name}' {says(step.operator)} of {self.dtype.value}",
-                step.span,
-                "give dtype=, an integer type",
             )
         empty = any(isinstance(term, Zero) for term in self.terms[position])
         if empty and not is_function(step.operator):
@@ -524,25 +441,11 @@ class _Lowering:
         self.k.set(into, array.at(at, when=at.lt(Var(f"{array.name}_size"))))
 
     def _stored(self) -> tuple[int, Ints]:
-        """The step whose registers are stored, and which of its cells each element is.
-
-        Fixed gathers at the end that do not lie in lanes only say where things are stored.
-        """
-        position = len(self.program.steps) - 1
-        table = np.arange(size(self.program.steps[position].shape))
-        while isinstance(step := self.program.steps[position], Apply):
-            outside = step.shape[:1] != (self.lanes,) or marked(step, "memory")
-            outside = outside and not marked(step, "registers")
-            if step.fold is not None or step.gathers.is_hole or len(step.args) != 1 or not outside:
-                break
-            table = step.gathers.table(0)[table].astype(np.int64)
-            if (table < 0).any():
-                raise UnsupportedError(
-                    f"'{step.name}' holds zeros or undefined cells", step.span, "let it copy cells"
-                )
-            position = step.args[0]
+        """The step whose registers are stored, and which of its cells each element is."""
+        position, table = stored(self.program, self.lanes)
         if any(isinstance(term, Undefined) for term in self.terms[-1]):
-            raise UnsupportedError("the last step is undefined somewhere", step.span)
+            span = self.program.steps[position].span
+            raise UnsupportedError("the last step is undefined somewhere", span)
         return position, table
 
     def _store(self, out: MemoryArray, root: int, table: Ints) -> None:
