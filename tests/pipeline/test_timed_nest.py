@@ -38,8 +38,10 @@ class Pretended:
 
     device, arch = "pretended GPU", "sm_90"
 
-    def __init__(self, program: Program | None = None, most: int = 10**9) -> None:
-        del program
+    def __init__(
+        self, program: Program | None = None, most: int = 10**9, tensor: bool = False
+    ) -> None:
+        del program, tensor
         self.samples: Counter[ReadyKernel] = Counter()
         self.most = most
 

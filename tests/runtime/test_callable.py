@@ -223,6 +223,12 @@ def test_mixed_places_and_constants_on_a_gpu() -> None:
         runtime.load(kernels.convolution())(floats(8), floats(8), weights)
 
 
+def test_a_stream_is_not_ignored_on_the_host() -> None:
+    kernel = runtime.load(kernels.transpose())
+    with pytest.raises(DeviceError, match="a stream is given, but the arrays are in host memory"):
+        kernel(floats(12), floats(12), height=3, width=4, stream=0)
+
+
 def test_numbers_are_told_apart_by_their_bits() -> None:
     k = Builder("product", block=1)
     y, a = k.array("y", f32, 1), k.number("a", f32)

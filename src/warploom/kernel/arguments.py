@@ -254,7 +254,8 @@ def check_overlap(kernel: Kernel, spans: Mapping[str, tuple[int, int]]) -> None:
             if param.restrict or other.restrict:
                 raise DeviceError(
                     f"'{param.name}' is written and shares memory with '{other.name}'",
-                    advice="give the output its own array, or declare both with restrict=False",
+                    advice="give the output its own array; a kernel built by hand may declare both "
+                    "with restrict=False",
                 )
             if (start, end, param.dtype) != (first, last, other.dtype):
                 raise DeviceError(

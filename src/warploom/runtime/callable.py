@@ -369,7 +369,12 @@ class _HostPlan:
         self._places, self._binding, self._made = call.places, call.binding, made
 
     def __call__(self, arguments: Sequence[Any], pointers: Sequence[int], stream: Any) -> Any:
-        del pointers, stream
+        del pointers
+        if stream is not None:
+            raise DeviceError(
+                "a stream is given, but the arrays are in host memory",
+                advice="leave it out, or move the arrays to the GPU",
+            )
         made = {each.param: each.make() for each in self._made}
         ordered: list[View | int | float] = []
         outputs = []

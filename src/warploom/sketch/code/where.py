@@ -73,7 +73,7 @@ def lanes_of(program: Program, asked: int | None) -> int:
         raise UnsupportedError(
             f"an axis of {found!r:.40} lanes",
             span,
-            f"a group of lanes has at most {WARP}: give lanes=…",
+            f"a group of lanes has at most {WARP}: give --lanes (lanes=)",
         )
     return found
 
@@ -116,7 +116,7 @@ def check_in_lanes(step: Apply, lanes: int, dtype: DType) -> None:
         raise UnsupportedError(
             f"'{step.name}' of shape {list(shape)} does not lie in {lanes} lanes",
             step.span,
-            f"its first axis must have length {lanes}; or give lanes=…",
+            f"its first axis must have length {lanes}; or give --lanes (lanes=)",
         )
     if step.fold is not None and size(shape[1:]) % step.fold:
         raise UnsupportedError(
@@ -138,7 +138,7 @@ def check_read(step: Step, lanes: int, span: Span | None) -> None:
             f"'{step.name}' of shape {list(shape)} is read by a hole or fold, and does not lie in"
             " lanes",
             span,
-            f"its first axis must have length {lanes}; or give lanes=…",
+            f"its first axis must have length {lanes}; or give --lanes (lanes=)",
         )
 
 
