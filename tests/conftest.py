@@ -11,7 +11,7 @@ from hypothesis import settings
 
 # `make test` tries the same examples every time, so that a change is judged and not the day's luck;
 # `make accept` draws new ones.
-settings.register_profile("same", derandomize=True, deadline=None, max_examples=50)
+settings.register_profile("same", derandomize=True, deadline=None, max_examples=30)
 settings.register_profile("new", deadline=None)
 settings.load_profile("same")
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Barrier, Kernel, Store, walk
+from warploom.loopnest.bound import Bound
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import evaluate
 from warploom.loopnest.ir import Program
@@ -18,7 +19,8 @@ from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import DEFAULT, Target
 from warploom.search.candidate import Decision
 from warploom.search.descent import descents
-from warploom.search.problem import SpaceProblem
+from warploom.search.engine import Watch
+from warploom.search.problem import SpaceProblem, children
 
 
 def implementations(
@@ -94,3 +96,23 @@ def run_all(
                 assert np.allclose(got, wanted[each.name], rtol=1e-4, atol=1e-4), kernel
         seen.note(made, kernel)
     return seen
+
+
+def grows_along(space: NestSpace, bound: Bound, walks: int, seed: int) -> int:
+    """Asserts that no decision of some random walks lowers the bound; says how many there were."""
+    problem = SpaceProblem(space.propagator, (), space.branch)
+    random = np.random.default_rng(seed)
+    here = space.propagator.root().take(np.zeros(walks, np.int64))
+    steps = 0
+    while len(here):
+        position = space.branch(here)
+        here, position = here.take(position >= 0), position[position >= 0]
+        if not len(here):
+            break
+        made = children(problem, here, position, Watch())
+        before, after = bound(here)[made.parent], bound(made.candidates)
+        assert (after >= before * (1 - 1e-8)).all()
+        steps += len(after)
+        chosen = [random.choice(np.flatnonzero(made.parent == p)) for p in set(made.parent)]
+        here = made.candidates.take(np.array(chosen))
+    return steps

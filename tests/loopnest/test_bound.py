@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.loopnest.programs import random_program
-from tests.loopnest.running import inputs
+from tests.loopnest.running import grows_along, inputs
 
 from warploom.errors import ParseError
 from warploom.kernel.dtype import i32
@@ -26,9 +26,8 @@ from warploom.loopnest.target import Target
 from warploom.machine.rates import H200, K4000, RATES, rates_of, rates_record
 from warploom.machine.record import MACHINES
 from warploom.search.descent import descents
-from warploom.search.engine import Watch
 from warploom.search.fix import fixed
-from warploom.search.problem import SpaceProblem, children
+from warploom.search.problem import SpaceProblem
 
 PAPER = Target(MACHINES["k4000"], caches=("NO_CACHE", "CACHE_GLOBAL"), paddings=(0,))
 PROPER = Cut(proper=True)
@@ -84,23 +83,7 @@ def test_rates_that_were_measured_are_read_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rates", [K4000, H200], ids=lambda rates: rates.name)
 def test_bounds_grow_along_decisions(rates) -> None:
     space = NestSpace(matmul(64, 96, 32))
-    bound = Bound(space, rates)
-    problem = SpaceProblem(space.propagator, branch=space.branch)
-    random = np.random.default_rng(4)
-    here = space.propagator.root().take(np.zeros(6, np.int64))
-    steps = 0
-    while len(here):
-        position = space.branch(here)
-        here, position = here.take(position >= 0), position[position >= 0]
-        if not len(here):
-            break
-        made = children(problem, here, position, Watch())
-        before, after = bound(here)[made.parent], bound(made.candidates)
-        assert (after >= before * (1 - 1e-8)).all()
-        steps += len(after)
-        chosen = [random.choice(np.flatnonzero(made.parent == p)) for p in set(made.parent)]
-        here = made.candidates.take(np.array(chosen))
-    assert steps > 300
+    assert grows_along(space, Bound(space, rates), 6, seed=4) > 300
 
 
 def below_what_is_counted(program: Program, count: int, seed: int) -> int:

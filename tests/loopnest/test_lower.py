@@ -36,7 +36,12 @@ SMALL: dict[str, Program] = {
 }
 
 
-@pytest.mark.parametrize("name", SMALL)
+LONG = ("two", "batched", "gesummv", "in parts")  # to lower
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in SMALL]
+)
 def test_implementations_are_right(name: str) -> None:
     assert run_all(SMALL[name], 2, seed=5).runs >= 1
 

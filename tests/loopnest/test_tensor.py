@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.loopnest.running import implementations
+from tests.loopnest.running import grows_along, implementations
 
 from warploom.emit.c import c
 from warploom.emit.opencl import opencl
@@ -30,9 +30,8 @@ from warploom.machine.record import H200, MACHINES
 from warploom.runtime.compile import can_compile
 from warploom.runtime.emulated import EmulatedFunction
 from warploom.search.descent import descents
-from warploom.search.engine import Watch
 from warploom.search.fix import fixed
-from warploom.search.problem import SpaceProblem, children
+from warploom.search.problem import SpaceProblem
 
 TILES = (((2, 4), (8, 16)), ((4, 2), (2, 4)), ((2,), (8,)))
 TENSOR = "dim_kind(sum_1.k2)=TENSOR"
@@ -105,20 +104,7 @@ def test_compiled_tiles_do_the_same() -> None:
 @pytest.mark.slow
 def test_bounds_grow_along_decisions() -> None:
     space = space_of(QUICK)
-    bound = Bound(space, RATES)
-    problem = SpaceProblem(space.propagator, (), space.branch)
-    random = np.random.default_rng(5)
-    here = space.propagator.root().take(np.zeros(2, np.int64))
-    while len(here):
-        position = space.branch(here)
-        here, position = here.take(position >= 0), position[position >= 0]
-        if not len(here):
-            break
-        made = children(problem, here, position, Watch())
-        before, after = bound(here)[made.parent], bound(made.candidates)
-        assert (after >= before * (1 - 1e-8)).all()
-        chosen = [random.choice(np.flatnonzero(made.parent == p)) for p in set(made.parent)]
-        here = made.candidates.take(np.array(chosen))
+    assert grows_along(space, Bound(space, RATES), 2, seed=5) > 0
 
 
 def counted(count: int, seed: int) -> int:

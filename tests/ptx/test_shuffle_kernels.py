@@ -72,7 +72,7 @@ def test_without_restrict_loads_after_a_store_stay(everything: Rewrite) -> None:
     assert any("overwritten" in c.why for c in plain.candidates if not c.taken)
 
 
-@pytest.mark.parametrize("variant", ["corner", "predicated"])
+@pytest.mark.parametrize("variant", ["corner", pytest.param("predicated", marks=pytest.mark.slow)])
 def test_results_stay_the_same_for_any_launch_shape(variant: str) -> None:
     report = check(KERNELGEN, rewrite(KERNELGEN, select="all", variant=variant).text)
     assert report.mismatch is None

@@ -77,7 +77,7 @@ def test_seconds_hold_in_the_other_engines(name: str, engine: str) -> None:
 # -- listing -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("apart_", [False, True])
+@pytest.mark.parametrize("apart_", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_fills_are_counted_without_being_listed(apart_: bool) -> None:
     program = load_text(unread(12 if not apart_ else 6, apart_))
     result = synthesize(program)
