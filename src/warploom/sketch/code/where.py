@@ -11,6 +11,7 @@ import numpy as np
 from warploom.errors import CheckError, Span, UnsupportedError
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import INTEGER_ONLY
+from warploom.machine.record import CUDA
 from warploom.sketch.code.form import Ints
 from warploom.sketch.code.memory import Input, inputs_of, view_of_literal
 from warploom.sketch.term.gather import size
@@ -18,7 +19,7 @@ from warploom.sketch.term.ir import Apply, Literal, Program, Shape, Step, marked
 from warploom.sketch.term.operator import says
 from warploom.sketch.term.read import live_steps
 
-WARP = 32
+WARP = CUDA.lanes
 
 
 def check_layout(
