@@ -45,8 +45,8 @@ class MapNode:
 @dataclass(frozen=True, slots=True)
 class Shared:
     """A buffer that one kernel writes and reads: the maps around its declaration, around each
-    write and around each read. `along` are the maps that index each of its dimensions; none where an
-    access indexes it by anything else."""
+    write and around each read. `along` are the maps that index each of its dimensions; none where
+    an access indexes it by anything else."""
 
     name: str
     space: SpaceName
