@@ -1,4 +1,4 @@
-"""Values that nobody gave, in the fast engine: kernels at random, and what the evaluator says of them.
+"""Values that nobody gave, in the fast engine: kernels at random, as the evaluator has them.
 
 A kernel reads registers that nobody wrote, shared memory of which a part was written and lanes that
 are not there, mixes them with values and chooses; some results depend on what is none, most do not.
@@ -53,7 +53,8 @@ def step(chance: random.Random) -> str:
         case "vote":
             return f"vote.sync.ballot.b32 {number()}, {truth()}, -1;"
         case "load":
-            return f"{chance.choice(['', '@%p0 '])}ld.shared.u32 {number()}, [%a+{4 * chance.randrange(8)}];"
+            guard = chance.choice(["", "@%p0 "])
+            return f"{guard}ld.shared.u32 {number()}, [%a+{4 * chance.randrange(8)}];"
         case _:
             return f"st.shared.u32 [%a+{4 * chance.randrange(8)}], {number()};"
 
