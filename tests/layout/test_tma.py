@@ -6,44 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.ptx.test_async import BEGIN, WAIT, run
+from bench.layout_tma_device import copy_job, is_where_it_says
+from bench.ptx_launches import on_emulator
 
-from warploom import ptx
 from warploom.errors import CheckError, UnsupportedError, WarploomError
-from warploom.layout.access import Problem
 from warploom.layout.certificate import SPANS, certificate, digest
 from warploom.layout.evaluate import evaluate
 from warploom.layout.named import pattern
 from warploom.layout.pattern import parse_pattern
 from warploom.layout.solve import solve
 from warploom.layout.task import Task
-from warploom.layout.tma import Box, box_of, boxes
+from warploom.layout.tma import box_of, boxes
 from warploom.trust.layout import check_layout
-
-LOAD = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-
-
-def copied(problem: Problem, box: Box) -> np.ndarray:
-    """The tile in shared memory, as the emulator's tensor copies fill it, each element a number."""
-    size = problem.element_bytes
-    dtype = np.dtype(f"u{size}")
-    array = np.arange(problem.size, dtype=dtype).reshape(problem.rows, problem.columns)
-    starts = [(x, y) for x in range(0, problem.columns, box.width)
-              for y in range(0, problem.rows, box.height)]  # fmt: skip
-    body = BEGIN + "ld.param.u64 %l2, [p1]; mov.b64 %l4, p0; cvta.param.u64 %l5, %l4;\n@!%p1 bra J;"
-    body += f"mbarrier.arrive.expect_tx.shared.b64 %l3, [bar], {problem.size * size};\n"
-    for number, (x, y) in enumerate(starts):
-        at = number * box.height * box.width * size
-        body += f"mov.u32 %r4, {x}; mov.u32 %r5, {y}; add.u32 %r6, %s, {at};"
-        body += f"{LOAD} [%r6], [%l5, {{%r4, %r5}}], [bar];\n"
-    body += "J:\n" + WAIT.format(n=0, parity=0) + "\nmov.u32 %r1, %t;\n"
-    body += "L: shl.b32 %r2, %r1, 2; add.u32 %r3, %s, %r2; ld.shared.u32 %r6, [%r3];"
-    body += "cvt.u64.u32 %l6, %r2; add.u64 %l6, %l2, %l6; st.global.u32 [%l6], %r6;\n"
-    body += f"add.u32 %r1, %r1, 32; setp.lt.u32 %p3, %r1, {problem.size * size // 4}; @%p3 bra L;"
-    out = np.zeros(problem.size * size // 4, np.uint32)
-    swizzle = SPANS[box.mode.name]
-    run(body, [ptx.tensor_map(array, (box.height, box.width), swizzle), out])
-    return out.view(dtype)
 
 
 @pytest.mark.parametrize(
@@ -51,13 +25,12 @@ def copied(problem: Problem, box: Box) -> np.ndarray:
 )
 def test_a_layout_is_where_tensor_copies_put_elements(name: str) -> None:
     problem = pattern(name)
-    numbers = np.arange(problem.size, dtype=np.int64)
     found = list(boxes(problem))
     assert {box.mode.name for box in found} == set(SPANS)
     assert len({box.width for box in found}) > 1
     for box in found:
-        places = evaluate(box.layout(problem), numbers)
-        assert np.array_equal(copied(problem, box)[places], numbers), box
+        memory = on_emulator(copy_job(problem, box))[2][1]
+        assert is_where_it_says(problem, box, memory), box
 
 
 def test_the_best_of_all_boxes_with_its_proof() -> None:

@@ -26,7 +26,8 @@ def ldmatrix_trans(t: Tensor) -> Accesses:
 
 def ldmatrix_tensor(t: Tensor) -> Accesses:
     """The same, filled by tensor copies: only the loads are of lanes."""
-    return ldmatrix(t)[1:]
+    width = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+    return [_rows_of_matrices(t, "load", "ldmatrix", width)]
 
 
 def _matrices(t: Tensor, store: AccessKind, load: AccessKind) -> Accesses:
