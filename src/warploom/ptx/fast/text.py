@@ -9,18 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.ptx import flow
-from warploom.ptx.emulate.compile import WAITS, uses
-from warploom.ptx.fast import arithmetic, compare, lanes, matrix, memory
+from warploom.ptx.emulate.compile import WAITS
+from warploom.ptx.fast import arithmetic, compare, lanes, matrix, memory, undefined, warpgroup
 from warploom.ptx.fast.floats_text import FLOATS
 from warploom.ptx.fast.lanes_text import LANES
 from warploom.ptx.fast.matrix_text import MATRICES
+from warploom.ptx.fast.memory_text import MEMORY
 from warploom.ptx.fast.operand import NotTaken, Writer, plain
 from warploom.ptx.fast.prelude import BODY, HEAD, TAIL
 from warploom.ptx.ir import Function, Immediate, Instruction, Module, Negated
 from warploom.ptx.known import control_of, form_of
 from warploom.ptx.opcode import Control
 
-TABLE = {**arithmetic.TABLE, **compare.TABLE, **memory.TABLE, **lanes.TABLE, **matrix.TABLE}
+TABLE = {
+    **arithmetic.TABLE, **compare.TABLE, **memory.TABLE, **lanes.TABLE, **matrix.TABLE,
+    **warpgroup.TABLE,
+}  # fmt: skip
 MOST_INSTRUCTIONS = 4000  # beyond that a C compiler takes longer than most launches
 
 
@@ -36,19 +40,24 @@ class CText:
 
 def spell(
     module: Module, function: Function, shared: dict[str, int], parameters: dict[str, int],
-    locals_: dict[str, int],
+    locals_: dict[str, int], watch: bool = False,
 ) -> CText:  # fmt: skip
-    """The C text of a kernel; `NotTaken` says what keeps it from being written."""
+    """The C text of a kernel; `NotTaken` says what keeps it from being written.
+
+    `watch`: it goes on with values that nobody gave, as long as nothing depends on them.
+    """
     graph = flow.build(module, function, after=frozenset({Control.BARRIER}), before=WAITS)
     if len(graph.code) > MOST_INSTRUCTIONS:
         raise NotTaken(f"{len(graph.code)} instructions")
+    warpgroup.check_waits(graph)
+    uses = warpgroup.reads_and_writes
     live = flow.live_in(graph, uses)
-    if live[0]:
-        raise NotTaken(f"{min(live[0])} may be read before it is written")
+    watched = undefined.may_hold_none(graph.code, live[0]) if watch or live[0] else frozenset[str]()
     rank = flow.loop_order([block.successors for block in graph.blocks])
     lasting = frozenset(key for keys in live for key in keys)
     used = frozenset(key for step in graph.code for key in uses(step)[0])
-    writer = Writer(module, function, shared, parameters, locals_, lasting, used)
+    lasting |= {f"{key}?" for key in lasting & watched}
+    writer = Writer(module, function, shared, parameters, locals_, lasting, used, watched)
     texts: dict[int, tuple[list[str], tuple[str, ...]]] = {}
     for number, block in enumerate(graph.blocks):
         lines = _block(writer, graph, block, rank, rank[number])
@@ -57,7 +66,7 @@ def spell(
     ordered = [texts[place] for place in range(len(texts))]
     return CText(
         function.name,
-        _whole(writer, [lines for lines, _ in ordered], rank[0]),
+        _whole(writer, [lines for lines, _ in ordered], rank[0], live[0]),
         tuple(writer.symbols),
         tuple(opcodes for _, opcodes in ordered),
     )
@@ -96,7 +105,10 @@ def _step(w: Writer, ins: Instruction, targets: list[int], place: int) -> None:
     if ins.opcode in ("bar", "barrier"):
         _barrier(w, ins, targets, place)
     elif ins.opcode in TABLE:
+        none = undefined.before(w, ins) if w.watched else None
         TABLE[ins.opcode](w, ins)
+        if w.watched:
+            undefined.after(w, ins, none)
     else:
         raise NotTaken(ins.name)
 
@@ -120,6 +132,9 @@ def _jump(w: Writer, ins: Instruction, targets: list[int]) -> None:
     if ins.predicate is None:
         w.put("LEAVE(m);" if control is Control.LEAVE else f"NEXT({targets[0]}, m);")
         return
+    flags = w.flags(ins.predicate)
+    if flags:
+        w.put(f"if (packed({w.filled(1, flags)}) & m) return FAULT;")
     operand = Negated(ins.predicate) if ins.negated else ins.predicate
     w.put(f"const uint32_t taken = m & packed({w.filled(1, w.read(operand, 'pred'))});")
     if control is Control.LEAVE:
@@ -133,9 +148,10 @@ _MACROS = r"""
   L->executed[rank_] += __builtin_popcount(m); \
   if ((L->fuel -= count) <= 0) { \
     L->executed[rank_] -= __builtin_popcount(m); push(S, rank_, m); return AGAIN; } \
-  uint32_t on[LANES]; EACH on[l] = (m >> l) & 1u;
+  int32_t on[LANES]; EACH on[l] = -(int32_t)((m >> l) & 1u);
 #define NEXT(rank_, lanes) \
-  do { uint32_t x_ = (lanes); if (!S->pending) { m = x_; goto B##rank_; } \
+  do { uint32_t x_ = (lanes); \
+       if (!S->pending || S->rank[S->pending - 1] > rank_) { m = x_; goto B##rank_; } \
        push(S, rank_, x_); goto dispatch; } while (0)
 #define BRANCH(taken, yes, no) \
   do { if (taken == m) NEXT(yes, m); if (!taken) NEXT(no, m); \
@@ -150,7 +166,7 @@ _MACROS = r"""
 """
 
 
-def _whole(w: Writer, blocks: list[list[str]], entry: int) -> str:
+def _whole(w: Writer, blocks: list[list[str]], entry: int, unwritten: frozenset[str]) -> str:
     lasting = sorted({w.names[key] for key in w.lasting if key in w.names})
     fields = [f"  {plain(w.sizes[name])} {name}[LANES];" for name in lasting]
     warp = [
@@ -167,11 +183,15 @@ def _whole(w: Writer, blocks: list[list[str]], entry: int) -> str:
         *(line for block in blocks for line in block), "}",
     ]  # fmt: skip
     tables = [f"static const uint16_t {name}[] = {{{x}}};" for x, name in w.tables.items()]
-    start = "\n".join([f"#define ENTRY {entry}", *tables])
+    none = sorted(w.names[f"{key}?"] for key in unwritten if f"{key}?" in w.names)
+    wrote = "".join(f" EACH (S)->{name}[l] = 1;" for name in none)
+    start = "\n".join([f"#define ENTRY {entry}", f"#define NOBODY_WROTE(S){wrote}", *tables])
     parts = [
+        f"#define WATCHED {int(bool(w.watched))}",
         HEAD,
         "\n".join(warp),
         BODY,
+        MEMORY,
         LANES,
         FLOATS,
         MATRICES,
