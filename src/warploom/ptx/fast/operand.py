@@ -115,9 +115,9 @@ class Writer:
         for key in self.changed:
             name, value = self.names[key], self.held[key]
             if key in self.lasting:
-                stores.append(f"S->{name}[l] = on[l] ? {value} : S->{name}[l];")
+                stores.append(f"KEEP(S->{name}[l], {value});")
             else:
-                self.arrays.setdefault(name, f"{plain(self.sizes[name])} {name}[LANES] = {{0}};")
+                self.arrays.setdefault(name, f"{plain(self.sizes[name])} {name}[LANES];")
                 stores.append(f"{name}[l] = {value};")
         body = "\n".join(f"    {line}" for line in (*self.loop, *stores))
         self.lines.append(f"  EACH {{\n{body}\n  }}")
@@ -143,6 +143,7 @@ class Writer:
     def filled(self, bits: int, text: str) -> str:
         """An array with a value for each lane."""
         name = self.array(bits)
+        self.arrays[name] = f"{plain(bits)} {name}[LANES];"
         self.each(f"{name}[l] = {text};")
         return name
 

@@ -48,11 +48,27 @@ typedef struct {
 
 # After the warp's struct, which depends on the kernel.
 BODY = r"""
+/* by bits: of a choice compilers make masked stores, which the next loads wait for */
+#define KEEP(place, value) (place) ^= ((place) ^ (value)) & on[l]
+
+#ifdef __AVX2__
+typedef float Eight __attribute__((vector_size(32)));
+INLINE uint32_t packed(const uint32_t *p) {
+  uint32_t out = 0, high[LANES];
+  EACH high[l] = p[l] << 31;
+  for (int g = 0; g < 4; g++) {
+    Eight some; memcpy(&some, high + 8 * g, sizeof some);
+    out |= (uint32_t)__builtin_ia32_movmskps256(some) << 8 * g;
+  }
+  return out;
+}
+#else
 INLINE uint32_t packed(const uint32_t *p) {
   uint32_t out = 0;
   EACH out |= p[l] << l;
   return out;
 }
+#endif
 
 static void push(Warp *S, uint32_t rank, uint32_t mask) {
   int at = S->pending;

@@ -133,9 +133,10 @@ _MACROS = r"""
   L->executed[rank_] += __builtin_popcount(m); \
   if ((L->fuel -= count) <= 0) { \
     L->executed[rank_] -= __builtin_popcount(m); push(S, rank_, m); return AGAIN; } \
-  uint32_t on[LANES]; EACH on[l] = (m >> l) & 1u;
+  int32_t on[LANES]; EACH on[l] = -(int32_t)((m >> l) & 1u);
 #define NEXT(rank_, lanes) \
-  do { uint32_t x_ = (lanes); if (!S->pending) { m = x_; goto B##rank_; } \
+  do { uint32_t x_ = (lanes); \
+       if (!S->pending || S->rank[S->pending - 1] > rank_) { m = x_; goto B##rank_; } \
        push(S, rank_, x_); goto dispatch; } while (0)
 #define BRANCH(taken, yes, no) \
   do { if (taken == m) NEXT(yes, m); if (!taken) NEXT(no, m); \
