@@ -33,12 +33,15 @@ ROWS: dict[str, tuple[Program, float, float, float, float]] = {
     ),
 }  # fmt: skip
 Lowered = tuple[str, ...]  # of each temporary: does it go through memory?
+REVERSED = DECIDED[::-1]
+# How many leaves there are does not depend on what is decided first, but how evenly they lie does:
+# most of them differ in the order of loops, and how many of these there are depends on kinds.
+COUNTED = ("order", "dim_kind", "size", "thread_mapping")
 
 
 @cache
-def space_of(name: str, reverse: bool = False) -> NestSpace:
+def space_of(name: str, decided: tuple[str, ...] = DECIDED) -> NestSpace:
     """As published: nobody counts registers, so not all of these have a kernel of ours."""
-    decided = DECIDED[::-1] if reverse else DECIDED
     target = replace(paper(MACHINES["k4000"]), limits_registers=False)
     return NestSpace(ROWS[name][0], target, decided)
 
@@ -61,15 +64,11 @@ def _taken(space: NestSpace, part: Lowered) -> tuple[Decision, ...]:
     return tuple(Decision("lowered", (str(each),), (value,)) for each, value in named)
 
 
-def part_problem(name: str, part: Lowered) -> SpaceProblem:
-    space = space_of(name)
-    return problem_of(space, _taken(space, part))
-
-
 def herded(name: str, part: Lowered, count: int, seed: int) -> float:
     """The logarithm of a part's size by one herd, which goes on in the order of decisions."""
-    random = np.random.default_rng([1, seed])
-    return herd(part_problem(name, part), count, random, space_of(name).rank)
+    space = space_of(name, COUNTED)
+    problem = problem_of(space, _taken(space, part))
+    return herd(problem, count, np.random.default_rng([1, seed]), space.rank)
 
 
 def ended(name: str, count: int, seed: int) -> int:
@@ -80,7 +79,7 @@ def ended(name: str, count: int, seed: int) -> int:
 
 def nodes(name: str, reverse: bool, walks: int, depth: int, seed: int) -> tuple[float, float]:
     """Nodes at a depth, all of them and those whose bound is below the cut."""
-    space, cut = space_of(name, reverse), ROWS[name][3]
+    space, cut = space_of(name, REVERSED if reverse else DECIDED), ROWS[name][3]
     bound, problem = Bound(space, K4000), problem_of(space)
 
     def keep(candidates: Candidates, at: int) -> Flags:

@@ -21,11 +21,10 @@ from warploom.ptx.table import OPCODES
 
 pytestmark = pytest.mark.skipif(not is_here("c"), reason="no C compiler")
 
-# What the evaluator keeps for itself, by what it meets there first; one is given up as it runs:
-# a lane reads from one that is not there, and does not use it.
+# What the evaluator keeps for itself, by what it meets there first.
 LEFT = {
     "functions": "call", "generic": "call", "spin": "order", "compare_and_swap": "order",
-    "atomics32": "inc", "volatile_flags": "order of memory", "partial_warps": "",
+    "atomics32": "inc", "volatile_flags": "order of memory",
 }  # fmt: skip
 
 

@@ -49,10 +49,10 @@ class NestSpace(Choices):
         self.propagator = Propagator(self.space)
         early, late = self._decided(decided)
         self.rank: Index = np.argsort(np.concatenate([early, late]))
-        self.branch = self._first_open(np.concatenate([early, late]))
-        self.decisions = self._first_open(early)
+        self.branch = self.first_open(np.concatenate([early, late]))
+        self.decisions = self.first_open(early)
 
-    def _first_open(self, sequence: Index) -> Branch:
+    def first_open(self, sequence: Index) -> Branch:
         """The first position that is open in each candidate, -1 where none is. What may still turn
         out not to be there, or to be no dimension of its array, is not decided, but for lack of
         anything else."""

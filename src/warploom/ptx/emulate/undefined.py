@@ -96,18 +96,28 @@ def passage_of(ctx: Context, ins: Instruction, guard: Fetch | None) -> Passage:
     )
 
 
-def _decided(ctx: Context, ins: Instruction, read: tuple[Operand, ...]) -> Decided | None:
-    """Of `and` and `or` on predicates, alone or at the end of a comparison."""
+def deciding(
+    ins: Instruction, read: tuple[Operand, ...]
+) -> tuple[bool, tuple[Operand, ...]] | None:
+    """Of `and` and `or` on predicates, alone or at the end of a comparison: the value of one that
+    decides, and which."""
     word = ins.opcode if ins.opcode in ("and", "or") else next(
         (m for m in ins.modifiers if m in ("and", "or") and ins.opcode == "setp"), None
     )  # fmt: skip
     if word is None or (ins.opcode != "setp" and "pred" not in ins.modifiers):
         return None
-    named = read if ins.opcode != "setp" else read[2:]
+    return word == "or", read if ins.opcode != "setp" else read[2:]
+
+
+def _decided(ctx: Context, ins: Instruction, read: tuple[Operand, ...]) -> Decided | None:
+    found = deciding(ins, read)
+    if found is None:
+        return None
+    value, named = found
     sources = [
         (ctx.read(operand, "pred"), (*slots_of(ctx, (operand,)), -1)[0]) for operand in named
     ]
-    return Decided(word == "or", tuple(sources))
+    return Decided(value, tuple(sources))
 
 
 def _choice(ctx: Context, read: tuple[Operand, ...]) -> Choice:

@@ -84,6 +84,7 @@ class _Passed(ctypes.Structure):
         *((name, ctypes.c_uint64) for name in
           ("threads", "warps", "dynamic_shared", "next", "running")),
         ("fuel", ctypes.c_int64), ("warp", ctypes.c_void_p), ("ask", _Asked),
+        ("missing", ctypes.c_uint64),
     ]  # fmt: skip
 
 
@@ -108,6 +109,7 @@ class FastKernel:
     def __init__(self, module: Module, function: Function, shared: dict[str, int]) -> None:
         self._module, self._function, self._shared = module, function, shared
         self._engine: Engine | None = None
+        self._watch = False
         self.why_not = ""
 
     def is_worth_it(self, grid: Triple, block: Triple, engine: EngineName) -> bool:
@@ -124,15 +126,24 @@ class FastKernel:
         return self.why_not
 
     def run(self, job: Job, report: Report, locals_: dict[str, int]) -> bool:
-        """Whether the launch was done; else nothing has changed."""
-        if self._engine is None:
-            try:
-                self._engine = Engine(self._spell(locals_), _budget(job.deadline))
-            except (NotTaken, DeviceError) as error:
-                self.why_not = error.message
-                return False
-        executed = self._engine.run(job)
-        if executed is None:
+        """Whether the launch was done; else nothing has changed.
+
+        One that meets values which nobody gave is run again by a text that watches them, and so
+        are those that come after it.
+        """
+        executed = None
+        for _ in range(2):
+            if self._engine is None:
+                try:
+                    self._engine = Engine(self._spell(locals_), _budget(job.deadline))
+                except (NotTaken, DeviceError) as error:
+                    self.why_not = error.message
+                    return False
+            executed = self._engine.run(job)
+            if executed is not None or not self._engine.missing or self._watch:
+                break
+            self._watch, self._engine = True, None
+        if executed is None or self._engine is None:
             return False
         mix: Counter[str] = Counter()
         for names, times in zip(self._engine.text.blocks, executed, strict=True):
@@ -145,7 +156,7 @@ class FastKernel:
         parameters = self._function.parameters
         offsets, _ = parameter_offsets(parameters)
         places = {p.name: offset for p, offset in zip(parameters, offsets, strict=True)}
-        return spell(self._module, self._function, self._shared, places, locals_)
+        return spell(self._module, self._function, self._shared, places, locals_, self._watch)
 
 
 class Engine:
@@ -153,6 +164,7 @@ class Engine:
 
     def __init__(self, text: CText, seconds: float) -> None:
         self.text = text
+        self.missing = False  # the last run met a value that nobody gave
         level = "-O2" if sum(map(len, text.blocks)) <= LARGE else "-O1"
         code = kept_library(text.source, (level, *FLAGS), cache_folder(), seconds)
         library = load_library(code)
@@ -200,6 +212,7 @@ class Engine:
             took = max(time.monotonic() - started, 1e-6)
             slice_ = int(min(max(slice_ * MOMENT / took, SMALLEST_SLICE), LARGEST_SLICE))
             if status != _AGAIN:
+                self.missing = bool(launch.missing)
                 return executed.tolist() if status == _DONE else None
             if job.deadline is not None and time.monotonic() > job.deadline:
                 raise LimitError(f"kernel '{self.text.name}' did not end in the time it was given")

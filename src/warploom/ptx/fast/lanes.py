@@ -26,11 +26,14 @@ def shfl(w: Writer, ins: Instruction) -> None:
     pair = (target.first, target.second) if isinstance(target, Pair) else (target, None)
     mode = next(n for n, word in enumerate(_MODES) if word in ins.modifiers)
     given = ", ".join(w.filled(32, w.read(each, "b32")) for each in ins.operands[1:4])
-    out, inside = w.array(32), w.array(32)
-    w.must(f"shuffle({mode}, {given}, {group}, @, {out}, {inside})")
+    out, inside, none = w.array(32), w.array(32), w.array(1)
+    own = "".join(w.filled(1, flag) for flag in w.flags(ins.operands[1])) or "0"
+    w.must(f"shuffle(L, {mode}, {given}, {group}, @, {out}, {inside}, {own}, {none})")
     w.write(pair[0], "b32", f"{out}[l]")
+    w.set_flags(pair[0], f"{none}[l]")
     if pair[1] is not None:
         w.write(pair[1], "pred", f"{inside}[l]")
+        w.set_flags(pair[1], "0u")
 
 
 def vote(w: Writer, ins: Instruction) -> None:

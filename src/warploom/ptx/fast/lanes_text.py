@@ -61,9 +61,10 @@ APART void matched(const uint64_t *x, const uint32_t *members, uint32_t m, int e
     ACTIVE(l, group) o[l] = value_;                                                \
   }
 
-APART int shuffle(int mode, const uint32_t *x, const uint32_t *y, const uint32_t *z,
-                  const uint32_t *members, uint32_t m, uint32_t *o, uint32_t *p) {
-  uint32_t silent = 0;
+APART int shuffle(Launch *L, int mode, const uint32_t *x, const uint32_t *y, const uint32_t *z,
+                  const uint32_t *members, uint32_t m, uint32_t *o, uint32_t *p,
+                  const uint32_t *own, uint32_t *none) {
+  uint32_t silent = 0, from[LANES];
   EACH {
     int segment = (z[l] >> 8) & 31, clamp = z[l] & 31, n = y[l] & 31;
     int last = (l & segment) | (clamp & ~segment), lane, good;
@@ -73,9 +74,11 @@ APART int shuffle(int mode, const uint32_t *x, const uint32_t *y, const uint32_t
     else { lane = (l & segment) | (n & ~segment); good = lane <= last; }
     lane = (good ? lane : l) & 31;
     silent |= (m >> l) & ~((m & members[l]) >> lane) & 1u;
+    from[l] = lane;
     o[l] = x[lane];
     p[l] = good;
   }
-  return !silent;
+  if (WATCHED) EACH none[l] = (~((m & members[l]) >> from[l]) & 1u) | (own ? own[from[l]] : 0);
+  return WATCHED || !silent || nobody_gave(L);
 }
 """

@@ -66,7 +66,7 @@ def ld(w: Writer, ins: Instruction) -> None:
         return
     values = [w.array(bits) for _ in elements]
     if space == "shared":
-        _load_shared(w, ins.operands[1], bits, values)
+        _load_shared(w, ins.operands[1], bits, values, elements)
     else:
         places = _places(w, space, ins.operands[1], len(elements), bits)
         for at, value in zip(places, values, strict=True):
@@ -76,14 +76,20 @@ def ld(w: Writer, ins: Instruction) -> None:
         w.write(element, kind, text)
 
 
-def _load_shared(w: Writer, operand: Operand, bits: int, values: list[str]) -> None:
+def _load_shared(
+    w: Writer, operand: Operand, bits: int, values: list[str], elements: tuple[Operand, ...]
+) -> None:
     size, width = bits // 8, len(values) * bits // 8
     at, how, far = w.shape(operand, bits, width)
     if len(values) > 1:
         w.must(f"aligned({at}, @, {width})")
-    for number, value in enumerate(values):
+    for number, (value, element) in enumerate(zip(values, elements, strict=True)):
         away = f"(uint64_t){far + number * size}ll"
         w.must(f"load_shared_{bits}(L, {at}, {how}, {away}, @, {value})")
+        if w.watched_in((element,)):
+            none = w.array(1)
+            w.must(f"unmarked(L, {at}, {away}, {size}, @, {none})")
+            w.set_flags(element, f"{none}[l]")
 
 
 def _parameter(w: Writer, ins: Instruction, kind: str, elements: tuple[Operand, ...]) -> None:
@@ -133,6 +139,9 @@ def st(w: Writer, ins: Instruction) -> None:
     places = _places(w, space, ins.operands[0], len(elements), bits)
     for at, value in zip(places, values, strict=True):
         w.must(_call("store", space, bits, at, value))
+    for at, element in zip(places, elements, strict=True):
+        for flag in w.flags(element) if space == "shared" else ():
+            w.must(f"unmark(L, {at}, {bits // 8}, @, {w.filled(1, flag)})")
 
 
 def red(w: Writer, ins: Instruction) -> None:

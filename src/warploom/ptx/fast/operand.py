@@ -27,6 +27,7 @@ from warploom.ptx.ir import (
     Special,
     Symbol,
 )
+from warploom.ptx.known import registers
 from warploom.ptx.types import DTYPES, bits_of, is_float, is_signed
 
 SPECIAL = {
@@ -82,6 +83,7 @@ class Writer:
     locals: dict[str, int]
     lasting: frozenset[str]  # registers that outlive a block
     used: frozenset[str]  # registers that anybody reads
+    watched: frozenset[str] = frozenset()  # registers that may hold what nobody gave
     names: dict[str, str] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)  # bits of each register; 1 for a predicate
     symbols: list[str] = field(default_factory=list)
@@ -265,6 +267,33 @@ class Writer:
     def _flag(self) -> None:
         self.names.setdefault(CARRY, "carry")
         self.sizes["carry"] = 1
+
+    def flag(self, key: str) -> str:
+        """Whether a watched register holds no value, for the lane l."""
+        return self._held(self._beside(key))
+
+    def set_flag(self, key: str, text: str) -> None:
+        self._put(self._beside(key), text, 1)
+
+    def watched_in(self, operands: tuple[Operand, ...]) -> list[str]:
+        """Keys of the registers in operands that may hold what nobody gave."""
+        if not self.watched:
+            return []
+        keys = dict.fromkeys(self._register(register) for register in registers(operands))
+        return [key for key in keys if key in self.watched]
+
+    def flags(self, *operands: Operand) -> list[str]:
+        return [self.flag(key) for key in self.watched_in(operands)]
+
+    def set_flags(self, operand: Operand, text: str) -> None:
+        for key in self.watched_in((operand,)):
+            self.set_flag(key, text)
+
+    def _beside(self, key: str) -> str:
+        self._flag()
+        name = self.names.setdefault(f"{key}?", f"{self.names[key]}_none")
+        self.sizes[name] = 1
+        return f"{key}?"
 
     # -- addresses --------------------------------------------------------------------------
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from warploom.ptx import flow
 from warploom.ptx.emulate.compile import WAITS, uses
-from warploom.ptx.fast import arithmetic, compare, lanes, matrix, memory
+from warploom.ptx.fast import arithmetic, compare, lanes, matrix, memory, undefined
 from warploom.ptx.fast.floats_text import FLOATS
 from warploom.ptx.fast.lanes_text import LANES
 from warploom.ptx.fast.matrix_text import MATRICES
+from warploom.ptx.fast.memory_text import MEMORY
 from warploom.ptx.fast.operand import NotTaken, Writer, plain
 from warploom.ptx.fast.prelude import BODY, HEAD, TAIL
 from warploom.ptx.ir import Function, Immediate, Instruction, Module, Negated
@@ -36,19 +37,22 @@ class CText:
 
 def spell(
     module: Module, function: Function, shared: dict[str, int], parameters: dict[str, int],
-    locals_: dict[str, int],
+    locals_: dict[str, int], watch: bool = False,
 ) -> CText:  # fmt: skip
-    """The C text of a kernel; `NotTaken` says what keeps it from being written."""
+    """The C text of a kernel; `NotTaken` says what keeps it from being written.
+
+    `watch`: it goes on with values that nobody gave, as long as nothing depends on them.
+    """
     graph = flow.build(module, function, after=frozenset({Control.BARRIER}), before=WAITS)
     if len(graph.code) > MOST_INSTRUCTIONS:
         raise NotTaken(f"{len(graph.code)} instructions")
     live = flow.live_in(graph, uses)
-    if live[0]:
-        raise NotTaken(f"{min(live[0])} may be read before it is written")
+    watched = undefined.may_hold_none(graph.code, live[0]) if watch or live[0] else frozenset[str]()
     rank = flow.loop_order([block.successors for block in graph.blocks])
     lasting = frozenset(key for keys in live for key in keys)
     used = frozenset(key for step in graph.code for key in uses(step)[0])
-    writer = Writer(module, function, shared, parameters, locals_, lasting, used)
+    lasting |= {f"{key}?" for key in lasting & watched}
+    writer = Writer(module, function, shared, parameters, locals_, lasting, used, watched)
     texts: dict[int, tuple[list[str], tuple[str, ...]]] = {}
     for number, block in enumerate(graph.blocks):
         lines = _block(writer, graph, block, rank, rank[number])
@@ -57,7 +61,7 @@ def spell(
     ordered = [texts[place] for place in range(len(texts))]
     return CText(
         function.name,
-        _whole(writer, [lines for lines, _ in ordered], rank[0]),
+        _whole(writer, [lines for lines, _ in ordered], rank[0], live[0]),
         tuple(writer.symbols),
         tuple(opcodes for _, opcodes in ordered),
     )
@@ -96,7 +100,10 @@ def _step(w: Writer, ins: Instruction, targets: list[int], place: int) -> None:
     if ins.opcode in ("bar", "barrier"):
         _barrier(w, ins, targets, place)
     elif ins.opcode in TABLE:
+        none = undefined.before(w, ins) if w.watched else None
         TABLE[ins.opcode](w, ins)
+        if w.watched:
+            undefined.after(w, ins, none)
     else:
         raise NotTaken(ins.name)
 
@@ -120,6 +127,8 @@ def _jump(w: Writer, ins: Instruction, targets: list[int]) -> None:
     if ins.predicate is None:
         w.put("LEAVE(m);" if control is Control.LEAVE else f"NEXT({targets[0]}, m);")
         return
+    for flag in w.flags(ins.predicate):
+        w.put(f"if (packed({w.filled(1, flag)}) & m) return FAULT;")
     operand = Negated(ins.predicate) if ins.negated else ins.predicate
     w.put(f"const uint32_t taken = m & packed({w.filled(1, w.read(operand, 'pred'))});")
     if control is Control.LEAVE:
@@ -151,7 +160,7 @@ _MACROS = r"""
 """
 
 
-def _whole(w: Writer, blocks: list[list[str]], entry: int) -> str:
+def _whole(w: Writer, blocks: list[list[str]], entry: int, unwritten: frozenset[str]) -> str:
     lasting = sorted({w.names[key] for key in w.lasting if key in w.names})
     fields = [f"  {plain(w.sizes[name])} {name}[LANES];" for name in lasting]
     warp = [
@@ -168,11 +177,15 @@ def _whole(w: Writer, blocks: list[list[str]], entry: int) -> str:
         *(line for block in blocks for line in block), "}",
     ]  # fmt: skip
     tables = [f"static const uint16_t {name}[] = {{{x}}};" for x, name in w.tables.items()]
-    start = "\n".join([f"#define ENTRY {entry}", *tables])
+    none = sorted(w.names[f"{key}?"] for key in unwritten if f"{key}?" in w.names)
+    wrote = "".join(f" EACH (S)->{name}[l] = 1;" for name in none)
+    start = "\n".join([f"#define ENTRY {entry}", f"#define NOBODY_WROTE(S){wrote}", *tables])
     parts = [
+        f"#define WATCHED {int(bool(w.watched))}",
         HEAD,
         "\n".join(warp),
         BODY,
+        MEMORY,
         LANES,
         FLOATS,
         MATRICES,
