@@ -130,7 +130,7 @@ class _Close:
 
 
 def _tiles(facts: Facts, inst: Instruction, axis: Axis) -> Index:
-    """The numbers of an instruction's dimensions along the tiles of an axis, the outermost first."""
+    """The numbers of its dimensions along the tiles of an axis, the outermost first."""
     own = {dim.tile.level: facts.number[dim]
            for dim in inst.dims if dim.axis is axis and dim.tile is not None}  # fmt: skip
     return np.array([own[level] for level in range(len(own))], np.int64)
