@@ -2,6 +2,7 @@
 
     python bench/map_device.py --out bench/results/array_device.json   with a GPU and PyTorch
     python bench/map_device.py --more 40                               beside the best so far
+    python bench/map_device.py --naive                                 the naive kernel alone, again
     python bench/map_device.py --dry                                   small, no GPU: all is right?
 
 float32, batch 1, no tf32, no Winograd of ours; every time is that of a CUDA graph. Each distinct
@@ -30,7 +31,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "bench")]
 
-from map_layer import LITTLE, measured, one_graph  # noqa: E402 - beside this script
+from map_layer import LITTLE, measured, naive_seconds, one_graph  # noqa: E402 - beside this script
 from map_prepare import Prepared, blocks_of, prepare, prepare_naive, text_of  # noqa: E402
 
 from warploom.array.recipe.blocked import Blocks  # noqa: E402 - used without being installed
@@ -317,6 +318,23 @@ def _keep(out: Path, record: dict[str, Any]) -> None:
     out.write_text(json.dumps(record, indent=1) + "\n")
 
 
+def naive_again(out: Path) -> None:
+    """The record of an earlier run, with the naive kernel measured once more."""
+    record = json.loads((out if out.exists() else RESULTS).read_text())
+    farm, gpu = Farm(), Farm(1)
+    made = {layer: farm.submit(prepare_naive, layer) for layer in shapes()}
+    for layer, names in shapes().items():
+        row = record["shapes"][names[0]]
+        row["naive"] = gpu.submit(naive_seconds, layer, made[layer].result()).result()
+        print(f"{names[0]} x{len(names)}: naive {row['naive'] * 1e6:.1f} us", flush=True)
+    record["totals"] = totals(record["shapes"])
+    _keep(out, record)
+    found = record["totals"]["seconds"]
+    print(f"naive {found['naive'] * 1e3:.2f} ms, {found['naive'] / found['ours']:.1f} of ours")
+    farm.shutdown(cancel_futures=True)
+    gpu.shutdown(cancel_futures=True)
+
+
 # -- without a device ------------------------------------------------------------------------------
 
 
@@ -334,10 +352,12 @@ def dry() -> None:
             np.pad(image, around), size[1:3], axis=(0, 1)
         )
         wanted = np.einsum("yxcij,kijc->yxk", windows, kernels, optimize=True)
-        for made in (compiled_convolution(layer, blocks), compiled_naive(layer)):
-            for launch in (lambda kernel, given: run(kernel, given), on_ptx):
-                found = made(launch, image, kernels)
-                assert np.allclose(found, wanted, rtol=1e-4, atol=1e-4), name
+        planes = [np.ascontiguousarray(np.moveaxis(each, -1, -3)) for each in (image, kernels)]
+        for launch in (lambda kernel, given: run(kernel, given), on_ptx):
+            found = compiled_convolution(layer, blocks)(launch, image, kernels)
+            assert np.allclose(found, wanted, rtol=1e-4, atol=1e-4), name
+            found = np.moveaxis(np.asarray(compiled_naive(layer)(launch, *planes)), 0, -1)
+            assert np.allclose(found, wanted, rtol=1e-4, atol=1e-4), name
         usage = [each.registers for each in prepare(layer, blocks).kernels]
         print(f"{name}: {text_of(blocks)} is right; registers {usage}", flush=True)
 
@@ -349,10 +369,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="most for each shape")
     parser.add_argument("--more", type=int, default=0, help="beside the best of earlier runs")
     parser.add_argument("--memory", type=int, default=None, help="bytes beside operands, at most")
+    parser.add_argument("--naive", action="store_true", help="the naive kernel alone, again")
     parser.add_argument("--dry", action="store_true", help="small layers, no GPU")
     given = parser.parse_args()
     if given.dry:
         dry()
+    elif given.naive:
+        naive_again(given.out)
     else:
         run_all(given.out, given.candidates, given.seconds, given.memory, given.more)
 

@@ -13,7 +13,7 @@ from warploom.array.code.fixed import compile_fixed
 from warploom.array.code.program import Candidate, Compiled, compile_candidate
 from warploom.array.ir import Program, Term
 from warploom.array.recipe.blocked import LANES, Blocks
-from warploom.array.types import array
+from warploom.array.types import Scalar, array
 from warploom.array.workload import Convolution
 from warploom.emit.cuda import cuda
 from warploom.emit.spell import function_name
@@ -25,7 +25,7 @@ from warploom.runtime.compile import compile_cuda, parse_usage
 from warploom.runtime.emulated import EmulatedFunction
 
 ARCH = "sm_90"
-NAIVE = (32, 8, 1)  # threads of a group: a warp shares a window, eight of them the kernels
+NAIVE_THREADS = 256
 
 
 def text_of(blocks: Blocks) -> str:
@@ -62,39 +62,54 @@ class Prepared:
 
 
 def naive(layer: Convolution) -> Program:
-    """One thread for each output."""
+    """One thread for each output, neighbours for neighbours: channels are planes here, as a plain
+    kernel wants them, so that a warp reads neighbouring pixels and one number of a kernel."""
     p = layer.padding
 
     def body(image: Term, kernels: Term) -> Term:
         size = (layer.kernel_height, layer.stride), (layer.kernel_width, layer.stride)
-        windows = al.slide_2d(*size, al.pad_2d((p, p), (p, p), image))
+        windows = al.slide_2d(*size, al.pad_2d((p, p), (p, p), _planes_inside(image)))
 
         def one(window: Term, kernel: Term) -> Term:
-            flat = [al.join(al.join(each)) for each in (window, kernel)]
-            pairs = al.zip_(*flat)
-            return al.fold(lambda s, v: s + v.get(0) * v.get(1), 0.0, pairs)
+            return _summed(al.filled(0.0, Scalar(f32)), window, _planes_inside(kernel), 3)
 
         return al.map_global(
             2,
-            lambda row: al.map_global(
+            lambda kernel: al.map_global(
                 1,
-                lambda window: al.map_global(0, lambda k: al.copy(one(window, k)), kernels),
-                row,
+                lambda row: al.map_global(0, lambda window: al.copy(one(window, kernel)), row),
+                windows,
             ),
-            windows,
+            kernels,
         )
 
-    sides = (layer.kernels, layer.kernel_height, layer.kernel_width, layer.channels)
     return al.program(
         "naive_convolution",
         body,
-        image=array(f32, layer.height, layer.width, layer.channels),
-        kernels=array(f32, *sides),
+        image=array(f32, layer.channels, layer.height, layer.width),
+        kernels=array(f32, layer.kernels, layer.channels, layer.kernel_height, layer.kernel_width),
     )
 
 
+def _summed(start: Term, window: Term, kernel: Term, loops: int) -> Term:
+    """A number and all products, added up in so many loops inside each other."""
+    if not loops:
+        return start + window * kernel
+    return al.fold(
+        lambda s, pair: _summed(s, pair.get(0), pair.get(1), loops - 1),
+        start,
+        al.zip_(window, kernel),
+    )
+
+
+def _planes_inside(planes: Term) -> Term:
+    """[C][H][W] read as [H][W][C]."""
+    return al.map_(al.transpose, al.transpose(planes))
+
+
 def compiled_naive(layer: Convolution) -> Compiled:
-    return compile_fixed(naive(layer), lambda *_: NAIVE)
+    across = 32 if layer.columns > 16 else 16
+    return compile_fixed(naive(layer), lambda *_: (across, NAIVE_THREADS // across, 1))
 
 
 def prepare(layer: Convolution, blocks: Blocks) -> Prepared:

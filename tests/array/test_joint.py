@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -36,7 +37,7 @@ from warploom.kernel.ir import Shared
 from warploom.kernel.pool import pool_bytes
 from warploom.machine.record import CUDA, H200, MALI, Machine
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
-from warploom.trust.mapped import check_on
+from warploom.trust.mapped import check_on, words_at_once
 
 SMALL = {
     "total": (workload.total, {"n": 9}, [(9,)]),
@@ -229,13 +230,13 @@ def test_the_first_comes_without_listing_all() -> None:
         check_on(kernel, MALI)
 
 
-def three_in_local_memory() -> Program:
+def three_arrays(to: Callable[[Term], Term]) -> Program:
     """Each row goes through three arrays, of which two are needed at a time."""
 
     def row(x: Term) -> Term:
-        first = al.to_local(al.map_(lambda v: v * 2, x))
-        second = al.to_local(al.map_(lambda v: v + 1, al.reverse(first)))
-        third = al.to_local(al.map_(lambda v: v * v, al.reverse(second)))
+        first = to(al.map_(lambda v: v * 2, x))
+        second = to(al.map_(lambda v: v + 1, al.reverse(first)))
+        third = to(al.map_(lambda v: v * v, al.reverse(second)))
         return al.map_(lambda v: v + 3, al.reverse(third))
 
     return al.program("three", lambda x: al.map_(row, x), x=array(f32, *al.sizes("n m")))
@@ -243,7 +244,7 @@ def three_in_local_memory() -> Program:
 
 def test_arrays_share_bytes_by_what_is_needed_together() -> None:
     """Rows of 256 floats: two fit, three do not, so all that leaves the model shares."""
-    program = three_in_local_memory()
+    program = three_arrays(al.to_local)
     sizes = {"n": 3, "m": 256}
     roomy = JointModel(program, sizes, H200)
     narrow = JointModel(program, sizes, replace(H200, shared_bytes=2048))
@@ -260,7 +261,7 @@ def test_arrays_share_bytes_by_what_is_needed_together() -> None:
 
 
 def test_the_least_and_the_most_bytes_enclose_what_lowering_takes() -> None:
-    program = three_in_local_memory()
+    program = three_arrays(al.to_local)
     model = JointModel(program, {"n": 3, "m": 40}, H200)
     for candidate in sampled(model, 12):
         (kernel,) = compile_candidate(model.plan, candidate).kernels
@@ -270,3 +271,54 @@ def test_the_least_and_the_most_bytes_enclose_what_lowering_takes() -> None:
         runs = {at: np.array([RUNS.index(run)], np.int8) for at, run in spread.runs.items()}
         least, most = model.stages[0].shared(sizes, runs, np.array([spread.group]))
         assert least[0] <= -(-taken // 16) * 16 <= most[0]
+
+
+def words(model: JointModel, candidate: Candidate) -> int:
+    """Registers of a thread, as the model counts them."""
+    sizes = {name: np.array([size]) for name, size in candidate.sizes.items()}
+    (spread,) = candidate.spreads
+    runs = {at: np.array([RUNS.index(run)], np.int8) for at, run in spread.runs.items()}
+    return int(model.stages[0].registers(sizes, (runs, np.array([spread.group])))[0])
+
+
+def test_registers_are_counted_by_what_is_needed_together() -> None:
+    """Rows of 64 floats: two are in registers at once, three are not."""
+    program = three_arrays(al.to_private)
+    model = JointModel(program, {"n": 3, "m": 64}, H200)
+    for candidate in sampled(model, 4):
+        (kernel,) = compile_candidate(model.plan, candidate).kernels
+        check_on(kernel, H200)
+        assert 128 <= words_at_once(kernel.body) <= words(model, candidate) < 192
+    x = np.random.default_rng(2).standard_normal((3, 64)).astype(np.float32)
+    _, found = run_candidate(model.plan, sampled(model, 1)[0], x)
+    assert same(found, evaluate(program, x, n=3, m=64), exact=False)
+    few = replace(H200, thread_registers=128 + 24)
+    assert isinstance(JointModel(program, {"n": 3, "m": 64}, few).sample(1), Impossible)
+
+
+def test_what_threads_share_takes_registers_for_each_ones_turns_only() -> None:
+    """Sums of 512 columns have no room in one thread, but in several threads of a group."""
+    columns = lambda x: al.reduce(  # noqa: E731
+        lambda sums, row: al.map_(lambda p: p.get(0) + p.get(1), al.zip_(sums, row)),
+        al.to_private(al.map_(lambda v: v * 1.0, al.element(0, x))),
+        x,
+    )
+    program = al.program(
+        "columns",
+        lambda x: al.map_(lambda c: al.map_(lambda v: v + 1, al.element(0, columns(c))), x),
+        x=array(f32, 2, 5, 512),
+    )
+    model = JointModel(program, {}, H200)
+    for candidate in sampled(model, 3):
+        compiled, found = run_candidate(
+            model.plan, candidate, x := np.random.default_rng(3).random((2, 5, 512), np.float32)
+        )
+        assert words_at_once(compiled.kernels[0].body) <= words(model, candidate) < 232
+        assert same(found, evaluate(program, x), exact=False)
+
+
+def test_registers_of_all_threads_of_a_group_have_room() -> None:
+    """Two rows of 64 floats and more leave room for 408 threads of 65,536 registers."""
+    model = JointModel(three_arrays(al.to_private), {"n": 600, "m": 64}, H200)
+    every = [np.prod(each.spreads[0].group) for each in sampled(model, 200)]
+    assert 256 < max(every) <= 65536 // (128 + 24)

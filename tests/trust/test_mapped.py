@@ -117,23 +117,35 @@ def test_the_last_turn_is_looked_at() -> None:
         check_on(in_turns(barrier=True, last=1), CUDA)
 
 
-def test_registers_are_those_declared_together() -> None:
-    def kernel(*, beside: bool) -> Kernel:
+def test_registers_are_those_needed_together() -> None:
+    def kernel(*, crossed: bool) -> Kernel:
         k = Builder("many", block=32)
         y = k.array("y", f32, Const(32))
         v = k.register("v", f32, 0.0)
-        for name in ("a", "b"):
-            with k.loop(f"i_{name}", 2):
-                own = k.registers(name, f32, 40)
-                k.set(own[0], v)
-            if beside:
-                k.registers(f"{name}_more", f32, 40)
+        a, b = (k.registers(name, f32, 40) for name in "ab")
+        order = [(a, v), (b, v), (a, b[0]), (v, a[0])] if crossed else [(a, v), (v, a[0]), (b, v)]
+        for target, value in order:
+            k.set(target if target is v else target[0], value)
         y[k.thread] = v
         return k.raw()
 
-    check_on(kernel(beside=False), MALI)
-    with pytest.raises(CheckError, match="registers of a thread"):
-        check_on(kernel(beside=True), MALI)
+    check_on(kernel(crossed=False), MALI)
+    with pytest.raises(CheckError, match="81 registers of each of 32 threads"):
+        check_on(kernel(crossed=True), MALI)
+
+
+def test_a_group_has_registers_for_all_its_threads() -> None:
+    def kernel(threads: int) -> Kernel:
+        k = Builder("wide", block=threads)
+        y = k.array("y", f32, Const(threads))
+        own = k.registers("own", f32, 100)
+        k.set(own[0], 1.0)
+        y[k.thread] = own[0]
+        return k.raw()
+
+    check_on(kernel(512), CUDA)
+    with pytest.raises(CheckError, match="100 registers of each of 1024 threads"):
+        check_on(kernel(1024), CUDA)
 
 
 def test_what_is_not_followed_is_refused() -> None:

@@ -11,8 +11,8 @@ side of the grid in their first turns: what one block writes to global memory, n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from math import gcd
 from typing import Any
 
@@ -25,6 +25,7 @@ from warploom.index.ir import Expr
 from warploom.kernel.ir import (
     ArrayParam,
     Barrier,
+    Cell,
     For,
     If,
     Kernel,
@@ -95,19 +96,39 @@ def _check_room(kernel: Kernel, machine: Machine) -> None:
     )  # fmt: skip
     if used > machine.shared_bytes:
         raise CheckError(f"{used} bytes of shared memory")
-    words = _words(kernel.body)
-    if words > machine.thread_registers:
-        raise CheckError(f"{words} registers of a thread")
+    words = words_at_once(kernel.body)
+    if words > machine.thread_registers or words * kernel.threads > machine.block_registers:
+        raise CheckError(f"{words} registers of each of {kernel.threads} threads")
 
 
-def _words(body: tuple[Stmt, ...]) -> int:
-    """Registers that are declared at the same time, at most."""
-    here = sum(
-        -(-each.dtype.bytes * (each.size or 1) // WORD)
-        for each in body
-        if isinstance(each, Registers)
-    )
-    return here + max((_words(inner) for stmt in body for inner in bodies(stmt)), default=0)
+def words_at_once(body: tuple[Stmt, ...]) -> int:
+    """Registers that hold something at the same time, at most: each from the first statement of
+    its list that mentions it to the last, and what is inside a statement beside those."""
+    mentioned = [set(_cells(stmt)) for stmt in body]
+    held: list[tuple[range, int]] = []
+    for begin, each in enumerate(body):
+        if isinstance(each, Registers):
+            own = [at for at, names in enumerate(mentioned) if each.name in names]
+            own += [begin] if each.initial is not None else []
+            words = -(-each.dtype.bytes * (each.size or 1) // WORD)
+            held += [(range(min(own), max(own) + 1), words)] if own else []
+    most = 0
+    for at, stmt in enumerate(body):
+        inside = max((words_at_once(inner) for inner in bodies(stmt)), default=0)
+        most = max(most, inside + sum(words for life, words in held if at in life))
+    return most
+
+
+def _cells(part: Any) -> Iterator[str]:
+    """The registers that a statement mentions, with all that is inside it."""
+    if isinstance(part, Cell):
+        yield part.name
+    elif isinstance(part, tuple):
+        for each in part:
+            yield from _cells(each)
+    elif is_dataclass(part) and not isinstance(part, Expr):
+        for each in fields(part):
+            yield from _cells(getattr(part, each.name))
 
 
 @dataclass(slots=True)

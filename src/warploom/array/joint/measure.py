@@ -1,8 +1,8 @@
 """What a batch of candidates takes: threads, registers, bytes, unrolled statements, barriers.
 
 A batch is a column for each size and each map. Figures are upper bounds of what lowering makes of a
-candidate, so that what fits here fits there: registers are counted as if each thread had all of
-them at once. Of shared memory there are two figures, by what is needed together and by all.
+candidate, so that what fits here fits there. Memory is counted by lifetime: what is needed together
+has to fit. Where only sizes are known, figures are what every mapping takes at least.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from warploom.array.ir import Param
 from warploom.array.joint.least import Least
 from warploom.array.loops import Buffer, Loop, Plan, Site, loops_in, sites
 from warploom.array.mapping.constraint import FUSED, GLOBAL, GROUP, LANE, LOCAL, RUNS, WARP
+from warploom.array.mapping.fusion import Fusion
+from warploom.array.mapping.reduced import reduced
+from warploom.array.mapping.sound import sound
 from warploom.array.mapping.tree import MapTree, map_tree
 from warploom.array.types import Array, Tuple, Type, Vector, dtype_of
 from warploom.index.evaluate import evaluate
@@ -28,6 +31,7 @@ Ints = npt.NDArray[np.int64]
 Runs = Mapping[int, npt.NDArray[np.int8]]
 Columns = Mapping[str, Ints]
 Sizes = Columns | Least
+Placed = tuple[Runs, Ints]  # how maps run, and threads of a group
 WORD = 4  # bytes of a register
 CODE = {run: at for at, run in enumerate(RUNS)}
 
@@ -55,10 +59,13 @@ class Batch:
 class StageMeasure:
     """Figures of one stage of a plan."""
 
-    def __init__(self, plan: Plan, stage: int) -> None:
+    def __init__(self, plan: Plan, stage: int, fusion: Fusion = "intended") -> None:
         self.plan, self.stage = plan, stage
         self.body = plan.stages[stage].body
         self.tree: MapTree = map_tree(plan, stage)
+        self.constraints = sound(self.tree, fusion)
+        able = reduced(self.constraints).choices
+        self.shareable = {each for each, allowed in able.items() if allowed & set(LOCAL)}
         self.sites = tuple(sites(self.body))
         maps = [each for each in loops_in(self.body) if each.map is not None]
         self.loops = {each.map.number: each for each in maps if each.map is not None}
@@ -66,8 +73,11 @@ class StageMeasure:
         self.buffers = [
             each for each in plan.buffers if each.memory in own and each.role == "temporary"
         ]
-        self.local = [each for each in self.buffers if each.space == "local"]
-        self.lives = [life_of(each.memory, self.sites) for each in self.local]
+        self.local, self.private = (
+            {each: life_of(each.memory, self.sites) for each in self.buffers if each.space == space}
+            for space in ("local", "private")
+        )
+        self.indexed = {each.name: each.along for each in self.tree.buffers}
         self.inner = {each.parent: each.number for each in self.tree.maps if each.perfect}
         self.unrolled = frozenset(self._unrolled())
 
@@ -105,37 +115,60 @@ class StageMeasure:
 
     # -- memory
 
-    def registers(self, sizes: Sizes) -> Ints:
-        """Words of one thread."""
+    def registers(self, sizes: Sizes, placed: Placed | None = None) -> Ints:
+        """Words of one thread that are needed at once."""
+        held = {each: self._words(each, sizes, placed) for each in self.private}
+        return self._together(held, self.private) + self._scratch()
+
+    def _together(self, held: Mapping[Buffer, Ints], lives: Mapping[Buffer, range]) -> Ints:
+        """The most that is held at any statement."""
         total: Ints = np.zeros(1, np.int64)
-        for each in self.buffers:
-            if each.space == "private":
-                total = total + _bytes(each.memory.type, sizes) // WORD
-        return total + self._scratch()
+        for at in range(len(self.sites)):
+            alive = [held[each] for each, life in lives.items() if at in life]
+            total = np.maximum(total, sum(alive, np.zeros(1, np.int64)))
+        return total
+
+    def _words(self, buffer: Buffer, sizes: Sizes, placed: Placed | None) -> Ints:
+        """What a thread holds of a buffer: its own turns of what is spread over threads."""
+        type_, count = buffer.memory.type, np.ones(1, np.int64)
+        for maps in self.indexed.get(buffer.memory.name, ()):
+            if not isinstance(type_, Array):
+                break
+            own = self._own(self.loops[maps[0]], sizes, placed) if maps else None
+            count = count * (number(type_.size, sizes) if own is None else own)
+            type_ = type_.element
+        return count * _bytes(type_, sizes) // WORD
+
+    def _own(self, loop: Loop, sizes: Sizes, placed: Placed | None) -> Ints:
+        """Turns that a thread takes of a loop that threads may share."""
+        size = self.size(loop, sizes)
+        if loop.map is None or loop.map.number not in self.shareable:
+            return size
+        if placed is None:
+            return np.ones(1, np.int64)
+        runs, group = placed
+        for side, run in enumerate(LOCAL):
+            here = runs[loop.map.number] == CODE[run]
+            size = np.where(here, -(-size // group[:, side]), size)
+        return size
 
     def _scratch(self) -> int:
         """What is loaded before it is used, in the largest statement."""
         return max((2 * len(accesses_of(site.write)) for site in self.sites), default=0)
 
-    def largest(self, sizes: Sizes) -> Ints:
+    def largest(self, sizes: Sizes, placed: Placed | None = None) -> Ints:
         """Words of the largest register array."""
         most: Ints = np.ones(1, np.int64)
-        for each in self.buffers:
-            if each.space == "private":
-                most = np.maximum(most, _bytes(each.memory.type, sizes) // WORD)
+        for each in self.private:
+            most = np.maximum(most, self._words(each, sizes, placed))
         return most
 
     def shared(self, sizes: Sizes, runs: Runs, group: Ints) -> tuple[Ints, Ints]:
         """Bytes of a group: the least, where arrays that are not needed together lie in the same
         bytes, and the most, where each has its own."""
-        each_ = [self._padded(each, sizes, runs, group) for each in self.local]
-        nothing: Ints = np.zeros(len(group), np.int64)
-        together = [
-            sum((held for held, life in zip(each_, self.lives, strict=True) if at in life), nothing)
-            for at in range(len(self.sites))
-        ]
-        least: Ints = np.max([nothing, *together], axis=0)
-        return least, sum(each_, nothing)
+        held = {each: self._padded(each, sizes, runs, group) for each in self.local}
+        most: Ints = sum(held.values(), np.zeros(len(group), np.int64))
+        return self._together(held, self.local), most
 
     def _padded(self, buffer: Buffer, sizes: Sizes, runs: Runs, group: Ints) -> Ints:
         held = _bytes(buffer.memory.type, sizes) * self._copies(buffer, runs, group)
@@ -169,21 +202,21 @@ class StageMeasure:
 
     # -- code
 
-    def statements(self, sizes: Sizes) -> Ints:
+    def statements(self, sizes: Sizes, placed: Placed | None = None) -> Ints:
         """How many statements there are with loops over registers written out."""
         total: Ints = np.zeros(1, np.int64)
         for site in self.sites:
-            total = total + self._times(site, sizes)
+            total = total + self._times(site, sizes, placed)
         return total
 
-    def _times(self, site: Site, sizes: Sizes) -> Ints:
+    def _times(self, site: Site, sizes: Sizes, placed: Placed | None) -> Ints:
         times: Ints = np.ones(1, np.int64)
         nests = {each for nest in self.tree.nests for each in nest}
         for loop in site.loops:
             number = None if loop.map is None else loop.map.number
             fusable = number in nests and self._beside_unrolled(number)
             if loop.counter in self.unrolled or loop.lanes or fusable:
-                times = times * self.size(loop, sizes)
+                times = times * self._own(loop, sizes, placed)
         return times
 
     def _beside_unrolled(self, number: int | None) -> bool:

@@ -24,14 +24,13 @@ from warploom.array.code.spread import Spread
 from warploom.array.ir import Program, place_of
 from warploom.array.joint.axes import Axis, axes_of
 from warploom.array.joint.least import Least
-from warploom.array.joint.measure import CODE, Batch, Ints, Sizes, StageMeasure
+from warploom.array.joint.measure import CODE, Batch, Ints, Placed, Sizes, StageMeasure
 from warploom.array.joint.order import turns
 from warploom.array.joint.parts import Parts, parts_of, some_mappings
 from warploom.array.joint.threads import Groups
 from warploom.array.loops import Plan
 from warploom.array.mapping.constraint import GLOBAL, GROUP, LANE, LOCAL, RUNS
 from warploom.array.mapping.fusion import Fusion
-from warploom.array.mapping.sound import sound
 from warploom.array.numbered import numbered
 from warploom.array.plan import plan as plan_of
 from warploom.array.types import shape
@@ -83,8 +82,8 @@ class JointModel:
         self.given = dict(sizes)
         self.axes: tuple[Axis, ...] = axes_of(program, sizes)
         self.plan = plan or plan_of(program)
-        self.stages = [StageMeasure(self.plan, at) for at in range(len(self.plan.stages))]
-        self.constraints = [sound(each.tree, fusion) for each in self.stages]
+        self.stages = [StageMeasure(self.plan, at, fusion) for at in range(len(self.plan.stages))]
+        self.constraints = [each.constraints for each in self.stages]
         self.groups = Groups(machine)
         self.cuts: list[NoGood] = []
         self.drawn = 0  # in all, and how many of them had room
@@ -135,20 +134,24 @@ class JointModel:
 
     # -- room
 
-    def _sizes_fit(self, stage: StageMeasure, sizes: Sizes) -> npt.NDArray[np.bool_]:
+    def _thread_fits(
+        self, stage: StageMeasure, sizes: Sizes, placed: Placed | None = None
+    ) -> npt.NDArray[np.bool_]:
+        """Whether a thread has registers and statements enough; without how maps run, whether it
+        may have."""
         machine = self.machine
-        words = stage.registers(sizes)
-        fits = (words <= machine.thread_registers - RESERVED) & (
-            stage.statements(sizes) <= MOST_STATEMENTS
-        )
-        return np.asarray(fits & (stage.largest(sizes) < machine.thread_registers))
+        words = stage.registers(sizes, placed) + RESERVED
+        threads = 1 if placed is None else placed[1].prod(1)
+        fits = (words <= machine.thread_registers) & (words * threads <= machine.block_registers)
+        return np.asarray(fits & (stage.statements(sizes, placed) <= MOST_STATEMENTS))
 
     def valid(self, batch: Batch) -> npt.NDArray[np.bool_]:
         """Which candidates have room, and are in no cut."""
-        keep = self._tiles_fit(batch.sizes, batch.count)
+        keep = np.ones(batch.count, bool)
         between: Ints = np.zeros(batch.count, np.int64)
         for at, stage in enumerate(self.stages):
             runs, group = batch.runs[at], batch.groups[at]
+            keep &= self._thread_fits(stage, batch.sizes, (runs, group))
             keep &= self._groups_fit(stage, batch, at)
             keep &= stage.shared(batch.sizes, runs, group)[0] <= self.machine.shared_bytes
             between = between + stage.temporary(batch.sizes, runs)
@@ -245,7 +248,7 @@ class JointModel:
     def _tiles_fit(self, sizes: Sizes, count: int) -> npt.NDArray[np.bool_]:
         keep, between = np.ones(count, bool), np.zeros(1, np.int64)
         for stage in self.stages:
-            keep &= np.broadcast_to(self._sizes_fit(stage, sizes), keep.shape)
+            keep &= np.broadcast_to(self._thread_fits(stage, sizes), keep.shape)
             between = between + stage.temporary(sizes, None)
         return keep & np.broadcast_to(between <= self.memory, keep.shape)
 

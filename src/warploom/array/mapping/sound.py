@@ -119,7 +119,7 @@ def _private(tree: MapTree) -> Iterator[Constraint]:
             allowed = BY_THREAD | set(LOCAL) if each in spread else BY_THREAD
             about = f"map {each}: {buffer.name}"
             yield Constraint(PRIVATE_KIND, about, ((is_(each, *allowed),),))
-        for along in buffer.along:
+        for along in filter(None, buffer.along):
             clauses = [
                 (is_not(one, run), is_(other, run))
                 for one in along for other in along if one != other for run in LOCAL

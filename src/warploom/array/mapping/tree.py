@@ -45,8 +45,8 @@ class MapNode:
 @dataclass(frozen=True, slots=True)
 class Shared:
     """A buffer that one kernel writes and reads: the maps around its declaration, around each
-    write and around each read. `along` are, for each of its dimensions that every access indexes by
-    a map and nothing else, those maps."""
+    write and around each read. `along` are the maps that index each of its dimensions; none where
+    an access indexes it by anything else."""
 
     name: str
     space: SpaceName
@@ -177,7 +177,7 @@ def _shared(plan: Plan, stage: int) -> Iterator[Shared]:
 
 
 def _along(memory: Param, found: list[Site]) -> Iterator[Chain]:
-    """The maps along each dimension that is indexed by maps alone."""
+    """The maps along each dimension; none of one that is not indexed by maps alone."""
     paths: list[tuple[Path, dict[str, int]]] = []
     for site in found:
         maps = {each.counter: each.map.number for each in site.loops if each.map is not None}
@@ -188,11 +188,12 @@ def _along(memory: Param, found: list[Site]) -> Iterator[Chain]:
     if len(parts) > 1:
         return
     for steps in zip(*(path for path, _ in paths), strict=True):
+        if isinstance(steps[0], Part):
+            continue
         names = [step.name if isinstance(step, Var) else "" for step in steps]
-        if all(name in maps for name, (_, maps) in zip(names, paths, strict=True)):
-            yield tuple(
-                dict.fromkeys(maps[name] for name, (_, maps) in zip(names, paths, strict=True))
-            )
+        by_maps = all(name in maps for name, (_, maps) in zip(names, paths, strict=True))
+        numbers = (maps[name] for name, (_, maps) in zip(names, paths, strict=True) if by_maps)
+        yield tuple(dict.fromkeys(numbers))
 
 
 def loop_of(plan: Plan, number: int) -> Loop:
