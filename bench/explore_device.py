@@ -59,7 +59,11 @@ from warploom.search.fix import fixed  # noqa: E402
 from warploom.search.problem import SpaceProblem  # noqa: E402
 
 ARCH = "sm_90"
-TARGETS = {False: everything(H200), True: with_tensor_cores(H200)}
+TARGETS = {
+    None: everything(H200),
+    "tf32": with_tensor_cores(H200),
+    "bf16": with_tensor_cores(H200, "bf16"),
+}
 # What is drawn again in the neighbourhood of a good implementation.
 AGAIN = (
     ("size",),
@@ -162,7 +166,7 @@ class Bench:
         self.flat = {a.name: torch.randn(n, device="cuda") for a, n in sizes.items()}
         if row.tensor:
             for each in self.flat.values():
-                each.view(torch.int32).bitwise_and_(int(LEADING.view(np.int32)))
+                each.view(torch.int32).bitwise_and_(int(LEADING[row.tensor].view(np.int32)))
         self.shaped = {
             a.name: torch.as_strided(self.flat[a.name], a.shape, a.strides) for a in program.arrays
         }

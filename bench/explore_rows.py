@@ -12,6 +12,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from warploom.kernel.ir import TensorKind
+from warploom.kernel.tensor import DEPTH
 from warploom.loopnest import kernels
 from warploom.loopnest.ir import Program
 
@@ -36,7 +38,8 @@ class Row:
     wanted: float
     meaning: Callable[[Any, Arrays, dict[str, float]], Any]
     reference: Callable[[Any, Arrays, dict[str, float]], Callable[[], object]]
-    tensor: bool = False  # products by tensor cores, factors of as many bits as they look at
+    # Products by tensor cores, factors of as many bits as these look at.
+    tensor: TensorKind | None = None
 
 
 # -- products --------------------------------------------------------------------------------------
@@ -166,10 +169,10 @@ def tensor_fixes(columns: int) -> list[str]:
     return fixes
 
 
-def tensor_matmul(name: str, size: int) -> Row:
-    """Of single precision, by tensor cores on both sides."""
+def tensor_matmul(name: str, size: int, kind: TensorKind = "tf32") -> Row:
+    """Of single precision, by tensor cores on both sides; with bf16 cuBLAS has half the bytes."""
     make = partial(kernels.matmul, size, size, size)
-    rows, inner = ((2, 4, 8), (8, 16, 32, 64)), ((2, 4), (8,))
+    rows, inner = ((2, 4, 8), (8, 16, 32, 64)), ((2, 4), (DEPTH[kind],))
     tiles = {2: ((4,), (2, 4, 8, 16)), 3: ((2, 4, 8), (4,), (2, 4))}
     # Fragments without conflicts of banks: rows of 8 and 4 more; columns 2 apart, or as they lie.
     apart = {
@@ -186,6 +189,10 @@ def tensor_matmul(name: str, size: int) -> Row:
         variants += [Variant(program, free), Variant(program, fixes)]
 
     def reference(torch: Any, a: Arrays, _: dict[str, float]) -> Callable[[], object]:
+        if kind == "bf16":
+            left, right = a["A"].to(torch.bfloat16), a["B"].to(torch.bfloat16)
+            return partial(torch.mm, left, right)
+
         def by_tensor_cores() -> None:
             torch.backends.cuda.matmul.allow_tf32 = True
             torch.mm(a["A"], a["B"], out=a["C"])
@@ -197,11 +204,11 @@ def tensor_matmul(name: str, size: int) -> Row:
         name,
         variants,
         "C",
-        "torch.mm (cuBLAS) with tf32 allowed",
+        "torch.mm (cuBLAS) with tf32 allowed" if kind == "tf32" else "torch.mm (cuBLAS) of bf16",
         0.0,
         lambda torch, a, _: torch.mm(a["A"], a["B"]),
         reference,
-        tensor=True,
+        tensor=kind,
     )
 
 
@@ -329,5 +336,7 @@ ROWS: dict[str, Row] = {
         tensor_matmul("tensor-1024", 1024),
         tensor_matmul("tensor-2048", 2048),
         tensor_matmul("tensor-4096", 4096),
+        tensor_matmul("bf16-1024", 1024, "bf16"),
+        tensor_matmul("bf16-2048", 2048, "bf16"),
     )
 }

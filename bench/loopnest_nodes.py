@@ -39,17 +39,22 @@ PUBLISHED = {
 @cache
 def numbered(name: str) -> SpaceProblem:
     """The space, decided in the published order: sizes, then kinds by the numbers of loops, which
-    are numbered as they are made, those of a load along its subscripts."""
+    are numbered as they are made, those of a load along its subscripts. Layouts come after these:
+    the published arrays have no dimension for threads that are one loop, so their layouts are open
+    for longer."""
     space = space_of(name)
     made = [dim for inst in space.program.instructions for dim in _made(inst)]
     place = {dim: at for at, dim in enumerate(dict.fromkeys(made))}
     columns = space.propagator.columns(space.kind)
     kinds = {at: dim for at, (dim,) in enumerate(space.kind.instances, columns.start)}
+    held = space.propagator.columns(space.layout)
     decided = [int(each) for each in np.argsort(space.rank)]
     first = decided.index(min(kinds, key=decided.index))
-    others = [each for each in decided if each not in kinds]
+    layouts = list(range(held.start, held.stop))
+    before = [each for each in decided[:first] if each not in layouts]
     ordered = sorted(kinds, key=lambda at: place.get(kinds[at], len(place)))
-    sequence = np.array([*others[:first], *ordered, *others[first:]])
+    after = [each for each in decided[first:] if each not in kinds]
+    sequence = np.array([*before, *ordered, *layouts, *after])
     return SpaceProblem(space.propagator, branch=space.first_open(sequence))
 
 

@@ -14,13 +14,15 @@ from warploom.errors import WarploomError
 from warploom.kernel.allocate import allocate
 from warploom.kernel.check import check
 from warploom.kernel.evaluate import run
-from warploom.kernel.ir import Kernel
+from warploom.kernel.ir import Kernel, TensorKind
 from warploom.kernel.synchronise import synchronise
+from warploom.kernel.tensor import leading_bits
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import evaluate
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import (
     Cut,
+    Tiles,
     add_parts,
     axpy,
     batched_matmul,
@@ -32,13 +34,21 @@ from warploom.loopnest.kernels import (
 )
 from warploom.loopnest.lower import raw
 from warploom.loopnest.space import NestSpace
-from warploom.loopnest.target import everything
+from warploom.loopnest.target import everything, with_tensor_cores
 from warploom.machine.record import H200
+from warploom.search.candidate import Decision
 from warploom.search.descent import descents
+from warploom.search.fix import fixed
 from warploom.search.problem import SpaceProblem
 
 CLOSE = 1e-4  # of the largest element
 TAIL = Cut(tail=True)
+
+
+def _by_tensor_cores(depth: int) -> tuple[Tiles, Tiles, Tiles]:
+    return ((2, 4), (8, 16)), ((4, 2), (2, 4)), ((depth,),)
+
+
 # Small enough to be run, cut by tiles that divide none of the sizes.
 KERNELS: dict[str, Program] = {
     "axpy": axpy(21, tiles=((4, 8), (2, 4)), cut=TAIL),
@@ -56,17 +66,28 @@ KERNELS: dict[str, Program] = {
     "doitgen": doitgen(2, 3, 5, ((2, 4),), ((2, 4),), cut=TAIL),
     "matmul, in parts": matmul(3, 5, 6, ((2,), (4,), (2,)), splits=2, cut=TAIL),
     "add-parts": add_parts(3, 3, 5, ((2,), (4,)), cut=TAIL),
+    "matmul by tensor cores, tf32": matmul(37, 21, 11, _by_tensor_cores(8), cut=TAIL),
+    "matmul by tensor cores, bf16": matmul(21, 19, 18, _by_tensor_cores(16), cut=TAIL),
+}
+# Where products are by tensor cores, and of what: factors have no more bits than these look at.
+TENSOR: dict[str, TensorKind] = {
+    "matmul by tensor cores, tf32": "tf32",
+    "matmul by tensor cores, bf16": "bf16",
 }
 
 
 class Checked:
     """A program, its space, and what every implementation of it should compute."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, kind: TensorKind | None = None) -> None:
         self.program = program
-        self.space = NestSpace(program, everything(H200))
-        self.problem = SpaceProblem(self.space.propagator, branch=self.space.branch)
         self.arrays, self.numbers = inputs(program, seed=11)
+        self.space = NestSpace(program, with_tensor_cores(H200, kind) if kind else everything(H200))
+        taken: tuple[Decision, ...] = ()
+        if kind:
+            taken = fixed(self.space.propagator, ["dim_kind(sum_1.k1)=TENSOR"])
+            self.arrays = {name: leading_bits(a, kind) for name, a in self.arrays.items()}
+        self.problem = SpaceProblem(self.space.propagator, taken, branch=self.space.branch)
         self.wanted = evaluate(program, self.arrays, self.numbers)
 
     def batch(self, seed: int, count: int) -> dict[str, Any]:
@@ -111,7 +132,7 @@ class Checked:
 @cache
 def _checked(name: str) -> Checked:
     """Once for each process."""
-    return Checked(KERNELS[name])
+    return Checked(KERNELS[name], TENSOR.get(name))
 
 
 def checked_batch(name: str, number: int, count: int) -> dict[str, Any]:

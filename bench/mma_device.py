@@ -1,16 +1,19 @@
 """Tensor cores, copies and clusters on a GPU and on the emulator: every bit compared.
 
     python bench/mma_device.py [OUT.json]        on an H200, with cupy
-    python bench/mma_device.py --dry             the emulator alone
+    python bench/mma_device.py --dry             the emulator alone, against the bits of the record
 
 mma in every form that is run, ldmatrix, stmatrix, movmatrix (`tests/ptx/matrix_kernels.py`), wmma,
 wgmma, tensor maps, mbarriers and clusters (`bench/hopper_kernels.py`), products with hard inputs:
 cancellation, far-off c, subnormal, infinite and undefined numbers, near ties, zeros of both signs.
 One line per kernel; a kernel that fails does not stop the others; rows that are there are kept.
+A row has a digest of the emulator's bits, so that a later tree can be held to the record without a
+GPU: the exit status is 1 where they are others.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 import time
@@ -55,7 +58,8 @@ def compared(job: Job, dry: bool) -> dict[str, Any]:
     started = time.monotonic()
     here = [_bytes(arg) for arg in on_emulator(job)[2]]
     row: dict[str, Any] = {
-        "results": int(here[-1].size), "emulator_seconds": time.monotonic() - started
+        "results": int(here[-1].size), "emulator_seconds": time.monotonic() - started,
+        "bits": hashlib.sha256(b"".join(each.tobytes() for each in here)).hexdigest()[:16],
     }  # fmt: skip
     if job.products is not None:
         row |= {"type": job.products[0], "dot_products": job.products[1]}
@@ -84,12 +88,13 @@ def _bytes(arg: Any) -> Any:
     return array.reshape(-1).view(words[array.itemsize])
 
 
-def main() -> None:
+def main() -> int:
     dry = "--dry" in sys.argv
     named = [word for word in sys.argv[1:] if not word.startswith("-")]
     out = Path(named[0]) if named else OUT
-    record: dict[str, Any] = json.loads(out.read_text()) if out.exists() and not dry else {}
-    rows = record.setdefault("kernels", {})
+    record: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
+    kept = record.setdefault("kernels", {})
+    rows: dict[str, Any] = {} if dry else kept
     for job in jobs():
         if "different" in rows.get(job.name, {}):
             continue
@@ -97,20 +102,34 @@ def main() -> None:
             rows[job.name] = compared(job, dry)
         except Exception as error:  # noqa: BLE001 - the other rows are still wanted
             rows[job.name] = {"failed": f"{type(error).__name__}: {error}"[:500]}
-        print(job.name, rows[job.name], flush=True)
         if not dry:
+            print(job.name, rows[job.name], flush=True)
             out.write_text(json.dumps(record, indent=1) + "\n")
+    if dry:
+        return against(rows, kept)
     totals: dict[str, int] = {}
     for row in rows.values():
-        if "type" in row and (dry or row.get("different") == 0):
+        if "type" in row and row.get("different") == 0:
             totals[row["type"]] = totals.get(row["type"], 0) + row["dot_products"]
     record["equal_dot_products"] = totals
     wrong = [name for name, row in rows.items() if row.get("different") or "failed" in row]
     print(f"{len(rows)} kernels, {len(wrong)} differ or failed: {wrong[:20]}")
     print("dot products that are equal, by type of a:", totals)
-    if not dry:
-        out.write_text(json.dumps(record, indent=1) + "\n")
+    about = {"date": time.strftime("%Y-%m-%d"), "machine": "NVIDIA H200",
+             "command": "python bench/mma_device.py"}  # fmt: skip
+    out.write_text(json.dumps(record | about, indent=1) + "\n")
+    return 1 if wrong else 0
+
+
+def against(rows: dict[str, Any], kept: dict[str, Any]) -> int:
+    """The emulator's bits now, and those that a GPU's were equal to."""
+    known = {name for name in rows if "bits" in kept.get(name, {})}
+    other = [name for name in known if rows[name].get("bits") != kept[name]["bits"]]
+    failed = [name for name, row in rows.items() if "failed" in row]
+    print(f"{len(rows)} kernels, {len(known)} with bits of a GPU: {len(other)} others: {other[:9]}")
+    print(f"{len(failed)} failed: {failed[:9]}")
+    return 1 if other or failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

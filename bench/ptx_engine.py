@@ -3,9 +3,9 @@
     PYTHONPATH=src:. python bench/ptx_engine.py [--only WORD] [--look] [--processes N] [--out FILE]
 
 Kernels of nvcc, CUB, Triton and Numba that the tests keep, of the catalogue, one for each
-instruction that was run on a GPU, and every form of every pure instruction on edges and random bits
-(`--look` only asks which are taken and compiles nothing). Needs NumPy and gcc. The exit status is 1
-if bits differ.
+instruction that was run on a GPU, those of tensor cores, copies and clusters, and every form of
+every pure instruction on edges and random bits (`--look` only asks which are taken and compiles
+nothing). Needs NumPy and gcc. The exit status is 1 if bits differ.
 """
 
 from __future__ import annotations

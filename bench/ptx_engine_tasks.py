@@ -12,6 +12,7 @@ from bench.ptx_launches import Job
 from tests.ptx import device_kernels
 from tests.ptx.spelling import THREADS, inputs, instruction, parts, program, spelled
 
+from bench import mma_device
 from bench import ptx_ncu_kernels as kept
 from warploom import ptx
 from warploom.ptx.table import OPCODES
@@ -31,6 +32,7 @@ def instructions() -> Iterator[Job]:
 GROUPS: dict[str, Callable[[], Iterator[Job]]] = {
     "nvcc": kept.all_programs, "CUB": kept.all_collectives, "Triton": kept.all_tritons,
     "Numba": kept.numbas, "catalogue": kept.catalogued, "instructions": instructions,
+    "matrices": lambda: iter(mma_device.jobs()),
 }  # fmt: skip
 
 

@@ -24,6 +24,8 @@ from warploom.kernel.ir import (
     Store,
     TensorProduct,
 )
+from warploom.kernel.tensor import leading_bits
+from warploom.machine.rounding import bf16_to_single, single_to_bf16
 from warploom.runtime.compile import can_compile
 from warploom.runtime.emulated import EmulatedFunction
 
@@ -134,3 +136,55 @@ def test_compiled_ptx_does_the_same() -> None:
     run(kernel(), first)
     EmulatedFunction(kernel())(second, (1, 1, 1))
     assert np.array_equal(first[2], second[2])
+
+
+# -- factors of bf16 -------------------------------------------------------------------------------
+
+
+def rounded_body() -> list[Stmt]:
+    """The same of a 16 × 16 matrix and a 16 × 8 one, whose factors are rounded first."""
+    made: list[Stmt] = [Registers(name, F32, size) for name, size in
+                        (("a", 8), ("b", 4), ("c", 4))]  # fmt: skip
+    for at in range(8):
+        row, column = GROUP + 8 * (at // 2 % 2), LANE * 2 + at % 2 + 8 * (at // 4)
+        made.append(Load(cell("a", at), "A", row * 16 + column))
+    for at in range(4):
+        made.append(Load(cell("b", at), "B", (LANE * 2 + at % 2 + 8 * (at // 2)) * 8 + GROUP))
+        row, column = GROUP + 8 * (at // 2), LANE * 2 + at % 2
+        made.append(Load(cell("c", at), "C", row * 8 + column))
+    made.append(TensorProduct(cell("c", 0), cell("a", 0), cell("b", 0), "bf16"))
+    for at in range(4):
+        row, column = GROUP + 8 * (at // 2), LANE * 2 + at % 2
+        made.append(Store("C", row * 8 + column, cell("c", at)))
+    return made
+
+
+def test_rounded_factors_are_multiplied_exactly() -> None:
+    a, b, c = given(5, whole=True)
+    expected = a.reshape(16, 16) @ b.reshape(16, 8) + c[:128].reshape(16, 8)
+    assert not run(kernel(*rounded_body(), threads=32), [a, b, c]).races
+    assert np.array_equal(c[:128].reshape(16, 8), expected)
+
+
+def test_factors_are_rounded_to_the_nearest() -> None:
+    a, b, c = given(6, whole=False)
+    near = [bf16_to_single(single_to_bf16(each)) for each in (a, b)]
+    exact = near[0].reshape(16, 16) @ near[1].reshape(16, 8) + c[:128].reshape(16, 8)
+    run(kernel(*rounded_body(), threads=32), [a, b, c])
+    assert np.allclose(c[:128].reshape(16, 8), exact, rtol=1e-5, atol=1e-5)
+    cut = [leading_bits(each, "bf16") for each in (a, b)]
+    assert any((one != other).any() for one, other in zip(near, cut, strict=True))
+
+
+@pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
+def test_compiled_rounding_does_the_same() -> None:
+    first, second = given(8, whole=False), given(8, whole=False)
+    for each in (first, second):
+        each[0][:4] = np.inf, -0.0, 3.3961775e38, 1e-40  # the third one rounds to infinity
+        each[1][:2] = 0.0, 1e-42
+    made = kernel(*rounded_body(), threads=32)
+    run(made, first)
+    function = EmulatedFunction(made)
+    assert function.ptx.count("cvt.rn.bf16x2.f32") == 6
+    function(second, (1, 1, 1))
+    assert np.array_equal(first[2].view(np.uint32), second[2].view(np.uint32))

@@ -13,7 +13,7 @@ from warploom.emit.opencl import opencl
 from warploom.errors import CheckError, EmitError
 from warploom.index.ir import Const
 from warploom.kernel.evaluate import run
-from warploom.kernel.ir import TensorProduct, walk
+from warploom.kernel.ir import TensorKind, TensorProduct, walk
 from warploom.kernel.tensor import leading_bits
 from warploom.loopnest.bound import Bound
 from warploom.loopnest.decided import Implementation
@@ -34,6 +34,7 @@ from warploom.search.fix import fixed
 from warploom.search.problem import SpaceProblem
 
 TILES = (((2, 4), (8, 16)), ((4, 2), (2, 4)), ((2,), (8,)))
+DEEP = (*TILES[:2], ((2,), (16,)))
 TENSOR = "dim_kind(sum_1.k2)=TENSOR"
 TAIL = Cut(tail=True)
 QUICK = "partial tiles"  # one space for all that is not slow
@@ -43,12 +44,18 @@ PROGRAMS: dict[str, Program] = {
     "transposed": matmul(32, 16, 32, TILES, transposed="AB"),
     "strided": matmul(16, 24, 32, TILES, stride=3, cut=TAIL),
     "activated": matmul(32, 16, 16, TILES, activation="relu"),
+    "bf16": matmul(37, 21, 43, DEEP, cut=TAIL),
+    "bf16, whole and transposed": matmul(64, 32, 32, DEEP, transposed="A"),
 }
+
+
+def kind_of(name: str) -> TensorKind:
+    return "bf16" if "bf16" in name else "tf32"
 
 
 @cache
 def space_of(name: str) -> NestSpace:
-    return NestSpace(PROGRAMS[name], with_tensor_cores(H200))
+    return NestSpace(PROGRAMS[name], with_tensor_cores(H200, kind_of(name)))
 
 
 def by_tensor_cores(name: str, count: int, *fixes: str) -> list[Implementation]:
@@ -56,10 +63,11 @@ def by_tensor_cores(name: str, count: int, *fixes: str) -> list[Implementation]:
     return list(implementations(space, count, 1, fixed(space.propagator, [TENSOR, *fixes])))
 
 
-def arrays_of(program: Program) -> dict[str, np.ndarray]:
+def arrays_of(name: str) -> dict[str, np.ndarray]:
     random = np.random.default_rng(3)
     return {
-        each.name: leading_bits(random.standard_normal(each.elements)) for each in program.arrays
+        each.name: leading_bits(random.standard_normal(each.elements), kind_of(name))
+        for each in PROGRAMS[name].arrays
     }
 
 
@@ -75,7 +83,7 @@ def check_right(name: str, count: int, *fixes: str) -> int:
 
 
 def test_tiles_are_right() -> None:
-    assert check_right(QUICK, 2) >= 1
+    assert check_right("bf16", 1) >= 1
 
 
 @pytest.mark.slow
@@ -86,15 +94,19 @@ def test_many_tiles_are_right(name: str) -> None:
 
 
 @pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
-def test_compiled_tiles_do_the_same() -> None:
-    program = PROGRAMS[QUICK]
-    (made, *_) = by_tensor_cores(QUICK, 2, "stages=2", "fill=COPY")
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [(QUICK, "m16n8k8"), pytest.param("bf16", "m16n8k16", marks=pytest.mark.slow)],
+)
+def test_compiled_tiles_do_the_same(name: str, shape: str) -> None:
+    program = PROGRAMS[name]
+    (made, *_) = by_tensor_cores(name, 2, "stages=2", "fill=COPY")
     kernel = lower(made)
-    first, second = arrays_of(program), arrays_of(program)
+    first, second = arrays_of(name), arrays_of(name)
     wanted = evaluate(program, first, {})["C"]
     run(kernel, list(first.values()))
     function = EmulatedFunction(kernel)
-    assert "mma.sync.aligned.m16n8k8" in function.ptx
+    assert f"mma.sync.aligned.{shape}." in function.ptx
     x, y, z = (each.value for each in kernel.grid if isinstance(each, Const))
     assert not function(list(second.values()), (x, y, z)).races
     assert np.array_equal(first["C"], second["C"])
@@ -107,16 +119,16 @@ def test_bounds_grow_along_decisions() -> None:
     assert grows_along(space, Bound(space, RATES), 2, seed=5) > 0
 
 
-def counted(count: int, seed: int) -> int:
+def counted(name: str, count: int, seed: int) -> int:
     """What the bound reckons with takes place."""
-    space, program = space_of(QUICK), PROGRAMS[QUICK]
+    space = space_of(name)
     bound = Bound(space, RATES)
     taken = fixed(space.propagator, [TENSOR])
     problem = SpaceProblem(space.propagator, taken, space.branch)
     found = descents(problem, count, np.random.default_rng(seed))
     for row in np.flatnonzero(found.arrived):
         kernel = lower(Implementation(space, found.leaves, int(row)))
-        report = run(kernel, list(arrays_of(program).values()))
+        report = run(kernel, list(arrays_of(name).values()))
         moved = report.global_loads + report.global_stores
         work = bound.terms(found.leaves.take(slice(row, row + 1))).work
         total = {name: float(each.sum()) * (1 - 1e-9) for name, each in work.items()}
@@ -128,23 +140,25 @@ def counted(count: int, seed: int) -> int:
 
 
 def test_traffic_of_tiles_is_not_overestimated() -> None:
-    assert counted(2, 1) >= 1
+    assert counted(QUICK, 2, 1) >= 1
 
 
 @pytest.mark.slow
-def test_traffic_of_many_tiles_is_not_overestimated() -> None:
-    assert counted(30, 2) >= 25
+@pytest.mark.parametrize("name", [QUICK, "bf16"])
+def test_traffic_of_many_tiles_is_not_overestimated(name: str) -> None:
+    assert counted(name, 30, 2) >= 25
 
 
-def test_tensor_cores_lower_the_bound() -> None:
-    space = space_of(QUICK)
+@pytest.mark.parametrize(("name", "times"), [(QUICK, 1), ("bf16", 2)])
+def test_tensor_cores_lower_the_bound(name: str, times: int) -> None:
+    space = space_of(name)
     bound = Bound(space, RATES)
     least = []
     for kind in ("TENSOR", "LOOP|UNROLL"):
         taken = fixed(space.propagator, [f"dim_kind(sum_1.k2)={kind}"])
         work = bound.terms(space.propagator.root(taken)).work["alu"][0][bound.multiplies]
         least.append(float(work.sum()))
-    assert least[0] == pytest.approx(least[1] / RATES.tensor)
+    assert least[0] == pytest.approx(least[1] / RATES.tensor / times)
 
 
 def test_what_tensor_cores_cannot_do_is_no_tile() -> None:

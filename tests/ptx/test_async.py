@@ -6,9 +6,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.ptx.litmus import Litmus, in_line
+from tests.tools import is_here
 
 from warploom import ptx
 from warploom.errors import DeviceError
+from warploom.ptx.fast.engine import EngineName
 
 HEAD = """.version 8.4
 .target sm_90a
@@ -171,8 +173,9 @@ def test_what_a_tensor_map_needs() -> None:
 
 
 def product(
-    kind: str, columns: int, mode: int, scale: str = "1, 1", turned: tuple[int, int] = (0, 0)
-) -> np.ndarray:
+    kind: str, columns: int, mode: int, scale: str = "1, 1", turned: tuple[int, int] = (0, 0),
+    engine: EngineName = "numpy",
+) -> np.ndarray:  # fmt: skip
     """D - A·B of one warpgroup on small whole numbers: zero where all is right."""
     rng = np.random.default_rng(1)
     size = {"f16": 2, "tf32": 4, "s8": 1}[kind]
@@ -229,8 +232,11 @@ def product(
     kernel = ptx.load(
         text.format(parameters=".param .u64 p0, .param .u64 p1", body=body), "k.ptx"
     ).kernel("k")
-    report = kernel.launch(1, 128, [memory, out], races="all")
+    report = kernel.launch(
+        1, 128, [memory, out], races="all" if engine == "numpy" else False, engine=engine
+    )
     assert not report.races
+    assert report.engine == engine
     made = np.zeros((64, columns))
     for thread in range(128):
         for i in range(columns // 2):
@@ -252,6 +258,22 @@ def test_transposed_operands() -> None:
     assert not product("f16", 16, 0, turned=(1, 1)).any()
 
 
+@pytest.mark.skipif(not is_here("c"), reason="no C compiler")
+def test_products_of_a_warpgroup_as_c() -> None:
+    assert not product("f16", 8, 1, turned=(1, 1), engine="c").any()
+    assert not product("tf32", 8, 3, scale="-1, 1", engine="c").any()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not is_here("c"), reason="no C compiler")
+@pytest.mark.parametrize("mode", [0, 1, 2, 3])
+def test_more_products_of_a_warpgroup_as_c(mode: int) -> None:
+    for kind, columns in (("f16", 8), ("f16", 64), ("tf32", 16)):
+        assert not product(kind, columns, mode, engine="c").any(), (kind, columns)
+    assert not product("f16", 16, mode, scale="-1, 1", engine="c").any()
+    assert not product("f16", 16, 0, turned=(1, 1), engine="c").any()
+
+
 def test_results_that_nobody_waited_for() -> None:
     text = HEAD.format(
         parameters=".param .u64 p0",
@@ -264,12 +286,18 @@ def test_results_that_nobody_waited_for() -> None:
         + "\nfence.proxy.async.shared::cta; bar.sync 0;\nld.param.u64 %l1"
     )
     text = text.replace("ld.param.u64 %l1", zero, 1)
+    kernel = ptx.load(text, "k.ptx").kernel("k")
     with pytest.raises(DeviceError, match="has not been waited for"):
-        ptx.load(text, "k.ptx").kernel("k").launch(1, 128, [np.zeros(4, np.float32)])
+        kernel.launch(1, 128, [np.zeros(4, np.float32)])
+    assert "may not have been waited for" in kernel.why_not_fast()
     text = text.replace(
         "commit_group.sync.aligned;", "commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
     )
-    ptx.load(text, "k.ptx").kernel("k").launch(1, 128, [np.zeros(4, np.float32)])
+    kernel = ptx.load(text, "k.ptx").kernel("k")
+    kernel.launch(1, 128, [np.zeros(4, np.float32)])
+    assert not kernel.why_not_fast()
+    newer = text.replace("wgmma.wait_group.sync.aligned 0", "wgmma.wait_group.sync.aligned 1")
+    assert "may not have been waited for" in ptx.load(newer, "k.ptx").kernel("k").why_not_fast()
 
 
 def test_a_base_offset_is_refused() -> None:

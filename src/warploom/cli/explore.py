@@ -76,6 +76,7 @@ class Space(StrEnum):
     default = "default"
     paper = "paper"
     tensor = "tensor"
+    bf16 = "tensor-bf16"
 
 
 def add(app: typer.Typer) -> None:
@@ -90,7 +91,8 @@ def explore(
         "h200", metavar="NAME", help="Whose rates bound the time; or a .json of them."
     ),
     space: Space = typer.Option(
-        Space.default, help="paper: as published, tiles divide; tensor: with tensor cores (tf32)."
+        Space.default,
+        help="paper: as published, tiles divide; tensor, tensor-bf16: on tensor cores.",
     ),
     fix: list[str] = typer.Option([], metavar="CHOICE=VALUE", help="Decide something yourself."),
     estimate: bool = typer.Option(False, "--estimate", help="Estimate the size of the space."),
@@ -267,8 +269,15 @@ def _own_program(text: str, found: object) -> Program:
 
 def target_for(machine: str, space: Space) -> Target:
     own = CUDA if machine.endswith(".json") else machine_named(machine)
-    known = {Space.paper: paper, Space.default: everything, Space.tensor: with_tensor_cores}
-    return known[space](own)
+    match space:
+        case Space.paper:
+            return paper(own)
+        case Space.default:
+            return everything(own)
+        case Space.tensor:
+            return with_tensor_cores(own)
+        case Space.bf16:
+            return with_tensor_cores(own, "bf16")
 
 
 def _kept(nest: Nest, file: Path | None, device: str | None) -> Kept:

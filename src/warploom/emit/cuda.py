@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from warploom.emit.ahead import passed
 from warploom.emit.dialect import CUDA, Dialect
+from warploom.emit.helper import BF16_PAIR
 from warploom.emit.join import constraint, join_text, joins
 from warploom.emit.parts import header, helpers, parameters
 from warploom.emit.simt import SimtPrinter, plus, shifted
@@ -27,17 +28,19 @@ from warploom.kernel.ir import (
     Shuffle,
     Stmt,
     Store,
+    TensorKind,
     TensorProduct,
     walk,
 )
 from warploom.kernel.names import Fresh, names_of
-from warploom.kernel.tensor import WIDTHS
+from warploom.kernel.tensor import widths
 from warploom.machine.record import CUDA as MACHINE
 
-_TENSOR_PRODUCT = (
-    "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-    "{%8, %9}, {%0, %1, %2, %3};"
-)
+_TENSOR_PRODUCT: dict[TensorKind, str] = {
+    "tf32": "m16n8k8.row.col.f32.tf32.tf32.f32",
+    "bf16": "m16n8k16.row.col.f32.bf16.bf16.f32",
+}
+_FACTORS = "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
 _VECTOR = {
     DType.F32: "float",
     DType.F64: "double",
@@ -200,11 +203,18 @@ class CudaPrinter(SimtPrinter):
         self.lines.add(f"{self.cell(stmt.target)} = {call};")
 
     def tensor(self, stmt: TensorProduct) -> None:
-        cells = zip((stmt.target, stmt.a, stmt.b), WIDTHS.values(), strict=True)
+        cells = zip((stmt.target, stmt.a, stmt.b), widths(stmt.kind), strict=True)
         target, *factors = ([self.cell(shifted(c, k)) for k in range(w)] for c, w in cells)
-        given = ", ".join(f'"r"(__float_as_uint({each}))' for own in factors for each in own)
+        single = [each for own in factors for each in own]
+        if stmt.kind == "tf32":
+            words = [f"__float_as_uint({each})" for each in single]
+        else:  # two of them are a word: rounded, the first in its lower half
+            pairs = zip(single[::2], single[1::2], strict=True)
+            words = [f"{BF16_PAIR}({low}, {high})" for low, high in pairs]
+            self.values.helpers[BF16_PAIR] = None
+        given = ", ".join(f'"r"({each})' for each in words)
         kept = ", ".join(f'"+f"({each})' for each in target)
-        self.lines.add(f'asm volatile("{_TENSOR_PRODUCT}"')
+        self.lines.add(f'asm volatile("mma.sync.aligned.{_TENSOR_PRODUCT[stmt.kind]} {_FACTORS}"')
         self.lines.add(f"  : {kept}")
         self.lines.add(f"  : {given});")
 

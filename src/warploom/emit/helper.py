@@ -16,6 +16,7 @@ from warploom.errors import InternalError
 from warploom.kernel.dtype import DType
 
 _NAME = re.compile(r"(min|max|divide|abs|rsqrt|exp|exp2|tanh)_(\w+)|(\w+)_from_(\w+)")
+BF16_PAIR = "bf16_pair"  # two numbers rounded to bf16, in one word
 _LONG = (DType.I64, DType.U64)
 _BY_NAME = {repr(dtype): dtype for dtype in DType}
 # CUDA's conversions are defined for every number; a cast of one too large is not.
@@ -38,6 +39,12 @@ def rounds_twice(source: DType, target: DType, dialect: Dialect) -> bool:
 
 def helper_text(name: str, dialect: Dialect) -> str:
     """The definition of a helper by its name."""
+    if name == BF16_PAIR:
+        return (
+            f"{dialect.helper_qualifiers} unsigned {name}(float low, float high) {{\n"
+            '  unsigned made;\n  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(made) : '
+            '"f"(high), "f"(low));\n  return made;\n}\n'
+        )
     match = _NAME.fullmatch(name)
     if match is None:
         raise InternalError(f"no text for a helper '{name}'")

@@ -53,7 +53,7 @@ from warploom.kernel.ir import (
     walk,
 )
 from warploom.kernel.pool import offsets, pool_bytes
-from warploom.kernel.tensor import WIDTHS, product
+from warploom.kernel.tensor import product, widths
 from warploom.machine.banks import bank_use
 from warploom.machine.coalesce import traffic
 from warploom.machine.manner import Kind
@@ -543,11 +543,11 @@ class Batch:
 
     def _tensor(self, stmt: TensorProduct, active: Mask) -> None:
         parts = []
-        for cell, width in zip((stmt.target, stmt.a, stmt.b), WIDTHS.values(), strict=True):
+        for cell, width in zip((stmt.target, stmt.a, stmt.b), widths(stmt.kind), strict=True):
             first = int(self._register_index(cell, active, width))
             held = np.moveaxis(self.registers[cell.name][first : first + width], 0, -1)
             parts.append(held.reshape(-1, self.kernel.warp_size, width))
-        made = product(parts[0], parts[1], parts[2]).reshape(*self.shape, -1)
+        made = product(parts[0], parts[1], parts[2], stmt.kind).reshape(*self.shape, -1)
         self.report.operations += self._warps(active)
         for offset in range(made.shape[-1]):
             self._write_register(stmt.target, made[..., offset], active, offset)

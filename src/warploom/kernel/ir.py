@@ -372,15 +372,20 @@ class Shuffle:
     mode: ShuffleMode = "idx"
 
 
+TensorKind: TypeAlias = Literal["tf32", "bf16"]  # what a tensor core takes factors for
+
+
 @dataclass(frozen=True, slots=True)
 class TensorProduct:
     """`target` += a·b, matrices that the lanes of a warp hold together (`tensor.py`), as its tensor
     core does it: 16 × 8 by 8 × 8 of single precision, of whose factors only the leading bits count
-    (tf32). Each cell is the first of neighbouring registers: 4 of the target and of a, 2 of b."""
+    (tf32), or 16 × 16 by 16 × 8 of factors that are rounded first (bf16). Each cell is the first of
+    neighbouring registers: 4 of the target, 4 (8) of a, 2 (4) of b."""
 
     target: Cell
     a: Cell
     b: Cell
+    kind: TensorKind = "tf32"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from warploom.kernel.ir import (
     walk_value,
 )
 from warploom.kernel.scope import Place, Scopes, Site
-from warploom.kernel.tensor import WIDTHS
+from warploom.kernel.tensor import widths
 from warploom.kernel.traverse import target_of, values_of
 
 MOST_TURNS = 1 << 16  # of all unrolled loops around one index
@@ -124,7 +124,8 @@ class _Resolver:
 
     def _reads(self, site: Site, scope: Mapping[str, int]) -> Iterator[_RegisterUse]:
         if isinstance(site.stmt, TensorProduct):
-            held = zip((site.stmt.target, site.stmt.a, site.stmt.b), WIDTHS.values(), strict=True)
+            made = site.stmt
+            held = zip((made.target, made.a, made.b), widths(made.kind), strict=True)
             yield from (self._use(cell, site, scope, width) for cell, width in held)
             return
         wide = isinstance(site.stmt, Store)
@@ -179,7 +180,7 @@ class _Resolver:
 
 def _width(stmt: Stmt) -> int:
     if isinstance(stmt, TensorProduct):
-        return WIDTHS["target"]
+        return widths(stmt.kind)[0]
     return stmt.width if isinstance(stmt, Load | Store) else 1
 
 

@@ -209,7 +209,7 @@ def _map_together(
     left, right = value_of(stmt.a), value_of(stmt.b)
     assert isinstance(left, Cell)
     assert isinstance(right, Cell)
-    return TensorProduct(cell_of(stmt.target), left, right)
+    return TensorProduct(cell_of(stmt.target), left, right, stmt.kind)
 
 
 def map_body(

@@ -72,6 +72,9 @@ class Bound:
         self.sectors_read, self.dram = touched_by(insts, sector, rates.l2_bytes)
         tensor = tuple(kind for kind in target.kinds if kind == "TENSOR")
         self.shared_out = (*target.threaded, *tensor)  # whose turns are done by several threads
+        self.depth = DEPTH[target.tensor or "tf32"]
+        # Of twice as many factors as deep a product takes as long.
+        self.at_once = rates.tensor * self.depth / DEPTH["tf32"]
         made = [each.fold for each in products(space.program)] if tensor else []
         self.multiplies = np.array([inst in made for inst in insts])
 
@@ -198,8 +201,8 @@ class Bound:
         elements = np.where(self.overlaps, np.minimum(elements, total), elements)
         memory = self._memory(known, elements, asked / self.lanes)
         tensor = self._on_tensor_cores(known)
-        issued = np.where(tensor, slots / (ROWS * COLUMNS * DEPTH / self.lanes), slots)
-        computed = np.where(tensor, slots / self.rates.tensor, slots)
+        issued = np.where(tensor, slots / (ROWS * COLUMNS * self.depth / self.lanes), slots)
+        computed = np.where(tensor, slots / self.at_once, slots)
         return {"issue": issued * self.issue, "alu": computed * self.alu, **memory}
 
     def _memory(self, known: Certain, elements: Numbers, requests: Numbers) -> dict[str, Numbers]:

@@ -4,6 +4,9 @@
     →   lane 4g + t loads a[i, t], a[i, t + 4] of its own rows, b[t, c], b[t + 4, c] of column g
         of the warp, and all multiply
 
+Which turns of k a lane has does not matter, if it has the same of both factors: of bf16 those are
+t, t + 4, t + 8 and t + 12, so that lanes meet the same banks of shared memory.
+
 Sums stay where they are without tensor cores: thread t of four has columns 2t and 2t + 1 of a
 product, thread g of eight the rows g and g + 8, which are two of its sums along that side.
 """
@@ -19,13 +22,13 @@ from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Cell, Load, Registers, Stmt, TensorProduct
+from warploom.kernel.tensor import widths
 from warploom.loopnest import ir
 from warploom.loopnest.decided import Implementation, Loop
 from warploom.loopnest.place import Places
 from warploom.loopnest.tile import GROUPS, LANES, Product, products
 
 LANE, GROUP = Var("thread") % LANES, Var("thread") // LANES % GROUPS
-A_REGISTERS, B_REGISTERS = 4, 2
 Index = Mapping[ir.Dim, Expr]
 
 
@@ -61,6 +64,7 @@ class Multiplier:
 
     def __init__(self, at: Places, cell: Callable[[ir.Instruction, Index], Cell]) -> None:
         self.at, self.made, self.cell = at, at.made, cell
+        self.kind = at.made.target.tensor or "tf32"
         self.products = {
             each.fold: each
             for each in (products(at.made.program) if at.made.target.tensor else ())
@@ -83,29 +87,30 @@ class Multiplier:
         product = next(p for p in self.products.values() if set(loop.dims) & set(p.deep))
         rows, columns = (side_of(self.made, product, which) for which in (0, 1))
         before = dict(self.at.index)
+        _, in_a, in_b = widths(self.kind)
+        beside = in_a // 4  # numbers of one register of the hardware
         a, b = (
             self._array(product.temporaries[which], side.pairs * count)
-            for which, (side, count) in enumerate(((rows, A_REGISTERS), (columns, B_REGISTERS)))
+            for which, (side, count) in enumerate(((rows, in_a), (columns, in_b)))
         )
         for number in range(rows.pairs):
-            for half, deep in all_of((0, 1), (0, 1)):
-                place = A_REGISTERS * number + half + 2 * deep
+            for half, deep in all_of((0, 1), range(in_b)):
+                outer, inner = divmod(deep, beside)
+                place = in_a * number + inner + beside * (half + 2 * outer)
                 index = rows.index(number, Const(half))
                 yield self._load(product, 0, loop, deep, index, Cell(a, Const(place), DType.F32))
-        beside = self._thread(product)
+        thread = self._thread(product)
         for number in range(columns.pairs):
-            for deep in (0, 1):
-                index = {**columns.index(number, GROUP % 2), beside: GROUP // 2}
-                place = B_REGISTERS * number + deep
+            for deep in range(in_b):
+                index = {**columns.index(number, GROUP % 2), thread: GROUP // 2}
+                place = in_b * number + deep
                 yield self._load(product, 1, loop, deep, index, Cell(b, Const(place), DType.F32))
         self.at.index.clear()
         self.at.index |= before
         for i, j in all_of(range(rows.pairs), range(columns.pairs)):
             sums = {**rows.index(i, Const(0)), **columns.index(j, Const(0))}
-            left, right = Const(A_REGISTERS * i), Const(B_REGISTERS * j)
-            yield TensorProduct(
-                self.cell(product.fold, sums), Cell(a, left, DType.F32), Cell(b, right, DType.F32)
-            )
+            left, right = Cell(a, Const(in_a * i), DType.F32), Cell(b, Const(in_b * j), DType.F32)
+            yield TensorProduct(self.cell(product.fold, sums), left, right, self.kind)
 
     def _array(self, temporary: ir.Temporary, size: int) -> str:
         name = self.at.name(f"{temporary.get.name}.fragment")

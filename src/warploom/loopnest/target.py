@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from warploom.errors import CheckError
+from warploom.kernel.ir import TensorKind
 from warploom.loopnest.ir import Access, Dim, Get, Instruction, Load, Put, Store
 from warploom.machine.record import CUDA, Machine
 
@@ -53,7 +54,7 @@ class Target:
     these do elsewhere; `stages` says how many of an array there may be, so that one is filled while
     another is used, and `fills` by which way. Without `limits_registers` what has no room in them
     is for the compiler to put elsewhere. With `tensor` products may be done by tensor cores, which
-    look at the leading bits of factors only (tf32)."""
+    look at the leading bits of factors only (tf32), or have them rounded (bf16)."""
 
     machine: Machine = CUDA
     unroll: int = 512
@@ -69,7 +70,7 @@ class Target:
     stages: tuple[int, ...] = (1,)
     fills: tuple[str, ...] = ("REGISTERS",)
     limits_registers: bool = True
-    tensor: bool = False
+    tensor: TensorKind | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -98,14 +99,14 @@ def paper(machine: Machine) -> Target:
     return Target(machine, caches=("NO_CACHE", "CACHE_GLOBAL"), paddings=(0,))
 
 
-def with_tensor_cores(machine: Machine) -> Target:
+def with_tensor_cores(machine: Machine, kind: TensorKind = "tf32") -> Target:
     """All that, and products by tensor cores; rows of fragments lie apart by two or eight."""
     if not machine.copies:  # both came with the same machines
         raise CheckError(
             f"'{machine.name}' has no tensor cores for single precision",
             advice="those from sm_80 on have",
         )
-    return replace(everything(machine), tensor=True, paddings=(0, 1, 2, 4, 8))
+    return replace(everything(machine), tensor=kind, paddings=(0, 1, 2, 4, 8))
 
 
 def everything(machine: Machine) -> Target:

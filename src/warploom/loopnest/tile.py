@@ -2,11 +2,12 @@
 
     acc[i, j] = fma(a[i, k], b[k, j], acc[i, j])      eight turns of k are one product of matrices
 
-A dimension of the kind TENSOR is a fold over eight elements that the lanes of a warp do together.
-The sums are where they are without it: four threads beside each other along the columns, eight rows
-of them, an even number of sums of each thread along both. Only the factors are shared out anew, so
-they come from temporary arrays, and nothing else is in such a loop. Rows and columns of a product
-may be any that its sums are of: which index of an axis they have is left to other decisions.
+A dimension of the kind TENSOR is a fold over eight elements (of bf16, sixteen) that the lanes of a
+warp do together. The sums are where they are without it: four threads beside each other along the
+columns, eight rows of them, an even number of sums of each thread along both. Only the factors are
+shared out anew, so they come from temporary arrays, and nothing else is in such a loop. Rows and
+columns of a product may be any that its sums are of: which index of an axis they have is left to
+other decisions.
 """
 
 from __future__ import annotations
@@ -106,8 +107,8 @@ def _is_able(product: Product) -> bool:
 
 
 def tensor_tiles(c: Choices) -> None:
-    """A tile is of eight elements, its factors are in memory, and nothing else is in it; it is one
-    for all threads of a warp, which are arranged as its sums are."""
+    """A tile is as deep as the instruction, its factors are in memory, and nothing else is in it;
+    it is one for all threads of a warp, which are arranged as its sums are."""
     space, is_kind, order = c.space, c.is_kind, c.order
     found = list(products(c.program))
     folds = [(p, k) for p in found for k in p.deep]
@@ -121,8 +122,9 @@ def tensor_tiles(c: Choices) -> None:
     space.require(able(d) | ~tensor, "only products are of tiles")
     rows = space.relation("is as deep as a tile", [(x, x.tile) for x in groups], arity=2)
     x, a = rows.row("x", "a")
-    deep = [size for size in c.size.values if size == DEPTH]
-    space.require(implies(is_kind(x, "TENSOR"), c.size(a).is_(*deep)), "tiles are eight deep")
+    depth = DEPTH[c.target.tensor or "tf32"]
+    deep = [size for size in c.size.values if size == depth]
+    space.require(implies(is_kind(x, "TENSOR"), c.size(a).is_(*deep)), "tiles are so deep")
     pairs = [(k, get) for p, k in folds for get in p.gets(k)]
     k, g = space.relation("is multiplied beside", pairs, arity=2).row("k", "g")
     for one in (k, g):

@@ -14,6 +14,7 @@ import numpy as np
 
 from warploom.kernel.dtype import DType
 from warploom.kernel.evaluate import run
+from warploom.kernel.ir import TensorKind
 from warploom.kernel.tensor import leading_bits
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import Numbers, elements, evaluate, written
@@ -47,8 +48,9 @@ def tried(implementation: Implementation, seed: int = 0, turns: int = TURNS) -> 
     """Raises where the kernel does what no kernel may: a race, an access outside its array."""
     made, random = implementation.shortened(turns), np.random.default_rng(seed)
     program = made.program
+    seen = made.target.tensor if "TENSOR" in made.kind.values() else None
     arrays = {
-        array.name: _inputs(array.dtype, count, random, "TENSOR" in made.kind.values())
+        array.name: _inputs(array.dtype, count, random, seen)
         for array, count in elements(program, made.sizes).items()
     }
     numbers = {each.name: _number(each.dtype, random) for each in program.parameters}
@@ -71,12 +73,12 @@ def tried(implementation: Implementation, seed: int = 0, turns: int = TURNS) -> 
 
 
 def _inputs(
-    dtype: DType, count: int, random: np.random.Generator, few_bits: bool = False
+    dtype: DType, count: int, random: np.random.Generator, seen: TensorKind | None = None
 ) -> Numbers:
     """With the few bits that tensor cores look at, products are exact."""
     if dtype.is_float:
         drawn = random.standard_normal(count).astype(dtype.numpy)
-        return leading_bits(drawn) if few_bits and dtype is DType.F32 else drawn
+        return leading_bits(drawn, seen) if seen and dtype is DType.F32 else drawn
     return random.integers(SMALLEST if dtype.is_signed else 0, LARGEST, count).astype(dtype.numpy)
 
 

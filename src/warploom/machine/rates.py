@@ -53,7 +53,7 @@ class Rates:
     a loop a compiler may run into each other, and `hoists` says that it may do once what a loop
     would only repeat. `cached` says that an L1 may serve global loads; without one, each line of
     `line_bytes` that a warp touches takes an access of all its lanes. `tensor` is how many products
-    tensor cores do, at most, in the time in which arithmetic units do one."""
+    of tf32 tensor cores do, at most, in the time in which arithmetic units do one."""
 
     name: str
     clock: float  # GHz

@@ -19,7 +19,7 @@ import numpy as np
 from warploom.catalogue.timing import on_host
 from warploom.emit.cuda import cuda
 from warploom.errors import DeviceError, WarploomError
-from warploom.kernel.ir import Kernel
+from warploom.kernel.ir import Kernel, TensorKind
 from warploom.kernel.tensor import leading_bits
 from warploom.loopnest.evaluate import elements, evaluate_at
 from warploom.loopnest.ir import Axis, Program
@@ -75,7 +75,7 @@ class GpuNestBench:
     """A GPU by its number, with random inputs of both signs for the whole program; for tensor cores
     with as many bits as these look at."""
 
-    def __init__(self, program: Program, gpu: int = 0, tensor: bool = False) -> None:
+    def __init__(self, program: Program, gpu: int = 0, tensor: TensorKind | None = None) -> None:
         driver = open_driver()
         self.program, self.gpu = program, gpu
         self.arch = driver.architecture(gpu)
@@ -90,7 +90,7 @@ class GpuNestBench:
         }
         if tensor:
             self.arrays = {
-                name: leading_bits(each) if each.dtype == np.float32 else each
+                name: leading_bits(each, tensor) if each.dtype == np.float32 else each
                 for name, each in self.arrays.items()
             }
         self.wanted = evaluate_at(program, self.arrays, self.numbers, some_points(program, random))

@@ -27,7 +27,8 @@ def shfl(w: Writer, ins: Instruction) -> None:
     mode = next(n for n, word in enumerate(_MODES) if word in ins.modifiers)
     given = ", ".join(w.filled(32, w.read(each, "b32")) for each in ins.operands[1:4])
     out, inside, none = w.array(32), w.array(32), w.array(1)
-    own = "".join(w.filled(1, flag) for flag in w.flags(ins.operands[1])) or "0"
+    flags = w.flags(ins.operands[1])
+    own = w.filled(1, flags) if flags else "0"
     w.must(f"shuffle(L, {mode}, {given}, {group}, @, {out}, {inside}, {own}, {none})")
     w.write(pair[0], "b32", f"{out}[l]")
     w.set_flags(pair[0], f"{none}[l]")

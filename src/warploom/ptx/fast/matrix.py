@@ -11,7 +11,7 @@ from warploom.ptx.fast.operand import NotTaken, Spell, Writer
 from warploom.ptx.ir import Instruction, Operand
 from warploom.ptx.known import space_of
 
-_FLOATS = {"f16": "OF_F16", "bf16": "OF_BF16", "tf32": "OF_TF32"}
+FLOATS = {"f16": "OF_F16", "bf16": "OF_BF16", "tf32": "OF_TF32"}
 _WHOLE = ("s8", "u8", "s4", "u4")
 
 
@@ -58,11 +58,11 @@ def mma(w: Writer, ins: Instruction) -> None:
     rows, depth = int(shape[1]), int(shape[3])
     a, b, result = words[-3], words[-2], words[-4]
     is_whole = a in _WHOLE
-    if w.guard or (rows, depth) == (8, 4) or not (is_whole or a in _FLOATS):
+    if w.guard or (rows, depth) == (8, 4) or not (is_whole or a in FLOATS):
         raise NotTaken(ins.name)
     packed = 32 // BITS[a]
     tables = [
-        _table(w, places) for places in
+        places_table(w, places) for places in
         (fragment.left(rows, depth, packed), fragment.right(depth, packed),
          fragment.result(rows, 8))
     ]  # fmt: skip
@@ -77,12 +77,12 @@ def mma(w: Writer, ins: Instruction) -> None:
     else:
         rule = rule_for(machine_of(w.module), a, depth)
         numbers = f"{rule.group}, {rule.below}, {rule.kept}, {int(result == 'f16')}"
-        w.must(f"mma({common}, {_FLOATS[a]}, {numbers})")
+        w.must(f"mma({common}, {FLOATS[a]}, {numbers})")
     for target, out in zip(operands[0], made, strict=True):
         w.write(target, "u32", f"{out}[l]")
 
 
-def _table(w: Writer, places: fragment.Places) -> str:
+def places_table(w: Writer, places: fragment.Places) -> str:
     """Lane and number of each element, row by row, as a table of the text."""
     flat = ", ".join(str(x) for x in (places[0] * 256 + places[1]).reshape(-1).tolist())
     return w.tables.setdefault(flat, f"places{len(w.tables)}")

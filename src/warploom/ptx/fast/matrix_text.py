@@ -116,14 +116,16 @@ static void products(const Term *a, const Term *b, float *c, int rows, int colum
 /* -- registers: a table says of each element which lane has it, and which of its values it is -- */
 
 enum { OF_F16, OF_BF16, OF_TF32 };
+INLINE Term term_of(uint32_t code, int kind) {
+  return kind == OF_F16 ? term(h32(code), -14) : kind == OF_BF16 ? term(bf32(code), -126)
+       : term(f32(code & 0xFFFFE000u), -126);
+}
 static void terms_of(uint32_t *const *x, const uint16_t *table, int count, int kind, Term *o) {
   int per = kind == OF_TF32 ? 1 : 2;
   for (int n = 0; n < count; n++) {
     int value = table[n] & 255;
     uint32_t word = x[value / per][table[n] >> 8];
-    uint32_t half = per == 2 ? word >> (16 * (value & 1)) & 0xFFFFu : 0;
-    o[n] = kind == OF_F16 ? term(h32(half), -14) : kind == OF_BF16 ? term(bf32(half), -126)
-         : term(f32(word & 0xFFFFE000u), -126);
+    o[n] = term_of(per == 2 ? word >> (16 * (value & 1)) & 0xFFFFu : word, kind);
   }
 }
 static void sums_of(uint32_t *const *x, const uint16_t *table, int count, int half, float *o) {
@@ -175,6 +177,53 @@ APART int mma_whole(uint32_t **a, uint32_t **b, uint32_t **c, uint32_t **d, uint
       out[8 * i + j] = saturates ? (uint32_t)clipped_s32(total) : (uint32_t)total;
     }
   for (int n = 0; n < 8 * rows; n++) d[tc[n] & 255][tc[n] >> 8] = out[n];
+  return 1;
+}
+
+/* -- products of four warps: matrices in shared memory, which a descriptor describes -- */
+
+/* the element (row, k): where the matrix starts, how far its parts are, how its rows are swizzled */
+static uint64_t described(uint64_t d, int row, int k, int size, int turned) {
+  uint64_t leading = (d >> 16 & 0x3FFF) << 4, stride = (d >> 32 & 0x3FFF) << 4;
+  uint64_t mode = d >> 62 & 3, width = mode ? 256 >> mode : 16;
+  uint64_t inner = (turned ? row : k) * size, line = turned ? k : row, at;
+  if (mode && turned) at = inner / width * leading + line / 8 * stride + line % 8 * width + inner % width;
+  else if (mode) at = line / 8 * stride + line % 8 * width + inner;
+  else at = (turned ? inner / 16 * stride + line / 8 * leading : line / 8 * stride + inner / 16 * leading)
+       + line % 8 * 16 + inner % 16;
+  at += (d & 0x3FFF) << 4;
+  return at ^ ((at >> 7 & (width / 16 - 1)) << 4);
+}
+static int described_terms(Launch *L, uint64_t d, int first, int rows, int depth, int kind, int turned,
+                           int minus, Term *o) {
+  int size = kind == OF_TF32 ? 4 : 2;
+  if (d >> 49 & 7) return 0;
+  for (int n = 0; n < rows * depth; n++) {
+    uint64_t at = described(d, first + n / depth, n % depth, size, turned);
+    if (!in_shared(L, at, size)) return 0;
+    for (int b = 0; b < size; b++) if (!L->marks[at + b] && L->check) return 0;
+    uint32_t code = 0;
+    memcpy(&code, L->shared + at, size);
+    o[n] = term_of(minus ? code ^ 1u << (8 * size - 1) : code, kind);
+  }
+  return 1;
+}
+APART int group_product(Launch *L, Warp *S, uint32_t **a, uint32_t **d, const uint64_t *at_a,
+                        const uint64_t *at_b, const uint32_t *adds, uint32_t m, const uint16_t *ta,
+                        const uint16_t *td, int columns, int depth, int kind, int turn_a, int turn_b,
+                        int minus_a, int minus_b, int group, int below, int kept, int half) {
+  Term x[16 * 16], y[256 * 16];
+  float z[16 * 256];
+  if (m != ALL) return 0;
+  if (!at_a) {
+    terms_of(a, ta, 16 * depth, kind, x);
+    if (minus_a) for (int n = 0; n < 16 * depth; n++) x[n].value = -x[n].value;
+  } else if (!described_terms(L, at_a[0], 16 * (S->number % 4), 16, depth, kind, turn_a, minus_a, x))
+    return 0;
+  if (!described_terms(L, at_b[0], 0, columns, depth, kind, turn_b, minus_b, y)) return 0;
+  if (adds[0]) sums_of(d, td, 16 * columns, half, z); else memset(z, 0, sizeof z);
+  products(x, y, z, 16, columns, depth, group, below, kept, half);
+  put_sums(d, td, 16 * columns, half, z);
   return 1;
 }
 """

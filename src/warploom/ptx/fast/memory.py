@@ -140,8 +140,9 @@ def st(w: Writer, ins: Instruction) -> None:
     for at, value in zip(places, values, strict=True):
         w.must(_call("store", space, bits, at, value))
     for at, element in zip(places, elements, strict=True):
-        for flag in w.flags(element) if space == "shared" else ():
-            w.must(f"unmark(L, {at}, {bits // 8}, @, {w.filled(1, flag)})")
+        flags = w.flags(element) if space == "shared" else ""
+        if flags:
+            w.must(f"unmark(L, {at}, {bits // 8}, @, {w.filled(1, flags)})")
 
 
 def red(w: Writer, ins: Instruction) -> None:

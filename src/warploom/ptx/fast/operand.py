@@ -282,8 +282,9 @@ class Writer:
         keys = dict.fromkeys(self._register(register) for register in registers(operands))
         return [key for key in keys if key in self.watched]
 
-    def flags(self, *operands: Operand) -> list[str]:
-        return [self.flag(key) for key in self.watched_in(operands)]
+    def flags(self, *operands: Operand) -> str:
+        """Whether any of the operands holds no value, for the lane l; empty if all surely do."""
+        return " | ".join(self.flag(key) for key in self.watched_in(operands))
 
     def set_flags(self, operand: Operand, text: str) -> None:
         for key in self.watched_in((operand,)):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.ptx import flow
-from warploom.ptx.emulate.compile import WAITS, uses
-from warploom.ptx.fast import arithmetic, compare, lanes, matrix, memory, undefined
+from warploom.ptx.emulate.compile import WAITS
+from warploom.ptx.fast import arithmetic, compare, lanes, matrix, memory, undefined, warpgroup
 from warploom.ptx.fast.floats_text import FLOATS
 from warploom.ptx.fast.lanes_text import LANES
 from warploom.ptx.fast.matrix_text import MATRICES
@@ -21,7 +21,10 @@ from warploom.ptx.ir import Function, Immediate, Instruction, Module, Negated
 from warploom.ptx.known import control_of, form_of
 from warploom.ptx.opcode import Control
 
-TABLE = {**arithmetic.TABLE, **compare.TABLE, **memory.TABLE, **lanes.TABLE, **matrix.TABLE}
+TABLE = {
+    **arithmetic.TABLE, **compare.TABLE, **memory.TABLE, **lanes.TABLE, **matrix.TABLE,
+    **warpgroup.TABLE,
+}  # fmt: skip
 MOST_INSTRUCTIONS = 4000  # beyond that a C compiler takes longer than most launches
 
 
@@ -46,6 +49,8 @@ def spell(
     graph = flow.build(module, function, after=frozenset({Control.BARRIER}), before=WAITS)
     if len(graph.code) > MOST_INSTRUCTIONS:
         raise NotTaken(f"{len(graph.code)} instructions")
+    warpgroup.check_waits(graph)
+    uses = warpgroup.reads_and_writes
     live = flow.live_in(graph, uses)
     watched = undefined.may_hold_none(graph.code, live[0]) if watch or live[0] else frozenset[str]()
     rank = flow.loop_order([block.successors for block in graph.blocks])
@@ -127,8 +132,9 @@ def _jump(w: Writer, ins: Instruction, targets: list[int]) -> None:
     if ins.predicate is None:
         w.put("LEAVE(m);" if control is Control.LEAVE else f"NEXT({targets[0]}, m);")
         return
-    for flag in w.flags(ins.predicate):
-        w.put(f"if (packed({w.filled(1, flag)}) & m) return FAULT;")
+    flags = w.flags(ins.predicate)
+    if flags:
+        w.put(f"if (packed({w.filled(1, flags)}) & m) return FAULT;")
     operand = Negated(ins.predicate) if ins.negated else ins.predicate
     w.put(f"const uint32_t taken = m & packed({w.filled(1, w.read(operand, 'pred'))});")
     if control is Control.LEAVE:

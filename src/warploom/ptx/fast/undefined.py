@@ -42,12 +42,12 @@ def before(w: Writer, ins: Instruction) -> str | None:
     form = form_of(ins)
     assert form is not None
     _, read = split_operands(ins)
-    for operand in _needed(ins, read, form.operands, form.control):
-        for flag in w.flags(operand):
-            w.must(f"!(packed({w.filled(1, flag)}) & @)")
-    guard = [] if ins.predicate is None else w.flags(ins.predicate)
+    needed = w.flags(*_needed(ins, read, form.operands, form.control))
+    if needed:
+        w.must(f"!(packed({w.filled(1, needed)}) & @)")
+    guard = "" if ins.predicate is None else w.flags(ins.predicate)
     if guard and (_touches(ins) or form.control is not Control.NEXT):
-        w.put(f"if (packed({w.filled(1, guard[0])}) & m) return FAULT;")
+        w.put(f"if (packed({w.filled(1, guard)}) & m) return FAULT;")
     if _gives_none(ins):
         return None
     text = _of_result(w, ins, read)
@@ -73,7 +73,7 @@ def after(w: Writer, ins: Instruction, made: str | None) -> None:
         w.set_flag(key, f"{made}[l]" if made else "0u")
         if unknown and key not in own:
             guard, w.guard = w.guard, ""
-            w.set_flag(key, f"{w.flag(key)} | {unknown[0]}")
+            w.set_flag(key, f"{w.flag(key)} | {unknown}")
             w.guard = guard
 
 
@@ -99,11 +99,11 @@ def _needed(
 def _of_result(w: Writer, ins: Instruction, read: tuple[Operand, ...]) -> str:
     """Any source's flag, or that of the one that is chosen; none where another decides."""
     choice = ins.opcode == "selp"
-    found = w.flags(*(read[2:] if choice else read))
+    found = [each for each in (w.flags(*(read[2:] if choice else read)),) if each]
     if OPCODES[ins.opcode].reads_carry and CARRY in w.watched:
         found.append(w.flag(CARRY))
     if choice:
-        first, second = ("".join(w.flags(side)) or "0u" for side in read[:2])
+        first, second = (w.flags(side) or "0u" for side in read[:2])
         if (first, second) != ("0u", "0u"):
             found.append(f"({w.read(read[2], 'pred')} ? {first} : {second})")
     if not found:
@@ -111,6 +111,6 @@ def _of_result(w: Writer, ins: Instruction, read: tuple[Operand, ...]) -> str:
     text = f"({' | '.join(found)})"
     value, deciders = deciding(ins, read) or (False, ())
     for operand in deciders:
-        known = "".join(w.flags(operand)) or "0u"
+        known = w.flags(operand) or "0u"
         text = f"({text} & ((({w.read(operand, 'pred')} ^ {int(value)}u) | {known}) != 0))"
     return text

@@ -1,0 +1,129 @@
+"""wgmma in C: each warp makes its sixteen rows at once, as in the evaluator.
+
+That a result is not read before its group was waited for is found in the text: where some way
+through it might read one, the evaluator, which watches, runs the kernel.
+"""
+
+from __future__ import annotations
+
+import re
+
+from warploom.machine.fused import rule_for
+from warploom.ptx import flow
+from warploom.ptx.emulate import fragment
+from warploom.ptx.emulate.compile import uses
+from warploom.ptx.emulate.product import BITS, vector
+from warploom.ptx.emulate.warpgroup import ROWS
+from warploom.ptx.fast.matrix import FLOATS, places_table
+from warploom.ptx.fast.operand import NotTaken, Spell, Writer
+from warploom.ptx.ir import Immediate, Instruction, Vector
+from warploom.ptx.known import keys_of, registers
+
+_OLDEST = 8  # groups between an issue and now; no kernel keeps more in flight
+
+
+def reads_and_writes(ins: Instruction) -> tuple[frozenset[str], frozenset[str]]:
+    """As `uses`; a product of a warpgroup reads the sums that it adds to as well."""
+    read, written = uses(ins)
+    return (read | written if ins.opcode == "wgmma" else read), written
+
+
+def wgmma(w: Writer, ins: Instruction) -> None:
+    words, operands = ins.modifiers, ins.operands
+    if words[0] != "mma_async":
+        return
+    shape = re.match(r"m64n(\d+)k(\d+)", next(x for x in words if x.startswith("m64n")))
+    assert shape is not None
+    columns, depth = int(shape[1]), int(shape[2])
+    result, kind = [x for x in words if x in BITS or x == "f32"][:2]
+    if w.guard or kind not in FLOATS or result not in ("f16", "f32"):
+        raise NotTaken(ins.name)
+    rest = [each.value for each in operands[4:] if isinstance(each, Immediate)]
+    in_registers = isinstance(operands[1], Vector)
+    signs = [rest[0] < 0, rest[1] < 0] if len(rest) > 1 else [False, False]
+    turned = [bool(x) for x in rest[2:]] or [False, False]
+    turned = [False, turned[0]] if in_registers else turned
+    left = vector(operands[1])
+    a = [w.filled(32, w.read(each, "b32")) for each in left] if in_registers else ["0"]
+    described = [
+        "0" if in_registers else w.filled(64, w.read(operands[1], "b64")),
+        w.filled(64, w.read(operands[2], "b64")),
+    ]
+    adds = w.filled(1, _truth(w, ins))
+    flags = w.flags(*vector(operands[0]))
+    if flags:
+        w.must(f"!({adds}[0] && packed({w.filled(1, flags)}))")
+    sums = [w.filled(32, w.read(each, "b32")) for each in vector(operands[0])]
+    tables = [
+        places_table(w, fragment.left(ROWS, depth, 32 // BITS[kind])),
+        places_table(w, fragment.result(ROWS, columns)),
+    ]
+    rule = rule_for(90, kind, depth, warpgroup=True)
+    lists = [f"(uint32_t *[]){{{', '.join(part)}}}" for part in (a, sums)]
+    numbers = [columns, depth, FLOATS[kind], *map(int, (*turned, *signs)), rule.group, rule.below,
+               rule.kept, int(result == "f16")]  # fmt: skip
+    given = [*lists, *described, adds, "@", *tables, *map(str, numbers)]
+    w.must(f"group_product(L, S, {', '.join(given)})")
+    for target, made in zip(vector(operands[0]), sums, strict=True):
+        w.write(target, "u32", f"{made}[l]")
+
+
+def _truth(w: Writer, ins: Instruction) -> str:
+    """Whether the sums are added to; else they start from zero."""
+    if len(ins.operands) < 4:
+        return "1u"
+    operand = ins.operands[3]
+    if isinstance(operand, Immediate):
+        return f"{int(operand.value != 0)}u"
+    return w.read(operand, "pred")
+
+
+# -- waiting -------------------------------------------------------------------------------------
+
+
+def check_waits(graph: flow.Graph) -> None:
+    """Refuses a text in which a result may be read while its group is not waited for."""
+    if not any(step.opcode == "wgmma" for step in graph.code):
+        return
+    coming: dict[int, dict[str, int]] = {0: {}}
+    work = [0]
+    while work:
+        number = work.pop()
+        block = graph.blocks[number]
+        flying = dict(coming[number])
+        for step in graph.instructions(block):
+            _pass(step, flying)
+        for after in block.successors:
+            if after not in coming:
+                coming[after] = dict(flying)
+                work.append(after)
+                continue
+            known = coming[after]
+            fresh = {key: min(age, known.get(key, _OLDEST + 1)) for key, age in flying.items()}
+            if any(known.get(key) != age for key, age in fresh.items()):
+                known |= fresh
+                work.append(after)
+
+
+def _pass(step: Instruction, flying: dict[str, int]) -> None:
+    """Of the registers that are being made: how many groups were closed since, at least."""
+    read, written = uses(step)
+    if read & flying.keys():
+        raise NotTaken("a result of wgmma that may not have been waited for")
+    if step.opcode != "wgmma":
+        for key in written:
+            flying.pop(key, None)
+    elif step.modifiers[0] == "mma_async":
+        sums = registers(step.operands[:1])
+        flying |= {key: 0 for register in sums for key in keys_of(register)}
+    elif step.modifiers[0] == "commit_group":
+        for key in flying:
+            flying[key] = min(flying[key] + 1, _OLDEST)
+    elif step.modifiers[0] == "wait_group":
+        newest = step.operands[0]
+        assert isinstance(newest, Immediate)
+        for key in [key for key, age in flying.items() if age > newest.value]:
+            del flying[key]
+
+
+TABLE: dict[str, Spell] = {"wgmma": wgmma}
