@@ -18,9 +18,10 @@ from warploom.loopnest.bound import Bound
 from warploom.loopnest.build import LoopNest, exp
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import evaluate
-from warploom.loopnest.ir import Program
+from warploom.loopnest.ir import Load, Program
 from warploom.loopnest.kernels import Cut, axpy, matmul
 from warploom.loopnest.lower import lower
+from warploom.loopnest.sector import distinct_bytes
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target
 from warploom.machine.rates import H200, K4000, RATES, rates_of, rates_record
@@ -201,6 +202,25 @@ def test_elements_of_one_sector_need_not_be_neighbours() -> None:
     root = space.propagator.root([*decisions, *threads])
     work = Bound(space, K4000).terms(root).work["l2_store"]
     assert 0 < work.sum() <= 24  # two at a time, not 48
+
+
+def interlocked(first: int, second: int) -> Program:
+    """Elements at multiples of one stride, and of another that begins where those end."""
+    nest = LoopNest("interlocked")
+    i, j = nest.axis("i", 2, (2,)), nest.axis("j", 12, (4,))
+    x, y = nest.array("x", first + 11 * second + 1), nest.array("y", j)
+    y[j] = nest.sum(x[i * first + j * second], over=i)
+    return nest.done()
+
+
+@pytest.mark.parametrize("strides", [(8, 9), (1, 1), (8, 7), (1, 2)])
+def test_sectors_of_interlocked_strides_are_counted_once(strides: tuple[int, int]) -> None:
+    """x[0], x[8], x[9], x[17], …: the last of each pair is beside the first of the next."""
+    program = interlocked(*strides)
+    (access,) = (i.action.access for i in program.instructions if isinstance(i.action, Load))
+    places = {strides[0] * i + strides[1] * j for i in range(2) for j in range(12)}
+    assert distinct_bytes(access, 32) <= 32 * len({place // 8 for place in places})
+    assert below_what_is_counted(program, 6, 1) >= 4
 
 
 def test_a_program_without_tiles_and_loops_has_a_bound() -> None:

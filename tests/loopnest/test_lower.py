@@ -6,6 +6,7 @@ import pytest
 from tests.loopnest.programs import random_program
 from tests.loopnest.running import run_all
 
+from warploom.loopnest.build import LoopNest
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import (
     Cut,
@@ -18,6 +19,8 @@ from warploom.loopnest.kernels import (
     matvec,
     two_matmuls,
 )
+from warploom.loopnest.target import everything
+from warploom.machine.record import H200
 
 TAIL = Cut(tail=True)
 # Small enough to run, with sizes that tiles do not divide.
@@ -56,6 +59,42 @@ def test_many_implementations_are_right(name: str) -> None:
 
 def test_random_programs_are_right() -> None:
     assert sum(run_all(random_program(seed), 2, seed).runs for seed in range(8)) >= 12
+
+
+def filled(n: int) -> LoopNest:
+    """Nothing is loaded and nothing computed."""
+    nest = LoopNest("filled")
+    i = nest.axis("i", n, 4, tail=True)
+    nest.array("y", i)[i] = 1.5
+    return nest
+
+
+def spread(n: int) -> LoopNest:
+    """One value for all: no temporary array, and so no copy to deal out."""
+    nest = LoopNest("spread")
+    i, j = nest.axis("i", n, 4, tail=True), nest.axis("j", 3)
+    nest.array("y", i)[i] = nest.sum(nest.array("x", j)[j], over=j)
+    return nest
+
+
+def normalised(n: int) -> LoopNest:
+    nest = LoopNest("normalised")
+    i, j = nest.axis("i", 2), nest.axis("j", n, dynamic=False)
+    x = nest.array("x", i, j)[i, j]
+    nest.array("y", i, j)[i, j] = x - nest.fold("max", x, over=j)
+    return nest
+
+
+@pytest.mark.parametrize("nest", [filled(5), spread(5), normalised(1), normalised(3)])
+def test_odd_programs_are_right(nest: LoopNest) -> None:
+    assert run_all(nest.done(), 8, target=everything(H200)).runs >= 6
+
+
+@pytest.mark.slow
+def test_many_random_programs_are_right_with_all_there_is() -> None:
+    target = everything(H200)
+    total = sum(run_all(random_program(seed), 8, seed, target).runs for seed in range(400, 600))
+    assert total > 1300
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from warploom.errors import CheckError
-from warploom.kernel.dtype import i32
+from warploom.kernel.dtype import bf16, f16, i32
 from warploom.loopnest.build import LoopNest, cast, exp, maximum, minimum
 from warploom.loopnest.evaluate import evaluate
 from warploom.loopnest.ir import Program, Scope
@@ -170,7 +170,7 @@ def test_a_static_axis_is_all_tiles() -> None:
     assert tilings(cut("n", 12, ((2, 3),), dynamic=False)) == ((4, 3), (6, 2))
     assert cut("n", 12, (), dynamic=False).tiles == ((12,),)
     assert tilings(cut("n", 7, ((2, 3),), dynamic=False, tail=True)) == ((3, 3), (4, 2))
-    assert cut("n", 1, (), dynamic=False).tiles == ()
+    assert cut("n", 1, (), dynamic=False).tiles == ((1,),)  # one turn, which subscripts may use
 
 
 # -- communications --------------------------------------------------------------------------------
@@ -248,6 +248,9 @@ REFUSED = {
     "each for all of the other axis": lambda nest, at: _crossing(nest, at),
     "of numbers alone": lambda nest, at: maximum(1.0, 2.0),
     "have 32 bits": lambda nest, at: _large(nest, at),
+    "is of f16": lambda nest, at: nest.array("h", at["i"], dtype=f16),
+    "is of bf16": lambda nest, at: at["y"].__setitem__(at["i"], nest.parameter("p", bf16)),
+    "'é' cannot be a name": lambda nest, at: nest.array("é", at["i"]).__setitem__(at["i"], 1.0),
 }
 
 

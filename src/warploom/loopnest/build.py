@@ -31,7 +31,7 @@ import numpy as np
 from warploom.errors import CheckError, calling_line
 from warploom.kernel.dtype import DType, f32
 from warploom.loopnest import tiling
-from warploom.loopnest.check import check
+from warploom.loopnest.check import check, check_type
 from warploom.loopnest.communicate import communications
 from warploom.loopnest.ir import (
     Access,
@@ -245,6 +245,7 @@ class LoopNest:
             strides = _row_major(sizes)
         if len(strides) != len(sizes):
             raise CheckError(f"'{name}' has {len(sizes)} dimensions and {len(strides)} strides")
+        check_type(dtype, name, calling_line(__file__))
         made = Array(name, dtype, sizes, tuple(strides))
         self._arrays.append(made)
         return Tensor(self, made)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, Span
 from warploom.kernel.bounds import INT_MAX
+from warploom.kernel.check import check_name
+from warploom.kernel.dtype import DType
 from warploom.kernel.ir import ARITY, FLOAT_ONLY, INTEGER_ONLY
 from warploom.loopnest.ir import (
     Access,
@@ -41,8 +43,12 @@ def check(program: Program) -> None:
             )
     for array in program.arrays:
         _check_array(array)
+    for parameter in program.parameters:
+        check_name(parameter.name)
+        check_type(parameter.dtype, str(parameter))
     seen = set[Instruction]()
     for instruction in program.instructions:
+        check_type(instruction.dtype, instruction.name)
         _check_dims(instruction)
         _check_action(instruction)
         for operand in instruction.operands:
@@ -62,7 +68,16 @@ def _check_names(program: Program) -> None:
             raise CheckError(f"the name '{name}' is used twice", advice="rename one of the two")
 
 
+def check_type(dtype: DType, name: str, where: Span | None = None) -> None:
+    if dtype.is_code:
+        raise CheckError(
+            f"'{name}' is of {dtype!r}, in which nothing is computed", where, "loop nests have f32"
+        )
+
+
 def _check_array(array: Array) -> None:
+    check_name(array.name)
+    check_type(array.dtype, array.name)
     if any(size < 1 for size in array.shape) or any(stride < 0 for stride in array.strides):
         raise CheckError(f"'{array}' has shape {array.shape} and strides {array.strides}")
     if array.elements > INT_MAX:

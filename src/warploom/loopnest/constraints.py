@@ -43,8 +43,8 @@ def declare_constraints(c: Choices) -> None:
     communication(c)
     if c.program.temporaries:
         arrays(c)
-        if c.target.deals:
-            dealt(c)
+    if c.target.deals:
+        dealt(c)
     if c.target.tensor:
         tensor_tiles(c)
     limits(c)
@@ -424,7 +424,7 @@ def dealt(c: Choices) -> None:
     space.require(implies(deal & order(d, i).is_("OUTER"), copied(d, i)), "nothing else is dealt")
     around = is_kind(e, "LOOP", "BLOCK", "DEAL")
     space.require(implies(deal & order(e, d).is_("OUTER"), around), "no threads around a deal")
-    if max(c.target.stages) > 1:
+    if c.program.temporaries and max(c.target.stages) > 1:
         of = [(t, s) for t in c.program.temporaries for s, _ in t.pairs]
         t, s = space.relation("is filled along", of, arity=2).row("t", "s")
         single = c.stages(t).is_(*(n for n in c.target.stages if n == 1))
@@ -506,6 +506,9 @@ def registers(c: Choices) -> None:
     space.require(implies(spread, unrolled) & implies(spread, several), "results are spread")
     space.require(spread | ~unrolled | ~several, "others are not spread")
     words = _words(c)
+    if not words:  # what is stored is given, or is the index: one for an address
+        c.registers = space.total("registers", base=1)
+        return
     rows = [(i, d, d.tile) for i, d in c.varying if i in words]
     i, along, tile = space.relation("takes registers along", rows, arity=3).row("i", "d", "t")
     width = space.number("words", words)

@@ -11,7 +11,7 @@ from warploom.loopnest.again import apart
 from warploom.loopnest.certain import Certain, Facts
 from warploom.loopnest.ir import Access, Array, Axis, Instruction, Load, Store
 from warploom.loopnest.tiling import tilings
-from warploom.search.candidate import Index, Numbers
+from warploom.search.candidate import Flags, Index, Numbers
 
 
 def touched_by(insts: list[Instruction], sector: int, l2_bytes: int) -> tuple[Numbers, Numbers]:
@@ -33,17 +33,21 @@ def touched_by(insts: list[Instruction], sector: int, l2_bytes: int) -> tuple[Nu
 
 
 def distinct_bytes(access: Access, sector: int) -> float:
-    """At least so many bytes, in whole sectors, belong to an access for all indices of its axes."""
-    runs = [(axis.size, abs(access.place.factors[axis])) for axis in apart(access)]
-    elements = math.prod(size for size, _ in runs)
+    """At least so many bytes, in whole sectors, belong to an access for all indices of its axes.
+
+    Axis by axis, the nearest elements first: what lies `step` bytes further on is in other sectors,
+    but for the last of one group and the first of the next where no sector is between them.
+    """
     size = access.array.dtype.bytes
-    if not runs:
-        return float(size)
-    length, stride = runs[0]
-    if stride * size >= sector:
-        return float(elements * sector)
-    whole = (length - 1) * stride * size // sector * sector
-    return float(max(elements * size, elements // length * whole))
+    elements, sectors, reach = 1, 1, 0
+    for axis in apart(access):
+        step = abs(access.place.factors[axis]) * size
+        beginnings = 1 + (axis.size - 1) * min(step, sector) // sector
+        shared = 0 if step >= reach + sector else 1
+        sectors = max(beginnings, axis.size * (sectors - shared) + shared)
+        elements *= axis.size
+        reach += step * (axis.size - 1)
+    return float(max(elements * size, sectors * sector if elements > 1 else size))
 
 
 class Neighbours:
@@ -58,13 +62,13 @@ class Neighbours:
         for at, inst in enumerate(facts.insts):
             if isinstance(inst.action, Load | Store):
                 access = inst.action.access
-                size = access.array.dtype.bytes
-                self.largest[at] = max(1, sector // size)
-                for axis, factor in access.place.factors.items():
-                    # The first at its begin, the last at its end: 24 bytes apart are two of 4.
-                    window = 1 + (sector - size) // max(1, abs(factor) * size)
-                    if window > 1:
-                        self.close.append(_Close(facts, at, inst, axis, window))
+                once = {axis for axis in inst.axes if axis.size > 1} <= set(apart(access))
+                most = max(1, sector // access.array.dtype.bytes)
+                self.largest[at] = most if once else math.inf  # one element may be there often
+                for axis in access.place.factors:
+                    made = _Close(facts, at, inst, axis, sector)
+                    if made.window > 1:
+                        self.close.append(made)
 
     def most(self, known: Certain) -> Numbers:
         """[rows, instructions]"""
@@ -77,26 +81,56 @@ class Neighbours:
 
 
 class _Close:
-    """One access along one axis, `window` indices of which share a sector.
+    """One access along one axis, at most `window` indices of which share a sector.
 
-    `gain[t, l]` is how many of them differ along level l in tiling t.
+    Elements of one sector are less than a sector apart. Where indices along other axes with smaller
+    strides differ, too, these may make up for the difference: so far they reach.
     """
 
-    def __init__(self, facts: Facts, at: int, inst: Instruction, axis: Axis, window: int) -> None:
+    def __init__(self, facts: Facts, at: int, inst: Instruction, axis: Axis, sector: int) -> None:
+        assert isinstance(inst.action, Load | Store)
         self.at = at
+        access = inst.action.access
+        size = access.array.dtype.bytes
+        steps = {each: factor * size for each, factor in access.place.factors.items()}
+        self.step = abs(steps[axis])
+        self.apart = sector - size  # the first at its begin, the last at its end
+        ranked = sorted(steps, key=lambda each: abs(steps[each]))
+        below, above = ranked[: ranked.index(axis)], ranked[ranked.index(axis) :]
+        self.below = [
+            (_tiles(facts, inst, each), abs(steps[each]) * (each.size - 1)) for each in below
+        ]
+        reach = sum(length for _, length in self.below)
+        self.window = 1 + (self.apart + reach) // self.step
+        if all(steps[each] % sector == 0 for each in above):  # they move by whole sectors
+            first = access.place.offset * size + sum(
+                min(0, steps[each] * (each.size - 1)) for each in below
+            )
+            sectors = (first + reach) // sector - first // sector
+            self.window = min(self.window, 1 + sectors // (self.step // sector))
         self.axis = facts.space.program.axes.index(axis)
-        own = {dim.tile.level: facts.number[dim]
-               for dim in inst.dims if dim.axis is axis and dim.tile is not None}  # fmt: skip
-        self.dims: Index = np.array([own[level] for level in range(len(own))], np.int64)
+        self.dims = _tiles(facts, inst, axis)
         rows = tilings(axis)
-        self.gain = np.ones((len(rows), len(own)))
-        for number, row in enumerate(rows):
-            left = window
-            for level in reversed(range(len(row))):
-                self.gain[number, level] = min(row[level], left)
-                left = -(-left // row[level])
+        self.sizes = np.array(rows, np.float64).reshape(len(rows), len(self.dims))
 
-    def most(self, known: Certain, moving: np.ndarray) -> Numbers:
-        gains = np.where(moving[:, None, self.dims], self.gain[None], 1.0).prod(axis=2)
+    def most(self, known: Certain, moving: Flags) -> Numbers:
+        """Of a window, how many differ along the levels that move, in the best of the tilings."""
+        reach = np.zeros(len(moving))
+        for dims, length in self.below:
+            reach += np.where(moving[:, dims].any(axis=1), length, 0)
+        window = np.minimum(self.window, 1 + (self.apart + reach) // self.step)
+        left = np.repeat(window[:, None], len(self.sizes), axis=1)
+        gains = np.ones_like(left)
+        for level in reversed(range(len(self.dims))):
+            size = self.sizes[:, level]
+            gains *= np.where(moving[:, self.dims[level]][:, None], np.minimum(size, left), 1.0)
+            left = np.ceil(left / size)
         found: Numbers = np.where(known.feasible[self.axis], gains, 1.0).max(axis=1)
         return found
+
+
+def _tiles(facts: Facts, inst: Instruction, axis: Axis) -> Index:
+    """The numbers of its dimensions along the tiles of an axis, the outermost first."""
+    own = {dim.tile.level: facts.number[dim]
+           for dim in inst.dims if dim.axis is axis and dim.tile is not None}  # fmt: skip
+    return np.array([own[level] for level in range(len(own))], np.int64)

@@ -24,6 +24,7 @@ from warploom.index.evaluate import evaluate
 from warploom.index.ir import Binary, Const, Expr, substitute, variables
 from warploom.index.ir import walk as walk_index
 from warploom.index.laws import simplify
+from warploom.index.show import show
 
 Ints = npt.NDArray[np.int64]
 MOST_ROWS = 1 << 20
@@ -46,12 +47,12 @@ def axes_of(program: Program, given: Mapping[str, int]) -> tuple[Axis, ...]:
     """The axes of all sizes that are not given; raises CheckError where one has no row."""
     open_ = sorted(variables_of(program) - given.keys())
     wanted: list[Expr] = []
-    for each, part in _conditions(program, given):
+    for each, asked, part in _conditions(program, given):
         if isinstance(each, Const):
             raise CheckError(
                 f"'{program.name}': the sizes that are given do not go together",
-                span=place_of(part),
-                advice="sizes of splits divide what they split",
+                span=next(filter(None, map(place_of, walk(part))), None),
+                advice=f"{show(asked)} should hold: sizes of splits divide what they split",
             )
         wanted.append(each)
     linked = _linked(open_, [each for each in wanted if len(variables(each)) <= 2])
@@ -63,9 +64,9 @@ def axes_of(program: Program, given: Mapping[str, int]) -> tuple[Axis, ...]:
         linked = _linked_by(linked, crossing)
 
 
-def _conditions(program: Program, given: Mapping[str, int]) -> Iterator[tuple[Expr, Term]]:
-    """Every condition on the open sizes, and the expression that has it: quotients are exact,
-    pieces not larger than the whole. One without open sizes is not met."""
+def _conditions(program: Program, given: Mapping[str, int]) -> Iterator[tuple[Expr, Expr, Term]]:
+    """Every condition on the open sizes, how it was asked, and the expression that has it:
+    quotients are exact, pieces not larger than the whole. One without open sizes is not met."""
     seen: set[Expr] = set()
     told: set[Expr] = set()
     types: set[Type] = set()
@@ -83,7 +84,7 @@ def _conditions(program: Program, given: Mapping[str, int]) -> Iterator[tuple[Ex
             known = simplify(substitute(each, dict(given)))
             if known not in told and known is not Const(1):
                 told.add(known)
-                yield known, part
+                yield known, each, part
 
 
 def _sizes_in(type_: Type) -> Iterator[Expr]:
