@@ -7,7 +7,7 @@ that is made of these sizes has to be divided, or checked for dividing, again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from warploom.array.check import conditions
 from warploom.array.ir import Apply, Program, Term, place_of, walk
 from warploom.array.op import sizes_of
 from warploom.array.types import Tuple, Type, base, shape
-from warploom.errors import CheckError
+from warploom.errors import CheckError, Span
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Binary, Const, Expr, substitute, variables
 from warploom.index.ir import walk as walk_index
@@ -50,7 +50,7 @@ def axes_of(program: Program, given: Mapping[str, int]) -> tuple[Axis, ...]:
         if isinstance(each, Const):
             raise CheckError(
                 f"'{program.name}': the sizes that are given do not go together",
-                span=place_of(part),
+                span=_place(program, given) or place_of(part),
                 advice="sizes of splits divide what they split",
             )
         wanted.append(each)
@@ -84,6 +84,26 @@ def _conditions(program: Program, given: Mapping[str, int]) -> Iterator[tuple[Ex
             if known not in told and known is not Const(1):
                 told.add(known)
                 yield known, part
+
+
+def _place(program: Program, given: Mapping[str, int]) -> Span | None:
+    """Where the user wrote what asks for something that does not hold: the types around it tell the
+    same, but they follow from it."""
+
+    def fails(asked: Iterable[Expr]) -> bool:
+        known = [simplify(substitute(each, dict(given))) for each in asked]
+        return any(isinstance(each, Const) and not each.value for each in known)
+
+    def in_type(type_: Type) -> bool:
+        return fails(_exact(list(_sizes_in(type_))))
+
+    for part in walk(program.body):
+        if isinstance(part, Apply) and part.arguments and place_of(part) is not None:
+            asked = [each for each, _ in conditions(part.op, part.arguments[0].type)]
+            cut = in_type(part.type) and not any(in_type(each.type) for each in part.arguments)
+            if cut or fails(asked):
+                return place_of(part)
+    return None
 
 
 def _sizes_in(type_: Type) -> Iterator[Expr]:
