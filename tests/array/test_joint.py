@@ -111,6 +111,17 @@ def test_given_sizes_that_do_not_divide_are_refused() -> None:
         axes_of(program, {"m": 12, "n": 8, "k": 6, "tk": 4})
 
 
+def test_what_does_not_go_together_is_at_the_users_line() -> None:
+    """A map has no size of its own: it is the operation inside that asks."""
+    size = al.sizes("fours")[0]  # of no other test: a node remembers who built it first
+    twice = lambda x: al.as_scalar(al.map_(lambda v: v * 2, al.as_vector(4, x)))  # noqa: E731
+    program = al.program("quarters", twice, x=array(f32, size))
+    with pytest.raises(CheckError, match=r"fours % 4 == 0 should hold") as refused:
+        JointModel(program, {"fours": 7}, CUDA)
+    assert refused.value.span is not None
+    assert "al.as_vector(4, x)" in str(refused.value)
+
+
 def test_a_size_that_is_not_there_is_refused() -> None:
     with pytest.raises(CheckError, match="no size 'p'"):
         JointModel(workload.dot(), {"p": 4}, CUDA)

@@ -67,6 +67,13 @@ def test_candidates_of_ones_own(cli: Cli, own: str) -> None:
     assert again.out == ran.out
 
 
+def test_the_first_comes_soon(cli: Cli, own: str) -> None:
+    ran = cli("map", f"{own}::tiled", "--size", "n=12", "--first", "--json", "-")
+    assert ran.status == 0, ran.err
+    (record,) = json.loads(ran.out)
+    assert 12 % record["tiles"]["m"] == 0
+
+
 def test_counts(cli: Cli, own: str) -> None:
     ran = cli("map", f"{own}::doubled", "--size", "n=12", "--count")
     assert ran.status == 0
@@ -164,6 +171,8 @@ def test_memory_of_ones_own(cli: Cli, own: str) -> None:
         (("dot", "--layer", "conv1_1"), "--layer is for conv"),
         (("dot", "--size", "n=8", "--machine", "abacus"), "no machine called"),
         (("dot", "--size", "n=8", "--count", "--best"), "ask one"),
+        (("dot", "--size", "n=8", "--first", "--sample", "2"), "ask one"),
+        (("dot", "--size", "n=8", "--first", "--among", "9"), "nothing with --first"),
         (("dot", "--size", "n=8", "--count", "--emit", "c"), "--emit means nothing with --count"),
         (("dot", "--size", "n=8", "--sample", "2", "--among", "9"), "--among means nothing"),
     ],

@@ -75,7 +75,7 @@ MISTAKES: dict[str, tuple[str, str, int]] = {
     "vector not a power": (at(TILE, "width = 8", "width = 6"), "coordinate|vector of 6", 17),
     "vector over the end": (at(TILE, "lane) * 8", "lane) * 8 + 1"), "wants element 3072", 10),
     "kind": (at(TILE, '"st"', '"sto"'), "no access is of kind 'sto'", 7),
-    "tma": (at(TILE, '"st"', '"tma"'), "of kind 'tma'", 7),
+    "tma": (at(TILE, '"st"', '"tma"'), "a tensor copy has no 'steps'", 8),
     "machine": (at(TILE, "element =", 'machine = "gtx"\nelement ='), "'gtx'", 3),
     "unknown key": (at(TILE, "bytes = 16", "bytes = 16\nspeed = 3"), "unknown key 'speed'", 10),
     "unknown key above": (at(TILE, "element", "elements"), "unknown key 'elements'", 3),

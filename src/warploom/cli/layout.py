@@ -27,7 +27,7 @@ from warploom.layout.access import Problem
 from warploom.layout.certificate import certificate
 from warploom.layout.code import LANGUAGES, index_function
 from warploom.layout.evaluate import Numbers
-from warploom.layout.front import front_of, known_class
+from warploom.layout.front import front_of, known_class, usual_class
 from warploom.layout.given import given_layout, row_major_addresses
 from warploom.layout.ir import Layout
 from warploom.layout.named import FIFTY, pattern
@@ -46,7 +46,7 @@ problems of the published table.
 
 Classes: none (rows as they are), pad (unused places after each row), swizzle (one Swizzle<B,M,S>),
 xor (every bijective matrix over F2), mixed (that, and exchanges, rotations, tiles and padding for
-any size), any (every layout whatever).
+any size), any (every layout whatever), tma (what tensor copies can write: boxes in a mode of TMA).
 
 \b
 Example:
@@ -102,7 +102,9 @@ def problems(texts: list[str], machine: str | None) -> list[Problem]:
 def solve(
     patterns: list[str] = typer.Argument(None, metavar="PATTERN…"),
     named: list[str] = typer.Option([], "--pattern", metavar="NAME", help="The same by name."),
-    klass: str = typer.Option("mixed", "--class", metavar="CLASS", help="The class of layouts."),
+    klass: str = typer.Option(
+        None, "--class", metavar="CLASS", help="Of layouts: mixed, or tma for tensor copies."
+    ),
     worst_: bool = typer.Option(False, "--worst", help="Least worst access, not the least sum."),
     no_waste: bool = typer.Option(False, "--no-waste", help="No place may stay unused."),
     machine: str = typer.Option(None, "--machine", metavar="NAME", help="Of patterns by name."),
@@ -118,7 +120,8 @@ def solve(
         texts = [*(patterns or []), *named]
         if not texts:
             raise ParseError("no pattern was given", advice="try transpose:32x32:f32")
-        known_class(klass)
+        if klass is not None:
+            known_class(klass)
         statuses = []
         with kept_free(json_file, out if emit else None, proof):
             found = problems(texts, machine)
@@ -141,7 +144,7 @@ def solve(
         budget = Budget(seconds, memory)
         with progress(problem.name) as report, budget.interruptible():
             task = Task(problem, worst_, not no_waste)
-            front = front_of(task, klass, budget, _on_progress(report))
+            front = front_of(task, klass or usual_class(problem), budget, _on_progress(report))
         records.append(front_record(front))
         for line in [row_line(front)] if short else answer_lines(front):
             typer.echo(line)

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 import numpy as np
 
 from warploom.errors import CheckError, ParseError
-from warploom.layout.access import IDLE, SERVED_AS, coordinates
+from warploom.layout.access import IDLE, SERVED_AS, Problem, coordinates
 from warploom.layout.cost import Score
 from warploom.layout.evaluate import Numbers, values
 from warploom.layout.expression import names_of, sizes_of
@@ -19,7 +19,7 @@ from warploom.layout.ir import Layout
 from warploom.layout.picture import step_of
 from warploom.layout.show import show
 from warploom.layout.task import Task
-from warploom.layout.tma import mode_of
+from warploom.layout.tma import box_of, mode_of
 from warploom.layout.whole import keeps_whole
 from warploom.machine.serving import cosets
 from warploom.search.outcome import Found, Impossible, Undecided
@@ -35,7 +35,7 @@ def answer_lines(front: Front) -> list[str]:
     lines = [f"{problem.name}: {size} elements of {problem.element_bytes} bytes on {machine}"]
     if task.torn is not None:
         return [*lines, f"impossible: {task.torn}"]
-    names = ", ".join(access.name for access in problem.accesses)
+    names = ", ".join([*problem.copies, *(access.name for access in problem.accesses)])
     lines += [
         f"  accesses: {names}"[:WIDEST],
         "",
@@ -47,8 +47,18 @@ def answer_lines(front: Front) -> list[str]:
             known = "the bound" if solved.best.cost == task.least else solved.how
             lines.append(_row(solved.klass, str(solved.best.score), "", known, text))
     lines += [_row("bound", str(task.bound), "", "", "no layout of any kind takes fewer"), ""]
-    lines += _front_lines(front) + _verdict_lines(front) + _assumptions(task)
+    lines += _front_lines(front) + _verdict_lines(front) + _copy_lines(front) + _assumptions(task)
     return lines
+
+
+def _copy_lines(front: Front) -> list[str]:
+    """How tensor copies fill the tile that was found."""
+    problem, best = front.task.problem, front.best
+    if best is None or not problem.copies:
+        return []
+    box = box_of(front.task.addresses(best.map), problem)
+    assert box is not None, "a tensor copy does not write what was found"
+    return [f"  {', '.join(problem.copies)} by TMA: {box}; its own wavefronts are not counted"]
 
 
 def _row(*words: str) -> str:
@@ -196,13 +206,23 @@ def _in_use(layout: Layout, task: Task) -> tuple[list[str], dict[str, Any]]:
     score = task.meter.score(addresses)
     assert score is not None
     lines = [_access_line(task, number, addresses) for number in range(len(problem.accesses))]
-    mode = mode_of(addresses, problem.columns, problem.element_bytes)
-    if mode is not None:
-        lines.append(f"  this is TMA's mode {mode.name}")
+    lines += _mode_lines(addresses, problem)
+    copied = not problem.copies or box_of(addresses, problem) is not None
+    if not copied:
+        lines.append(f"  refuted: {problem.copies[0]} by TMA cannot write it in any of its modes")
     meets = task.weighted(score) == task.least
     lines.append("  no layout takes fewer: proved" if meets else _could(task, score))
-    record = {"wavefronts": [float(x) for x in score.per_request], "clean": meets}
+    record = {"wavefronts": [float(x) for x in score.per_request], "clean": meets and copied}
     return lines, record | {"bound": [float(x) for x in task.bound.per_request]}
+
+
+def _mode_lines(addresses: Numbers, problem: Problem) -> list[str]:
+    """Whether tensor copies write it: as rows in one of the modes, or as boxes side by side."""
+    mode = mode_of(addresses, problem.columns, problem.element_bytes)
+    if mode is not None:
+        return [f"  this is TMA's mode {mode.name}"]
+    box = box_of(addresses, problem)
+    return [] if box is None else [f"  TMA writes this: {box}"]
 
 
 def _could(task: Task, score: Score) -> str:

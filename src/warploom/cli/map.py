@@ -39,6 +39,7 @@ as a GPU is good at them. Sizes of inputs are given, tile sizes are found, unles
 
 \b
 --count      how many mappings and tilings there are, with the fusion rule of docs/arrays.md
+--first      some candidate, soon: mappings are not all listed for it
 --sample N   N candidates, all equally likely
 --best       the most promising of many, by a model: nothing is measured (the default)
 --tune       the most promising --candidates N are measured, kept in a store and read from there;
@@ -105,6 +106,7 @@ def map_(
     ),
     fusion: Fused = typer.Option(Fused.intended, help="Which loops have to be one.", metavar="F"),
     count: bool = typer.Option(False, "--count", help="Count mappings and tilings, and stop."),
+    first: bool = typer.Option(False, "--first", help="Some candidate, soon."),
     sample: int = typer.Option(None, min=1, metavar="N", help="So many candidates."),
     best: bool = typer.Option(False, "--best", help="The most promising candidate."),
     among: int = typer.Option(2000, min=1, help="Candidates that --best and --tune look at."),
@@ -120,7 +122,7 @@ def map_(
     json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
-        _check_asked(context, count, sample is not None, best, tune)
+        _check_asked(context, count, sample is not None, best, tune, first)
         if not tune and (store is not None or no_store):
             raise ParseError("--store and --no-store go with --tune")
         with kept_free(json_file, out if text is not None else None):
@@ -135,7 +137,8 @@ def map_(
                 if blocked:
                     check_meant(context, ("fusion",), "with --blocked")
                     given = {"layer": layer, "blocked": True}
-                    _check_blocked(expr, layer, size, count or plain or sample is not None)
+                    other = count or plain or first or sample is not None
+                    _check_blocked(expr, layer, size, other)
                     found = blocked_choices(workload.VGG_16[layer], machine, memory, wanted)
                 else:
                     sizes = given_sizes(expr, layer, size)
@@ -147,7 +150,7 @@ def map_(
                         return _counted(model, budget, json_file)
                     given = {"program": show_program(model.program), "sizes": sizes,
                              "plain": plain, "fusion": fusion.value}  # fmt: skip
-                    found = _choices(model, budget, seed, sample, wanted, among)
+                    found = _choices(model, budget, seed, first, sample, wanted, among)
                 head = {"name": expr, "machine": machine}
                 if not isinstance(found, Found):
                     typer.echo(f"{word_of(found)}: no candidate of '{expr}' on {machine}")
@@ -173,8 +176,17 @@ def map_(
 
 
 def _choices(
-    model: JointModel, budget: Budget, seed: int, sample: int | None, wanted: int, among: int
+    model: JointModel,
+    budget: Budget,
+    seed: int,
+    first: bool,
+    sample: int | None,
+    wanted: int,
+    among: int,
 ) -> Outcome[list[Choice]]:
+    if first:
+        soon = model.first(seed, budget)
+        return Found([choice_of(model, soon.answer)], True) if isinstance(soon, Found) else soon
     outcome = (
         model.sample(wanted, seed, budget) if sample is not None
         else model.best(wanted, max(among, wanted), seed, budget)
@@ -193,16 +205,18 @@ def _check_blocked(expr: str, layer: str | None, size: list[str], other: bool) -
     given_sizes(expr, layer, [])
 
 
-def _check_asked(context: typer.Context, count: bool, sample: bool, best: bool, tune: bool) -> None:
+def _check_asked(
+    context: typer.Context, count: bool, sample: bool, best: bool, tune: bool, first: bool
+) -> None:
     """One question, and nothing beside it that is of another."""
-    if count + sample + best + tune > 1:
+    if count + sample + best + tune + first > 1:
         raise ParseError(
-            "--count, --sample, --best and --tune are four questions", advice="ask one"
+            "--count, --first, --sample, --best and --tune are five questions", advice="ask one"
         )
     if count:
         check_meant(context, ("among", "seed", "text", "out"), "with --count")
-    if sample:
-        check_meant(context, ("among",), "with --sample")
+    if sample or first:
+        check_meant(context, ("among",), f"with {'--first' if first else '--sample'}")
     if not tune:
         check_meant(context, ("on", "candidates"), "without --tune")
 

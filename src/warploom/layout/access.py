@@ -37,6 +37,7 @@ SERVED_AS: dict[AccessKind, RequestKind] = {
 }
 ELEMENT_BYTES = (1, 2, 4, 8, 16)
 MOST_MOVED = 1 << 24  # elements that all steps and lanes of an access move
+HAVE_COPIES = ("cuda", "h200")
 IDLE = -1
 
 
@@ -63,7 +64,8 @@ class Access:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """A tensor, how it is used, and by which machine."""
+    """A tensor, how it is used, and by which machine. `copies`: names of the tensor copies (TMA)
+    that move the whole tile, whose layout is then one that they can write."""
 
     name: str
     shape: tuple[int, ...]
@@ -71,6 +73,7 @@ class Problem:
     accesses: tuple[Access, ...]
     serving: Serving = NVIDIA
     note: str = ""
+    copies: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -79,6 +82,10 @@ class Problem:
     @property
     def columns(self) -> int:
         return self.shape[-1]
+
+    @property
+    def rows(self) -> int:
+        return self.size // self.columns
 
     @property
     def weights(self) -> tuple[Fraction, ...]:
@@ -95,7 +102,11 @@ def check_problem(problem: Problem) -> Problem:
         listed = ", ".join(map(str, ELEMENT_BYTES))
         _fail(f"an element of {problem.element_bytes} bytes", f"an element has {listed} bytes")
     if not problem.accesses:
-        _fail("there is no access", "say how the tensor is used")
+        _fail("there is no access by lanes", "say how the tensor is used")
+    if problem.copies and problem.serving.name not in HAVE_COPIES:
+        _fail(
+            f"{problem.serving.name} has no tensor copies", f"those have: {', '.join(HAVE_COPIES)}"
+        )
     for access in problem.accesses:
         _check_access(problem, access)
     return problem

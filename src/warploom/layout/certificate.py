@@ -18,9 +18,11 @@ from warploom.layout.ir import Layout, Pad, Swizzle
 from warploom.layout.show import show
 from warploom.layout.solve import Solved, members
 from warploom.layout.task import Task
+from warploom.layout.tma import boxes
 from warploom.search.engine import Watch
 
 VERSION = 1
+SPANS = {"none": 0, "32B": 32, "64B": 64, "128B": 128}  # bytes that a mode of TMA swizzles
 
 
 def certificate(task: Task, solved: Solved, watch: Watch | None = None) -> dict[str, Any]:
@@ -60,6 +62,7 @@ def problem_record(task: Task) -> dict[str, Any]:
             }
             for access in problem.accesses
         ],
+        "copies": list(problem.copies),
     }
 
 
@@ -81,7 +84,7 @@ def _proof(task: Task, solved: Solved, watch: Watch) -> dict[str, Any]:
     if solved.least == task.least:
         return {"by": "bound"}
     match solved.klass:
-        case "none" | "pad" | "swizzle":
+        case "none" | "pad" | "swizzle" | "tma":
             return {"by": "members", "members": _members(task, solved)}
         case "xor":
             return _cases(task, solved.least, watch)
@@ -95,9 +98,13 @@ def _proof(task: Task, solved: Solved, watch: Watch) -> dict[str, Any]:
 def _members(task: Task, solved: Solved) -> list[list[Any]]:
     """Each member's numbers, and its wavefronts; none if it tears a vector."""
     found = []
-    for layout in members(task, solved.klass):
+    layouts = list(members(task, solved.klass))
+    numbers = [_numbers(layout) for layout in layouts]
+    if solved.klass == "tma":
+        numbers = [[box.width, SPANS[box.mode.name]] for box in boxes(task.problem)]
+    for layout, number in zip(layouts, numbers, strict=True):
         answer = task.answer(layout)
-        found.append([_numbers(layout), None if answer is None else list(answer.score.wavefronts)])
+        found.append([number, None if answer is None else list(answer.score.wavefronts)])
     return found
 
 

@@ -59,15 +59,15 @@ def demands_of(meter: Meter, chunks: Chunks, frame: Frame, reorder: bool = True)
 def _of_access(
     meter: Meter, chunks: Chunks, frame: Frame, number: int, weight: int
 ) -> list[Demand]:
-    coordinates = frame.coordinates()
     groups, least = meter.groups[number], meter.least(number, chunks)
-    counted: Counter[tuple[bytes, int]] = Counter()
-    for row, wanted, floor in zip(groups.elements, groups.wanted, least.tolist(), strict=True):
-        points = np.unique(coordinates(row[wanted]))
-        counted[(np.sort(points ^ points[0]).tobytes(), floor)] += 1
+    # An idle place repeats a busy one of its row: sets do not count how often.
+    busy = groups.elements[np.arange(len(groups.elements)), groups.wanted.argmax(axis=1)]
+    points = frame.coordinates()(np.where(groups.wanted, groups.elements, busy[:, None]))
+    moved = np.sort(points ^ points[:, :1], axis=1)
+    rows, counts = np.unique(np.column_stack([moved, least]), axis=0, return_counts=True)
     merged: Counter[tuple[bytes, int]] = Counter()
-    for (key, floor), count in counted.items():
-        merged[(_normal(np.frombuffer(key, dtype=np.int64)).tobytes(), floor)] += count
+    for row, count in zip(rows, counts.tolist(), strict=True):
+        merged[(_normal(np.unique(row[:-1])).tobytes(), int(row[-1]))] += count
     found = []
     for (key, floor), count in merged.items():
         points = np.frombuffer(key, dtype=np.int64)

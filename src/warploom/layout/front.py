@@ -10,6 +10,7 @@ from itertools import islice
 
 from warploom.errors import UnsupportedError
 from warploom.layout import family
+from warploom.layout.access import Problem
 from warploom.layout.ir import Layout
 from warploom.layout.quality import REVERSING, Quality, quality_of
 from warploom.layout.solve import CLASSES, Solved, solve
@@ -25,6 +26,7 @@ HOLDS = {
     "pad": {"none", "pad"},
     "swizzle": {"none", "swizzle"},
     "xor": {"none", "swizzle", "xor", "reversal"},
+    "tma": {"tma"},
 }
 
 
@@ -83,10 +85,12 @@ def front_of(
         return Front(task, asked, (), ())
     order = list(CLASSES)
     smaller = [name for name in SMALLER if order.index(name) < order.index(klass)]
+    if task.problem.copies:
+        smaller = []
     others = [solve(task, name, budget, on_progress) for name in smaller]
     found = [(each.klass, each.best) for each in (*others, asked) if each.best is not None]
     least = min((answer.cost for _, answer in found), default=None)
-    if klass not in SMALLER and least is not None:
+    if klass not in (*SMALLER, "tma") and least is not None:
         found += _alternatives(task, klass, least, budget or Budget())
     candidates = [Candidate(name, answer, quality_of(task, answer)) for name, answer in found]
     return Front(task, asked, tuple(others), _unbeaten(candidates))
@@ -130,6 +134,11 @@ def _unbeaten(candidates: list[Candidate]) -> tuple[Candidate, ...]:
         if not beaten:
             kept.append(one)
     return tuple(sorted(kept, key=lambda each: each.costs))
+
+
+def usual_class(problem: Problem) -> str:
+    """What is asked for where nobody says."""
+    return "tma" if problem.copies else "mixed"
 
 
 def known_class(name: str) -> str:

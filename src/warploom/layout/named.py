@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warploom.errors import CheckError, ParseError
 from warploom.layout import operands, strides, usual
@@ -26,11 +26,13 @@ TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """A pattern with a name: what makes it, which options it takes, whether rows mean something."""
+    """A pattern with a name: what makes it, which options it takes, whether rows mean something,
+    whether tensor copies fill it."""
 
     build: Callable[[Tensor], Accesses]
     options: tuple[str, ...] = ()
     flat: bool = False
+    copied: bool = False
 
 
 USUAL: dict[str, Usual] = {
@@ -41,6 +43,7 @@ USUAL: dict[str, Usual] = {
     "ldmatrix": Usual(operands.ldmatrix),
     "ldmatrix-copied": Usual(operands.ldmatrix_copied),
     "ldmatrix-trans": Usual(operands.ldmatrix_trans),
+    "ldmatrix-tma": Usual(operands.ldmatrix_tensor, copied=True),
     "stmatrix": Usual(operands.stmatrix),
     "mma-a": Usual(operands.mma_a),
     "mma-b": Usual(operands.mma_b),
@@ -96,7 +99,8 @@ def pattern(text: str) -> Problem:
     options = _options(name, parts)
     serving = serving_named(machine) if "@" in text else serving_named("cuda")
     tensor = Tensor(rows, columns, 4 if size is None else size, serving, options)
-    return check_problem(usual.problem_of(text, tensor, found.build(tensor), found.flat))
+    problem = usual.problem_of(text, tensor, found.build(tensor), found.flat)
+    return check_problem(replace(problem, copies=("store",)) if found.copied else problem)
 
 
 def _sizes(text: str, word: str) -> tuple[int, int]:

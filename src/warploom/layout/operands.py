@@ -24,6 +24,12 @@ def ldmatrix_trans(t: Tensor) -> Accesses:
     return _matrices(t, "cp.async", "ldmatrix.trans")
 
 
+def ldmatrix_tensor(t: Tensor) -> Accesses:
+    """The same, filled by tensor copies: only the loads are of lanes."""
+    width = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+    return [_rows_of_matrices(t, "load", "ldmatrix", width)]
+
+
 def _matrices(t: Tensor, store: AccessKind, load: AccessKind) -> Accesses:
     width = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
     return [t.linear("store", store, width), _rows_of_matrices(t, "load", load, width)]

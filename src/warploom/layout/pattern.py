@@ -48,6 +48,7 @@ _TENSOR_KEYS = ("name", "shape", "element", "bytes", "machine", "access", "note"
 _ACCESS_KEYS = (
     "name", "kind", "index", "steps", "lanes", "warps", "bytes", "width", "weight", "mask",
 )  # fmt: skip
+TENSOR_COPY = "tma"
 _VARIABLES = ("lane", "step", "warp", "element")
 
 
@@ -138,21 +139,24 @@ class _File:
             top.fail("access", "accesses are tables", "write [[access]]")
         serving = self._at(top, "machine", lambda: serving_named(top.text("machine", "cuda")))
         shape, size = _shape(top), _element_bytes(top)
+        places = [_Place(self, number, each) for number, each in enumerate(given)]
+        copies = tuple(self._copy(place) for place in places if _copied(place))
         accesses = tuple(
-            self._access(_Place(self, number, each), serving, shape, size)
-            for number, each in enumerate(given)
+            self._access(place, serving, shape, size) for place in places if not _copied(place)
         )
         name, note = top.text("name", self._source.name), top.text("note", "")
-        problem = Problem(name, shape, size, accesses, serving, note)
-        return self._checked(problem)
+        problem = Problem(name, shape, size, accesses, serving, note, copies)
+        numbers = [place.access for place in places if not _copied(place)]
+        return self._checked(problem, numbers)
 
-    def _checked(self, problem: Problem) -> Problem:
-        """Errors about one access are placed at its table."""
+    def _checked(self, problem: Problem, numbers: list[int]) -> Problem:
+        """Errors about one access are placed at its table, of which there is the number."""
         try:
             return check_problem(problem)
         except WarploomError as error:
             names = [access.name for access in problem.accesses]
-            about = next((n for n, a in enumerate(names) if error.message.startswith(f"{a}:")), -1)
+            placed = zip(numbers, names, strict=True)
+            about = next((n for n, a in placed if error.message.startswith(f"{a}:")), -1)
             error.span = error.span or self.span(about, "index" if about >= 0 else "shape")
             raise
 
@@ -163,16 +167,19 @@ class _File:
             error.span = error.span or self.span(place.access, key)
             raise
 
+    def _copy(self, place: _Place) -> str:
+        """A tensor copy moves the whole tile; nothing else is said of it."""
+        for key in place.table:
+            if key not in ("name", "kind"):
+                place.fail(key, f"a tensor copy has no '{key[:40]}'", "it moves the whole tensor")
+        return place.text("name", f"access {place.access}")
+
     def _access(self, place: _Place, serving: Serving, shape: tuple[int, ...], size: int) -> Access:
         place.known(_ACCESS_KEYS)
         name = place.text("name", f"access {place.access}")
         kind = place.text("kind", "ld")
         if kind not in ACCESS_KINDS:
-            advice = f"known are {', '.join(ACCESS_KINDS)}"
-            if kind == "tma":
-                advice = (
-                    "TMA writes whole boxes: ask `layout show` whether a layout is one of its modes"
-                )
+            advice = f"known are {', '.join((*ACCESS_KINDS, TENSOR_COPY))}"
             place.fail("kind", f"no access is of kind '{kind[:20]}'", advice)
         weight = place.table.get("weight", 1.0)
         if isinstance(weight, bool) or not isinstance(weight, int | float):
@@ -241,6 +248,10 @@ class _File:
     ) -> Numbers:
         found = self._at(place, key, lambda: evaluate(expr, env))
         return np.broadcast_to(np.asarray(found, dtype=np.int64), shape)
+
+
+def _copied(place: _Place) -> bool:
+    return place.table.get("kind") == TENSOR_COPY
 
 
 def _axes(steps: int, warps: int, lanes: int, width: int) -> dict[str, Numbers]:

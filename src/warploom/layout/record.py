@@ -9,6 +9,7 @@ from warploom.layout.front import Candidate, Front
 from warploom.layout.show import show
 from warploom.layout.solve import Solved
 from warploom.layout.task import Task
+from warploom.layout.tma import box_of
 from warploom.search.record import outcome_record, statistics_record
 
 
@@ -21,12 +22,17 @@ def front_record(front: Front) -> dict[str, Any]:
         "shape": list(problem.shape),
         "element_bytes": problem.element_bytes,
         "accesses": [access.name for access in problem.accesses],
+        **({"copies": list(problem.copies)} if problem.copies else {}),
         "objective": "worst" if task.worst else "sum",
         "class": front.asked.klass,
         **outcome_record(front.asked.outcome),
     }
     if task.torn is not None:
         return found | {"why": task.torn, **statistics_record(front.asked.statistics)}
+    best = front.best
+    box = box_of(task.addresses(best.map), problem) if best is not None and problem.copies else None
+    if box is not None:
+        found["box"] = {"rows": box.height, "columns": box.width, "swizzle": box.mode.name}
     return found | {
         "bound": _counts(task.bound),
         "least": float(task.least),

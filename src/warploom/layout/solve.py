@@ -21,6 +21,7 @@ from warploom.layout.frame import Frame
 from warploom.layout.ir import Layout, Matrix
 from warploom.layout.linear import matrix_of
 from warploom.layout.task import Answer, Least, Task
+from warploom.layout.tma import boxes
 from warploom.search.budget import STOPS, Budget
 from warploom.search.engine import OnProgress, Watch, gather
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
@@ -59,6 +60,11 @@ def solve(
         raise UnsupportedError(
             f"no class of layouts is called '{klass[:40]}'",
             advice=f"known are {', '.join(CLASSES)}",
+        )
+    if task.problem.copies and klass != "tma":
+        raise UnsupportedError(
+            f"a tensor copy ({task.problem.copies[0]}) moves the tile, and can write few layouts",
+            advice="ask for the class tma",
         )
     watch = Watch(budget or Budget(), on_progress)
     if task.torn is not None:
@@ -123,6 +129,8 @@ def members(task: Task, klass: str) -> Iterator[Layout]:
             yield from family.paddings(task.problem)
         case "swizzle":
             yield from family.swizzles(task.problem)
+        case "tma":
+            yield from (box.layout(task.problem) for box in boxes(task.problem))
         case _:
             yield from family.mixed(task.problem, task.waste)
 
@@ -137,6 +145,10 @@ def _pad(task: Task, watch: Watch) -> Iterator[Answer]:
 
 def _swizzle(task: Task, watch: Watch) -> Iterator[Answer]:
     return _tried(task, members(task, "swizzle"), watch)
+
+
+def _tma(task: Task, watch: Watch) -> Iterator[Answer]:
+    return _tried(task, members(task, "tma"), watch)
 
 
 def _xor(task: Task, watch: Watch) -> Iterator[Answer]:
@@ -264,4 +276,10 @@ CLASSES: dict[str, LayoutClass] = {
         "no linear layout, and no exchange, rotation, tile or padding of the families meets it",
     ),
     "any": LayoutClass("every layout", _any, "", "no layout whatever meets the bound"),
+    "tma": LayoutClass(
+        "boxes of tensor copies, each in a mode of TMA",
+        _tma,
+        "every box and mode of TMA was tried",
+        "no box of TMA in any of its modes meets the bound",
+    ),
 }

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
+from functools import reduce
+from itertools import chain, combinations, product
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from warploom.trust.checked import Checked, digest, require, whole_numbers
 
 Numbers = npt.NDArray[np.int64]
 Limits = list[tuple[frozenset[int], int]]  # of some words so many in one bank at most
-Set = tuple[int, ...]
 Least = list[list[int]]  # wavefronts of each group of each access, in every layout
 
 # Lanes and banks. Lanes are served together in runs that ask for a word of every bank; but for some
@@ -33,10 +33,8 @@ _MACHINES = {"cuda": (32, 32), "h200": (32, 32), "gfx942": (64, 32), "gfx950": (
 _SCATTERED = {"gfx942": (1, 2, 20), "gfx950": (1, 2, 12, 20), "gfx1100": (1, 2, 20)}
 # They have matrices, and serve wide loads in double groups if lanes ask in equal pairs.
 _NVIDIA = ("cuda", "h200")
-_KEYS = {
-    "kind", "version", "problem", "objective", "waste", "class", "bound", "least", "cost", "layout",
-    "addresses", "wavefronts", "proof", "digest",
-}  # fmt: skip
+_KEYS = {"kind", "version", "problem", "objective", "waste", "class", "bound", "least", "cost",
+         "layout", "addresses", "wavefronts", "proof", "digest"}  # fmt: skip
 _MOST_SHARED = 1 << 9  # elements of one bank among which words may be shared, where that is tried
 
 
@@ -45,11 +43,8 @@ class _Access:
     name: str
     weight: Fraction
     elements: Numbers
+    vectors: Numbers  # of lanes that are not idle
     groups: list[Numbers]  # elements wanted together
-
-    @property
-    def vectors(self) -> Numbers:
-        return self.elements[self.elements[:, :, 0] >= 0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,17 +73,15 @@ def _check(record: dict[str, Any]) -> Checked:
     require(set(record) == _KEYS and record["version"] == 1, "it has other parts than it should")
     require(digest(record) == record["digest"], "it was changed after it was written")
     problem = _problem(record)
-    require(record["addresses"] is not None, "it has no layout")
-    cost = _check_addresses(problem, whole_numbers(record["addresses"]), record)
-    chunks = _chunks(problem)
+    cost, chunks = _check_addresses(problem, record), _chunks(problem)
     least = [[_least(problem, g, chunks) for g in a.groups] for a in problem.accesses]
-    bound = problem.cost([sum(each) for each in least])
+    bound = problem.cost([*map(sum, least)])
     require(str(bound) == record["bound"], f"the bound is {bound}")
     shown = [f"the layout costs {cost}", f"no layout whatever costs less than {bound}"]
     claimed, klass, proof = Fraction(record["least"]), record["class"], record["proof"]
     if claimed > bound:
         match proof["by"], klass:
-            case "members", "none" | "pad" | "swizzle":
+            case "members", "none" | "pad" | "swizzle" | "tma":
                 _check_members(problem, claimed, klass, proof["members"])
             case "cases", "xor":
                 _Cases(problem, least, claimed, proof).visit(proof["cases"])
@@ -97,19 +90,20 @@ def _check(record: dict[str, Any]) -> Checked:
             case _:
                 return Checked(tuple(shown), f"whether anything costs less than {claimed}")
         shown.append(f"no layout of the class {klass} costs less than {claimed}")
-    return Checked(
-        tuple(shown), "" if cost <= max(bound, claimed) else f"whether {cost} is the least"
-    )
+    known = cost <= max(bound, claimed)
+    return Checked(tuple(shown), "" if known else f"whether {cost} is the least")
 
 
-def _check_addresses(problem: _Problem, addresses: Numbers, record: dict[str, Any]) -> Fraction:
+def _check_addresses(problem: _Problem, record: dict[str, Any]) -> Fraction:
+    require(record["addresses"] is not None, "it has no layout")
+    addresses = whole_numbers(record["addresses"])
     require(len(addresses) == problem.size and addresses.min() >= 0, "addresses are missing")
     require(len(np.unique(addresses)) == problem.size, "two elements have one address")
     require(record["waste"] or int(addresses.max()) < problem.size, "places are wasted")
     require(not _torn(problem, addresses), "a vector is torn")
     counts = _counts(problem, addresses)
-    require(counts == record["wavefronts"], f"the wavefronts are {counts}")
     cost = problem.cost(counts)
+    require(counts == record["wavefronts"], f"the wavefronts are {counts}")
     require(str(cost) == record["cost"], f"the cost is {cost}")
     require(_is_of_class(problem, addresses, record["class"]), "the layout is not of its class")
     return cost
@@ -136,16 +130,15 @@ def _wavefronts(problem: _Problem, addresses: Numbers) -> int:
     return int(np.bincount([word % problem.banks for word in words]).max())
 
 
-# -- the problem -----------------------------------------------------------------------------------
-
-
 def _problem(record: dict[str, Any]) -> _Problem:
     given = record["problem"]
     lanes, banks = _MACHINES[given["machine"]]
     size, element_bytes = math.prod(given["shape"]), given["element_bytes"]
-    right = whole_numbers(given["shape"]).min() >= 1 and element_bytes in (1, 2, 4, 8, 16)
-    require(bool(right), "there is no such tensor")
+    require(bool(whole_numbers(given["shape"]).min() >= 1), "there is no such tensor")
+    require(element_bytes in (1, 2, 4, 8, 16), f"an element has no {element_bytes} bytes")
     require(record["objective"] in ("sum", "worst"), "there is no such objective")
+    copied = given["machine"] in _NVIDIA and record["class"] == "tma"
+    require(copied or given["copies"] == [], "no copy writes this class")
     accesses = []
     for each in given["accesses"]:
         name, elements = each["name"], whole_numbers(each["elements"])
@@ -155,7 +148,8 @@ def _problem(record: dict[str, Any]) -> _Problem:
         width = elements.shape[2] * element_bytes
         served = _served(given["machine"], banks, each["kind"], width)
         groups = [group for step in elements for group in _groups(step, *served, lanes)]
-        accesses.append(_Access(name, Fraction(each["weight"]), elements, groups))
+        vectors = elements[elements[:, :, 0] >= 0]
+        accesses.append(_Access(name, Fraction(each["weight"]), elements, vectors, groups))
     require(bool(accesses) and all(a.weight >= 0 for a in accesses), "a weight is negative")
     worst = record["objective"] == "worst"
     return _Problem(size, given["shape"][-1], element_bytes, banks, accesses, worst)
@@ -172,8 +166,9 @@ def _served(machine: str, banks: int, kind: str, width: int) -> tuple[tuple[int,
     if kind == "ld" and width == 16 and machine in _SCATTERED:
         return _SCATTERED[machine], 0
     lanes = banks * 4 // max(4, width)
-    basis = tuple(1 << bit for bit in range(lanes.bit_length() - 1))
-    return basis, lanes if machine in _NVIDIA and kind == "ld" and width > 4 else 0
+    return tuple(
+        1 << bit for bit in range(_bits(lanes))
+    ), lanes if machine in _NVIDIA and kind == "ld" and width > 4 else 0
 
 
 def _groups(step: Numbers, basis: tuple[int, ...], paired: int, lanes: int) -> Iterator[Numbers]:
@@ -204,7 +199,7 @@ def _chunks(problem: _Problem) -> dict[int, tuple[int, int, int]]:
 def _least(problem: _Problem, group: Numbers, chunks: dict[int, tuple[int, int, int]]) -> int:
     """What a group takes in every layout. Words of chunks that are kept whole are known, and so is
     their bank modulo the words of a chunk; other elements may at best fill words together."""
-    size, words, loose = problem.element_bytes, set(), 0
+    size, words, loose = problem.element_bytes, set[tuple[int, int, int]](), 0
     for element in group.tolist():
         first, length, place = chunks.get(element, (element, 1, 0))
         if length * size < 4:
@@ -218,15 +213,10 @@ def _least(problem: _Problem, group: Numbers, chunks: dict[int, tuple[int, int, 
     return least
 
 
-# -- why nothing of the class costs less -----------------------------------------------------------
-
-
 def _check_members(problem: _Problem, claimed: Fraction, klass: str, given: list[Any]) -> None:
     """Every member of the family is there, and each costs as much as is said, or tears a vector."""
-    require(
-        [m for m, _ in given] == list(_members(problem, klass)),
-        f"these are not all members of the class {klass}",
-    )
+    all_of = list(_members(problem, klass))
+    require([m for m, _ in given] == all_of, f"these are not all members of the class {klass}")
     for member, counts in given:
         addresses = _mapped(problem, klass, member, np.arange(problem.size))
         found = None if _torn(problem, addresses) else _counts(problem, addresses)
@@ -235,21 +225,37 @@ def _check_members(problem: _Problem, claimed: Fraction, klass: str, given: list
 
 
 def _members(problem: _Problem, klass: str) -> Iterator[list[int]]:
-    if klass == "pad":  # more padding has the same banks, and no more words in common
-        yield from ([by] for by in range(max(1, problem.banks * 4 // problem.element_bytes)))
-        return
-    yield []
+    match klass:
+        case "tma":
+            return _boxes(problem)
+        case "pad":  # more padding has the same banks, and no more words in common
+            return ([by] for by in range(max(1, problem.banks * 4 // problem.element_bytes)))
     most = (problem.size & -problem.size).bit_length() - 1 if klass == "swizzle" else 0
-    for bits in range(1, most // 2 + 1):
-        for shift in range(bits, most - bits + 1):
-            for base in range(most - bits - shift + 1):
-                yield [bits, base, shift]
-                yield [bits, base, -shift]
+    pairs = ((b, s) for b in range(1, most // 2 + 1) for s in range(b, most - b + 1))
+    moved = ([bits, base, by] for bits, shift in pairs
+             for base, by in product(range(most - bits - shift + 1), (shift, -shift)))  # fmt: skip
+    return chain([[]], moved)
+
+
+def _boxes(problem: _Problem) -> Iterator[list[int]]:
+    """What TMA writes: boxes of so many columns, side by side in the tensor and one after another
+    in memory, swizzled within so many bytes. A row has whole 16 bytes, a box begins at 128."""
+    rows, size = problem.size // problem.columns, problem.element_bytes
+    for width in range(min(problem.columns, 256), 0, -1):
+        heights = [h for h in range(1, 257) if rows % h == 0 and h * width * size % 128 == 0]
+        alone = width == problem.columns and rows <= 256
+        if problem.columns % width == width * size % 16 == 0 and (alone or heights):
+            yield from ([width, span] for span in (0, 32, 64, 128) if not 0 < span < width * size)
 
 
 def _mapped(problem: _Problem, klass: str, member: list[int], x: Numbers) -> Numbers:
     if klass in ("none", "pad") or not member:
         return x + x // problem.columns * sum(member)
+    if klass == "tma":
+        (width, span), (row, column) = member, np.divmod(x, problem.columns)
+        block = column // width * (problem.size // problem.columns)
+        byte: Numbers = ((block + row) * width + column % width) * problem.element_bytes
+        return (byte ^ (byte >> 7 & max(1, span // 16) - 1) << 4) // problem.element_bytes
     bits, base, shift = member
     upper = x >> max(shift, 0) & ((1 << bits) - 1) << base
     return x ^ (upper << max(-shift, 0))
@@ -268,21 +274,21 @@ def _check_counting(problem: _Problem, least: Least, claimed: Fraction, count: i
     require(problem.size > problem.banks * (count - 1) >= 0, "the words have room")
     limits = [(frozenset(g.tolist()), n) for a, each in zip(problem.accesses, least, strict=True)
               for g, n in zip(a.groups, each, strict=True)]  # fmt: skip
-    some = _room(limits, problem.size, count, ())
+    some = _room(limits, problem.size, count, [])
     require(some is None, f"words {some} have room in one bank")
     more = min(a.weight / len(a.elements) for a in problem.accesses)
-    bound = problem.cost([sum(each) for each in least])
+    bound = problem.cost([*map(sum, least)])
     require(not problem.worst and claimed <= bound + more, "it claims more than it shows")
 
 
-def _room(limits: Limits, size: int, count: int, chosen: Set) -> Set | None:
+def _room(limits: Limits, size: int, count: int, chosen: list[int]) -> list[int] | None:
     """So many words that no group forbids in one bank: for each so many of its own at most."""
     if len(chosen) == count:
         return chosen
-    for word in range(chosen[-1] + 1 if chosen else 0, size):
+    for word in range(max(chosen, default=-1) + 1, size):
         if all(most or word not in some for some, most in limits):
             fewer = [(some, most - (word in some)) for some, most in limits]
-            if (found := _room(fewer, size, count, (*chosen, word))) is not None:
+            if (found := _room(fewer, size, count, [*chosen, word])) is not None:
                 return found
     return None
 
@@ -300,10 +306,9 @@ class _Cases:
 
     def __init__(self, problem: _Problem, least: Least, claimed: Fraction, proof: Any) -> None:
         self._problem, self._claimed, self._proof = problem, claimed, proof
-        size = problem.element_bytes
-        bits, inside = _bits(problem.size), _bits(max(1, 4 // size))
-        longest = max(problem.accesses, key=lambda a: a.elements.shape[2])
-        vector = longest.vectors[0]
+        size, bits = problem.element_bytes, _bits(problem.size)
+        inside = _bits(max(1, 4 // size))
+        vector = max(problem.accesses, key=lambda a: a.elements.shape[2]).vectors[0]
         directions = (vector[1 << np.arange(_bits(len(vector)))] ^ vector[0]).tolist()
         for access in problem.accesses:
             apart, sums = access.vectors ^ access.vectors[:, :1], _span(directions)
@@ -347,21 +352,19 @@ class _Cases:
 
     def _cost(self, columns: list[int], named: list[int]) -> Fraction:
         """What all layouts with these columns cost at least, by the accesses that are named."""
-        shares: list[Numbers] = [np.zeros(1, dtype=np.int64)]
-        whole = len(columns) == self._total
+        shares, whole = [_span([])], len(columns) == self._total
         if whole and self._loose:
-            kernel = [x for x in range(1 << self._total) if not _sums(columns, np.array([x]))[0]]
+            kernel = np.flatnonzero(_sums(columns, np.arange(1 << self._total)) == 0).tolist()
             require(len(kernel) <= _MOST_SHARED, "too many words to share")
             count = min(self._loose, len(kernel).bit_length() - 1)
-            shares = [_span(list(some)) for some in combinations(kernel[1:], count)]
-            shares = [each for each in shares if len(np.unique(each)) == len(each)]
+            some = [list(few) for few in combinations(kernel[1:], count)]
+            shares = [_span(few) for few in some if _rank(few) == count]
         left, known = 0 if whole else self._loose, set(named)
         return min(self._counted(columns, known, share, left) for share in shares)
 
     def _counted(self, columns: list[int], named: set[int], share: Numbers, loose: int) -> Fraction:
-        counts = []
+        counts = [0] * len(self._shapes)
         for number, shapes in enumerate(self._shapes):
-            total = 0
             for (*points, floor), count in shapes.items():
                 if number in named:
                     words = np.unique((np.array(points)[:, None] ^ share).min(axis=1))
@@ -369,8 +372,7 @@ class _Cases:
                     together = (words >> len(columns) << 16) | _sums(columns, known)
                     most = int(np.unique(together, return_counts=True)[1].max())
                     floor = max(floor, -(-most // (1 << loose)))
-                total += count * floor
-            counts.append(total)
+                counts[number] += count * floor
         return self._problem.cost(counts)
 
 
@@ -382,21 +384,16 @@ def _bits(size: int) -> int:
 def _rank(vectors: list[int]) -> int:
     known: list[int] = []
     for vector in vectors:
-        for other in known:
-            vector = min(vector, vector ^ other)
-        known += [vector] if vector else []
+        left = reduce(lambda v, other: min(v, v ^ other), known, vector)
+        known += [left] * (left > 0)
     return len(known)
 
 
 def _sums(columns: list[int], points: Numbers) -> Numbers:
-    result = np.zeros_like(points)
-    for place, column in enumerate(columns):
-        result ^= (points >> place & 1) * column
-    return result
+    parts = ((points >> place & 1) * column for place, column in enumerate(columns))
+    return reduce(np.bitwise_xor, parts, np.zeros_like(points))
 
 
 def _span(basis: tuple[int, ...] | list[int]) -> Numbers:
-    found = np.zeros(1, dtype=np.int64)
-    for vector in basis:
-        found = np.concatenate([found, found ^ vector])
-    return found
+    zero = np.zeros(1, dtype=np.int64)
+    return reduce(lambda found, vector: np.append(found, found ^ vector), basis, zero)

@@ -7,7 +7,7 @@ that is made of these sizes has to be divided, or checked for dividing, again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,12 @@ from warploom.array.check import conditions
 from warploom.array.ir import Apply, Program, Term, place_of, walk
 from warploom.array.op import sizes_of
 from warploom.array.types import Tuple, Type, base, shape
-from warploom.errors import CheckError, Span
+from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Binary, Const, Expr, substitute, variables
 from warploom.index.ir import walk as walk_index
 from warploom.index.laws import simplify
+from warploom.index.show import show
 
 Ints = npt.NDArray[np.int64]
 MOST_ROWS = 1 << 20
@@ -46,12 +47,12 @@ def axes_of(program: Program, given: Mapping[str, int]) -> tuple[Axis, ...]:
     """The axes of all sizes that are not given; raises CheckError where one has no row."""
     open_ = sorted(variables_of(program) - given.keys())
     wanted: list[Expr] = []
-    for each, part in _conditions(program, given):
+    for each, asked, part in _conditions(program, given):
         if isinstance(each, Const):
             raise CheckError(
                 f"'{program.name}': the sizes that are given do not go together",
-                span=_place(program, given) or place_of(part),
-                advice="sizes of splits divide what they split",
+                span=next(filter(None, map(place_of, walk(part))), None),
+                advice=f"{show(asked)} should hold: sizes of splits divide what they split",
             )
         wanted.append(each)
     linked = _linked(open_, [each for each in wanted if len(variables(each)) <= 2])
@@ -63,9 +64,9 @@ def axes_of(program: Program, given: Mapping[str, int]) -> tuple[Axis, ...]:
         linked = _linked_by(linked, crossing)
 
 
-def _conditions(program: Program, given: Mapping[str, int]) -> Iterator[tuple[Expr, Term]]:
-    """Every condition on the open sizes, and the expression that has it: quotients are exact,
-    pieces not larger than the whole. One without open sizes is not met."""
+def _conditions(program: Program, given: Mapping[str, int]) -> Iterator[tuple[Expr, Expr, Term]]:
+    """Every condition on the open sizes, how it was asked, and the expression that has it:
+    quotients are exact, pieces not larger than the whole. One without open sizes is not met."""
     seen: set[Expr] = set()
     told: set[Expr] = set()
     types: set[Type] = set()
@@ -83,27 +84,7 @@ def _conditions(program: Program, given: Mapping[str, int]) -> Iterator[tuple[Ex
             known = simplify(substitute(each, dict(given)))
             if known not in told and known is not Const(1):
                 told.add(known)
-                yield known, part
-
-
-def _place(program: Program, given: Mapping[str, int]) -> Span | None:
-    """Where the user wrote what asks for something that does not hold: the types around it tell the
-    same, but they follow from it."""
-
-    def fails(asked: Iterable[Expr]) -> bool:
-        known = [simplify(substitute(each, dict(given))) for each in asked]
-        return any(isinstance(each, Const) and not each.value for each in known)
-
-    def in_type(type_: Type) -> bool:
-        return fails(_exact(list(_sizes_in(type_))))
-
-    for part in walk(program.body):
-        if isinstance(part, Apply) and part.arguments and place_of(part) is not None:
-            asked = [each for each, _ in conditions(part.op, part.arguments[0].type)]
-            cut = in_type(part.type) and not any(in_type(each.type) for each in part.arguments)
-            if cut or fails(asked):
-                return place_of(part)
-    return None
+                yield known, each, part
 
 
 def _sizes_in(type_: Type) -> Iterator[Expr]:
