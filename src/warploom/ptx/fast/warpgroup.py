@@ -60,6 +60,7 @@ def wgmma(w: Writer, ins: Instruction) -> None:
     ]
     lists = [f"(uint32_t *[]){{{', '.join(part)}}}" for part in (a, sums)]
     common = [columns, depth, BITS[kind] // 8, *map(int, (*turned, *signs))]
+    own: list[object]
     if result == "s32":
         own = [-1, 0, 0, 0, 0, 0, *(int(each[0] == "s") for each in (kind, other)),
                int("satfinite" in words)]  # fmt: skip
