@@ -3,6 +3,7 @@
     python bench/ptx_ncu_device.py [--out FILE]      a machine with a GPU, CuPy and ncu
     python bench/ptx_ncu_device.py --dry             the emulator alone: its counts
     python bench/ptx_ncu_device.py --explain         the emulator's side of the record made anew
+    python bench/ptx_ncu_device.py --only WORD --times N --out FILE     some kernels, several times
 
 One child launches all kernels (`bench/ptx_ncu_kernels.py`) under one ncu; where a launch breaks the
 child, another goes on behind it. Each row has both counts of each kind; those that differ have
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +93,17 @@ def emulated(job: Job) -> tuple[dict[str, int], list[Any]]:
 # -- on the device --------------------------------------------------------------------------------
 
 
-def launch_all(first: int, results: Path) -> None:
+def chosen(only: str, times: int) -> list[Job]:
+    """Those with a word in their names, each several times: counts of ncu need not repeat."""
+    found = [job for job in jobs() if only in job.name]
+    return [replace(job, name=f"{job.name}{f' #{turn}' if turn else ''}")
+            for turn in range(times) for job in found]  # fmt: skip
+
+
+def launch_all(given: list[Job], first: int, results: Path) -> None:
     """In the child: every kernel from one on, each once; which were launched goes to a file."""
     done: list[dict[str, Any]] = []
-    for number, job in enumerate(jobs()[first:], first):
+    for number, job in enumerate(given[first:], first):
         row: dict[str, Any] = {"number": number, "kernel": job.loaded().name}
         try:
             there = on_device(job)
@@ -149,14 +158,15 @@ def known_metrics() -> list[str]:
     return [*METRICS.values(), *(each for each in BESIDE if each in found)]
 
 
-def profiled(total: int, folder: Path) -> dict[int, dict[str, Any]]:
+def profiled(total: int, folder: Path, which: list[str]) -> dict[int, dict[str, Any]]:
     """Every launch by its number: what ncu counted, digests of its results, or why it failed."""
     metrics = known_metrics()
     rows: dict[int, dict[str, Any]] = {}
     first = 0
     while first < total:
         results = folder / f"launched_{first}.json"
-        child = [sys.executable, __file__, "--launch", str(first), "--results", str(results)]
+        child = [sys.executable, __file__, "--launch", str(first), "--results", str(results),
+                 *which]  # fmt: skip
         ncu = ["ncu", "--csv", "--clock-control", "none", "--print-kernel-base", "mangled"]
         ran = subprocess.run([*ncu, "--metrics", ",".join(metrics), *child],
                              capture_output=True, text=True, check=False)  # fmt: skip
@@ -243,23 +253,26 @@ def main() -> None:
     parser.add_argument("--dry", action="store_true")
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--explain", action="store_true")
+    parser.add_argument("--only", default="", help="kernels with this word")
+    parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--launch", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--results", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    given = chosen(asked.only, asked.times)
     if asked.launch is not None:
-        launch_all(asked.launch, asked.results)
+        launch_all(given, asked.launch, asked.results)
         return
     if asked.explain:
         explain(asked.out)
         return
-    given = jobs()
     if asked.dry:
         for job in given:
             print(f"{job.name:45} {_nonzero(emulated(job)[0])}", flush=True)
         print(f"{len(given)} kernels")
         return
     with tempfile.TemporaryDirectory() as folder:
-        seen = profiled(len(given), Path(folder))
+        which = ["--only", asked.only, "--times", str(asked.times)]
+        seen = profiled(len(given), Path(folder), which)
     rows: dict[str, Any] = {}
     for number, job in enumerate(given):
         try:

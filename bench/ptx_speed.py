@@ -2,6 +2,7 @@
 the Mandelbrot set.
 
 python bench/ptx_speed.py [SIDE] [--against CHECKOUT] [--repeats N] [--json FILE]
+python bench/ptx_speed.py --flags=FLAGS [--text FOLDER]     as C alone, compiled with more flags
 
 Beside the rate of each kernel as C is how many times NumPy's that is, and how long a first launch
 takes, compiling included. With another checkout, each has a process and they take turns, launch by
@@ -184,6 +185,23 @@ def alone(asked: argparse.Namespace) -> None:
         asked.json.write_text(json.dumps(record, indent=1) + "\n")
 
 
+def compiled(asked: argparse.Namespace) -> None:
+    """The kernels as C, with flags of a compiler beside the engine's own; their texts, if asked."""
+    os.environ["WARPLOOM_CACHE"] = ""
+    here = Launches(ROOT, asked.side)
+    from warploom.ptx.fast import engine  # the checkout, which is on the path by now
+
+    engine.FLAGS += tuple(asked.flags.split())
+    for row in (each for each in here.rows if each.endswith("as C")):
+        tries = [here.once(row) for _ in range(2 * TRIES)]
+        best = max(count / seconds / 1e6 for seconds, count in tries)
+        print(f"{row:20} {best:7.0f} million a second with {asked.flags or 'no more'}", flush=True)
+        if asked.text is not None:
+            name = row.partition(",")[0]
+            fast = here.kernels[name].fast.text
+            (asked.text / f"{name}.c").write_text(fast.source if fast else "")
+
+
 def stamp() -> dict[str, Any]:
     return {
         "date": time.strftime("%Y-%m-%d"),
@@ -198,7 +216,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--only", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--flags", help="of the C compiler, beside the engine's own")
+    parser.add_argument("--text", type=Path, help="a folder for the C texts")
     asked = parser.parse_args()
+    if asked.flags is not None:
+        compiled(asked)
+        return
     if asked.only is not None:
         Launches(asked.only, asked.side).serve()
         return

@@ -228,3 +228,20 @@ def test_text() -> None:
 
 def test_vectors_and_tuples_in_types() -> None:
     assert type_text(Tuple((Vector(al.element(0, X).type, 4), X.type))) == "(f32x4, [f32]n)"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda v: v if v > 0 else -v, "compare"),
+        (lambda v: v if v.gt(0) else -v, "no truth value"),
+        (lambda v: v.ge(0) and v, "no truth value"),
+        (lambda v: v[0], "apart"),
+        (lambda v: sum(v), "apart"),
+    ],
+)
+def test_what_python_would_decide_is_refused(wrong: Callable[[Any], Any], said: str) -> None:
+    with pytest.raises(CheckError, match=said) as refused:
+        al.program("wrong", lambda x: al.map_(wrong, x), x=array(f32, 9))
+    assert refused.value.span is not None
+    assert refused.value.span.source.name == __file__

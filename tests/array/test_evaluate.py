@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.array.generate import Generator, random_type, random_value
+from tests.array.mapped import run_candidate
 from tests.array.naive import OPS, as_lists, naive
 
 from warploom.array import build as al
 from warploom.array.evaluate import evaluate
-from warploom.array.ir import Apply, Program, walk
+from warploom.array.ir import Apply, Program, Term, walk
+from warploom.array.joint.model import JointModel
 from warploom.array.types import array
 from warploom.errors import CheckError
-from warploom.kernel.dtype import f32, i32
+from warploom.kernel.dtype import bf16, f16, f32, i32
+from warploom.machine.record import CUDA
 
 
 def check(seed: int) -> set[str]:
@@ -80,3 +83,27 @@ def test_conversions() -> None:
     x = np.array([1.5, -2.5, 1e20], np.float32)
     whole = al.program("whole", lambda x: al.map_(lambda v: al.convert(i32, v), x), x=array(f32, 3))
     assert evaluate(whole, x).tolist() == [1, -2, 2**31 - 1]
+
+
+def test_numbers_of_16_bits_are_converted_by_what_they_stand_for() -> None:
+    """As kernels do it: half floats as NumPy has them, bfloat16 by its bits."""
+
+    def halved(v: Term) -> Term:
+        return al.convert(f32, v) * 0.5
+
+    x = np.array([1.0, -2.0, 3.0], np.float32)
+    for dtype, given, wanted in (
+        (f16, x.astype(np.float16), np.array([0.5, -1.0, 1.5], np.float16)),
+        (bf16, np.array([0x3F80, 0xC000, 0x4040], np.uint16), [0x3F00, 0xBF80, 0x3FC0]),
+    ):
+        floats = al.program("floats", lambda x: al.map_(halved, x), x=array(dtype, 3))
+        assert evaluate(floats, given).tolist() == [0.5, -1.0, 1.5]
+        back = al.program(
+            "back",
+            lambda x, d=dtype: al.map_(lambda v: al.convert(d, halved(v)), x),
+            x=array(dtype, 3),
+        )
+        assert evaluate(back, given).tolist() == list(wanted)
+        model = JointModel(back, {}, CUDA)
+        (candidate,) = model.best(1, 20).answer
+        assert run_candidate(model.plan, candidate, given)[1].tolist() == list(wanted)

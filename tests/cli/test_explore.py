@@ -80,6 +80,7 @@ def test_it_goes_on_from_what_was_kept(cli: Cli, tmp_path: Path) -> None:
         (("--size", "n=6", "--fix", "size(n1)=5"), "is not a value"),
         (("--size", "n=6", "--machine", "abacus"), "abacus"),
         (("--size", "n=6", "--machine", "k4000", "--space", "tensor"), "has no tensor cores"),
+        (("--size", "n=6", "--machine", "k4000", "--space", "tensor-bf16"), "has no tensor cores"),
         (
             ("--size", "n=6", "--fix", "dim_kind(n0)=BLOCK", "--fix", "dim_kind(n0)=LOOP"),
             "dim_kind(n0)=BLOCK and dim_kind(n0)=LOOP contradict each other",

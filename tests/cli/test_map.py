@@ -38,6 +38,13 @@ twice_summed = al.program(
 
 def wrong():
     return al.program("wrong", lambda x: al.map_(lambda v: v + x, x), x=array(f32, n))
+
+
+fives = al.program(
+    "fives",
+    lambda mine: al.map_(lambda r: al.map_(lambda v: v + 1, r), al.split(5, mine)),
+    mine=array(f32, n),
+)
 """
 
 
@@ -111,6 +118,11 @@ def test_what_is_measured_is_kept(cli: Cli, own: str, tmp_path: Path) -> None:
     again = cli(*asked)
     assert "0 samples just now" in again.err
     assert json.loads(again.out) == [record]
+    other = Path(own).read_text().replace("v + 1", "v * 3 + 1")
+    Path(own).write_text(other)
+    changed = cli(*asked)  # what was measured of another expression of this name is none of it
+    assert changed.status == 0, changed.err
+    assert "0 samples just now" not in changed.err
 
 
 def test_memory_is_limited(cli: Cli) -> None:
@@ -175,6 +187,7 @@ def test_errors_are_at_the_users_line(cli: Cli, own: str) -> None:
     ran = cli("map", f"{own}::wrong", "--size", "n=8")
     assert ran.status == 2
     assert "own_maps.py:30" in ran.err
-    split = cli("map", f"{own}::tiled", "--size", "n=12,m=5")
+    split = cli("map", f"{own}::fives", "--size", "n=12")
     assert split.status == 2
     assert "do not go together" in split.err
+    assert "own_maps.py:35" in split.err

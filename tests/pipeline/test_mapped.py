@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,11 @@ import pytest
 
 from warploom.array import build as al
 from warploom.array.code.program import compile_candidate
+from warploom.array.ir import Term
 from warploom.array.joint.model import JointModel
 from warploom.array.types import array
-from warploom.kernel.dtype import f32
+from warploom.errors import DeviceError
+from warploom.kernel.dtype import DType, f32, i32
 from warploom.machine.record import CUDA
 from warploom.pipeline.mapped import Choice, Rig, choice_of, front, tune_choices
 from warploom.search.budget import Budget
@@ -81,6 +84,40 @@ def test_another_result_is_dropped() -> None:
     said = {each.text: each.error for each in outcome.answer.trials}
     assert said[right.text] == ""
     assert "not that of the first" in said[wrong.text]
+
+
+def elementwise(name: str, f: Callable[[Term], Term], dtype: DType = f32) -> Choice:
+    model = JointModel(
+        al.program(name, lambda x: al.map_(f, x), x=array(dtype, N)), {"n": 12}, CUDA
+    )
+    return choice_of(model, model.best(1, 50).answer[0])
+
+
+def errors(*listed: Choice) -> list[str]:
+    rig, found = Rig("c"), []
+    for each in listed:
+        try:
+            rig.measure(each.kernels(), 1)
+        except DeviceError as error:
+            found.append(str(error))
+        else:
+            found.append("")
+    return found
+
+
+def test_what_is_no_number_is_a_result() -> None:
+    """Roots of numbers of both signs; and what has no other numbers is another result."""
+    root = elementwise("root", lambda v: al.compute("sqrt", v))
+    assert errors(root, root) == ["", ""]
+    whole = elementwise("whole", lambda v: al.compute("sqrt", v * v))
+    assert [bool(each) for each in errors(root, whole)] == [False, True]
+
+
+def test_small_results_and_integers_are_compared() -> None:
+    small = [elementwise(f"by{by}", lambda v, by=by: v * (by * 1e-3)) for by in (1, 2)]
+    assert [bool(each) for each in errors(*small)] == [False, True]
+    whole = [elementwise(f"to{to}", lambda v, to=to: v * 9999 + to, i32) for to in (0, 1)]
+    assert [bool(each) for each in errors(*whole)] == [False, True]
 
 
 def test_the_front_has_what_nothing_beats() -> None:

@@ -51,6 +51,7 @@ from warploom.errors import CheckError
 from warploom.index.ir import Expr as Index
 from warploom.kernel.arithmetic import apply as compute
 from warploom.kernel.arithmetic import compare, convert
+from warploom.kernel.dtype import DType
 
 Leaf: TypeAlias = npt.NDArray[Any]
 Value: TypeAlias = "Leaf | tuple[Value, ...]"
@@ -218,9 +219,16 @@ def _computed(
             truth = values[0].reshape(values[0].shape + (1,) * (values[1].ndim - values[0].ndim))
             return np.where(truth, values[1], values[2])
         case Convert(dtype):
-            return convert(values[0], dtype)
+            return _converted(values[0], dtype, dtype_of(types[0]))
         case _:
             assert_never(op)
+
+
+def _converted(value: Leaf, dtype: DType, source: DType | None) -> Leaf:
+    """Codes, by whose bits numbers of 16 bits are converted, are values as NumPy has them."""
+    coded = source is not None and source.is_code
+    made = convert(value.view(source.storage) if coded and source else value, dtype, source)
+    return made.view(dtype.numpy) if dtype.is_code else made
 
 
 def _moved(term: Apply, values: list[Value], axis: int) -> Value:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TypeAlias, assert_never
+from typing import NoReturn, TypeAlias, assert_never
 from weakref import WeakKeyDictionary
 
 from warploom.array.check import result_type
@@ -69,6 +69,15 @@ def _operate(op: Op, *operands: Term | float) -> Apply:
         raise
 
 
+def _refused(what: str, instead: str) -> Callable[..., NoReturn]:
+    """What Python would do by itself, and what to write."""
+
+    def method(*_: object) -> NoReturn:
+        raise CheckError(what, span=calling_line(__file__), advice=instead)
+
+    return method
+
+
 class Arithmetic:
     """The operators every expression has; a Python number takes the type of the other operand.
 
@@ -103,9 +112,15 @@ class Arithmetic:
         """A part of a tuple."""
         return _operate(Get(part), self)
 
-    def __bool__(self) -> bool:
-        # `x and y` or `if x.lt(3)` would silently mean something else.
-        raise TypeError("an array expression has no truth value; use choose")
+    # `x and y` or `if x.lt(3)` would silently mean something else.
+    __bool__ = _refused("an array expression has no truth value", "use choose")
+    __lt__ = __le__ = __gt__ = __ge__ = _refused(
+        "Python does not compare array expressions", "write x.lt(y) or x.ge(y), and choose by it"
+    )
+    __iter__ = __getitem__ = __len__ = _refused(
+        "Python does not take array expressions apart",
+        "use map_, element(0, xs), or x.get(0) of a tuple",
+    )
 
 
 @node

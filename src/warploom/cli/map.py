@@ -15,6 +15,7 @@ from warploom.array.code.program import Compiled
 from warploom.array.ir import Program
 from warploom.array.joint.model import MOST_TEMPORARY, JointModel
 from warploom.array.recipe import convolution, matmul, stencil
+from warploom.array.show import show_program
 from warploom.cli.guard import Status, check_meant, run, status_of
 from warploom.cli.inputs import parse_sizes, python_value
 from warploom.cli.map_view import candidate_record, print_candidate, show_tuned, word_of
@@ -147,7 +148,8 @@ def map_(
                     )  # fmt: skip
                     if count:
                         return _counted(model, budget, json_file)
-                    given = {"sizes": sizes, "plain": plain, "fusion": fusion.value}
+                    given = {"program": show_program(model.program), "sizes": sizes,
+                             "plain": plain, "fusion": fusion.value}  # fmt: skip
                     found = _choices(model, budget, seed, first, sample, wanted, among)
                 head = {"name": expr, "machine": machine}
                 if not isinstance(found, Found):

@@ -7,7 +7,7 @@ for propagation, and the order in which they are decided unless the user has one
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from warploom.loopnest.choices import Choices
 from warploom.loopnest.constraints import declare_constraints
 from warploom.loopnest.ir import Instruction, Program
 from warploom.loopnest.target import DEFAULT, Target
-from warploom.search.candidate import Candidates, Flags, Index
+from warploom.search.candidate import Candidates, Index
 from warploom.search.problem import Branch, is_open
 from warploom.search.propagate.propagator import Propagator
 
@@ -54,41 +54,22 @@ class NestSpace(Choices):
 
     def first_open(self, sequence: Index) -> Branch:
         """The first position that is open in each candidate, -1 where none is. What may still turn
-        out not to be there is not decided, but for lack of anything else; nor is the layout of an
-        array before it is known which dimensions it has."""
+        out not to be there, or to be no dimension of its array, is not decided, but for lack of
+        anything else."""
         absent = np.zeros(self.propagator.choices, np.uint64)
         for choice in self.space.choices:
             absent[self.propagator.columns(choice)] = choice.absent_bit
+        absent[self.propagator.columns(self.layout)] |= np.uint64(self.layout.bits(["NONE"]))
         absent = absent[sequence]
-        unknown = self._unknown_arrays(sequence)
 
         def branch(candidates: Candidates) -> Index:
             domains = candidates.domains[:, sequence]
             undecided = is_open(domains)
-            there = undecided & ((domains & absent) == 0) & ~unknown(candidates)
+            there = undecided & ((domains & absent) == 0)
             first = np.where(there.any(axis=1), there.argmax(axis=1), undecided.argmax(axis=1))
             return np.where(undecided.any(axis=1), sequence[first], -1)
 
         return branch
-
-    def _unknown_arrays(self, sequence: Index) -> Callable[[Candidates], Flags]:
-        """Whether a position is of the layout of an array with dimensions that may be or not."""
-        columns = self.propagator.columns(self.layout)
-        place = {put: at for at, (put,) in enumerate(self.layout.instances, columns.start)}
-        arrays = [
-            np.array([place[put] for put, _ in each.pairs]) for each in self.program.temporaries
-        ]
-        none = np.uint64(self.layout.bits(["NONE"]))
-
-        def unknown(candidates: Candidates) -> Flags:
-            found = np.zeros((len(candidates), len(sequence)), np.bool_)
-            for own in arrays:
-                domains = candidates.domains[:, own]
-                maybe = (((domains & none) != 0) & (domains != none)).any(axis=1)
-                found |= maybe[:, None] & np.isin(sequence, own)
-            return found
-
-        return unknown
 
     def _turns(self, dim: object) -> int:
         """How often what is in a loop is done at most."""

@@ -52,7 +52,7 @@ def axes_of(program: Program, given: Mapping[str, int]) -> tuple[Axis, ...]:
             raise CheckError(
                 f"'{program.name}': the sizes that are given do not go together",
                 span=next(filter(None, map(place_of, walk(part))), None),
-                advice=f"{show(asked)} should hold: sizes of splits divide what they split",
+                advice=f"{show(asked)} should hold",
             )
         wanted.append(each)
     linked = _linked(open_, [each for each in wanted if len(variables(each)) <= 2])

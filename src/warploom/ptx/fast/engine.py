@@ -117,6 +117,11 @@ class FastKernel:
             return False
         return engine == "c" or self._engine is not None or prod(grid) * prod(block) >= WORTH_IT
 
+    @property
+    def text(self) -> CText | None:
+        """What runs, once it was compiled."""
+        return None if self._engine is None else self._engine.text
+
     def judged(self, locals_: dict[str, int]) -> str:
         """What keeps the kernel from being compiled, found without compiling it; or nothing."""
         try:

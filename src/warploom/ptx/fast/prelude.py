@@ -89,7 +89,11 @@ INLINE float f32(uint32_t x) { float y; memcpy(&y, &x, sizeof y); return y; }
 INLINE uint32_t b32(float x) { uint32_t y; memcpy(&y, &x, sizeof y); return y; }
 INLINE double f64(uint64_t x) { double y; memcpy(&y, &x, sizeof y); return y; }
 INLINE uint64_t b64(double x) { uint64_t y; memcpy(&y, &x, sizeof y); return y; }
-INLINE float clean(float x) { return x == x ? x : f32(0x7FFFFFFFu); }
+/* by bits: of a choice some compilers make jumps, and then no vectors */
+INLINE float clean(float x) {
+  uint32_t bits = b32(x), nan = -(uint32_t)(x != x);
+  return f32(bits ^ ((bits ^ 0x7FFFFFFFu) & nan));
+}
 INLINE float flush(float x) { return f32(b32(x) & (b32(x) & 0x7F800000u ? ~0u : 0x80000000u)); }
 INLINE float saturated(float x) { return x > 0.0f ? (x > 1.0f ? 1.0f : x) : 0.0f; }
 /* of two NaNs the first is kept, as NumPy does; a compiler may exchange what it adds */

@@ -173,7 +173,8 @@ def _whole(w: Writer, blocks: list[list[str]], entry: int, unwritten: frozenset[
         "typedef struct Warp {", "  uint32_t tid[3][LANES];", *fields,
         "  uint32_t rank[LANES], mask[LANES];",
         "  uint32_t alive, block[3];", "  int pending, state;", "  int64_t at;",
-        "  uint64_t last, number;", "  uint8_t *local;", "} Warp;",
+        "  uint64_t last, number;", "  uint8_t *local;",
+        "} __attribute__((aligned(64))) Warp;",
     ]  # fmt: skip
     cases = [f"    case {place}: goto B{place};" for place in range(len(blocks))]
     run = [
