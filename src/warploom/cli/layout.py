@@ -130,8 +130,7 @@ def solve(
         texts = [*(patterns or []), *named]
         if not texts:
             raise ParseError("no pattern was given", advice="try transpose:32x32:f32")
-        if klass is not None:
-            known_class(klass)
+        known_class(klass)
         statuses = []
         with kept_free(json_file, out if emit else None, proof):
             found = problems(texts, machine)
@@ -155,20 +154,14 @@ def solve(
         what = tuple(vary.split(",")) if vary else ()
         with progress(problem.name) as report, budget.interruptible():
             chosen = best_way(
-                problem,
-                what,
-                klass or usual_class(problem),
-                worst=worst_,
-                waste=not no_waste,
-                budget=budget,
-                on_progress=_on_progress(report),
-            )
+                problem, what, klass or usual_class(problem), worst=worst_, waste=not no_waste,
+                budget=budget, on_progress=_on_progress(report),
+            )  # fmt: skip
         front = chosen.best.front
         task = front.task
         records.append(front_record(front) | (ways_record(chosen) if what else {}))
-        for line in [row_line(front)] if short else answer_lines(front):
-            typer.echo(line)
-        for line in ways_lines(chosen) if what else ():
+        lines = [row_line(front)] if short else answer_lines(front)
+        for line in [*lines, *(ways_lines(chosen) if what else ())]:
             typer.echo(line)
         if emit is not None and front.best is not None:
             texts_out.append((out, index_function(task.layout(front.best), emit, name)))

@@ -130,13 +130,13 @@ def _assumptions(task: Task) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-# -- ways to do the accesses ------------------------------------------------------------------------
+# -- ways to do the accesses -----------------------------------------------------------------------
 
 MOST_WAYS_SHOWN = 8
 
 
 def ways_lines(chosen: Chosen) -> list[str]:
-    """The ways that were tried, the best first, with all wavefronts and instructions of the tile."""
+    """The ways that were tried, the best first, with what the whole tile takes."""
     lines = ["", "ways to do the accesses: wavefronts and instructions of the whole tile"]
     for each in chosen.tried[:MOST_WAYS_SHOWN]:
         found = "–" if each.wavefronts is None else f"{float(each.wavefronts):g}"

@@ -109,7 +109,7 @@ def _joined(elements: Numbers) -> Numbers | None:
 # -- order of steps --------------------------------------------------------------------------------
 
 
-def _orders(problem: Problem, access: Access) -> Iterator[tuple[Access, str]]:
+def _orders(_: Problem, access: Access) -> Iterator[tuple[Access, str]]:
     """Each lane begins at a step of its own: steps exchanged, or turned, by bits of its number."""
     steps, lanes = access.steps, np.arange(access.lanes)
     step = np.arange(steps)[:, None]
@@ -131,7 +131,7 @@ def _matrices(problem: Problem, access: Access) -> Iterator[tuple[Access, str]]:
     it and stmatrix takes it. Transposed: the two halves of a word are of rows 2t and 2t + 1."""
     if problem.serving.name not in HAVE_MATRICES or access.lanes != problem.serving.lanes:
         return
-    for trans, suffix in ((False, ""), (True, ".trans")):
+    for trans in (False, True):
         rows = _rows(problem, access, trans)
         if rows is not None:
             kind: AccessKind = "ldmatrix" if access.kind == "ld" else "stmatrix"
