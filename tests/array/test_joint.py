@@ -60,6 +60,14 @@ def sampled(model: JointModel, count: int, seed: int = 1) -> list[Candidate]:
     return outcome.answer
 
 
+def words(model: JointModel, candidate: Candidate, stage: int = 0) -> int:
+    """Registers of a thread, as the model counts them."""
+    sizes = {name: np.array([size]) for name, size in candidate.sizes.items()}
+    spread = candidate.spreads[stage]
+    runs = {at: np.array([RUNS.index(run)], np.int8) for at, run in spread.runs.items()}
+    return int(model.stages[stage].registers(sizes, (runs, np.array([spread.group])))[0])
+
+
 def check_workload(name: str, count: int, machine: Machine) -> None:
     make, sizes, shapes = SMALL[name]
     program = make()
@@ -69,8 +77,9 @@ def check_workload(name: str, count: int, machine: Machine) -> None:
     for candidate in sampled(model, count):
         wanted = evaluate(program, *values, **candidate.sizes)
         compiled, found = run_candidate(model.plan, candidate, *values)
-        for kernel in compiled.kernels:
+        for at, kernel in enumerate(compiled.kernels):
             check_on(kernel, machine)
+            assert words_at_once(kernel.body) <= words(model, candidate, at)
         assert same(found.reshape(wanted.shape), wanted, exact=False), candidate
 
 
@@ -282,14 +291,6 @@ def test_the_least_and_the_most_bytes_enclose_what_lowering_takes() -> None:
         runs = {at: np.array([RUNS.index(run)], np.int8) for at, run in spread.runs.items()}
         least, most = model.stages[0].shared(sizes, runs, np.array([spread.group]))
         assert least[0] <= -(-taken // 16) * 16 <= most[0]
-
-
-def words(model: JointModel, candidate: Candidate) -> int:
-    """Registers of a thread, as the model counts them."""
-    sizes = {name: np.array([size]) for name, size in candidate.sizes.items()}
-    (spread,) = candidate.spreads
-    runs = {at: np.array([RUNS.index(run)], np.int8) for at, run in spread.runs.items()}
-    return int(model.stages[0].registers(sizes, (runs, np.array([spread.group])))[0])
 
 
 def test_registers_are_counted_by_what_is_needed_together() -> None:

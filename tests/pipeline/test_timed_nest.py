@@ -12,19 +12,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.cli.conftest import Cli, cli  # noqa: F401  # a fixture
-from tests.loopnest.running import inputs
+from tests.loopnest.running import implementations, inputs
 
 from warploom.cli import explore as command
 from warploom.errors import CheckError, DeviceError
+from warploom.kernel.dtype import i32
+from warploom.loopnest.build import LoopNest
 from warploom.loopnest.evaluate import evaluate, evaluate_at
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import Cut, axpy, matmul, two_matmuls
+from warploom.loopnest.lower import lower
+from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target
 from warploom.machine.rates import H200 as RATES
 from warploom.machine.record import H200
 from warploom.pipeline import timed_nest
 from warploom.pipeline.nest import Nest
-from warploom.pipeline.timed_nest import ReadyKernel, Timer, Written, some_points
+from warploom.pipeline.timed_nest import (
+    GpuNestBench,
+    ReadyKernel,
+    Timer,
+    Written,
+    some_points,
+)
 from warploom.runtime.compile import Compiled
 from warploom.search.budget import Budget
 from warploom.search.descent import descents
@@ -215,3 +225,31 @@ def test_without_a_gpu_the_bound_ranks_and_the_output_says_so(
     monkeypatch.setattr(command, "gpu_name", lambda: None)
     ran = cli(*WORDS)
     assert "which is a model: not measured" in ran.out
+
+
+class PretendedDriver:
+    def architecture(self, gpu: int) -> str:
+        return "sm_90"
+
+    def name(self, gpu: int) -> str:
+        return f"pretended GPU {gpu}"
+
+
+def test_integers_on_a_gpu_are_integers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers and arrays are of their types, and one more is wrong."""
+    monkeypatch.setattr(timed_nest, "open_driver", PretendedDriver)
+    nest = LoopNest("scaled")
+    i = nest.axis("i", 12, 4)
+    x, y = nest.array("x", i, dtype=i32), nest.array("y", i, dtype=i32)
+    y[i] = x[i] * 9999 * nest.parameter("by", i32)
+    program = nest.done()
+    bench = GpuNestBench(program)
+    assert isinstance(bench.numbers["by"], int)
+    assert len(set(bench.arrays["x"].tolist())) > 6
+    right = evaluate(program, bench.arrays, bench.numbers)
+    made = next(implementations(NestSpace(program), 1))
+    ready = ReadyKernel(lower(made), b"")
+    bench._check(ready, right)
+    right["y"][3] += 1
+    with pytest.raises(DeviceError, match="wrong y"):
+        bench._check(ready, right)

@@ -8,6 +8,7 @@ should be; integers are compared exactly, unless they come from floats.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,7 @@ from warploom.kernel.ir import TensorKind
 from warploom.kernel.tensor import leading_bits
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import Numbers, elements, evaluate, written
+from warploom.loopnest.ir import Axis, Program
 from warploom.loopnest.lower import lower
 from warploom.search.candidate import Flags
 
@@ -49,27 +51,36 @@ def tried(implementation: Implementation, seed: int = 0, turns: int = TURNS) -> 
     made, random = implementation.shortened(turns), np.random.default_rng(seed)
     program = made.program
     seen = made.target.tensor if "TENSOR" in made.kind.values() else None
-    arrays = {
-        array.name: _inputs(array.dtype, count, random, seen)
-        for array, count in elements(program, made.sizes).items()
-    }
-    numbers = {each.name: _number(each.dtype, random) for each in program.parameters}
+    arrays, numbers = some_inputs(program, random, made.sizes, seen)
     wanted = evaluate(program, arrays, numbers, made.sizes)
     given = {**arrays, **{name: np.full_like(each, UNTOUCHED) for name, each in wanted.items()}}
     report = run(lower(made), [*(given[array.name] for array in program.arrays), *numbers.values()])
     sizes = {axis.name: size for axis, size in made.sizes.items()}
     if report.races:
         return Tried(sizes, f"threads store the same at once: {report.races[0]}")
-    exact = not any(each.dtype.is_float for each in program.instructions)
     stored = written(program, made.sizes)
     for name, each in wanted.items():
-        off = given[name] != each if exact else ~close(given[name], each)
+        off = ~agrees(program, given[name], each)
         apart = np.where(stored[name], off, given[name] != UNTOUCHED)
         if apart.any():
             at = int(np.argmax(apart))
             wrong = f"{name}[{at}] is {given[name][at]:.6g} and should be {each[at]:.6g}"
             return Tried(sizes, wrong)
     return Tried(sizes)
+
+
+def some_inputs(
+    program: Program,
+    random: np.random.Generator,
+    sizes: Mapping[Axis, int] | None = None,
+    seen: TensorKind | None = None,
+) -> tuple[dict[str, Numbers], dict[str, float]]:
+    """Arrays and numbers for a program, each of its type; those that it stores are among them."""
+    arrays = {
+        array.name: _inputs(array.dtype, count, random, seen)
+        for array, count in elements(program, sizes or {}).items()
+    }
+    return arrays, {each.name: _number(each.dtype, random) for each in program.parameters}
 
 
 def _inputs(
@@ -85,6 +96,14 @@ def _inputs(
 def _number(dtype: DType, random: np.random.Generator) -> float:
     value = _inputs(dtype, 1, random)[0]
     return float(value) if dtype.is_float else int(value)
+
+
+def agrees(program: Program, got: Numbers, wanted: Numbers) -> Flags:
+    """Which elements are what a program means: exactly, where it has no floats."""
+    if any(each.dtype.is_float for each in program.instructions):
+        return close(got, wanted)
+    found: Flags = got == wanted
+    return found
 
 
 def close(got: Numbers, wanted: Numbers) -> Flags:

@@ -236,6 +236,8 @@ class Nest:
             "evaluated": explored.evaluated,
             "runs": kept.runs + 1,
             **outcome_record(explored.outcome),
+            # What an earlier run found is found, though this one has nothing better.
+            **({} if explored.candidate is None else {"outcome": "found"}),
             **statistics_record(explored.statistics),
             "history": None if explored.history is None else explored.history.to_json(),
         }

@@ -20,12 +20,11 @@ from warploom.catalogue.timing import on_host
 from warploom.emit.cuda import cuda
 from warploom.errors import DeviceError, WarploomError
 from warploom.kernel.ir import Kernel, TensorKind
-from warploom.kernel.tensor import leading_bits
-from warploom.loopnest.evaluate import elements, evaluate_at
+from warploom.loopnest.evaluate import evaluate_at
 from warploom.loopnest.ir import Axis, Program
 from warploom.loopnest.lower import lower
 from warploom.loopnest.show import show
-from warploom.loopnest.trial import close
+from warploom.loopnest.trial import agrees, some_inputs
 from warploom.pipeline.nest import Nest
 from warploom.runtime.callable import load
 from warploom.runtime.compile import compile_cuda
@@ -81,18 +80,7 @@ class GpuNestBench:
         self.arch = driver.architecture(gpu)
         self.device = f"{driver.name(gpu)} {self.arch}"
         random = np.random.default_rng(0)
-        self.numbers = {
-            each.name: float(np.float32(random.normal())) for each in program.parameters
-        }
-        self.arrays = {
-            array.name: random.standard_normal(count).astype(array.dtype.numpy)
-            for array, count in elements(program, {}).items()
-        }
-        if tensor:
-            self.arrays = {
-                name: leading_bits(each, tensor) if each.dtype == np.float32 else each
-                for name, each in self.arrays.items()
-            }
+        self.arrays, self.numbers = some_inputs(program, random, seen=tensor)
         self.wanted = evaluate_at(program, self.arrays, self.numbers, some_points(program, random))
         self._last: tuple[ReadyKernel, Launch] | None = None
 
@@ -118,7 +106,7 @@ class GpuNestBench:
 
     def _check(self, ready: ReadyKernel, got: dict[str, Any]) -> None:
         for name, (where, each) in self.wanted.items():
-            if not close(got[name][where], each).all():
+            if not agrees(self.program, got[name][where], each).all():
                 raise DeviceError(f"'{ready.kernel.name}' computes a wrong {name} on this GPU")
 
 
