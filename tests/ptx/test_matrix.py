@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.ptx.dot_exact import add, dot, read
 from tests.ptx.matrix_kernels import HEAD, PRODUCTS, WIDTH, Product, module_text, moves, packed
+from tests.tools import is_here
 
 from warploom import ptx
 from warploom.errors import DeviceError
@@ -231,3 +232,31 @@ def test_older_machines_have_smaller_groups() -> None:
 
 def test_packing_is_little_endian() -> None:
     assert packed(np.array([[1, 2, 3, 4]], np.uint64), "s8").tolist() == [0x04030201]
+
+
+def as_c(form: Product) -> bool:
+    """Whether the fast engine takes it; then its bits are the evaluator's, on hard numbers."""
+    kernel = ptx.load(HEAD + form.text(), "k.ptx").kernel(form.name)
+    if kernel.why_not_fast():
+        return False
+    results = []
+    for engine in ("numpy", "c"):
+        args = form.inputs(4, 7)
+        report = kernel.launch(1, 128, args, engine=engine)
+        results.append(args[-1])
+    assert report.engine == "c"
+    assert results[0].tobytes() == results[1].tobytes(), form.name
+    return True
+
+
+@pytest.mark.skipif(not is_here("c"), reason="no C compiler")
+def test_products_of_small_numbers_as_c() -> None:
+    chosen = [form for form in PRODUCTS if form.kinds[1] == "e4m3" and form.kinds[0] == "f16"]
+    assert as_c(chosen[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not is_here("c"), reason="no C compiler")
+def test_products_as_c() -> None:
+    taken = sum(as_c(form) for form in PRODUCTS)
+    assert len(PRODUCTS) - taken == 8  # m8n8k4 of halves, which machines of today expand

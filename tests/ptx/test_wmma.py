@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.tools import is_here
 
 from warploom import ptx
 from warploom.errors import DeviceError
 from warploom.machine import fused
+from warploom.ptx.fast.engine import EngineName
 
 TEXT = """.version 8.8
 .target {target}
@@ -65,8 +67,8 @@ def wanted(a: np.ndarray, b: np.ndarray, c: np.ndarray, kind: str, total: str) -
     return fused.fused(fused.terms(x, kind), fused.terms(y, kind), c, total, rule)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
-def test_as_mma(case: tuple) -> None:
+def launched(case: tuple, turn: int, engine: EngineName) -> None:
+    """Loaded, multiplied and stored; the bits of `turn` say which matrices lie by rows."""
     (m, n, k), kind, total, *held = case
     rng = np.random.default_rng(m + k)
     a, b = factors(rng, kind, (m, k)), factors(rng, kind, (k, n))
@@ -74,22 +76,45 @@ def test_as_mma(case: tuple) -> None:
     types = {"f16": f"{total}.{total}"}.get(kind, f"{total}.{kind}.{kind}.{total}")
     bank = {"f64": "g"}.get(kind, "r")
     sums = {"f32": "f", "f64": "g"}.get(total, "r")
+    by_row = [bool(turn >> at & 1) for at in range(3)]
+    la, lb, lc = ("row" if row else "col" for row in by_row)
+    given = [v if row else np.ascontiguousarray(v.T)
+             for v, row in zip((a, b, c), by_row, strict=True)]  # fmt: skip
+    sa, sb, sc = (v.shape[1] for v in given)
+    text = TEXT.format(
+        target="sm_90", shape=f"m{m}n{n}k{k}", kind=kind, total=total, types=types, la=la, lb=lb,
+        lc=lc, sa=sa, sb=sb, sc=sc, a=registers(bank, 4, held[0]),
+        b=registers(bank, 4 + held[0], held[1]), c=registers(sums, 20 if sums != "g" else 10, held[2]),
+    )  # fmt: skip
+    out = np.zeros_like(given[2])
+    kernel = ptx.load(text, "k.ptx").kernel("k")
+    report = kernel.launch(
+        1, 32, [*given, out], races="all" if engine == "numpy" else False, engine=engine
+    )
+    assert not report.races
+    assert report.engine == engine
+    found = out if by_row[2] else out.T
+    assert found.tobytes() == wanted(a, b, c, kind, total).astype(c.dtype).tobytes()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
+def test_as_mma(case: tuple) -> None:
     for turn in range(8):
-        by_row = [bool(turn >> at & 1) for at in range(3)]
-        la, lb, lc = ("row" if row else "col" for row in by_row)
-        given = [v if row else np.ascontiguousarray(v.T)
-                 for v, row in zip((a, b, c), by_row, strict=True)]  # fmt: skip
-        sa, sb, sc = (v.shape[1] for v in given)
-        text = TEXT.format(
-            target="sm_90", shape=f"m{m}n{n}k{k}", kind=kind, total=total, types=types, la=la, lb=lb,
-            lc=lc, sa=sa, sb=sb, sc=sc, a=registers(bank, 4, held[0]),
-            b=registers(bank, 4 + held[0], held[1]), c=registers(sums, 20 if sums != "g" else 10, held[2]),
-        )  # fmt: skip
-        out = np.zeros_like(given[2])
-        report = ptx.load(text, "k.ptx").kernel("k").launch(1, 32, [*given, out], races="all")
-        assert not report.races
-        found = out if by_row[2] else out.T
-        assert found.tobytes() == wanted(a, b, c, kind, total).astype(c.dtype).tobytes()
+        launched(case, turn, "numpy")
+
+
+@pytest.mark.skipif(not is_here("c"), reason="no C compiler")
+def test_as_c() -> None:
+    launched(CASES[5], 5, "c")
+    launched(CASES[8], 2, "c")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not is_here("c"), reason="no C compiler")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
+def test_all_as_c(case: tuple) -> None:
+    for turn in (0, 3, 6):
+        launched(case, turn, "c")
 
 
 def test_lanes_that_disagree_or_are_missing() -> None:

@@ -33,11 +33,11 @@ from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.ir import Instruction
 
 Array = npt.NDArray[Any]
-_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "s32": 32, "s8": 8, "u8": 8, "f64": 64}
-_TF32_STEP = 4
+BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "s32": 32, "s8": 8, "u8": 8, "f64": 64}
+TF32_STEP = 4
 
 
-def _shape(ins: Instruction) -> tuple[int, int, int]:
+def shape_of(ins: Instruction) -> tuple[int, int, int]:
     for word in ins.modifiers:
         found = re.fullmatch(r"m(\d+)n(\d+)k(\d+)", word)
         if found:
@@ -45,9 +45,9 @@ def _shape(ins: Instruction) -> tuple[int, int, int]:
     raise ValueError("no shape")
 
 
-def _sides(ins: Instruction) -> tuple[int, int]:
+def sides_of(ins: Instruction) -> tuple[int, int]:
     """Rows and columns of the matrix that is loaded or stored."""
-    m, n, k = _shape(ins)
+    m, n, k = shape_of(ins)
     return {"a": (m, k), "b": (k, n)}.get(ins.modifiers[1], (m, n))
 
 
@@ -55,9 +55,9 @@ def _moved(
     ctx: Context, ins: Instruction, at: int, move: Callable[[Frame, Site, list[Array]], None]
 ) -> Step:
     """`move` gets, for each of a lane's elements, the address that all threads have it at."""
-    rows, columns = _sides(ins)
+    rows, columns = sides_of(ins)
     by_row = "row" in ins.modifiers
-    bits = _BITS[ins.modifiers[-1]]
+    bits = BITS[ins.modifiers[-1]]
     share = rows * columns // WARP
     stride: Fetch | None = ctx.read(ins.operands[2], "u32") if len(ins.operands) > 2 else None
     fail = failing(ctx, ins)
@@ -86,7 +86,7 @@ def _moved(
 
 
 def _load(ctx: Context, ins: Instruction) -> Step:
-    bits = _BITS[ins.modifiers[-1]]
+    bits = BITS[ins.modifiers[-1]]
     word = "b64" if bits == 64 else "b32"
     stores = [ctx.write(each, word) for each in vector(ins.operands[0])]
     dtype = np.dtype(f"u{bits // 8}")
@@ -106,7 +106,7 @@ def _load(ctx: Context, ins: Instruction) -> Step:
 
 
 def _store(ctx: Context, ins: Instruction) -> Step:
-    bits = _BITS[ins.modifiers[-1]]
+    bits = BITS[ins.modifiers[-1]]
     word = "b64" if bits == 64 else "b32"
     values = [ctx.read(each, word) for each in vector(ins.operands[1])]
     dtype = np.dtype(f"u{bits // 8}")
@@ -121,16 +121,16 @@ def _store(ctx: Context, ins: Instruction) -> Step:
 
 
 def _mma(ctx: Context, ins: Instruction) -> Step:
-    m, n, k = _shape(ins)
-    kinds = [word for word in ins.modifiers if word in _BITS]
+    m, n, k = shape_of(ins)
+    kinds = [word for word in ins.modifiers if word in BITS]
     result, kind = kinds[0], kinds[1] if len(kinds) == 4 else "f16"
-    bits = _BITS[kind]
-    depth = _TF32_STEP if kind == "tf32" else k
+    bits = BITS[kind]
+    depth = TF32_STEP if kind == "tf32" else k
     by = multiplier(
         machine_of(ctx.module), (kind, kind), result, depth, "satfinite" in ins.modifiers
     )
-    right = _in_order(k, n)
-    places = (_in_order(m, k), (right[0].T, right[1].T), _in_order(m, n))
+    right = in_order(k, n)
+    places = (in_order(m, k), (right[0].T, right[1].T), in_order(m, n))
 
     def product(a: Array, b: Array, c: Array) -> Array:
         x, y, z = (fragment.elements(v, p) for v, p in zip((a, b, c), places, strict=True))
@@ -139,7 +139,7 @@ def _mma(ctx: Context, ins: Instruction) -> Step:
     return by_warps(ctx, ins, bits, result, product, places[2])
 
 
-def _in_order(rows: int, columns: int) -> fragment.Places:
+def in_order(rows: int, columns: int) -> fragment.Places:
     """Of each element: the lane that has it, and its number there."""
     lane, number = np.divmod(np.arange(rows * columns), rows * columns // WARP)
     return lane.reshape(rows, columns), number.reshape(rows, columns)

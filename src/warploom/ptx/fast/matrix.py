@@ -11,8 +11,10 @@ from warploom.ptx.fast.operand import NotTaken, Spell, Writer
 from warploom.ptx.ir import Instruction, Operand
 from warploom.ptx.known import space_of
 
-FLOATS = {"f16": "OF_F16", "bf16": "OF_BF16", "tf32": "OF_TF32"}
-_WHOLE = ("s8", "u8", "s4", "u4")
+FLOATS = {
+    "f16": "OF_F16", "bf16": "OF_BF16", "tf32": "OF_TF32", "e4m3": "OF_E4M3", "e5m2": "OF_E5M2"
+}  # fmt: skip
+WHOLE = ("s8", "u8", "s4", "u4")
 
 
 def _rows(w: Writer, ins: Instruction, address: Operand, count: int, writes: bool) -> str:
@@ -56,30 +58,48 @@ def mma(w: Writer, ins: Instruction) -> None:
     shape = re.match(r"m(\d+)n(\d+)k(\d+)", next(x for x in words if re.match(r"m\d+n", x)))
     assert shape is not None
     rows, depth = int(shape[1]), int(shape[3])
-    a, b, result = words[-3], words[-2], words[-4]
-    is_whole = a in _WHOLE
-    if w.guard or (rows, depth) == (8, 4) or not (is_whole or a in FLOATS):
+    kinds, result = (words[-3], words[-2]), words[-4]
+    if (rows, depth) == (8, 4) and result != "f64":
         raise NotTaken(ins.name)
-    packed = 32 // BITS[a]
-    tables = [
-        places_table(w, places) for places in
-        (fragment.left(rows, depth, packed), fragment.right(depth, packed),
-         fragment.result(rows, 8))
-    ]  # fmt: skip
+    each = max(1, 32 // BITS[kinds[0]])
+    places = (
+        fragment.left(rows, depth, each), fragment.right(depth, each), fragment.result(rows, 8)
+    )  # fmt: skip
+    multiplied(w, ins, (rows, 8, depth), places, kinds, result, depth)
+
+
+def multiplied(
+    w: Writer, ins: Instruction, shape: tuple[int, int, int],
+    places: tuple[fragment.Places, fragment.Places, fragment.Places], kinds: tuple[str, str],
+    result: str, step: int,
+) -> None:  # fmt: skip
+    """d = a·b + c of matrices in registers; `step` is how many terms the rule is asked for."""
+    if w.guard:
+        raise NotTaken(ins.name)
+    word = 64 if result == "f64" else 32
     operands = [vector(each) for each in ins.operands[:4]]
-    read = [[w.filled(32, w.read(each, "u32")) for each in part] for part in operands[1:]]
-    made = [w.array(32) for _ in operands[0]]
-    lists = ", ".join(f"(uint32_t *[]){{{', '.join(part)}}}" for part in (*read, made))
-    common = f"{lists}, @, {', '.join(tables)}, {rows}, {depth}"
-    if is_whole:
-        signs = f"{int(a[0] == 's')}, {int(b[0] == 's')}, {int('satfinite' in words)}"
+    read = [[w.filled(word, w.read(each, f"u{word}")) for each in part] for part in operands[1:]]
+    made = [w.array(word) for _ in operands[0]]
+    lists = ", ".join(f"(uint{word}_t *[]){{{', '.join(part)}}}" for part in (*read, made))
+    tables = ", ".join(places_table(w, each) for each in places)
+    common = f"{lists}, @, {tables}, {', '.join(map(str, shape))}"
+    machine, (a, b) = machine_of(w.module), kinds
+    half = int(result == "f16")
+    if result == "f64":
+        w.must(f"mma_double({common})")
+    elif a in WHOLE:
+        signs = f"{int(a[0] == 's')}, {int(b[0] == 's')}, {int('satfinite' in ins.modifiers)}"
         w.must(f"mma_whole({common}, {BITS[a]}, {signs})")
+    elif a not in FLOATS:
+        raise NotTaken(ins.name)
+    elif a in ("e4m3", "e5m2") and machine >= 90:
+        w.must(f"mma_small({common}, {FLOATS[a]}, {FLOATS[b]}, {half})")
     else:
-        rule = rule_for(machine_of(w.module), a, depth)
-        numbers = f"{rule.group}, {rule.below}, {rule.kept}, {int(result == 'f16')}"
-        w.must(f"mma({common}, {FLOATS[a]}, {numbers})")
+        rule = rule_for(machine, a, step)
+        numbers = f"{FLOATS[a]}, {FLOATS[b]}, {rule.group}, {rule.below}, {rule.kept}, {half}"
+        w.must(f"mma({common}, {numbers})")
     for target, out in zip(operands[0], made, strict=True):
-        w.write(target, "u32", f"{out}[l]")
+        w.write(target, f"u{word}", f"{out}[l]")
 
 
 def places_table(w: Writer, places: fragment.Places) -> str:

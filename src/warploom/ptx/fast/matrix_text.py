@@ -115,18 +115,30 @@ static void products(const Term *a, const Term *b, float *c, int rows, int colum
 
 /* -- registers: a table says of each element which lane has it, and which of its values it is -- */
 
-enum { OF_F16, OF_BF16, OF_TF32 };
-INLINE Term term_of(uint32_t code, int kind) {
-  return kind == OF_F16 ? term(h32(code), -14) : kind == OF_BF16 ? term(bf32(code), -126)
-       : term(f32(code & 0xFFFFE000u), -126);
+enum { OF_F16, OF_BF16, OF_TF32, OF_E4M3, OF_E5M2 };
+static const int bits_of[] = {16, 16, 32, 8, 8};
+INLINE double e4m3(uint32_t code) {
+  int e = code >> 3 & 15, f = code & 7;
+  double x = (code & 127) == 127 ? f32(0x7FFFFFFFu) : e ? __builtin_ldexp(8 + f, e - 10) : __builtin_ldexp(f, -9);
+  return code & 128 ? -x : x;
 }
-static void terms_of(uint32_t *const *x, const uint16_t *table, int count, int kind, Term *o) {
-  int per = kind == OF_TF32 ? 1 : 2;
-  for (int n = 0; n < count; n++) {
-    int value = table[n] & 255;
-    uint32_t word = x[value / per][table[n] >> 8];
-    o[n] = term_of(per == 2 ? word >> (16 * (value & 1)) & 0xFFFFu : word, kind);
+static Term term_of(uint32_t code, int kind, int as_half) {
+  switch (kind) {
+    case OF_F16: return term(h32(code), -14);
+    case OF_BF16: return term(bf32(code), -126);
+    case OF_E4M3: return term(e4m3(code), as_half ? -14 : -6);
+    case OF_E5M2: return term(h32(code << 8), -14);
+    default: return term(f32(code & 0xFFFFE000u), -126);
   }
+}
+INLINE uint32_t element(uint32_t *const *x, int place, int bits) {
+  int per = 32 / bits, value = place & 255;
+  uint32_t word = x[value / per][place >> 8];
+  return bits == 32 ? word : word >> (bits * (value % per)) & ((1u << bits) - 1);
+}
+static void terms_of(uint32_t *const *x, const uint16_t *table, int count, int kind, int as_half,
+                     Term *o) {
+  for (int n = 0; n < count; n++) o[n] = term_of(element(x, table[n], bits_of[kind]), kind, as_half);
 }
 static void sums_of(uint32_t *const *x, const uint16_t *table, int count, int half, float *o) {
   for (int n = 0; n < count; n++) {
@@ -142,88 +154,95 @@ static void put_sums(uint32_t **x, const uint16_t *table, int count, int half, c
     *word = (*word & ~(0xFFFFu << up)) | (uint32_t)h16(given[n]) << up;
   }
 }
+#define MOST_TERMS (32 * 32)
 APART int mma(uint32_t **a, uint32_t **b, uint32_t **c, uint32_t **d, uint32_t m, const uint16_t *ta,
-              const uint16_t *tb, const uint16_t *tc, int rows, int depth, int kind, int group,
-              int below, int kept, int half) {
+              const uint16_t *tb, const uint16_t *tc, int rows, int columns, int depth, int kind_a,
+              int kind_b, int group, int below, int kept, int half) {
   if (m != ALL) return 0;
-  Term x[16 * 16], y[8 * 16];
-  float z[16 * 8];
-  terms_of(a, ta, rows * depth, kind, x);
-  terms_of(b, tb, 8 * depth, kind, y);
-  sums_of(c, tc, rows * 8, half, z);
-  products(x, y, z, rows, 8, depth, group, below, kept, half);
-  put_sums(d, tc, rows * 8, half, z);
+  Term x[MOST_TERMS], y[MOST_TERMS];
+  float z[256];
+  terms_of(a, ta, rows * depth, kind_a, 0, x);
+  terms_of(b, tb, columns * depth, kind_b, 0, y);
+  sums_of(c, tc, rows * columns, half, z);
+  products(x, y, z, rows, columns, depth, group, below, kept, half);
+  put_sums(d, tc, rows * columns, half, z);
+  return 1;
+}
+/* numbers of 8 bits as halves: of each four the first two of all, then the others; c comes last */
+static void in_pairs(Term *x, int rows, int depth) {
+  Term line[64];
+  for (int i = 0; i < rows; i++) {
+    for (int k = 0; k < depth; k++)
+      line[(k & 2 ? depth / 2 : 0) + k / 4 * 2 + (k & 1)] = x[i * depth + k];
+    memcpy(x + i * depth, line, depth * sizeof *line);
+  }
+}
+APART int mma_small(uint32_t **a, uint32_t **b, uint32_t **c, uint32_t **d, uint32_t m,
+                    const uint16_t *ta, const uint16_t *tb, const uint16_t *tc, int rows, int columns,
+                    int depth, int kind_a, int kind_b, int half) {
+  if (m != ALL) return 0;
+  Term x[MOST_TERMS], y[MOST_TERMS];
+  float z[256] = {0}, before[256];
+  terms_of(a, ta, rows * depth, kind_a, 1, x);
+  terms_of(b, tb, columns * depth, kind_b, 1, y);
+  in_pairs(x, rows, depth);
+  in_pairs(y, columns, depth);
+  sums_of(c, tc, rows * columns, half, before);
+  products(x, y, z, rows, columns, depth, depth / 2, 25, 0, half);
+  for (int n = 0; n < rows * columns; n++) {
+    float sum = before[n] + z[n];
+    z[n] = sum == sum ? sum : f32(0x7FFFFFFFu);
+  }
+  put_sums(d, tc, rows * columns, half, z);
+  return 1;
+}
+/* doubles: fused multiply-adds in ascending k; of NaNs the first of b, c, a goes on */
+APART int mma_double(uint64_t **a, uint64_t **b, uint64_t **c, uint64_t **d, uint32_t m,
+                     const uint16_t *ta, const uint16_t *tb, const uint16_t *tc, int rows,
+                     int columns, int depth) {
+  if (m != ALL) return 0;
+  uint64_t out[256];
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < columns; j++) {
+      uint64_t total = c[tc[i * columns + j] & 255][tc[i * columns + j] >> 8];
+      for (int k = 0; k < depth; k++) {
+        int at = ta[i * depth + k], bt = tb[j * depth + k];
+        double x = f64(a[at & 255][at >> 8]), y = f64(b[bt & 255][bt >> 8]), z = f64(total);
+        double made = __builtin_fma(x, y, z), nan = y != y ? y : z != z ? z : x;
+        total = made == made ? b64(made) : nan != nan ? b64(nan) | 1ull << 51 : 0xFFF8ull << 48;
+      }
+      out[i * columns + j] = total;
+    }
+  for (int n = 0; n < rows * columns; n++) d[tc[n] & 255][tc[n] >> 8] = out[n];
   return 1;
 }
 
 /* integers of 4 or 8 bits: exact, then wrapped or cut off */
-INLINE int64_t small(uint32_t *const *x, int place, int bits, int is_signed) {
-  int per = 32 / bits, value = place & 255;
-  uint32_t word = x[value / per][place >> 8] >> (bits * (value % per)), top = 1u << (bits - 1);
-  int64_t v = word & (2 * top - 1);
+INLINE int64_t small(uint32_t code, int bits, int is_signed) {
+  int64_t v = code, top = 1 << (bits - 1);
   return is_signed ? (v ^ top) - top : v;
 }
 APART int mma_whole(uint32_t **a, uint32_t **b, uint32_t **c, uint32_t **d, uint32_t m,
-                    const uint16_t *ta, const uint16_t *tb, const uint16_t *tc, int rows, int depth,
-                    int bits, int sign_a, int sign_b, int saturates) {
+                    const uint16_t *ta, const uint16_t *tb, const uint16_t *tc, int rows, int columns,
+                    int depth, int bits, int sign_a, int sign_b, int saturates) {
   if (m != ALL) return 0;
-  uint32_t out[16 * 8];
-  for (int i = 0; i < rows; i++)
-    for (int j = 0; j < 8; j++) {
-      int at = tc[8 * i + j];
-      int64_t total = (int32_t)c[at & 255][at >> 8];
-      for (int k = 0; k < depth; k++)
-        total += small(a, ta[i * depth + k], bits, sign_a) * small(b, tb[j * depth + k], bits, sign_b);
-      out[8 * i + j] = saturates ? (uint32_t)clipped_s32(total) : (uint32_t)total;
-    }
-  for (int n = 0; n < 8 * rows; n++) d[tc[n] & 255][tc[n] >> 8] = out[n];
-  return 1;
-}
-
-/* -- products of four warps: matrices in shared memory, which a descriptor describes -- */
-
-/* the element (row, k): where the matrix starts, how far its parts are, how its rows are swizzled */
-static uint64_t described(uint64_t d, int row, int k, int size, int turned) {
-  uint64_t leading = (d >> 16 & 0x3FFF) << 4, stride = (d >> 32 & 0x3FFF) << 4;
-  uint64_t mode = d >> 62 & 3, width = mode ? 256 >> mode : 16;
-  uint64_t inner = (turned ? row : k) * size, line = turned ? k : row, at;
-  if (mode && turned) at = inner / width * leading + line / 8 * stride + line % 8 * width + inner % width;
-  else if (mode) at = line / 8 * stride + line % 8 * width + inner;
-  else at = (turned ? inner / 16 * stride + line / 8 * leading : line / 8 * stride + inner / 16 * leading)
-       + line % 8 * 16 + inner % 16;
-  at += (d & 0x3FFF) << 4;
-  return at ^ ((at >> 7 & (width / 16 - 1)) << 4);
-}
-static int described_terms(Launch *L, uint64_t d, int first, int rows, int depth, int kind, int turned,
-                           int minus, Term *o) {
-  int size = kind == OF_TF32 ? 4 : 2;
-  if (d >> 49 & 7) return 0;
-  for (int n = 0; n < rows * depth; n++) {
-    uint64_t at = described(d, first + n / depth, n % depth, size, turned);
-    if (!in_shared(L, at, size)) return 0;
-    for (int b = 0; b < size; b++) if (!L->marks[at + b] && L->check) return 0;
-    uint32_t code = 0;
-    memcpy(&code, L->shared + at, size);
-    o[n] = term_of(minus ? code ^ 1u << (8 * size - 1) : code, kind);
+  uint32_t out[256];
+  for (int n = 0; n < rows * columns; n++) {
+    int at = tc[n], i = n / columns, j = n % columns;
+    int64_t total = (int32_t)c[at & 255][at >> 8];
+    for (int k = 0; k < depth; k++)
+      total += small(element(a, ta[i * depth + k], bits), bits, sign_a)
+             * small(element(b, tb[j * depth + k], bits), bits, sign_b);
+    out[n] = saturates ? (uint32_t)clipped_s32(total) : (uint32_t)total;
   }
+  for (int n = 0; n < rows * columns; n++) d[tc[n] & 255][tc[n] >> 8] = out[n];
   return 1;
 }
-APART int group_product(Launch *L, Warp *S, uint32_t **a, uint32_t **d, const uint64_t *at_a,
-                        const uint64_t *at_b, const uint32_t *adds, uint32_t m, const uint16_t *ta,
-                        const uint16_t *td, int columns, int depth, int kind, int turn_a, int turn_b,
-                        int minus_a, int minus_b, int group, int below, int kept, int half) {
-  Term x[16 * 16], y[256 * 16];
-  float z[16 * 256];
-  if (m != ALL) return 0;
-  if (!at_a) {
-    terms_of(a, ta, 16 * depth, kind, x);
-    if (minus_a) for (int n = 0; n < 16 * depth; n++) x[n].value = -x[n].value;
-  } else if (!described_terms(L, at_a[0], 16 * (S->number % 4), 16, depth, kind, turn_a, minus_a, x))
-    return 0;
-  if (!described_terms(L, at_b[0], 0, columns, depth, kind, turn_b, minus_b, y)) return 0;
-  if (adds[0]) sums_of(d, td, 16 * columns, half, z); else memset(z, 0, sizeof z);
-  products(x, y, z, 16, columns, depth, group, below, kept, half);
-  put_sums(d, td, 16 * columns, half, z);
-  return 1;
+
+/* wmma: all lanes give one address */
+APART int one_address(const uint64_t *a, uint32_t m) {
+  uint64_t different = 0;
+  EACH different |= a[l] ^ a[0];
+  return m == ALL && !different;
 }
 """

@@ -10,7 +10,7 @@ from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Symbol, Ve
 from warploom.ptx.known import STRONG, space_of
 from warploom.ptx.types import DTYPES
 
-_SPACES = {
+SPACES = {
     "global": "GLOBAL_SPACE | PARAM_SPACE", "const": "CONST_SPACE",
     "generic": "GLOBAL_SPACE | CONST_SPACE | PARAM_SPACE",
 }  # fmt: skip
@@ -54,7 +54,7 @@ def _call(verb: str, space: str, bits: int, at: str, values: str) -> str:
         case "local":
             return f"{verb}_local_{bits}(L, S, {at}, @, {values})"
         case _:
-            return f"{verb}_{bits}(L, S, {at}, @, {_SPACES[space]}, {values})"
+            return f"{verb}_{bits}(L, S, {at}, @, {SPACES[space]}, {values})"
 
 
 def ld(w: Writer, ins: Instruction) -> None:

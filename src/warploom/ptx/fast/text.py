@@ -10,20 +10,21 @@ from dataclasses import dataclass
 
 from warploom.ptx import flow
 from warploom.ptx.emulate.compile import WAITS
-from warploom.ptx.fast import arithmetic, compare, lanes, matrix, memory, undefined, warpgroup
+from warploom.ptx.fast import arithmetic, compare, lanes, matrix, memory, undefined, warpgroup, wmma
 from warploom.ptx.fast.floats_text import FLOATS
 from warploom.ptx.fast.lanes_text import LANES
 from warploom.ptx.fast.matrix_text import MATRICES
 from warploom.ptx.fast.memory_text import MEMORY
 from warploom.ptx.fast.operand import NotTaken, Writer, plain
 from warploom.ptx.fast.prelude import BODY, HEAD, TAIL
+from warploom.ptx.fast.warpgroup_text import WARPGROUPS
 from warploom.ptx.ir import Function, Immediate, Instruction, Module, Negated
 from warploom.ptx.known import control_of, form_of
 from warploom.ptx.opcode import Control
 
 TABLE = {
     **arithmetic.TABLE, **compare.TABLE, **memory.TABLE, **lanes.TABLE, **matrix.TABLE,
-    **warpgroup.TABLE,
+    **warpgroup.TABLE, **wmma.TABLE,
 }  # fmt: skip
 MOST_INSTRUCTIONS = 4000  # beyond that a C compiler takes longer than most launches
 
@@ -196,6 +197,7 @@ def _whole(w: Writer, blocks: list[list[str]], entry: int, unwritten: frozenset[
         LANES,
         FLOATS,
         MATRICES,
+        WARPGROUPS,
         _MACROS,
         start,
         "\n".join(run),

@@ -35,8 +35,8 @@ def wgmma(w: Writer, ins: Instruction) -> None:
     shape = re.match(r"m64n(\d+)k(\d+)", next(x for x in words if x.startswith("m64n")))
     assert shape is not None
     columns, depth = int(shape[1]), int(shape[2])
-    result, kind = [x for x in words if x in BITS or x == "f32"][:2]
-    if w.guard or kind not in FLOATS or result not in ("f16", "f32"):
+    result, kind, other = [x for x in words if x in BITS or x in ("f32", "s32")][:3]
+    if w.guard:
         raise NotTaken(ins.name)
     rest = [each.value for each in operands[4:] if isinstance(each, Immediate)]
     in_registers = isinstance(operands[1], Vector)
@@ -58,11 +58,18 @@ def wgmma(w: Writer, ins: Instruction) -> None:
         places_table(w, fragment.left(ROWS, depth, 32 // BITS[kind])),
         places_table(w, fragment.result(ROWS, columns)),
     ]
-    rule = rule_for(90, kind, depth, warpgroup=True)
     lists = [f"(uint32_t *[]){{{', '.join(part)}}}" for part in (a, sums)]
-    numbers = [columns, depth, FLOATS[kind], *map(int, (*turned, *signs)), rule.group, rule.below,
-               rule.kept, int(result == "f16")]  # fmt: skip
-    given = [*lists, *described, adds, "@", *tables, *map(str, numbers)]
+    common = [columns, depth, BITS[kind] // 8, *map(int, (*turned, *signs))]
+    own: list[object]
+    if result == "s32":
+        own = [-1, 0, 0, 0, 0, 0, *(int(each[0] == "s") for each in (kind, other)),
+               int("satfinite" in words)]  # fmt: skip
+    else:
+        rule = rule_for(90, kind, depth, warpgroup=True)
+        own = [FLOATS[kind], FLOATS[other], rule.group, rule.below, rule.kept,
+               int(result == "f16"), 0, 0, 0]  # fmt: skip
+    product = f"(Product){{{', '.join(map(str, (*common, *own)))}}}"
+    given = [*lists, *described, adds, "@", *tables, product]
     w.must(f"group_product(L, S, {', '.join(given)})")
     for target, made in zip(vector(operands[0]), sums, strict=True):
         w.write(target, "u32", f"{made}[l]")
