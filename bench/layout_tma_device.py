@@ -3,7 +3,8 @@
     python bench/layout_tma_device.py [OUT.json]       on an H200, with cupy
     python bench/layout_tma_device.py --dry            the emulator alone
 
-Every box and mode of each tile, also those whose rows are shorter than the swizzle.
+Every box and mode of each tile, also those whose rows are shorter than the swizzle: they take as
+much room as the swizzle has.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ TEXT = """.version 8.4
 .shared .align 1024 .b8 tile[32768]; .shared .align 8 .b64 bar;
 mov.u32 %t, %tid.x; setp.eq.u32 %p1, %t, 0; ld.param.u64 %d0, [out];
 mov.b64 %d1, map; cvta.param.u64 %d1, %d1;
-@%p1 mbarrier.init.shared.b64 [bar], 1; bar.sync 0;
+@%p1 mbarrier.init.shared.b64 [bar], 1; mov.u32 %r1, %t; mov.u32 %r0, tile;
+Z: shl.b32 %r2, %r1, 2; add.u32 %r3, %r0, %r2; st.shared.u32 [%r3], 0;
+add.u32 %r1, %r1, 32; setp.lt.u32 %p3, %r1, {words}; @%p3 bra Z;
+fence.proxy.async.shared::cta; bar.sync 0;
 @!%p1 bra J; mbarrier.arrive.expect_tx.shared.b64 %d2, [bar], {bytes};
 {copies}
 J: mbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], 0; @!%p2 bra J;
@@ -57,19 +61,30 @@ COPY = (
 )
 
 
+ROOM = 32768  # bytes of the text's tile
+
+
+def room_of(problem: Problem, box: Box) -> int:
+    return box.start(problem, problem.size // (box.height * box.width))
+
+
+def copied(problem: Problem) -> list[Box]:
+    """The boxes whose tiles have room."""
+    return [box for box in boxes(problem) if room_of(problem, box) <= ROOM]
+
+
 def copy_job(problem: Problem, box: Box) -> Job:
     """Fills the tile box by box, each element with its number, and writes the memory out."""
     size = problem.element_bytes
     array = np.arange(problem.size).astype(f"u{size}").reshape(problem.rows, problem.columns)
     starts = product(range(0, problem.columns, box.width), range(0, problem.rows, box.height))
     copies = "\n".join(
-        COPY.format(at=number * box.height * box.width * size, x=x, y=y)
-        for number, (x, y) in enumerate(starts)
+        COPY.format(at=box.start(problem, number), x=x, y=y) for number, (x, y) in enumerate(starts)
     )
-    bytes_ = problem.size * size
-    text = TEXT.format(bytes=bytes_, copies=copies, words=bytes_ // 4)
+    room = room_of(problem, box)
+    text = TEXT.format(bytes=problem.size * size, copies=copies, words=room // 4)
     made = ptx.tensor_map(array, (box.height, box.width), SPANS[box.mode.name])
-    return Job(f"{box}", text, "k", (1,), (32,), [made, np.zeros(bytes_ // 4, np.uint32)])
+    return Job(f"{box}", text, "k", (1,), (32,), [made, np.zeros(room // 4, np.uint32)])
 
 
 def is_where_it_says(problem: Problem, box: Box, memory: np.ndarray) -> bool:
@@ -84,7 +99,7 @@ def main() -> None:
     rows = []
     for tile in TILES:
         problem = pattern(f"ldmatrix-tma:{tile}")
-        for box in boxes(problem):
+        for box in copied(problem):
             job = copy_job(problem, box)
             memory = (on_emulator(job)[2] if dry else on_device(job))[1]
             right = is_where_it_says(problem, box, np.asarray(memory))

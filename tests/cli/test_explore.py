@@ -62,7 +62,6 @@ def test_it_goes_on_from_what_was_kept(cli: Cli, tmp_path: Path) -> None:
     assert second["runs"] == 2
     assert second["evaluated"] >= first["evaluated"]
     assert second["best"]["nanoseconds"] <= first["best"]["nanoseconds"]
-    assert (first["outcome"], second["outcome"]) == ("found", "found")  # as the exit status says
     other = cli("explore", "axpy", "--size", "n=5", "--keep", str(file))
     assert (other.status, "another program" in other.err) == (2, True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from warploom.kernel.dtype import i32
 from warploom.kernel.evaluate import run
 from warploom.loopnest.bound import Bound
 from warploom.loopnest.build import LoopNest, exp
+from warploom.loopnest.certain import Certain
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import evaluate
 from warploom.loopnest.ir import Load, Program
@@ -221,6 +223,29 @@ def test_sectors_of_interlocked_strides_are_counted_once(strides: tuple[int, int
     places = {strides[0] * i + strides[1] * j for i in range(2) for j in range(12)}
     assert distinct_bytes(access, 32) <= 32 * len({place // 8 for place in places})
     assert below_what_is_counted(program, 6, 1) >= 4
+
+
+def test_registers_that_a_compiler_may_use_again_leave_room() -> None:
+    """All is loaded, then computed, then stored: written so it is 193 registers, but one element
+    after another does with a few. Sums over a loop have to be there all the time."""
+    space = NestSpace(axpy(1 << 20, tiles=((256,), (64,))), Target(MACHINES["h200"], unroll=64))
+    names = [f"{name}_1" for name in ("x", "y", "value", "store_z")]
+    fixes = [f"dim_kind({name}.n2)=UNROLL" for name in names]
+    fixes += [f"dim_kind({name}.n1)=THREAD" for name in names]
+    fixes += [f"order({a}.n2,{b}.n2)=BEFORE" for a, b in pairwise(names)]
+    root = space.propagator.root(fixed(space.propagator, fixes))
+    bound = Bound(space, H200)
+    known = Certain(bound.facts, root)
+    assert known.low(space.registers)[0] > 190
+    assert bound._room(known)[0] == H200.processors * (H200.processor_threads // 256)
+    space = NestSpace(matmul(64, 64, 64, (((4,), (16,)), ((4,), (8,)), ())), Target())
+    over = ["dim_kind(k0)=LOOP", "dim_kind(m0)=BLOCK", "dim_kind(n0)=BLOCK"]
+    names = [f"{name}.{d}2" for d in "mn" for name in ("sum_1.start", "sum_1", "store_C_1")]
+    fixes = [f"dim_kind({name})=UNROLL" for name in names]
+    fixes += [f"order(sum_1.{d}2,store_C_1.{d}2)=BEFORE" for d in "mn"]
+    root = space.propagator.root(fixed(space.propagator, [*over, *fixes]))
+    bound = Bound(space, H200)
+    assert bound._registers(Certain(bound.facts, root))[0] == 16 * 8
 
 
 def test_a_program_without_tiles_and_loops_has_a_bound() -> None:

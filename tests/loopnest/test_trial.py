@@ -98,5 +98,9 @@ def test_what_was_kept_is_of_one_space() -> None:
     small = Nest(program, H200, Target())
     kept = small.record(small.search("random", 2), Kept())
     assert small.kept_from(kept).runs == 1
+    best = Kept(1, 2, {**kept["best"], "nanoseconds": 0.0})
+    again = small.record(small.search("random", 2, kept=best), best)  # finds nothing better
+    assert again["outcome"] == "found"
+    assert again["best"]["nanoseconds"] == 0.0
     with pytest.raises(CheckError, match="another space"):
         Nest(program, H200, Target(deals=True)).kept_from(kept)

@@ -19,22 +19,25 @@ from warploom.cli.layout_view import (
     measured_lines,
     row_line,
     table_head,
+    ways_lines,
 )
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.errors import CheckError, ParseError
 from warploom.layout.access import Problem
 from warploom.layout.certificate import certificate
+from warploom.layout.choose import best_way
 from warploom.layout.code import LANGUAGES, index_function
 from warploom.layout.evaluate import Numbers
-from warploom.layout.front import front_of, known_class, usual_class
+from warploom.layout.front import known_class, usual_class
 from warploom.layout.given import given_layout, row_major_addresses
 from warploom.layout.ir import Layout
 from warploom.layout.named import FIFTY, pattern
 from warploom.layout.pattern import load_pattern
 from warploom.layout.picture import Compared, request_of
-from warploom.layout.record import front_record
+from warploom.layout.record import front_record, ways_record
 from warploom.layout.task import Task
+from warploom.layout.ways import DECISIONS
 from warploom.report.registry import picture as draw
 from warploom.search.budget import Budget
 
@@ -48,10 +51,14 @@ Classes: none (rows as they are), pad (unused places after each row), swizzle (o
 xor (every bijective matrix over F2), mixed (that, and exchanges, rotations, tiles and padding for
 any size), any (every layout whatever), tma (what tensor copies can write: boxes in a mode of TMA).
 
+--vary makes more of the accesses a decision: width (how many bytes a lane moves at once), matrices
+(ldmatrix and stmatrix for ld and st), order (each lane begins at a step of its own).
+
 \b
 Example:
   $ warploom layout solve transpose:32x32:f32 --emit cuda
   $ warploom layout solve mine.toml --class any --certificate proof.json
+  $ warploom layout solve transpose:32x32:f32 --vary width,matrices
   $ warploom verify proof.json
 
 Exit status: 0 a layout of the class meets the bound that holds for every layout, 1 proved that none
@@ -107,6 +114,9 @@ def solve(
     ),
     worst_: bool = typer.Option(False, "--worst", help="Least worst access, not the least sum."),
     no_waste: bool = typer.Option(False, "--no-waste", help="No place may stay unused."),
+    vary: str = typer.Option(
+        None, metavar=",".join(DECISIONS), help="What of the accesses is to be decided, too."
+    ),
     machine: str = typer.Option(None, "--machine", metavar="NAME", help="Of patterns by name."),
     seconds: float = typer.Option(None, min=0, help="Wall time for each problem."),
     memory: float = typer.Option(None, min=1, help="Megabytes of memory of the whole process."),
@@ -120,8 +130,7 @@ def solve(
         texts = [*(patterns or []), *named]
         if not texts:
             raise ParseError("no pattern was given", advice="try transpose:32x32:f32")
-        if klass is not None:
-            known_class(klass)
+        known_class(klass)
         statuses = []
         with kept_free(json_file, out if emit else None, proof):
             found = problems(texts, machine)
@@ -142,17 +151,23 @@ def solve(
 
     def one(problem: Problem, short: bool) -> Status:
         budget = Budget(seconds, memory)
+        what = tuple(vary.split(",")) if vary else ()
         with progress(problem.name) as report, budget.interruptible():
-            task = Task(problem, worst_, not no_waste)
-            front = front_of(task, klass or usual_class(problem), budget, _on_progress(report))
-        records.append(front_record(front))
-        for line in [row_line(front)] if short else answer_lines(front):
+            chosen = best_way(
+                problem, what, klass or usual_class(problem), worst=worst_, waste=not no_waste,
+                budget=budget, on_progress=_on_progress(report),
+            )  # fmt: skip
+        front = chosen.best.front
+        task = front.task
+        records.append(front_record(front) | (ways_record(chosen) if what else {}))
+        lines = [row_line(front)] if short else answer_lines(front)
+        for line in [*lines, *(ways_lines(chosen) if what else ())]:
             typer.echo(line)
         if emit is not None and front.best is not None:
             texts_out.append((out, index_function(task.layout(front.best), emit, name)))
         if proof is not None:
             texts_out.append((proof, json.dumps([certificate(task, front.solved)]) + "\n"))
-        return status_of(front.asked.outcome)
+        return Status.UNDECIDED if chosen.open else status_of(front.asked.outcome)
 
     run(action)
 

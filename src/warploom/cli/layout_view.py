@@ -9,6 +9,7 @@ import numpy as np
 
 from warploom.errors import CheckError, ParseError
 from warploom.layout.access import IDLE, SERVED_AS, Problem, coordinates
+from warploom.layout.choose import Chosen
 from warploom.layout.cost import Score
 from warploom.layout.evaluate import Numbers, values
 from warploom.layout.expression import names_of, sizes_of
@@ -127,6 +128,26 @@ def _assumptions(task: Task) -> list[str]:
         if access.kind == "cp.async":
             lines.append("  a profiler does not count cp.async.cg; cp.async.ca it counts as 3 more")
     return list(dict.fromkeys(lines))
+
+
+# -- ways to do the accesses -----------------------------------------------------------------------
+
+MOST_WAYS_SHOWN = 8
+
+
+def ways_lines(chosen: Chosen) -> list[str]:
+    """The ways that were tried, the best first, with what the whole tile takes."""
+    lines = ["", "ways to do the accesses: wavefronts and instructions of the whole tile"]
+    for each in chosen.tried[:MOST_WAYS_SHOWN]:
+        found = "–" if each.wavefronts is None else f"{float(each.wavefronts):g}"
+        lines.append(f"  {found:>8}{each.instructions:>8}  {each.way.name or 'as they are'}")
+    if len(chosen.tried) > MOST_WAYS_SHOWN:
+        lines.append(f"  and {len(chosen.tried) - MOST_WAYS_SHOWN} more")
+    if chosen.open:
+        lines.append(
+            f"undecided: {len(chosen.open)} ways may be better and were not solved in time"
+        )
+    return lines
 
 
 # -- tables ----------------------------------------------------------------------------------------

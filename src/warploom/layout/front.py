@@ -141,9 +141,9 @@ def usual_class(problem: Problem) -> str:
     return "tma" if problem.copies else "mixed"
 
 
-def known_class(name: str) -> str:
-    if name not in CLASSES:
+def known_class(name: str | None) -> None:
+    """Raises if there is a name, and no class has it."""
+    if name is not None and name not in CLASSES:
         raise UnsupportedError(
             f"no class of layouts is called '{name[:40]}'", advice=f"known are {', '.join(CLASSES)}"
         )
-    return name

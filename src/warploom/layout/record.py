@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from warploom.layout.choose import Chosen
 from warploom.layout.cost import Score
 from warploom.layout.front import Candidate, Front
 from warploom.layout.show import show
@@ -40,6 +41,22 @@ def front_record(front: Front) -> dict[str, Any]:
         "classes": {each.klass: solved_record(task, each) for each in (*front.others, front.asked)},
         "front": [candidate_record(task, each) for each in front.candidates],
         **statistics_record(front.asked.statistics),
+    }
+
+
+def ways_record(chosen: Chosen) -> dict[str, Any]:
+    """What was changed of the accesses, and what every way takes for the whole tile."""
+    return {
+        "way": chosen.best.way.name,
+        "ways": [
+            {
+                "way": each.way.name,
+                "wavefronts": None if each.wavefronts is None else float(each.wavefronts),
+                "instructions": each.instructions,
+                "outcome": outcome_record(each.front.asked.outcome)["outcome"],
+            }
+            for each in chosen.tried
+        ],
     }
 
 

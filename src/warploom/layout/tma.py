@@ -1,7 +1,8 @@
 """The modes in which TMA writes shared memory and wgmma reads it; the tiles that they make.
 
-A tensor copy writes a box: rows one after another, swizzled by the address in shared memory. A tile
-wider than a box is several of them, side by side in the tensor and one after another in memory.
+A tensor copy writes a box: rows one after another, swizzled by the address in shared memory; a row
+that is shorter than the swizzle leaves the rest of its room unused. A tile wider than a box is
+several of them, side by side in the tensor and one after another in memory.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from warploom.layout.access import Problem
 from warploom.layout.evaluate import Numbers, evaluate
-from warploom.layout.ir import Layout, Shift, Swizzle, Tile, compose
+from warploom.layout.ir import Layout, Pad, Shift, Swizzle, Tile, compose
 
 MOST_SIDE = 256  # elements of a box along an axis
 ROW_BYTES = 16  # a row of a box is a multiple of this
@@ -54,9 +55,16 @@ class Box:
         bits, base, shift = self.mode.swizzle.bits, self.mode.swizzle.base, self.mode.swizzle.shift
         fewer = problem.element_bytes.bit_length() - 1
         parts: list[Layout] = [Swizzle(bits, base - fewer, shift)] if bits else []
+        unused = _pitch(problem, self.width, self.mode) // problem.element_bytes - self.width
+        if unused:
+            parts.append(Pad(self.width, unused))
         if self.width < problem.columns:
             parts.append(Tile(problem.columns, problem.rows, self.width))
         return compose(*parts) if parts else Shift(0)
+
+    def start(self, problem: Problem, number: int) -> int:
+        """The byte at which a box begins."""
+        return number * self.height * _pitch(problem, self.width, self.mode)
 
     def __str__(self) -> str:
         return (
@@ -69,19 +77,25 @@ def boxes(problem: Problem) -> Iterator[Box]:
     """Every way to fill a tile by tensor copies of one box, on what has TMA: widest boxes first."""
     for width in range(min(problem.columns, MOST_SIDE), 0, -1):
         row = width * problem.element_bytes
-        height = _height(problem, width) if not problem.columns % width else None
-        if height is None or row % ROW_BYTES:
+        if problem.columns % width or row % ROW_BYTES:
             continue
         for mode in MODES:
             if mode.since == 90 and (mode.most_bytes is None or row <= mode.most_bytes):
-                yield Box(height, width, mode)
+                height = _height(problem, width, mode)
+                if height is not None:
+                    yield Box(height, width, mode)
 
 
-def _height(problem: Problem, width: int) -> int | None:
+def _pitch(problem: Problem, width: int, mode: Mode) -> int:
+    """Bytes from one row of a box to the next."""
+    return max(mode.most_bytes or 0, width * problem.element_bytes)
+
+
+def _height(problem: Problem, width: int, mode: Mode) -> int | None:
     """The most rows of a box such that all boxes begin where they may."""
     for height in range(min(problem.rows, MOST_SIDE), 0, -1):
         alone = (height, width) == (problem.rows, problem.columns)
-        begins = height * width * problem.element_bytes % START_BYTES == 0
+        begins = height * _pitch(problem, width, mode) % START_BYTES == 0
         if problem.rows % height == 0 and (alone or begins):
             return height
     return None

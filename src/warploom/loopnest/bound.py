@@ -59,6 +59,7 @@ class Bound:
         self.moves = self.is_load | self.is_store
         self.writes = np.array([isinstance(i.action, Store | Put) for i in insts])
         self.puts = self._puts()
+        self.sums = self._sums()
         self.elements = np.array([math.prod(float(a.size) for a in i.axes) for i in insts])
         self.anew = anew(insts, self.facts.dims) if rates.hoists else self.facts.own
         self.overlaps = (self.anew != self.facts.own).any(axis=1)
@@ -116,6 +117,17 @@ class Bound:
         """The instruction that fills each temporary array."""
         program = self.space.program
         return np.array([self.space.insts.index(t.put) for t in program.temporaries], np.int64)
+
+    def _sums(self) -> list[tuple[int, int]]:
+        """Folds, and where the registers of each are counted."""
+        space, insts = self.space, self.space.insts
+        if not any(inst.running is not None for inst in insts):
+            return []
+        columns = space.propagator.columns(space.result_registers)
+        numbers = space.propagator.layout.counters.objects[space.result_registers][:, 0].tolist()
+        column = dict(zip(numbers, range(columns.start, columns.stop), strict=True))
+        found = [(at, space.space.numbering[i]) for at, i in enumerate(insts) if i.running]
+        return [(at, column[number]) for at, number in found if number in column]
 
     def _passed(self, known: Certain) -> Flags:
         """[rows, instructions]: stores that a copy past the registers may do on its way."""
@@ -284,10 +296,23 @@ class Bound:
         room = np.minimum(rates.processor_blocks, rates.processor_threads // threads)
         shared = np.maximum(known.low(space.shared_mem_used), 1)
         room = np.minimum(room, rates.processor_shared // shared)
-        most = space.target.machine.thread_registers  # the others are spilled
-        registers = np.clip(known.low(space.registers), 1, most) * threads
+        registers = self._registers(known) * threads
         room = np.maximum(1, np.minimum(room, rates.processor_registers // registers))
         found: Numbers = room * rates.processors
+        return found
+
+    def _registers(self, known: Certain) -> Numbers:
+        """How many a thread has at least. A compiler has what is not needed at once in the same
+        ones, so only the sums of one fold count, while a loop goes on that is not unrolled."""
+        space, most = self.space, self.space.target.machine.thread_registers
+        counted = known.low(space.registers)
+        if self.rates.hoists:
+            counted = np.ones(len(counted))
+            looped = (self.facts.over & known.surely("LOOP")[:, None]).any(axis=2) & ~self.again
+            for at, column in self.sums:
+                own = known.candidates.low[:, column]
+                counted = np.maximum(counted, np.where(looped[:, at], own, 1))
+        found: Numbers = np.clip(counted, 1, most)  # the others are spilled
         return found
 
     # -- in words ----------------------------------------------------------------------------------

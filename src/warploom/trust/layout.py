@@ -239,13 +239,13 @@ def _members(problem: _Problem, klass: str) -> Iterator[list[int]]:
 
 def _boxes(problem: _Problem) -> Iterator[list[int]]:
     """What TMA writes: boxes of so many columns, side by side in the tensor and one after another
-    in memory, swizzled within so many bytes. A row has whole 16 bytes, a box begins at 128."""
+    in memory, swizzled within bytes that a row takes at least. It has whole 16, boxes whole 128."""
     rows, size = problem.size // problem.columns, problem.element_bytes
-    for width in range(min(problem.columns, 256), 0, -1):
-        heights = [h for h in range(1, 257) if rows % h == 0 and h * width * size % 128 == 0]
-        alone = width == problem.columns and rows <= 256
-        if problem.columns % width == width * size % 16 == 0 and (alone or heights):
-            yield from ([width, span] for span in (0, 32, 64, 128) if not 0 < span < width * size)
+    for width, span in product(range(min(problem.columns, 256), 0, -1), (0, 32, 64, 128)):
+        fits = problem.columns % width == width * size % 16 == 0 and not 0 < span < width * size
+        begins = (h * max(span, width * size) % 128 == rows % h == 0 for h in range(1, 257))
+        if fits and ((width == problem.columns and rows <= 256) or any(begins)):
+            yield [width, span]
 
 
 def _mapped(problem: _Problem, klass: str, member: list[int], x: Numbers) -> Numbers:
@@ -253,9 +253,9 @@ def _mapped(problem: _Problem, klass: str, member: list[int], x: Numbers) -> Num
         return x + x // problem.columns * sum(member)
     if klass == "tma":
         (width, span), (row, column) = member, np.divmod(x, problem.columns)
-        block = column // width * (problem.size // problem.columns)
-        byte: Numbers = ((block + row) * width + column % width) * problem.element_bytes
-        return (byte ^ (byte >> 7 & max(1, span // 16) - 1) << 4) // problem.element_bytes
+        size, block = problem.element_bytes, column // width * (problem.size // problem.columns)
+        byte: Numbers = (block + row) * max(span, width * size) + column % width * size
+        return (byte ^ (byte >> 7 & max(1, span // 16) - 1) << 4) // size
     bits, base, shift = member
     upper = x >> max(shift, 0) & ((1 << bits) - 1) << base
     return x ^ (upper << max(-shift, 0))

@@ -371,7 +371,7 @@ def _placed(
     if start[0] * box.size % UNIT:
         message = f"the first coordinate, {start[0]}, is not at a multiple of {UNIT} bytes"
         raise copier.fail(f, message, thread)
-    base = copier.shared(f, thread, target, box.count * box.size)
+    base = copier.shared(f, thread, target, box.room)
     return box, base - target + box.swizzled(target)
 
 

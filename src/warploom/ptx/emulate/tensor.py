@@ -93,6 +93,16 @@ class Map:
     def count(self) -> int:
         return prod(self.box)
 
+    @property
+    def pitch(self) -> int:
+        """Bytes from a row of the box to the next in shared memory: a row that is shorter than the
+        swizzle takes as much room as one that is not (seen on an H200)."""
+        return max(self.swizzle, self.box[0] * self.size)
+
+    @property
+    def room(self) -> int:
+        return self.count // self.box[0] * self.pitch
+
     def outside(self) -> npt.NDArray[np.uint8]:
         """The bytes of an element that lies outside."""
         raw = _NAN * (self.size // 2) if self.nan_outside else b"\0" * self.size
@@ -113,7 +123,8 @@ class Map:
 
     def swizzled(self, target: int) -> Array:
         """Where in shared memory each element of the box lies."""
-        place = target + self.size * np.arange(self.count)
+        row, column = np.divmod(np.arange(self.count), self.box[0])
+        place = target + row * self.pitch + column * self.size
         rows = max(1, self.swizzle // 16)
         moved: Array = place ^ ((place >> 7 & rows - 1) << 4)
         return moved
