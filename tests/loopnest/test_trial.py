@@ -33,6 +33,10 @@ def elementwise(kind: str) -> Program:
             y[i] = sqrt(x[i])
         case "infinities":  # e to the 1000 is none, e to the -1000 is zero
             y[i] = exp(x[i] * 1000.0)
+        case "small":  # every element is below any tolerance for elements of one
+            y[i] = x[i] * 1e-7 + nest.parameter("alpha", dtype) * 1e-7
+        case "cancelled":  # what is left is what was rounded
+            y[i] = (x[i] + 100.0) - x[i] - 100.0
         case _:
             y[i] = x[i] * nest.parameter("alpha", dtype) + nest.index(i) * 1_000_000
     return nest.done()
@@ -43,12 +47,12 @@ def some(kind: str) -> Implementation:
     return next(implementations(NestSpace(elementwise(kind)), 1))
 
 
-@pytest.mark.parametrize("kind", ["roots", "infinities", "integers"])
+@pytest.mark.parametrize("kind", ["roots", "infinities", "integers", "small", "cancelled"])
 def test_what_is_right_is_right(kind: str) -> None:
     assert not trial.tried(some(kind)).wrong
 
 
-@pytest.mark.parametrize("kind", ["roots", "infinities", "integers"])
+@pytest.mark.parametrize("kind", ["roots", "infinities", "integers", "small"])
 def test_what_is_wrong_is_wrong(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No tolerance grows with an infinity, nothing equals what is no number, and a million and one
     is not a million."""
@@ -64,7 +68,8 @@ def test_what_is_wrong_is_wrong(kind: str, monkeypatch: pytest.MonkeyPatch) -> N
                 return replace(stmt, value=Number(float("inf"), dtype))
             if kind == "roots":
                 return replace(stmt, value=Number(float("nan"), dtype))
-            return replace(stmt, value=Operation("+", (stmt.value, Number(1, dtype))))
+            more = Number(1e-7 if kind == "small" else 1, dtype)
+            return replace(stmt, value=Operation("+", (stmt.value, more)))
         if hasattr(stmt, "body"):
             return replace(stmt, body=tuple(map(_more, stmt.body)))
         return stmt

@@ -61,7 +61,7 @@ def evaluate(
 ) -> dict[str, Numbers]:
     """The arrays that the program stores, from those that it loads and its parameters; with `sizes`
     along shorter axes."""
-    return _Evaluation(program, arrays, numbers or {}, sizes or {}).outputs()
+    return Evaluation(program, arrays, numbers or {}, sizes or {}).outputs()
 
 
 def evaluate_at(
@@ -75,7 +75,7 @@ def evaluate_at(
     folded = {dim.axis for each in program.instructions for dim in each.over}
     if mixed := folded & points.keys():
         raise CheckError(f"all of axis '{next(iter(mixed)).name}' is needed: it is folded over")
-    part = _Evaluation(program, arrays, numbers, {}, points)
+    part = Evaluation(program, arrays, numbers, {}, points)
     made = part.outputs()
     found = {}
     for name, places in part.written().items():
@@ -84,7 +84,7 @@ def evaluate_at(
     return found
 
 
-class _Evaluation:
+class Evaluation:
     def __init__(
         self,
         program: Program,
@@ -208,7 +208,7 @@ class _Evaluation:
 
 def written(program: Program, sizes: Mapping[Axis, int]) -> dict[str, Numbers]:
     """Which elements of its arrays a program stores along shorter axes."""
-    whole = _Evaluation(program, {}, {}, sizes)
+    whole = Evaluation(program, {}, {}, sizes)
     counts = {array.name: count for array, count in whole.elements.items()}
     found: dict[str, Numbers] = {}
     for name, places in whole.written().items():

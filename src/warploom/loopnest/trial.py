@@ -8,6 +8,7 @@ should be; integers are compared exactly, unless they come from floats.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,15 +19,18 @@ from warploom.kernel.evaluate import run
 from warploom.kernel.ir import TensorKind
 from warploom.kernel.tensor import leading_bits
 from warploom.loopnest.decided import Implementation
-from warploom.loopnest.evaluate import Numbers, elements, evaluate, written
+from warploom.loopnest.evaluate import Evaluation, Numbers, elements, written
 from warploom.loopnest.ir import Axis, Program
 from warploom.loopnest.lower import lower
+from warploom.loopnest.noise import Noise
 from warploom.search.candidate import Flags
 
 # Tiles along each axis: the first, one between (where a pipeline is filled), the last.
 TURNS = 3
 # How far a sum in single precision may be from one in double precision, of the largest element.
 CLOSE = 1e-4
+# How much of the noise counts beside that: all of it and more, but never more than elements of 1.
+NOISE = 16 / CLOSE
 # Integers that are put in; those without a sign from zero on.
 SMALLEST, LARGEST = -100, 100
 # What is in an array before: between the rows of a shortened one it has to stay there.
@@ -52,7 +56,9 @@ def tried(implementation: Implementation, seed: int = 0, turns: int = TURNS) -> 
     program = made.program
     seen = made.target.tensor if "TENSOR" in made.kind.values() else None
     arrays, numbers = some_inputs(program, random, made.sizes, seen)
-    wanted = evaluate(program, arrays, numbers, made.sizes)
+    meant = Evaluation(program, arrays, numbers, made.sizes)
+    wanted = meant.outputs()
+    noise = Noise(meant).outputs()
     given = {**arrays, **{name: np.full_like(each, UNTOUCHED) for name, each in wanted.items()}}
     report = run(lower(made), [*(given[array.name] for array in program.arrays), *numbers.values()])
     sizes = {axis.name: size for axis, size in made.sizes.items()}
@@ -60,7 +66,7 @@ def tried(implementation: Implementation, seed: int = 0, turns: int = TURNS) -> 
         return Tried(sizes, f"threads store the same at once: {report.races[0]}")
     stored = written(program, made.sizes)
     for name, each in wanted.items():
-        off = ~agrees(program, given[name], each)
+        off = ~agrees(program, given[name], each, noise[name])
         apart = np.where(stored[name], off, given[name] != UNTOUCHED)
         if apart.any():
             at = int(np.argmax(apart))
@@ -98,21 +104,22 @@ def _number(dtype: DType, random: np.random.Generator) -> float:
     return float(value) if dtype.is_float else int(value)
 
 
-def agrees(program: Program, got: Numbers, wanted: Numbers) -> Flags:
+def agrees(program: Program, got: Numbers, wanted: Numbers, noise: float = math.inf) -> Flags:
     """Which elements are what a program means: exactly, where it has no floats."""
     if any(each.dtype.is_float for each in program.instructions):
-        return close(got, wanted)
+        return close(got, wanted, noise)
     found: Flags = got == wanted
     return found
 
 
-def close(got: Numbers, wanted: Numbers) -> Flags:
+def close(got: Numbers, wanted: Numbers, noise: float = math.inf) -> Flags:
     """Which elements are near enough to what they should be. The largest that is finite says what
-    is near; what is not finite is itself."""
+    is near, and the noise of their sums where that is known; what is not finite is itself."""
     finite = np.isfinite(wanted)
-    largest = float(np.abs(wanted[finite]).max(initial=1.0))
+    largest = float(np.abs(wanted[finite]).max(initial=0.0))
+    near = CLOSE * largest + CLOSE * min(1.0, NOISE * noise)
     with np.errstate(invalid="ignore"):
         apart = np.abs(got.astype(np.float64) - wanted)
     same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
-    found: Flags = np.where(finite, apart <= CLOSE * largest, same)
+    found: Flags = np.where(finite, apart <= near, same)
     return found
