@@ -224,9 +224,10 @@ class Engine:
 
 
 def _budget(deadline: float | None) -> float:
-    """Seconds for a compiler: a launch that must end sooner does not wait for it."""
-    left = COMPILE_SECONDS if deadline is None else deadline - time.monotonic()
-    return max(0.0, min(COMPILE_SECONDS, left))
+    """Seconds for a compiler: half of what a launch has, so that the evaluator is left the rest."""
+    if deadline is None:
+        return COMPILE_SECONDS
+    return max(0.0, min(COMPILE_SECONDS, (deadline - time.monotonic()) / 2))
 
 
 def _passed(region: Region) -> _PassedRegion:
