@@ -125,7 +125,8 @@ class FastKernel:
     def judged(self, locals_: dict[str, int]) -> str:
         """What keeps the kernel from being compiled, found without compiling it; or nothing."""
         try:
-            self._spell(locals_)
+            if not self.why_not:
+                self._spell(locals_)
         except NotTaken as error:
             self.why_not = error.message
         return self.why_not
