@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +11,10 @@ import pytest
 from tests.layout.brute import small_machine
 
 from warploom.errors import UnsupportedError
+from warploom.layout import family
 from warploom.layout.access import Access, Problem
 from warploom.layout.cost import Meter
-from warploom.layout.evaluate import extended
+from warploom.layout.evaluate import evaluate, extended
 from warploom.layout.ir import Matrix, Swizzle
 from warploom.layout.named import FIFTY, pattern
 from warploom.layout.quality import address_registers
@@ -201,3 +202,25 @@ def test_answers_print_as_layouts() -> None:
     solved = solve(task, "swizzle")
     assert solved.best is not None
     assert show(task.layout(solved.best)) == "S<3,3,3> o (64,64):(64,1)"
+
+
+@pytest.mark.parametrize("size", [*range(1, 41), 48, 96, 160])
+def test_every_swizzle_without_gaps_is_there(size: int) -> None:
+    """Also those that take bits above a size's last power of two: 34 by 34 has only such ones."""
+    numbers = np.arange(size)
+    problem = Problem("one", (size,), 4, (Access("one", numbers[:1].reshape(1, 1, 1)),))
+    ours = [evaluate(each, numbers).tolist() for each in family.swizzles(problem)]
+    every = []
+    for bits, base, shift in product(range(1, 5), range(9), range(1, 9)):
+        for by in (shift, -shift) if shift >= bits else ():
+            found = evaluate(Swizzle(bits, base, by), numbers)
+            every += [found.tolist()] if found.max() < size else []
+    assert {*map(tuple, ours)} == {tuple(numbers), *map(tuple, every)}
+
+
+def test_a_swizzle_of_34_by_34_is_found() -> None:
+    task = Task(pattern("halo:34x34:f32"))
+    solved = solve(task, "swizzle")
+    assert isinstance(solved.outcome, Found)
+    assert solved.best is not None
+    assert sorted(task.addresses(solved.best.map)) == list(range(34 * 34))

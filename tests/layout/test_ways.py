@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,12 +11,13 @@ import pytest
 
 from warploom.errors import CheckError, UnsupportedError
 from warploom.layout.access import IDLE, Access, Problem, check_problem
-from warploom.layout.choose import best_way
+from warploom.layout.choose import Chosen, best_way
 from warploom.layout.named import pattern
 from warploom.layout.solve import solve
 from warploom.layout.task import Task
 from warploom.layout.ways import ways_of
 from warploom.search.budget import Budget
+from warploom.search.outcome import Reason, Undecided
 
 NAMES = (
     "transpose:32x32:f32", "transpose:64x64:f16", "mma-a:16x64:f16", "mma-b:32x32:f16",
@@ -114,3 +116,14 @@ def test_refusals() -> None:
         ways_of(problem, ("speed",))
     with pytest.raises(CheckError, match="ways to do these accesses"):
         ways_of(pattern("blocks:32x32"), ("order",))
+
+
+def test_a_way_that_may_take_fewer_instructions_is_open() -> None:
+    """With as many wavefronts, too: of equal ones the fewest instructions are best."""
+    wide, narrow = best_way(pattern("aos:32x2:f32"), ("width",), "swizzle").tried[:2]
+    assert wide.wavefronts == narrow.wavefronts == wide.least
+    assert wide.instructions < narrow.instructions
+    stopped = replace(wide.front.asked, outcome=Undecided(Reason.SECONDS))
+    unsure = replace(wide, front=replace(wide.front, asked=stopped))
+    assert Chosen((narrow, unsure)).open == (unsure,)
+    assert Chosen((wide, narrow)).open == ()

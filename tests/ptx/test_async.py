@@ -349,3 +349,29 @@ def test_a_bulk_store_is_seen_after_a_full_wait(wait: str, races: set[str]) -> N
         "B: ld.acquire.gpu.global.u32 %r1, [%F]; setp.ne.u32 %p4, %r1, 1; @%p4 bra B; ld.global.u32 %r2, [%D]; bra E;"
     )
     assert Litmus(50, "G", "global", body, frozenset(), "").found() == races
+
+
+GROUP = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %l2, %l2, %p4, "
+
+
+@pytest.mark.parametrize("tail", ["2, 1, 0, 0", "1, 0, 0, 0", "1, 1, 2, 0"])
+def test_signs_and_transpositions_of_a_product_are_read(tail: str) -> None:
+    """ptxas takes no others."""
+    body = f"mov.u64 %l2, 0; setp.ne.u32 %p4, 0, 0;\n{GROUP}{tail};"
+    text = HEAD.format(parameters="", body=body)
+    with pytest.raises(DeviceError, match="signs are 1 or -1, and transpositions 0 or 1"):
+        ptx.load(text, "k.ptx").kernel("k").launch(1, 128, [])
+
+
+@pytest.mark.parametrize("threads", [96, 160])
+def test_a_warpgroup_has_four_warps(threads: int) -> None:
+    zero = "".join(f" st.shared.u64 [%r1+{8 * i}], 0;" for i in range(16))
+    body = (
+        f"mul.lo.u32 %r1, %t, 8; add.u32 %r1, %r1, %s; {zero}\nfence.proxy.async.shared::cta; "
+        f"bar.sync 0; mov.u64 %l2, 0; setp.ne.u32 %p4, 0, 0;\n{GROUP}1, 1, 0, 0;"
+    )
+    kernel = ptx.load(HEAD.format(parameters="", body=body), "k.ptx").kernel("k")
+    kernel.launch(1, 128, [])
+    for engine in ("numpy", "c") if is_here("c") else ("numpy",):
+        with pytest.raises(DeviceError, match=f"block of {threads} threads has no whole warpgroup"):
+            kernel.launch(1, threads, [], engine=engine)

@@ -14,7 +14,7 @@ from tests.ptx.test_kernels import PROGRAMS, kept
 from tests.tools import is_here
 
 from warploom import ptx
-from warploom.errors import DeviceError
+from warploom.errors import DeviceError, WarploomError
 from warploom.native import kept_library
 from warploom.ptx.fast import engine as engine_module
 from warploom.ptx.table import OPCODES
@@ -277,3 +277,57 @@ def test_compiled_code_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     nowhere.write_text("")
     monkeypatch.undo()
     assert kept_library(text, flags, nowhere / "below")  # no place to keep it
+
+
+# -- what cannot be run ---------------------------------------------------------------------------
+
+REFUSED = {
+    "bar.sync 16;": "there is no barrier 16",
+    "ld.global.v2.u32 {%r1, %r2, %r3, %r4}, [%o];": "the number of its registers do not fit",
+    "ld.global.v4.u32 {%r1, %r2}, [%o];": "the number of its registers do not fit",
+    "ld.global.u32 {%r1, %r2}, [%o];": "the number of its registers do not fit",
+    "st.global.v2.u32 [%o], {1, 2, 3, 4};": "the number of its registers do not fit",
+    "mov.b64 {%r1, %r2, %r3}, %o;": "does not know mov.b64",
+}
+
+
+@pytest.mark.parametrize("engine", ["numpy", "c"])
+@pytest.mark.parametrize("line", REFUSED)
+def test_what_one_engine_refuses_the_other_does_not_run(line: str, engine: Any) -> None:
+    text = f""".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out) {{
+.reg .b32 %r<5>; .reg .b64 %o;
+ld.param.u64 %o, [out];
+{line}
+ret;
+}}
+"""
+    kernel = ptx.load(text, "k.ptx").kernel("k")
+    out = np.zeros(8, np.uint32)
+    with pytest.raises(WarploomError, match=REFUSED[line]):
+        kernel.launch(1, 32, [out], engine=engine)
+    assert not out.any()
+    assert REFUSED[line] in kernel.why_not_fast()
+
+
+def test_a_compiler_leaves_time_to_the_evaluator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that takes all that it is given has not used up the launch."""
+    given = []
+
+    def slow(_text: str, _options: object, _folder: object, seconds: float) -> bytes:
+        given.append(seconds)
+        raise DeviceError("the compiler took too long")
+
+    monkeypatch.setattr(engine_module, "kept_library", slow)
+    run = PROGRAMS[0]
+    kernel = ptx.load(kept(run.file).module.text.source.text).kernel(run.name)
+    args = run.make()
+    report = kernel.launch(run.grid, run.block, args, engine="c", seconds=600)
+    assert report.engine == "numpy"
+    assert given
+    assert max(given) <= engine_module.COMPILE_SECONDS
+    kernel = ptx.load(kept(run.file).module.text.source.text).kernel(run.name)
+    kernel.launch(run.grid, run.block, run.make(), engine="c", seconds=80)
+    assert given[-1] <= 40

@@ -51,6 +51,7 @@ def signed(record: dict[str, Any]) -> dict[str, Any]:
             marks=pytest.mark.slow,
         ),
         ("but-two:4x32", "xor", "no layout of the class xor costs less than 7"),
+        ("stencil:34x34:f32", "swizzle", "no layout of the class swizzle costs less than 12"),
         ("but-two:4x32", "none", "no layout of the class none costs less than 24"),
         ("ldmatrix:64x48:f16", "mixed", "no layout whatever costs less than 8"),
         ("mfma:64x64:f16@gfx950", "swizzle", "no layout whatever costs less than 8"),
@@ -68,6 +69,32 @@ def test_counting_leaves_the_least_open() -> None:
     found = check_layout(written(Task(pattern("but-two:4x32")), "any"))
     assert found.shown[-1] == "no layout of the class any costs less than 25/4"
     assert found.open == "whether 7 is the least"
+
+
+def test_a_count_that_is_not_whole_shows_nothing() -> None:
+    """No set has so many words; two rows of 32 words can all be had at once."""
+    rows = np.arange(64).reshape(2, 32, 1)
+    task = Task(Problem("rows", (64,), 4, (Access("rows", rows, "ld"),)))
+    twice = written(task, "any") | {
+        "least": "3/2",
+        "cost": "2",
+        "layout": "64:2",
+        "addresses": list(range(0, 128, 2)),
+        "wavefronts": [4],
+    }
+    for count in (2, 2.5, 1.5):
+        with pytest.raises(CheckError, match="have room"):
+            check_layout(signed(twice | {"proof": {"by": "counting", "count": count}}))
+
+
+def test_members_that_waste_places_do_not_count_where_none_may() -> None:
+    tall = Problem("columns", (8, 16), 4, (Access("c", np.arange(0, 128, 16).reshape(1, 8, 1)),))
+    record = written(Task(tall, waste=False), "pad")
+    assert None in [counts for _, counts in record["proof"]["members"]]
+    shown = check_layout(record).shown[-1]
+    assert shown == "no layout of the class pad without unused places costs less than 4"
+    with pytest.raises(CheckError, match="takes"):
+        check_layout(signed(record | {"waste": True}))
 
 
 def test_random_impossible_problems_have_proofs_that_hold() -> None:

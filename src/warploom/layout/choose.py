@@ -61,12 +61,15 @@ class Chosen:
     @property
     def open(self) -> tuple[Tried, ...]:
         """Ways that were not solved to the end and might still be better."""
-        least = self.best.wavefronts
+        best = self.best
         return tuple(
             each
             for each in self.tried
             if isinstance(each.front.asked.outcome, Undecided)
-            and (least is None or each.least < least)
+            and (
+                best.wavefronts is None
+                or (each.least, each.instructions) < (best.wavefronts, best.instructions)
+            )
         )
 
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from warploom.layout.access import Problem
+from warploom.layout.evaluate import evaluate
 from warploom.layout.ir import (
     Exchange,
     Layout,
@@ -32,14 +35,24 @@ def paddings(problem: Problem) -> Iterator[Layout]:
 
 
 def swizzles(problem: Problem) -> Iterator[Layout]:
-    """Every Swizzle<B,M,S> that leaves no gaps: what it moves is a divisor of the size."""
+    """Every Swizzle<B,M,S> that leaves no gaps. Bits that no element has change nothing, and where
+    one is changed for some element, there is a gap."""
     yield IDENTITY
-    most = (problem.size & -problem.size).bit_length() - 1
+    most = (problem.size - 1).bit_length()
     for bits in range(1, most // 2 + 1):
         for shift in range(bits, most - bits + 1):
             for base in range(most - bits - shift + 1):
-                yield Swizzle(bits, base, shift)
-                yield Swizzle(bits, base, -shift)
+                for swizzle in (Swizzle(bits, base, shift), Swizzle(bits, base, -shift)):
+                    if not _has_gaps(swizzle, problem.size):
+                        yield swizzle
+
+
+def _has_gaps(swizzle: Swizzle, size: int) -> bool:
+    """Elements stay in their block of all bits that may change; so the last ones tell, if they are
+    no whole block."""
+    block = 1 << swizzle.base + swizzle.bits + max(0, -swizzle.shift)
+    last = np.arange(size - size % block, size, dtype=np.int64)
+    return bool((evaluate(swizzle, last) >= size).any())
 
 
 def reversals(problem: Problem) -> Iterator[Layout]:

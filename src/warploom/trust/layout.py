@@ -55,6 +55,7 @@ class _Problem:
     banks: int
     accesses: list[_Access]
     worst: bool
+    waste: bool
 
     def cost(self, counts: list[int]) -> Fraction:
         each = [a.weight * c / len(a.elements) for a, c in zip(self.accesses, counts, strict=True)]
@@ -89,7 +90,8 @@ def _check(record: dict[str, Any]) -> Checked:
                 _check_counting(problem, least, claimed, proof["count"])
             case _:
                 return Checked(tuple(shown), f"whether anything costs less than {claimed}")
-        shown.append(f"no layout of the class {klass} costs less than {claimed}")
+        some = klass if problem.waste else f"{klass} without unused places"
+        shown.append(f"no layout of the class {some} costs less than {claimed}")
     known = cost <= max(bound, claimed)
     return Checked(tuple(shown), "" if known else f"whether {cost} is the least")
 
@@ -99,8 +101,7 @@ def _check_addresses(problem: _Problem, record: dict[str, Any]) -> Fraction:
     addresses = whole_numbers(record["addresses"])
     require(len(addresses) == problem.size and addresses.min() >= 0, "addresses are missing")
     require(len(np.unique(addresses)) == problem.size, "two elements have one address")
-    require(record["waste"] or int(addresses.max()) < problem.size, "places are wasted")
-    require(not _torn(problem, addresses), "a vector is torn")
+    require(not _unfit(problem, addresses), "a vector is torn, or places are wasted")
     counts = _counts(problem, addresses)
     cost = problem.cost(counts)
     require(counts == record["wavefronts"], f"the wavefronts are {counts}")
@@ -151,8 +152,8 @@ def _problem(record: dict[str, Any]) -> _Problem:
         vectors = elements[elements[:, :, 0] >= 0]
         accesses.append(_Access(name, Fraction(each["weight"]), elements, vectors, groups))
     require(bool(accesses) and all(a.weight >= 0 for a in accesses), "a weight is negative")
-    worst = record["objective"] == "worst"
-    return _Problem(size, given["shape"][-1], element_bytes, banks, accesses, worst)
+    asked = record["objective"] == "worst", bool(record["waste"])
+    return _Problem(size, given["shape"][-1], element_bytes, banks, accesses, *asked)
 
 
 def _served(machine: str, banks: int, kind: str, width: int) -> tuple[tuple[int, ...], int]:
@@ -214,12 +215,12 @@ def _least(problem: _Problem, group: Numbers, chunks: dict[int, tuple[int, int, 
 
 
 def _check_members(problem: _Problem, claimed: Fraction, klass: str, given: list[Any]) -> None:
-    """Every member of the family is there, and each costs as much as is said, or tears a vector."""
+    """Every member of the family is there, and each costs as much as is said, or does not fit."""
     all_of = list(_members(problem, klass))
     require([m for m, _ in given] == all_of, f"these are not all members of the class {klass}")
     for member, counts in given:
         addresses = _mapped(problem, klass, member, np.arange(problem.size))
-        found = None if _torn(problem, addresses) else _counts(problem, addresses)
+        found = None if _unfit(problem, addresses) else _counts(problem, addresses)
         require(found == counts, f"{member} takes {found}")
         require(found is None or problem.cost(found) >= claimed, f"{member} costs less")
 
@@ -230,11 +231,12 @@ def _members(problem: _Problem, klass: str) -> Iterator[list[int]]:
             return _boxes(problem)
         case "pad":  # more padding has the same banks, and no more words in common
             return ([by] for by in range(max(1, problem.banks * 4 // problem.element_bytes)))
-    most = (problem.size & -problem.size).bit_length() - 1 if klass == "swizzle" else 0
+    most = (problem.size - 1).bit_length() if klass == "swizzle" else 0
     pairs = ((b, s) for b in range(1, most // 2 + 1) for s in range(b, most - b + 1))
     moved = ([bits, base, by] for bits, shift in pairs
              for base, by in product(range(most - bits - shift + 1), (shift, -shift)))  # fmt: skip
-    return chain([[]], moved)
+    x = np.arange(problem.size)  # those that leave no gaps
+    return chain([[]], (m for m in moved if _mapped(problem, klass, m, x).max() < problem.size))
 
 
 def _boxes(problem: _Problem) -> Iterator[list[int]]:
@@ -261,7 +263,9 @@ def _mapped(problem: _Problem, klass: str, member: list[int], x: Numbers) -> Num
     return x ^ (upper << max(-shift, 0))
 
 
-def _torn(problem: _Problem, addresses: Numbers) -> bool:
+def _unfit(problem: _Problem, addresses: Numbers) -> bool:
+    if not problem.waste and addresses.max() >= problem.size:
+        return True
     moved = ((addresses[a.vectors], a.elements.shape[2]) for a in problem.accesses)
     return any((v != v[:, :1] + np.arange(w)).any() or (v[:, 0] % w).any() for v, w in moved)
 
@@ -271,7 +275,8 @@ def _check_counting(problem: _Problem, least: Least, claimed: Fraction, count: i
     of one bank are more than some group allows there. Words are elements here: larger or smaller
     ones are not counted so. Not meeting the bound costs one wavefront more somewhere."""
     require(problem.element_bytes == 4 and not _chunks(problem), "words are no single elements")
-    require(problem.size > problem.banks * (count - 1) >= 0, "the words have room")
+    room = type(count) is not int or not problem.size > problem.banks * (count - 1) >= 0
+    require(not room, "the words have room")
     limits = [(frozenset(g.tolist()), n) for a, each in zip(problem.accesses, least, strict=True)
               for g, n in zip(a.groups, each, strict=True)]  # fmt: skip
     some = _room(limits, problem.size, count, [])

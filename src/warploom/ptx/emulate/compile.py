@@ -129,9 +129,9 @@ def _fill(
         try:
             _add(ctx, instruction, _known_form(ctx, instruction), code, call)
         except WarploomError as error:
-            code.steps.append(_raising(error))
+            _refuse(code, error)
         except MALFORMED as error:
-            code.steps.append(_raising(malformed(ctx.module, instruction, error)))
+            _refuse(code, malformed(ctx.module, instruction, error))
         missing = len(code.steps) - len(code.passages)
         code.passages += [_passage(ctx, instruction)] * missing
     if not code.successors and not code.leaves:
@@ -163,6 +163,11 @@ def _known_form(ctx: Context, ins: Instruction) -> OpcodeForm:
 
 def _shortened(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
+
+
+def _refuse(code: CodeBlock, error: WarploomError) -> None:
+    code.steps.append(_raising(error))
+    code.refusal = code.refusal or error.message
 
 
 def _raising(error: WarploomError) -> Step:

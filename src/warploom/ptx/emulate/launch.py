@@ -185,6 +185,8 @@ class Kernel:
                 return None
             code = compile_function(self.owner.module, function, self._shared, self._call)
             found = self._codes[name] = (function, code)
+            if function is self.function:  # what one engine refuses, the other does not run
+                self.fast.why_not = code.refusal
         return found
 
     def why_not_fast(self) -> str:

@@ -213,8 +213,8 @@ def mov(ctx: Context, ins: Instruction) -> Step:
 
 def _unpack(ctx: Context, ins: Instruction, target: Vector, source: Operand, kind: str) -> Step:
     count = len(target.elements)
-    size = DTYPES[kind].itemsize // count
-    if size not in UNSIGNED:
+    size, rest = divmod(DTYPES[kind].itemsize, count)
+    if rest or size not in UNSIGNED:
         raise ctx.unknown(ins.name)
     if isinstance(source, Vector):
         raise ctx.unknown(ins.name)
@@ -232,8 +232,8 @@ def _unpack(ctx: Context, ins: Instruction, target: Vector, source: Operand, kin
 
 def _pack(ctx: Context, target: Operand, source: Vector, kind: str) -> Step:
     count = len(source.elements)
-    size = DTYPES[kind].itemsize // count
-    if size not in UNSIGNED:
+    size, rest = divmod(DTYPES[kind].itemsize, count)
+    if rest or size not in UNSIGNED:
         raise ctx.unknown("this mov")
     part = f"b{8 * size}"
     values = [ctx.read(element, part) for element in source.elements]

@@ -67,6 +67,7 @@ class CodeBlock:
     coming: Passage | None = None  # of the barrier
     members: Members | None = None
     looks: bool = False  # it reads what other threads may be meant to write meanwhile
+    refusal: str = ""  # of its first instruction that cannot be run: its step says this
 
 
 @dataclass(slots=True, eq=False)
@@ -86,6 +87,11 @@ class Code:
     executed: list[int]  # thread executions of each block
     _reach: dict[int, frozenset[int]] = field(default_factory=dict)
     _meets: dict[tuple[int, bool], bool] = field(default_factory=dict)
+
+    @property
+    def refusal(self) -> str:
+        """What is said of an instruction that cannot be run, if a thread comes there."""
+        return next((block.refusal for block in self.blocks if block.refusal), "")
 
     def reach(self, start: int) -> frozenset[int]:
         """The blocks that can come after a block."""

@@ -87,6 +87,8 @@ class _Operands:
         rest = [each.value for each in operands[4:] if isinstance(each, Immediate)]
         self.signs = (rest[0] < 0, rest[1] < 0) if len(rest) > 1 else (False, False)
         turned = rest[2:]
+        if any(abs(sign) != 1 for sign in rest[:2]) or any(bit not in (0, 1) for bit in turned):
+            raise ctx.fail(f"{ins.name}: signs are 1 or -1, and transpositions 0 or 1", ins)
         self.turned = (False, bool(turned[0])) if self.in_registers and turned else (
             (bool(turned[0]), bool(turned[1])) if len(turned) > 1 else (False, False)
         )  # fmt: skip
@@ -136,6 +138,7 @@ def mma_async(ctx: Context, ins: Instruction) -> Step:
 
     def step(f: Frame) -> None:
         threads = fragment.warps_of(f, fail)
+        _check_group(f, threads, fail)
         if named.in_registers:
             raw = fragment.gathered(f, [read(f) for read in named.left], threads, named.bits)
             a = fragment.elements(raw, left_places)
@@ -152,6 +155,15 @@ def mma_async(ctx: Context, ins: Instruction) -> Step:
         _pending(f, named.slots, cause)
 
     return step
+
+
+def _check_group(f: Frame, threads: Array, fail: Callable[[Frame, str, int], Exception]) -> None:
+    """A warpgroup has four warps; where a block ends sooner, its last warps are in none."""
+    size = f.batch.block_size
+    outside = threads[:, 0] % size >= size // (4 * WARP) * (4 * WARP)
+    if outside.any():
+        thread = int(threads[outside, 0][0])
+        raise fail(f, f"the block of {size} threads has no whole warpgroup here", thread)
 
 
 def _turned(codes: Array, named: _Operands, which: int) -> Array:

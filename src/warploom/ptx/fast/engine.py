@@ -125,7 +125,8 @@ class FastKernel:
     def judged(self, locals_: dict[str, int]) -> str:
         """What keeps the kernel from being compiled, found without compiling it; or nothing."""
         try:
-            self._spell(locals_)
+            if not self.why_not:
+                self._spell(locals_)
         except NotTaken as error:
             self.why_not = error.message
         return self.why_not
@@ -224,9 +225,10 @@ class Engine:
 
 
 def _budget(deadline: float | None) -> float:
-    """Seconds for a compiler: a launch that must end sooner does not wait for it."""
-    left = COMPILE_SECONDS if deadline is None else deadline - time.monotonic()
-    return max(0.0, min(COMPILE_SECONDS, left))
+    """Seconds for a compiler: half of what a launch has, so that the evaluator is left the rest."""
+    if deadline is None:
+        return COMPILE_SECONDS
+    return max(0.0, min(COMPILE_SECONDS, (deadline - time.monotonic()) / 2))
 
 
 def _passed(region: Region) -> _PassedRegion:

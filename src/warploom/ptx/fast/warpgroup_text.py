@@ -46,7 +46,7 @@ APART int group_product(Launch *L, Warp *S, uint32_t **a, uint32_t **d, const ui
   static __thread Term terms[(16 + 256) * 32];
   static __thread float sums[16 * 256];
   int left = 16 * p.depth, right = p.columns * p.depth;
-  if (m != ALL) return 0;
+  if (m != ALL || S->number / 4 >= L->threads / 128) return 0;
   if (!codes_of(L, at_a, a, ta, 16 * (S->number % 4), 16, p.depth, p.size, p.turn_a, p.minus_a, codes)
       || !codes_of(L, at_b, 0, 0, 0, p.columns, p.depth, p.size, p.turn_b, p.minus_b, codes + left))
     return 0;
