@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -39,3 +40,33 @@ def whole_numbers(given: object) -> npt.NDArray[np.int64]:
     found = np.array(given)
     require(found.dtype == np.int64, "there are numbers that are not whole")
     return found
+
+
+# -- sums of bits, without carries -----------------------------------------------------------------
+
+
+def bits_of(size: int) -> int:
+    """The bits of numbers below a size."""
+    require(size == 1 << size.bit_length() - 1, "the size is no power of two")
+    return size.bit_length() - 1
+
+
+def rank_of(vectors: list[int]) -> int:
+    """How many of them are no sums of others."""
+    known: list[int] = []
+    for vector in vectors:
+        left = reduce(lambda v, other: min(v, v ^ other), known, vector)
+        known += [left] * (left > 0)
+    return len(known)
+
+
+def sums_of(columns: list[int], points: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """For each point the sum of the columns whose bits it has."""
+    parts = ((points >> place & 1) * column for place, column in enumerate(columns))
+    return reduce(np.bitwise_xor, parts, np.zeros_like(points))
+
+
+def span_of(basis: tuple[int, ...] | list[int]) -> npt.NDArray[np.int64]:
+    """All sums, in the order of numbers whose bits say which."""
+    zero = np.zeros(1, dtype=np.int64)
+    return reduce(lambda found, vector: np.append(found, found ^ vector), basis, zero)

@@ -1,8 +1,8 @@
 """Checks a certificate about a layout by itself: nothing of the solver is used, nor of its rules.
 
 What is checked: the layout's addresses are different, keep vectors whole and take the wavefronts
-that are said; the bound holds for every layout; and, where the layout does not meet it, nothing of
-its class costs less than is said. The argument for each stands where it is checked.
+that are said; the bound holds for every layout; and, where it is not met, nothing of its class
+costs less than is said. The argument for each stands where it is checked.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
 from itertools import chain, combinations, product
 from typing import Any
 
@@ -20,7 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError
-from warploom.trust.checked import Checked, digest, require, whole_numbers
+from warploom.trust.checked import (
+    Checked,
+    bits_of,
+    digest,
+    rank_of,
+    require,
+    span_of,
+    sums_of,
+    whole_numbers,
+)
 
 Numbers = npt.NDArray[np.int64]
 Limits = list[tuple[frozenset[int], int]]  # of some words so many in one bank at most
@@ -114,8 +122,8 @@ def _is_of_class(problem: _Problem, addresses: Numbers, klass: str) -> bool:
     """Whether the layout is what its class says; `mixed` and `any` may be anything."""
     numbers, first = np.arange(problem.size), addresses[0]
     if klass == "xor":
-        columns = [int(a ^ first) for a in addresses[1 << np.arange(_bits(problem.size))]]
-        return bool((_sums(columns, numbers) ^ first == addresses).all())
+        columns = [int(a ^ first) for a in addresses[1 << np.arange(bits_of(problem.size))]]
+        return bool((sums_of(columns, numbers) ^ first == addresses).all())
     found = (_mapped(problem, klass, member, numbers) for member in _members(problem, klass))
     return klass in ("mixed", "any") or any((each == addresses).all() for each in found)
 
@@ -126,9 +134,9 @@ def _counts(problem: _Problem, addresses: Numbers) -> list[int]:
 
 
 def _wavefronts(problem: _Problem, addresses: Numbers) -> int:
-    size = problem.element_bytes
-    words = {a * size // 4 + i for a in addresses.tolist() for i in range(max(1, size // 4))}
-    return int(np.bincount([word % problem.banks for word in words]).max())
+    size, each = problem.element_bytes, range(max(1, problem.element_bytes // 4))
+    words = np.unique([a * size // 4 + i for a in addresses.tolist() for i in each])
+    return int(np.bincount(words % problem.banks).max())
 
 
 def _problem(record: dict[str, Any]) -> _Problem:
@@ -167,9 +175,8 @@ def _served(machine: str, banks: int, kind: str, width: int) -> tuple[tuple[int,
     if kind == "ld" and width == 16 and machine in _SCATTERED:
         return _SCATTERED[machine], 0
     lanes = banks * 4 // max(4, width)
-    return tuple(
-        1 << bit for bit in range(_bits(lanes))
-    ), lanes if machine in _NVIDIA and kind == "ld" and width > 4 else 0
+    paired = lanes if machine in _NVIDIA and kind == "ld" and width > 4 else 0
+    return tuple(1 << bit for bit in range(bits_of(lanes))), paired
 
 
 def _groups(step: Numbers, basis: tuple[int, ...], paired: int, lanes: int) -> Iterator[Numbers]:
@@ -178,7 +185,7 @@ def _groups(step: Numbers, basis: tuple[int, ...], paired: int, lanes: int) -> I
     others = [np.append(first, -1)[np.minimum(lane ^ by, len(step))] for by in (1, 2)]
     if paired and any(((first < 0) | (o < 0) | (first == o)).all() for o in others):
         basis = (*basis, paired)
-    span = _span(basis)
+    span = span_of(basis)
     for start in range(lanes):
         members = (start ^ span)[(start ^ span) < len(step)]
         wanted = step[members[first[members] >= 0]]
@@ -216,8 +223,8 @@ def _least(problem: _Problem, group: Numbers, chunks: dict[int, tuple[int, int, 
 
 def _check_members(problem: _Problem, claimed: Fraction, klass: str, given: list[Any]) -> None:
     """Every member of the family is there, and each costs as much as is said, or does not fit."""
-    all_of = list(_members(problem, klass))
-    require([m for m, _ in given] == all_of, f"these are not all members of the class {klass}")
+    whole = [m for m, _ in given] == list(_members(problem, klass))
+    require(whole, f"these are not all members of the class {klass}")
     for member, counts in given:
         addresses = _mapped(problem, klass, member, np.arange(problem.size))
         found = None if _unfit(problem, addresses) else _counts(problem, addresses)
@@ -264,10 +271,11 @@ def _mapped(problem: _Problem, klass: str, member: list[int], x: Numbers) -> Num
 
 
 def _unfit(problem: _Problem, addresses: Numbers) -> bool:
-    if not problem.waste and addresses.max() >= problem.size:
-        return True
+    wasted = not problem.waste and bool(addresses.max() >= problem.size)
     moved = ((addresses[a.vectors], a.elements.shape[2]) for a in problem.accesses)
-    return any((v != v[:, :1] + np.arange(w)).any() or (v[:, 0] % w).any() for v, w in moved)
+    return wasted or any(
+        (v != v[:, :1] + np.arange(w)).any() or (v[:, 0] % w).any() for v, w in moved
+    )
 
 
 def _check_counting(problem: _Problem, least: Least, claimed: Fraction, count: int) -> None:
@@ -275,8 +283,8 @@ def _check_counting(problem: _Problem, least: Least, claimed: Fraction, count: i
     of one bank are more than some group allows there. Words are elements here: larger or smaller
     ones are not counted so. Not meeting the bound costs one wavefront more somewhere."""
     require(problem.element_bytes == 4 and not _chunks(problem), "words are no single elements")
-    room = type(count) is not int or not problem.size > problem.banks * (count - 1) >= 0
-    require(not room, "the words have room")
+    full = type(count) is int and problem.size > problem.banks * (count - 1) >= 0
+    require(full, "the words have room")
     limits = [(frozenset(g.tolist()), n) for a, each in zip(problem.accesses, least, strict=True)
               for g, n in zip(a.groups, each, strict=True)]  # fmt: skip
     some = _room(limits, problem.size, count, [])
@@ -311,14 +319,14 @@ class _Cases:
 
     def __init__(self, problem: _Problem, least: Least, claimed: Fraction, proof: Any) -> None:
         self._problem, self._claimed, self._proof = problem, claimed, proof
-        size, bits = problem.element_bytes, _bits(problem.size)
-        inside = _bits(max(1, 4 // size))
+        size, bits = problem.element_bytes, bits_of(problem.size)
+        inside = bits_of(max(1, 4 // size))
         vector = max(problem.accesses, key=lambda a: a.elements.shape[2]).vectors[0]
-        directions = (vector[1 << np.arange(_bits(len(vector)))] ^ vector[0]).tolist()
+        directions = (vector[1 << np.arange(bits_of(len(vector)))] ^ vector[0]).tolist()
         for access in problem.accesses:
-            apart, sums = access.vectors ^ access.vectors[:, :1], _span(directions)
+            apart, sums = access.vectors ^ access.vectors[:, :1], span_of(directions)
             require(bool((apart == sums[: apart.shape[1]]).all()), "vectors differ in direction")
-        self._bank_bits = _bits(problem.banks) - _bits(max(1, size // 4))
+        self._bank_bits = bits_of(problem.banks) - bits_of(max(1, size // 4))
         self._places = max(0, len(directions) - inside)
         self._loose = max(0, inside - len(directions))
         self._apart = []  # differences of first elements of vectors with more than 2^j
@@ -327,8 +335,8 @@ class _Cases:
             self._apart.append((np.unique(np.concatenate(wide)) ^ wide[0][0]).tolist())
         basis = [*directions, *proof["basis"]]
         self._total = bits - min(inside, len(directions))
-        into = np.argsort(_span(basis))  # from elements to coordinates
-        require(len(basis) == bits == _rank(basis), "this is no basis")
+        into = np.argsort(span_of(basis))  # from elements to coordinates
+        require(len(basis) == bits == rank_of(basis), "this is no basis")
         self._shapes = [Counter[tuple[int, ...]]() for _ in least]  # points of a group, its least
         for shapes, access, floors in zip(self._shapes, problem.accesses, least, strict=True):
             for group, floor in zip(access.groups, floors, strict=True):
@@ -352,18 +360,18 @@ class _Cases:
         highs = set(range(1 << used.bit_length()))
         if used.bit_length() < self._bank_bits - self._places:
             highs.add(1 << used.bit_length())
-        free = [1 << j for j, z in enumerate(self._apart) if _rank([*z, vector]) > _rank(z)]
-        return {high << self._places | int(low) for high in highs for low in _span(free)}
+        free = [1 << j for j, z in enumerate(self._apart) if rank_of([*z, vector]) > rank_of(z)]
+        return {high << self._places | int(low) for high in highs for low in span_of(free)}
 
     def _cost(self, columns: list[int], named: list[int]) -> Fraction:
         """What all layouts with these columns cost at least, by the accesses that are named."""
-        shares, whole = [_span([])], len(columns) == self._total
+        shares, whole = [span_of([])], len(columns) == self._total
         if whole and self._loose:
-            kernel = np.flatnonzero(_sums(columns, np.arange(1 << self._total)) == 0).tolist()
+            kernel = np.flatnonzero(sums_of(columns, np.arange(1 << self._total)) == 0).tolist()
             require(len(kernel) <= _MOST_SHARED, "too many words to share")
             count = min(self._loose, len(kernel).bit_length() - 1)
             some = [list(few) for few in combinations(kernel[1:], count)]
-            shares = [_span(few) for few in some if _rank(few) == count]
+            shares = [span_of(few) for few in some if rank_of(few) == count]
         left, known = 0 if whole else self._loose, set(named)
         return min(self._counted(columns, known, share, left) for share in shares)
 
@@ -374,31 +382,8 @@ class _Cases:
                 if number in named:
                     words = np.unique((np.array(points)[:, None] ^ share).min(axis=1))
                     known = words & (1 << len(columns)) - 1
-                    together = (words >> len(columns) << 16) | _sums(columns, known)
+                    together = (words >> len(columns) << 16) | sums_of(columns, known)
                     most = int(np.unique(together, return_counts=True)[1].max())
                     floor = max(floor, -(-most // (1 << loose)))
                 counts[number] += count * floor
         return self._problem.cost(counts)
-
-
-def _bits(size: int) -> int:
-    require(size == 1 << size.bit_length() - 1, "the size is no power of two")
-    return size.bit_length() - 1
-
-
-def _rank(vectors: list[int]) -> int:
-    known: list[int] = []
-    for vector in vectors:
-        left = reduce(lambda v, other: min(v, v ^ other), known, vector)
-        known += [left] * (left > 0)
-    return len(known)
-
-
-def _sums(columns: list[int], points: Numbers) -> Numbers:
-    parts = ((points >> place & 1) * column for place, column in enumerate(columns))
-    return reduce(np.bitwise_xor, parts, np.zeros_like(points))
-
-
-def _span(basis: tuple[int, ...] | list[int]) -> Numbers:
-    zero = np.zeros(1, dtype=np.int64)
-    return reduce(lambda found, vector: np.append(found, found ^ vector), basis, zero)
