@@ -371,3 +371,19 @@ ld.global.f64 %d1, [%a]; ld.global.f64 %d2, [%b];
     infinite = np.isinf(value) & (x ^ y == np.uint64(1 << 63))
     assert (results[0][infinite][:, 0] == np.uint64(0xFFF8 << 48)).all()
     assert infinite.any()
+
+
+def test_a_copy_of_more_bytes_than_it_has() -> None:
+    text = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u32 n)
+{ .reg .b64 %a; .reg .b32 %n; .shared .align 16 .b8 s[16];
+ld.param.u64 %a, [a]; ld.param.u32 %n, [n];
+cp.async.ca.shared.global [s], [%a], 8, %n;
+ret; }"""
+    kernel = ptx.load(text, "copy.ptx").kernel("k")
+    for engine in ("numpy", "c"):
+        assert kernel.launch(1, 1, [np.zeros(4), np.uint32(8)], engine=engine).engine == engine
+        with pytest.raises(DeviceError, match="9 bytes of a copy that has 8"):
+            kernel.launch(1, 1, [np.zeros(4), np.uint32(9)], engine=engine)

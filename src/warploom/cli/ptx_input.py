@@ -60,7 +60,7 @@ def finding(kind: str, error: WarploomError) -> dict[str, Any]:
 def recorded(
     action: Callable[[list[dict[str, Any]]], Status], json_file: Path | None, kind: str
 ) -> None:
-    """Runs a command that is given the list of its findings; of a bad input too a record is left."""
+    """Runs a command, which is given the list of its findings; bad input leaves a record, too."""
     findings: list[dict[str, Any]] = []
 
     def tell(error: WarploomError) -> None:
