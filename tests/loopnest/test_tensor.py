@@ -186,7 +186,8 @@ def test_what_tensor_cores_cannot_do_is_no_tile() -> None:
         "batched": (batched_matmul(4, 32, 32, 32), 1),
         "doitgen": (doitgen(4, 32, 32), 1),
         "a vector": (matvec(32, 32), 0),
-        "two in a row": (two_matmuls(32, 32, 32, 32), 2),
+        # What the second one multiplies is computed: rounded for tensor cores it would be wrong.
+        "two in a row": (two_matmuls(32, 32, 32, 32), 1),
     }
     for name, (program, count) in able.items():
         assert len(list(products(program))) == count, name
