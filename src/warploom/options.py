@@ -7,7 +7,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-
 _CALLED = "WARPLOOM_PTXAS_CALLED"
 
 
