@@ -45,7 +45,8 @@ class TensorMap:
     def span(self) -> int:
         """Bytes from the first element to the end of the last."""
         sides = zip(self.array.shape, self.array.strides, strict=True)
-        return sum((side - 1) * stride for side, stride in sides) + self.array.itemsize
+        far: int = sum((side - 1) * stride for side, stride in sides)
+        return far + self.array.itemsize
 
     def encode(self, address: int) -> bytes:
         rank = self.array.ndim
