@@ -1,6 +1,6 @@
 """The acceptance of layouts that needs no GPU: each line with its figure, in one record.
 
-    PYTHONPATH=src:. python bench/layout_accept.py [LINE…] [--out FILE]
+    PYTHONPATH=src:. python bench/layout_accept.py [LINE…] [--out FILE] [--processes N]
 
 Lines that are there already are kept unless they are named; each is written as it is done.
 """
@@ -17,12 +17,14 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tests.layout import test_linear, test_solve, test_texts
+from tests.layout.compared import compare_all, compare_linear, compare_vectors
 from tests.layout.mutants import mutated
 from tests.trust import test_layout_certificates as certificates
 
@@ -35,10 +37,12 @@ from warploom.layout.named import FIFTY, pattern
 from warploom.layout.solve import solve
 from warploom.layout.task import Task
 from warploom.search.budget import Budget
+from warploom.search.farm import Farm
 from warploom.search.outcome import Found, Impossible
 from warploom.trust.layout import check_layout
 
 OUT = Path(__file__).parent / "results" / "layout_accept.json"
+PROCESSES: int | None = None  # for lines of thousands of problems
 
 
 def fifty() -> dict[str, Any]:
@@ -133,17 +137,29 @@ def counts() -> dict[str, Any]:
     return found
 
 
+def shared_out(
+    compare: Callable[..., Counter[str]], count: int, piece: int, *more: Any
+) -> dict[str, int]:
+    """What a comparison has seen in all, its numbers shared out among processes."""
+    with Farm(PROCESSES) as farm:
+        parts = [
+            farm.submit(compare, range(first, min(first + piece, count)), *more)
+            for first in range(0, count, piece)
+        ]
+        seen = sum((part.result() for part in parts), Counter[str]())
+    return dict(sorted(seen.items()))
+
+
 def random() -> dict[str, Any]:
     """Random problems against all linear layouts, one by one."""
-    test_linear.compare(2000, seed=2, most_bits=6)
-    test_linear.compare_vectors(600, seed=4)
-    return {"words": 2000, "vectors_and_other_sizes": 600, "different": 0}
+    words = shared_out(compare_linear, 2000, 20, 6)
+    vectors = shared_out(compare_vectors, 600, 60)
+    return {"words": words, "vectors_and_other_sizes": vectors, "different": 0}
 
 
 def all_layouts() -> dict[str, Any]:
     """The same against every layout whatever, by a model of our own for CP-SAT (extra cp)."""
-    found = test_linear.compare_all(range(2000), most_bits=6, seconds=10)
-    return {"problems": 2000, "different": 0} | dict(found)
+    return {"problems": 2000, "different": 0} | shared_out(compare_all, 2000, 20, 6, 10.0)
 
 
 def mutants() -> dict[str, Any]:
@@ -265,23 +281,39 @@ LINES: dict[str, Callable[[], dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def main() -> None:
+def processor_seconds() -> float:
+    """Of this process and of those that it has started and that have ended."""
+    mine, theirs = (resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return mine.ru_utime + mine.ru_stime + theirs.ru_utime + theirs.ru_stime
+
+
+def main() -> int:
+    global PROCESSES
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("lines", nargs="*", choices=[[], *LINES], metavar="LINE")
     parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--processes", type=int)
     given = parser.parse_args()
+    PROCESSES = given.processes
     record: dict[str, Any] = json.loads(given.out.read_text()) if given.out.exists() else {}
+    failed = False
     for name, line in LINES.items():
         if name not in given.lines if given.lines else name in record:
             continue
         if name == "all_layouts" and find_spec("ortools") is None:
             print(f"{name}: left out, ortools is not installed (extra cp)")
             continue
-        started = time.process_time()
-        record[name] = line() | {"line_cpu_seconds": round(time.process_time() - started, 1)}
+        started = processor_seconds()
+        try:
+            record[name] = line()
+        except AssertionError as error:  # the other lines are still of interest
+            record[name], failed = {"failed": f"{error}"}, True
+        record[name]["line_cpu_seconds"] = round(processor_seconds() - started, 1)
+        record[name]["date"] = date.today().isoformat()
         print(f"{name}: {json.dumps(record[name], ensure_ascii=False)}", flush=True)
         given.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

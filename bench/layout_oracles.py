@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench.layout_cute import types
 from bench.layout_gluon import pairs
 from tests.layout.test_oracles import ALWAYS, KNOWN, OPERATIONS, differences
 
@@ -267,6 +268,7 @@ def main() -> None:
         "triton_linear": ("triton", lambda: in_child(linear, given.count)),
         "triton_shuffles": ("triton", lambda: in_child(shuffles, max(1, given.count // 50))),
         "triton_emulated": ("triton", lambda: in_child(emulated, given.count)),
+        "cute_types": ("cutlass_library", lambda: types(max(1, given.count // 100))),
         "gluon_conflicts": ("triton", lambda: in_child(pairs, max(1, given.count * 3 // 100))),
     }
     for name, (package, line) in lines.items():

@@ -127,7 +127,11 @@ BAD = [
     (("layout", "solve", "transpos:32x32"), "did you mean transpose"),
     (("layout", "solve", "transpose:32x32", "--class", "best"), "no class of layouts"),
     (("layout", "solve", "transpose:32x32", "--machine", "gtx"), "'gtx'"),
-    (("layout", "solve", "transpose:32x32", "--emit", "rust"), "no index function"),
+    (("layout", "solve", "transpose:32x32", "--emit", "rust"), "no layout is written as"),
+    (("layout", "solve", "transpose:32x32", "--emit", "c", "--name", "int"), "cannot be a name"),
+    (("layout", "show", "(4,4):(4,1)", "--emit", "c", "--name", "é"), "cannot be a name"),
+    (("layout", "show", "():()"), "<layout>:1:1: a shape has at least one size"),
+    (("layout", "show", "(4,4):(4,1)", "--element", "f3"), "no element type"),
     (("layout", "solve", "aos:32x3", "--class", "xor"), "power of two"),
     (("layout", "solve", "all", "--emit", "c"), "of one pattern"),
     (("layout", "show", "S<3,3,2> o 64:1"), "moves bits onto themselves"),
@@ -268,6 +272,18 @@ def test_conversions_are_measured_and_remembered(
     again = cli(*asked)
     assert "0 samples just now" in again.err
     assert "chosen on told sm_90: shuffles" in again.err
+
+
+def test_a_layout_of_one_language_in_another(cli: Cli) -> None:
+    ran = cli(
+        "layout", "show", "swizzled(8,1,8)", "--shape", "8x64", "--element", "f16", "--emit", "cute"
+    )  # fmt: skip
+    assert ran.status == 0
+    assert "S<3,3,3> o (8,64):(64,1)\n  512 elements" in ran.err
+    assert "// tilelang:       Sw<3,4,3> o 0 o (8,128):(128,1)\nusing place = cute::" in ran.out
+    ran = cli("layout", "solve", "transpose:32x32:f32", "--emit", "triton")
+    assert ran.status == 0
+    assert json.loads(ran.out)["offset"][5:] == [[1, 1], [2, 2], [4, 4], [8, 8], [16, 16]]
 
 
 def test_conversions_are_not_measured_without_a_gpu(

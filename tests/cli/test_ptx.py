@@ -82,6 +82,54 @@ def test_bad_arguments(saxpy: Path, bad: str) -> None:
     assert "Traceback" not in text
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--block", "2000"], "2000 threads in a block"),
+        (["--kernel", "none"], "no kernel 'none'"),
+        (["--shared", "999999999"], "a block has at most 232448"),
+        (["--shared", "232449"], "a block has at most 232448"),
+        (["--shared", "-1"], "negative"),
+        (["--grid", "2147483648"], "at most (2147483647, 65535, 65535)"),
+        (["--grid", "4,x"], "not a shape"),
+        (["--arg", "f32=1"], "takes 4 arguments, 5 are given"),
+        (["--arg", "f99=1"], "not an argument"),
+        (["--save", "no/folder/o.npz"], "cannot write 'no/folder/o.npz'"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "report"])
+def test_bad_input_leaves_a_record(
+    saxpy: Path, tmp_path: Path, command: str, words: list[str], message: str
+) -> None:
+    if command == "report" and "--save" in words:
+        return
+    record = tmp_path / "out.json"
+    launch = ["--arg", "f32[32]=ones", "--arg", "f32[32]=ones", "--arg", "f32=2", "--arg", "u32=32"]
+    status, text = call(command, str(saxpy), *launch, *words, "--json", str(record))
+    assert (status, message in text) == (2, True), text
+    (entry,) = json.loads(record.read_text())
+    assert (entry["kind"], entry["status"]) == (f"ptx {command}", 2)
+    assert message in entry["findings"][-1]["message"]
+
+
+def test_the_largest_grid_ends_at_its_limit(saxpy: Path, tmp_path: Path) -> None:
+    record = tmp_path / "out.json"
+    status, text = call(
+        "run", str(saxpy), "--grid", "2147483647", "--arg", "f32[32]=ones", "--arg", "f32[32]=ones",
+        "--arg", "f32=2", "--arg", "u32=32", "--seconds", "0.2", "--json", str(record),
+    )  # fmt: skip
+    assert status == 3, text
+    assert json.loads(record.read_text())[0]["findings"][0]["kind"] == "limit"
+
+
+def test_a_file_that_is_not_there_leaves_a_record(tmp_path: Path) -> None:
+    record = tmp_path / "out.json"
+    assert call("run", str(tmp_path / "none.ptx"), "--json", str(record))[0] == 2
+    assert json.loads(record.read_text())[0]["findings"][0]["kind"] == "input"
+    status, text = call("run", str(tmp_path / "none.ptx"), "--json", str(tmp_path / "no" / "o"))
+    assert (status, text.count("cannot write"), text.count("cannot read")) == (2, 1, 0)
+
+
 def test_shuffle_counts_checks_and_keeps_its_input(tmp_path: Path) -> None:
     before = KERNELGEN.read_bytes()
     out, record = tmp_path / "out.ptx", tmp_path / "shuffle.json"

@@ -2,84 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from itertools import combinations
 
-import numpy as np
 import pytest
-from tests.layout.brute import (
-    bank_maps,
-    bijections,
-    every_map,
-    least_cost,
-    least_of_all,
-    random_problem,
-    random_vectors,
-)
+from tests.layout.compared import compare_all, compare_linear, compare_vectors
 
 from warploom.layout.columns import ColumnSearch
 from warploom.layout.demand import Demand, Demands
 from warploom.layout.frame import Frame, Free
-from warploom.layout.solve import solve
 from warploom.layout.subspace import Span, elements
-from warploom.layout.task import Task
-from warploom.search.budget import Budget
 from warploom.search.engine import Watch
-from warploom.search.outcome import Found, Impossible
-
-
-def compare(count: int, seed: int, most_bits: int) -> None:
-    random = np.random.default_rng(seed)
-    met = 0
-    for _ in range(count):
-        banks, bits = int(random.choice([4, 8])), int(random.integers(2, most_bits + 1))
-        if bits == 6 and banks == 8 and random.random() < 0.9:
-            banks = 4
-        problem = random_problem(random, bits, banks, affine=0.8)
-        worst = bool(random.random() < 0.3)
-        task = Task(problem, worst=worst)
-        solved = solve(task, "xor")
-        bank_bits = banks.bit_length() - 1
-        wanted = least_cost(problem, bank_maps(bits, bank_bits), worst)
-        assert solved.best is not None
-        assert solved.best.cost == solved.least == wanted
-        assert isinstance(solved.outcome, Found) == (wanted == task.least)
-        met += wanted == task.least
-    assert 0 < met < count
 
 
 def test_some_random_problems_of_words() -> None:
-    compare(10, seed=1, most_bits=4)
+    seen = compare_linear(range(10), most_bits=4)
+    assert set(seen) == {"met", "not met"}
 
 
 @pytest.mark.slow
 def test_two_thousand_random_problems_of_words() -> None:
-    compare(2000, seed=2, most_bits=6)
-
-
-def compare_all(numbers: Iterable[int], most_bits: int, seconds: float) -> Counter[str]:
-    """Every layout whatever: the solver beside a model of our own, and beside all of them where
-    they are few. A number is the seed of a problem."""
-    seen = Counter[str]()
-    for number in numbers:
-        random = np.random.default_rng((9, number))
-        banks, bits = int(random.choice([4, 8])), int(random.integers(2, most_bits + 1))
-        problem = random_problem(random, bits, banks, affine=0.8)
-        solved = solve(Task(problem), "any", Budget(seconds=seconds))
-        assert solved.best is not None
-        lies = Task(problem).addresses(solved.best.map)
-        assert least_cost(problem, lies[None]) == solved.best.cost
-        if bits <= 3 and banks == 4:
-            seen["all counted"] += 1
-            assert least_cost(problem, every_map(1 << bits, banks)) == solved.best.cost, number
-        wanted = least_of_all(problem, seconds)
-        done = "proved" if solved.proved else "open"
-        seen[f"{done}, {'the model finished' if wanted is not None else 'the model did not'}"] += 1
-        if wanted is not None:
-            assert solved.best.cost >= wanted, number
-            assert not solved.proved or solved.best.cost == wanted, number
-    return seen
+    seen = compare_linear(range(2000), most_bits=6)
+    assert set(seen) == {"met", "not met"}
 
 
 @pytest.mark.slow
@@ -90,32 +33,13 @@ def test_every_layout_whatever() -> None:
     assert seen["proved, the model finished"] > 90
 
 
-def compare_vectors(count: int, seed: int) -> None:
-    """Also elements smaller and larger than a word, and vectors."""
-    random = np.random.default_rng(seed)
-    torn = 0
-    for _ in range(count):
-        problem = random_vectors(random)
-        wanted = least_cost(problem, bijections(4))
-        task = Task(problem)
-        solved = solve(task, "xor")
-        if wanted is None:
-            torn += 1
-            assert isinstance(solved.outcome, Impossible)
-            assert solved.best is None
-        else:
-            assert solved.best is not None
-            assert solved.best.cost == solved.least == wanted, problem
-    assert torn < count
-
-
 def test_some_vectors_and_elements_of_other_sizes() -> None:
-    compare_vectors(6, seed=3)
+    assert compare_vectors(range(6))["whole"]
 
 
 @pytest.mark.slow
 def test_many_vectors_and_elements_of_other_sizes() -> None:
-    compare_vectors(600, seed=4)
+    assert compare_vectors(range(600))["whole"]
 
 
 # -- common complements ----------------------------------------------------------------------------

@@ -67,12 +67,12 @@ MISTAKES: dict[str, tuple[str, str, int]] = {
     "empty": (at(TILE, "[64, 48]", "[64, 0]"), "is empty", 2),
     "negative": (at(TILE, "[64, 48]", "[-64, 48]"), "is empty", 2),
     "no shape": (at(TILE, "shape = [64, 48]", ""), "needs its shape", 1),
-    "element of 3 bytes": (at(TILE, 'element = "f16"', "bytes = 3"), "no whole elements", 9),
+    "element of 3 bytes": (at(TILE, 'element = "f16"', "bytes = 3"), "element of 3 bytes", 3),
     "element type": (at(TILE, "f16", "f17"), "no element type 'f17'", 3),
     "two sizes": (at(TILE, 'element = "f16"', 'element = "f16"\nbytes = 2'), "or its bytes", 4),
     "out of range": (at(TILE, "lane) * 8", "lane) * 16"), "step 6 wants element", 10),
     "coordinate": (at(TILE, "lane % 16", "lane"), "lane 16 of step 9 wants coordinate 64", 17),
-    "vector not a power": (at(TILE, "width = 8", "width = 6"), "coordinate|vector of 6", 17),
+    "vector not a power": (at(TILE, "width = 8", "width = 6"), "vector of 6", 16),
     "vector over the end": (at(TILE, "lane) * 8", "lane) * 8 + 1"), "wants element 3072", 10),
     "kind": (at(TILE, '"st"', '"sto"'), "no access is of kind 'sto'", 7),
     "tma": (at(TILE, '"st"', '"tma"'), "a tensor copy has no 'steps'", 8),
@@ -82,11 +82,11 @@ MISTAKES: dict[str, tuple[str, str, int]] = {
     "expression": (at(TILE, "(step * 32 + lane) * 8", "(step * 32 + lane * 8"), "no '\\)'", 10),
     "variable": (at(TILE, "+ lane) * 8", "+ thread) * 8"), "unknown variable 'thread'", 10),
     "division": (at(TILE, "step // 3", "step // 0"), "division by zero", 17),
-    "weight": (at(TILE, "weight = 2", "weight = nan"), "weight is nan", 17),
+    "weight": (at(TILE, "weight = 2", "weight = nan"), "weight is nan", 18),
     "weight text": (at(TILE, "weight = 2", 'weight = "2"'), "weight = '2'", 18),
     "store twice": (at(TILE, "lane) * 8", "lane // 2) * 8"), "lanes 0 and 1 of step 0 store", 10),
     "lanes": (at(TILE, "bytes = 16", "bytes = 16\nlanes = 33"), "lanes = 33", 10),
-    "lanes that do not divide": (at(TILE, "bytes = 16", "bytes = 16\nlanes = 24"), "24 lanes", 11),
+    "lanes that do not divide": (at(TILE, "bytes = 16", "bytes = 16\nlanes = 24"), "24 lanes", 10),
     "steps": (at(TILE, "steps = 12", "steps = 0"), "steps = 0", 8),
     "too many": (at(TILE, "[64, 48]", "[1000000, 1000]"), "too large", 2),
     "too many moved": (at(TILE, "steps = 12", "steps = 9999999"), "too many", 8),
@@ -94,6 +94,18 @@ MISTAKES: dict[str, tuple[str, str, int]] = {
     "no index": (at(TILE, 'index = "(step * 32 + lane) * 8"', ""), "needs its index", 5),
     "coordinates": (at(TILE, '["step // 3', '["0", "step // 3'), "3 coordinates", 17),
 }
+
+
+MISTAKES["below zero"] = (  # of a single element it was taken for an idle lane
+    'shape = [64]\nelement = "f32"\n[[access]]\nindex = "lane - 1"\n',
+    "lane 0 of step 0 wants element -1",
+    4,
+)
+MISTAKES["vectors that nobody serves"] = (
+    'shape = [64]\nelement = "f32"\n[[access]]\nname = "wide"\nindex = "0"\nwidth = 64\n',
+    "wide: nothing is known of how cuda serves ld of 256 bytes",
+    5,
+)
 
 
 @pytest.mark.parametrize("name", MISTAKES)

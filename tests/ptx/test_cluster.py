@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from warploom import ptx
-from warploom.errors import DeviceError, KernelError
+from warploom.errors import DeviceError, KernelError, LimitError, UnsupportedError
+from warploom.ptx.emulate.frame import in_grid
 
 HEAD = """.version 8.8
 .target sm_90a
@@ -25,7 +26,7 @@ NEIGHBOUR = "mapa.shared::cluster.u32 %r8, %r6, %r7;"
 
 def run(body: str, blocks=4, cluster=2, given=None, races="all", **options):
     text = HEAD.replace("CLUSTER", f".reqnctapercluster {cluster}, 1, 1")
-    out = np.zeros(blocks * 32, np.uint32)
+    out = np.zeros(blocks * 32 if isinstance(blocks, int) else 0, np.uint32)
     source = np.arange(1024, dtype=np.uint32) if given is None else given
     kernel = ptx.load(f"{text}{body}\nret; }}\n", "k.ptx").kernel("k")
     report = kernel.launch(blocks, 32, [out, source], races=races, **options)
@@ -190,3 +191,24 @@ def test_a_cluster_that_the_launch_asks_for() -> None:
     out = np.zeros(64, np.uint32)
     ptx.load(text).kernel("k").launch(2, 32, [out, out.copy()], cluster=2)
     assert out[:2].tolist() == [32, 33]
+
+
+@pytest.mark.parametrize("cluster", [(1, 1, 1), (2, 1, 1), (1, 2, 3), (2, 2, 3)])
+def test_blocks_of_a_cluster_run_one_after_the_other(cluster: tuple[int, int, int]) -> None:
+    grid = (4, 2, 6)
+    number = np.arange(48).reshape(grid[::-1])
+    sides = [
+        x for side, own in zip(grid[::-1], cluster[::-1], strict=True) for x in (side // own, own)
+    ]
+    wanted = number.reshape(sides).transpose(0, 2, 4, 1, 3, 5).reshape(-1)
+    np.testing.assert_array_equal(in_grid(np.arange(48), grid, cluster), wanted)
+
+
+def test_the_largest_grids_end_at_their_limit() -> None:
+    """Nothing is made for all blocks at once, and no number of a block is cut to 32 bits."""
+    for grid, races, error in (
+        ((2147483646, 1, 1), False, LimitError), ((2147483646, 65535, 65535), False, LimitError),
+        ((2147483646, 65535, 65535), "all", UnsupportedError),
+    ):  # fmt: skip
+        with pytest.raises(error):
+            run("mov.u32 %r9, %ctaid.z;", grid, races=races, seconds=0.2)

@@ -331,3 +331,59 @@ def test_a_compiler_leaves_time_to_the_evaluator(monkeypatch: pytest.MonkeyPatch
     kernel = ptx.load(kept(run.file).module.text.source.text).kernel(run.name)
     kernel.launch(run.grid, run.block, run.make(), engine="c", seconds=80)
     assert given[-1] <= 40
+
+
+NANS = [0x7FF8000000000001, 0xFFF0000000012345, 0x7FF4000000000777, 0x7FF0 << 48, 0xFFF0 << 48, 0]
+
+
+@pytest.mark.parametrize("mode", ["rn", "rp"])
+def test_of_nans_the_first_is_kept(mode: str) -> None:
+    """As bits, of registers and of numbers in the text; quiet, and one of the machine's own."""
+    number = "0dFFF0000000012345"
+    steps = [f"{op}.{mode}.f64 %d3, {x}, {y};" for op in ("add", "sub", "mul", "div")
+             for x, y in (("%d1", "%d2"), ("%d1", number), (number, "%d2"))]  # fmt: skip
+    steps += [f"fma.{mode}.f64 %d3, %d1, {rest};" for rest in (f"%d2, {number}", f"{number}, %d2")]
+    steps += [f"{op}.{mode}.f64 %d3, %d1;" for op in ("rcp", "sqrt")]
+    body = "".join(f"{s} st.global.f64 [%o+{8 * i}], %d3;\n" for i, s in enumerate(steps))
+    text = f""".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u64 b, .param .u64 o)
+{{ .reg .f64 %d<5>; .reg .b64 %a, %b, %o, %x; .reg .b32 %t;
+ld.param.u64 %a, [a]; ld.param.u64 %b, [b]; ld.param.u64 %o, [o]; mov.u32 %t, %tid.x;
+mul.wide.u32 %x, %t, 8; add.u64 %a, %a, %x; add.u64 %b, %b, %x;
+mul.wide.u32 %x, %t, {8 * len(steps)}; add.u64 %o, %o, %x;
+ld.global.f64 %d1, [%a]; ld.global.f64 %d2, [%b];
+{body}ret; }}"""
+    x, y = (each.reshape(-1) for each in np.meshgrid(*[np.array(NANS, np.uint64)] * 2))
+    kernel = ptx.load(text, "nans.ptx").kernel("k")
+    results = []
+    for engine in ("numpy", "c"):
+        out = np.zeros((x.size, len(steps)), np.uint64)
+        report = kernel.launch(1, x.size, [x.copy(), y.copy(), out], engine=engine)
+        assert report.engine == engine
+        results.append(out)
+    np.testing.assert_array_equal(*results)
+    quiet = np.uint64(1 << 51)
+    value = x.view(np.float64)
+    first = np.isnan(value)
+    assert (results[0][first][:, 0] == x[first] | quiet).all()
+    infinite = np.isinf(value) & (x ^ y == np.uint64(1 << 63))
+    assert (results[0][infinite][:, 0] == np.uint64(0xFFF8 << 48)).all()
+    assert infinite.any()
+
+
+def test_a_copy_of_more_bytes_than_it_has() -> None:
+    text = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u32 n)
+{ .reg .b64 %a; .reg .b32 %n; .shared .align 16 .b8 s[16];
+ld.param.u64 %a, [a]; ld.param.u32 %n, [n];
+cp.async.ca.shared.global [s], [%a], 8, %n;
+ret; }"""
+    kernel = ptx.load(text, "copy.ptx").kernel("k")
+    for engine in ("numpy", "c"):
+        assert kernel.launch(1, 1, [np.zeros(4), np.uint32(8)], engine=engine).engine == engine
+        with pytest.raises(DeviceError, match="9 bytes of a copy that has 8"):
+            kernel.launch(1, 1, [np.zeros(4), np.uint32(9)], engine=engine)

@@ -63,30 +63,30 @@ def complain(error: WarploomError) -> None:
     typer.echo(str(error), err=True)
 
 
-def attempt(action: Callable[[], T]) -> T | None:
+def attempt(action: Callable[[], T], tell: Callable[[WarploomError], None] = complain) -> T | None:
     """What the action returns, or None after its error was shown."""
     try:
         return action()
     except WarploomError as error:
-        complain(error)
+        tell(error)
     except (typer.Exit, typer.Abort, BrokenPipeError):
         raise
     except OSError as error:
         if error.filename is not None or error.errno not in _CANNOT_WRITE:
-            complain(_internal(error))
+            tell(_internal(error))
         else:
-            complain(WarploomError(f"cannot write the output: {error.strerror}"))
+            tell(WarploomError(f"cannot write the output: {error.strerror}"))
     except MemoryError:
-        complain(WarploomError("out of memory", advice="set a limit with --memory, or go smaller"))
+        tell(WarploomError("out of memory", advice="set a limit with --memory, or go smaller"))
     except Exception as error:  # noqa: BLE001  # the last line of defence: ours is broken, say so
-        complain(_internal(error))
+        tell(_internal(error))
     return None
 
 
-def run(action: Callable[[], Status]) -> None:
-    """Runs a command to its exit status."""
+def run(action: Callable[[], Status], tell: Callable[[WarploomError], None] = complain) -> None:
+    """Runs a command to its exit status; `tell` says what is wrong with its input."""
     try:
-        status = attempt(action)
+        status = attempt(action, tell)
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         status = Status.INTERRUPTED

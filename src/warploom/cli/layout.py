@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import typer
 
 from warploom.cli.guard import Status, attempt, run, status_of, worst
-from warploom.cli.layout_convert import CONVERT, convert_command
+from warploom.cli.layout_convert import CONVERT, convert_command, sizes
 from warploom.cli.layout_view import (
     answer_lines,
     check_lines,
@@ -23,16 +24,18 @@ from warploom.cli.layout_view import (
 )
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.progress import progress
-from warploom.errors import CheckError, ParseError
+from warploom.emit.reserved import is_reserved_function
+from warploom.errors import CheckError, EmitError, ParseError, UnsupportedError
 from warploom.layout.access import Problem
 from warploom.layout.certificate import certificate
 from warploom.layout.choose import best_way
-from warploom.layout.code import LANGUAGES, index_function
+from warploom.layout.code import Language
 from warploom.layout.evaluate import Numbers
+from warploom.layout.export import EXPORTS, exported
 from warploom.layout.front import known_class, usual_class
 from warploom.layout.given import given_layout, row_major_addresses
 from warploom.layout.ir import Layout
-from warploom.layout.named import FIFTY, pattern
+from warploom.layout.named import FIFTY, TYPES, pattern
 from warploom.layout.pattern import load_pattern
 from warploom.layout.picture import Compared, request_of
 from warploom.layout.record import front_record, ways_record
@@ -67,11 +70,13 @@ does (the best of the class is printed), 2 bad input, 3 undecided (the best so f
 SHOW = """Show a layout: what is true of it and, with a pattern, which lanes collide in which banks.
 
 LAYOUT is a text: (32,32):(33,1), S<3,3,3> o (64,64):(64,1), pad<48,8> o (128,48):(48,1), a CuTe
-layout in any of its spellings, or swizzled(vec,perPhase,maxPhase) as Triton has it.
+layout in any of its spellings or as a type, or swizzled(vec,perPhase,maxPhase) and bases as Triton
+has them. --emit writes it as any of the others.
 
 \b
 Example:
-  $ warploom layout show '(32,32):(32,1)' --pattern transpose:32x32:f32 --access 1 -o tile.html"""
+  $ warploom layout show '(32,32):(32,1)' --pattern transpose:32x32:f32 --access 1 -o tile.html
+  $ warploom layout show 'swizzled(8,1,8)' --shape 64x64 --element f16 --emit cute"""
 
 CHECK = """Check a layout of your own against how a tensor is used.
 
@@ -81,6 +86,10 @@ access take, and is there anything to gain?
 Exit status: 0 it is right and meets the bound, 1 something is wrong or could be better, 2 bad
 input."""
 
+NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+EMIT: Any = typer.Option(
+    None, metavar="|".join(EXPORTS), help="Write the index function, the type, or the bases."
+)
 PATTERN: Any = typer.Argument(..., metavar="PATTERN", help="A TOML file, a name, or 'all'.")
 
 
@@ -120,8 +129,8 @@ def solve(
     machine: str = typer.Option(None, "--machine", metavar="NAME", help="Of patterns by name."),
     seconds: float = typer.Option(None, min=0, help="Wall time for each problem."),
     memory: float = typer.Option(None, min=1, help="Megabytes of memory of the whole process."),
-    emit: str = typer.Option(None, metavar="|".join(LANGUAGES), help="Write the index function."),
-    name: str = typer.Option("place", help="The name of that function."),
+    emit: str = EMIT,
+    name: str = typer.Option("place", help="The name of that function or type."),
     out: Path = typer.Option(STDOUT, "-o", metavar="FILE", help="Where it is written."),
     proof: Path = typer.Option(None, "--certificate", metavar="FILE", help="Write the proof."),
     json_file: Path = JSON,
@@ -131,6 +140,7 @@ def solve(
         if not texts:
             raise ParseError("no pattern was given", advice="try transpose:32x32:f32")
         known_class(klass)
+        known_export(emit, name)
         statuses = []
         with kept_free(json_file, out if emit else None, proof):
             found = problems(texts, machine)
@@ -164,12 +174,26 @@ def solve(
         for line in [*lines, *(ways_lines(chosen) if what else ())]:
             typer.echo(line)
         if emit is not None and front.best is not None:
-            texts_out.append((out, index_function(task.layout(front.best), emit, name)))
+            layout = task.layout(front.best)
+            texts_out.append((out, exported(layout, emit, name, problem.element_bytes)))
         if proof is not None:
             texts_out.append((proof, json.dumps([certificate(task, front.solved)]) + "\n"))
         return Status.UNDECIDED if chosen.open else status_of(front.asked.outcome)
 
     run(action)
+
+
+def known_export(how: str | None, name: str) -> None:
+    """Refuses before the search what cannot be written after it."""
+    if how is None or how == "triton":
+        return
+    if how not in EXPORTS:
+        raise UnsupportedError(
+            f"no layout is written as '{how[:20]}'", advice=f"known are {', '.join(EXPORTS)}"
+        )
+    language: Language = "opencl" if how == "opencl" else "c" if how == "c" else "cuda"
+    if not NAME.fullmatch(name) or is_reserved_function(name, language):
+        raise EmitError(f"'{name[:40]}' cannot be a name in {language}", advice="give --name")
 
 
 def _on_progress(report: Any) -> Any:
@@ -187,15 +211,20 @@ def show(
     picture: Path = typer.Option(
         None, "-o", metavar="FILE.svg|FILE.html", help="Draw it, beside rows as they are."
     ),
+    shape: str = typer.Option(None, metavar="64x64", help="Of the tensor, if no pattern says it."),
+    element: str = typer.Option(None, metavar="TYPE", help="Of an element, likewise."),
+    emit: str = EMIT,
+    name: str = typer.Option("place", help="The name of that function or type."),
     json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
         drawn = None
-        with kept_free(json_file, picture):
+        known_export(emit, name)
+        with kept_free(json_file, picture, STDOUT if emit else None):
             if pattern_text is None and (measured is not None or picture is not None):
                 raise ParseError("which accesses are meant?", advice="give --pattern")
             task = None if pattern_text is None else Task(problems([pattern_text], None)[0])
-            found = _layout_for(task, layout)
+            found = _layout_for(task, layout, shape, element)
             lines, record = check_lines(found, None)
             if task is not None and pattern_text is not None:
                 addresses = row_major_addresses(found, task.problem)
@@ -206,7 +235,11 @@ def show(
                     drawn = _compared(task, addresses, access, step, layout, pattern_text, lines)
             for line in lines:
                 typer.echo(line)
+            size = task.problem.element_bytes if task is not None else _bytes_of(element) or 4
+            text = "" if emit is None else exported(found, emit, name, size)
         write_records(json_file, [record])
+        if emit is not None:
+            write(STDOUT, text)
         for file, content in draw(drawn).files(picture).items() if drawn is not None else ():
             write(file, content)
         return Status.FOUND
@@ -214,11 +247,21 @@ def show(
     run(action)
 
 
-def _layout_for(task: Task | None, text: str) -> Layout:
+def _layout_for(
+    task: Task | None, text: str, shape: str | None = None, element: str | None = None
+) -> Layout:
     """A layout as somebody wrote it; a pattern says shape and element where it does not."""
     if task is None:
-        return given_layout(text)
+        return given_layout(text, None if shape is None else sizes(shape), _bytes_of(element))
+    if shape is not None or element is not None:
+        raise ParseError("the pattern says shape and element", advice="leave them out")
     return given_layout(text, task.problem.shape, task.problem.element_bytes)
+
+
+def _bytes_of(element: str | None) -> int | None:
+    if element is not None and element not in TYPES:
+        raise ParseError(f"no element type '{element[:20]}'", advice=f"known: {', '.join(TYPES)}")
+    return None if element is None else TYPES[element]
 
 
 def _compared(

@@ -12,7 +12,7 @@ import typer
 from warploom.cli.guard import Status, complain, run
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.ptx_arguments import parse_argument, parse_shape, save_arrays
-from warploom.cli.ptx_input import SECONDS, finding, loaded, read_text, stopped
+from warploom.cli.ptx_input import SECONDS, finding, loaded, read_text, recorded, stopped
 from warploom.cli.ptx_report import REPORT, report
 from warploom.errors import (
     KernelError,
@@ -38,6 +38,7 @@ Example:
 Exit status: 0 done ("no gain, kept" is an answer), 1 --check found a difference, 2 bad input,
 3 --check could not run some kernel, which shows nothing."""
 
+KIND = "ptx run"
 RUN = """Run a kernel on the NumPy emulator: no GPU needed, every access checked.
 
 An argument is TYPE=VALUE for a number or TYPE[COUNT]=START for an array, where START is zeros,
@@ -49,7 +50,8 @@ Example:
       --arg f32[1000]=range --arg f32[1000]=ones --arg f32=2 --arg i32=1000 --races
 
 CUDA text (.cu) is compiled by NVRTC or nvcc first. What is found is shown at the line of the source
-where the PTX names one (-lineinfo), with block and thread; `--json` has it as `findings`.
+where the PTX names one (-lineinfo), with block and thread; `--json` has it as `findings`, whatever
+the exit status.
 
 Exit status: 0 clean, 1 something found (a fault, a race, an assertion), 2 bad input, 3 stopped by
 the time limit."""
@@ -160,7 +162,7 @@ def run_kernel(
     grid: str = typer.Option("1", help="Blocks: X or X,Y or X,Y,Z."),
     block: str = typer.Option("32", help="Threads of a block, likewise."),
     arg: list[str] = typer.Option([], "--arg", metavar="TYPE…", help="One for each parameter."),
-    shared: int = typer.Option(0, min=0, help="Bytes of dynamic shared memory."),
+    shared: int = typer.Option(0, help="Bytes of dynamic shared memory."),
     seed: int = typer.Option(0, help="For random arrays."),
     races: bool = typer.Option(False, "--races", help="Also look for data races."),
     benign: bool = typer.Option(False, "--benign", help="Writes of one value are no races."),
@@ -171,13 +173,14 @@ def run_kernel(
     ),
     json_file: Path = JSON,
 ) -> None:
-    def action() -> Status:
+    def action(findings: list[dict[str, Any]]) -> Status:
+        with kept_free(json_file):
+            pass
         rng = np.random.default_rng(seed)
         args = [parse_argument(text, rng) for text in arg]
         before = {f"arg{i}": a.copy() for i, a in enumerate(args) if isinstance(a, np.ndarray)}
         module = loaded(source, arch)
         record: dict[str, Any] = {}
-        findings: list[dict[str, Any]] = []
         status = Status.FOUND
         try:
             report = module.kernel(kernel).launch(
@@ -203,10 +206,11 @@ def run_kernel(
             _show_run(record, arrays)
         if save is not None:
             save_arrays(save, arrays, before)
-        write_records(json_file, [{**record, "status": int(status), "findings": findings}])
+        told = {"kind": KIND, "status": int(status), "findings": findings}
+        write_records(json_file, [record | told])
         return status
 
-    run(action)
+    recorded(action, json_file, KIND)
 
 
 def _print_output(lines: Iterable[str]) -> None:

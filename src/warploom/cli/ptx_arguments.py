@@ -16,6 +16,7 @@ TYPES = {
     "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
 }  # fmt: skip
 MOST_ELEMENTS = 1 << 28
+_SIZE = re.compile(r"\d{1,18}", re.ASCII)  # what is too large for a machine is said by the launch
 _PATTERN = re.compile(r"(?P<type>[a-z]\d+)(?:\[(?P<count>\d{1,12})\])?=(?P<value>.+)")
 ADVICE = "write f32[1024]=random, i32=7 or u8[64]=@file.npy; types: " + ", ".join(TYPES)
 
@@ -70,7 +71,7 @@ def _from_file(kind: np.dtype[Any], count: int, path: Path) -> Any:
 
 def parse_shape(text: str) -> tuple[int, ...]:
     parts = text.split(",")
-    if not 1 <= len(parts) <= 3 or not all(p.strip().isdecimal() and len(p) < 10 for p in parts):
+    if not 1 <= len(parts) <= 3 or not all(_SIZE.fullmatch(p.strip()) for p in parts):
         raise ParseError(f"'{text[:80]}' is not a shape", advice="write 256 or 16,8 or 8,8,4")
     return tuple(int(p) for p in parts)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from warploom.cli.guard import Status, complain
+from warploom.cli.guard import Status, complain, run
+from warploom.cli.output import write_records
 from warploom.errors import KernelError, LimitError, ParseError, WarploomError
 from warploom.ptx import LoadedModule, load
 from warploom.runtime.compile import Compiler
@@ -52,6 +55,23 @@ def finding(kind: str, error: WarploomError) -> dict[str, Any]:
     place = {} if span is None else {"file": span.source.name, "line": span.line,
                                      "column": span.column}  # fmt: skip
     return {"kind": kind, "message": error.message, **place, "advice": error.advice}
+
+
+def recorded(
+    action: Callable[[list[dict[str, Any]]], Status], json_file: Path | None, kind: str
+) -> None:
+    """Runs a command, which is given the list of its findings; bad input leaves a record, too."""
+    findings: list[dict[str, Any]] = []
+
+    def tell(error: WarploomError) -> None:
+        complain(error)
+        findings.append(finding("input", error))
+        record = {"kind": kind, "status": int(Status.BAD_INPUT), "findings": findings}
+        # What went wrong may be this very file, which has been said.
+        with suppress(ParseError):
+            write_records(json_file, [record])
+
+    run(lambda: action(findings), tell)
 
 
 def stopped(error: KernelError | LimitError, findings: list[dict[str, Any]]) -> Status:

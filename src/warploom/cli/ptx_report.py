@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import typer
 
-from warploom.cli.guard import Status, run
+from warploom.cli.guard import Status
 from warploom.cli.output import JSON, kept_free, write_records
 from warploom.cli.ptx_arguments import parse_argument, parse_shape
-from warploom.cli.ptx_input import SECONDS, loaded, stopped
+from warploom.cli.ptx_input import SECONDS, loaded, recorded, stopped
 from warploom.errors import KernelError, LimitError
 from warploom.options import from_environment
 from warploom.ptx.emulate.launch import Kernel, Report
@@ -20,6 +20,7 @@ from warploom.ptx.ptxas import find_ptxas
 from warploom.ptx.traffic import TrafficRow, live_registers, traffic_rows
 from warploom.runtime.compile import Usage, ptx_usage
 
+KIND = "ptx report"
 REPORT = """What a launch asks of memory, for each instruction, in lines of the source.
 
 Requests are those of warps. Sectors (32 bytes of global or local memory) and wavefronts (passes
@@ -32,7 +33,7 @@ Example:
       --arg f32[1000]=range --arg f32[1000]=ones --arg f32=2 --arg i32=1000
 
 Registers come from ptxas, where one is on PATH. `--json` has the figures, one record with its
-`rows`.
+`rows`, or with its `findings` where the launch came to no end.
 
 Exit status: 0 done, 1 the kernel does something wrong, 2 bad input, 3 stopped by the time limit."""
 
@@ -43,13 +44,15 @@ def report(
     grid: str = typer.Option("1", help="Blocks: X or X,Y or X,Y,Z."),
     block: str = typer.Option("32", help="Threads of a block, likewise."),
     arg: list[str] = typer.Option([], "--arg", metavar="TYPE…", help="One for each parameter."),
-    shared: int = typer.Option(0, min=0, help="Bytes of dynamic shared memory."),
+    shared: int = typer.Option(0, help="Bytes of dynamic shared memory."),
     seed: int = typer.Option(0, help="For random arrays."),
     seconds: float = typer.Option(SECONDS, min=0, help="Wall time for the launch."),
     arch: str = typer.Option("sm_90a", help="What CUDA text is compiled for."),
     json_file: Path = JSON,
 ) -> None:
-    def action() -> Status:
+    def action(findings: list[dict[str, Any]]) -> Status:
+        with kept_free(json_file):
+            pass
         rng = np.random.default_rng(seed)
         args = [parse_argument(text, rng) for text in arg]
         module = loaded(source, arch)
@@ -60,9 +63,9 @@ def report(
                 seconds=seconds,
             )  # fmt: skip
         except (KernelError, LimitError) as error:
-            findings: list[dict[str, Any]] = []
             status = stopped(error, findings)
-            write_records(json_file, [{"status": int(status), "findings": findings}])
+            record = {"kind": KIND, "status": int(status), "findings": findings}
+            write_records(json_file, [record])
             return status
         rows = traffic_rows(chosen, done)
         usage = _usage(chosen)
@@ -71,7 +74,7 @@ def report(
         write_records(json_file, [_record(chosen, done, rows, usage, shared)])
         return Status.FOUND
 
-    run(action)
+    recorded(action, json_file, KIND)
 
 
 def _usage(kernel: Kernel) -> Usage | None:
@@ -86,7 +89,7 @@ def _record(
     kernel: Kernel, done: Report, rows: list[TrafficRow], usage: Usage | None, dynamic: int
 ) -> dict[str, Any]:
     return {
-        "kind": "ptx report",
+        "kind": KIND,
         "status": int(Status.FOUND),
         "findings": [],
         "kernel": kernel.name,

@@ -14,7 +14,7 @@ from typing import Literal, NoReturn, TypeAlias, get_args
 
 import numpy as np
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, WarploomError
 from warploom.layout.check import MOST_ELEMENTS
 from warploom.layout.evaluate import Numbers
 from warploom.machine.serving import NVIDIA, RequestKind, Serving
@@ -122,7 +122,10 @@ def _check_access(problem: Problem, access: Access) -> None:
         _fail(f"{access.name}: there is no step")
     if width & (width - 1):
         _fail(f"{access.name}: a vector of {width} elements", "vectors are powers of two")
-    serving.group(SERVED_AS[access.kind], width * problem.element_bytes)
+    try:
+        serving.group(SERVED_AS[access.kind], width * problem.element_bytes)
+    except WarploomError as error:
+        _fail(f"{access.name}: {error.message}", error.advice)
     if access.lanes > serving.lanes or serving.lanes % access.lanes:
         _fail(
             f"{access.name}: {access.lanes} lanes, and a warp of {serving.name} has {serving.lanes}"

@@ -67,6 +67,8 @@ def check(layout: Layout) -> Layout:
 def _strided(shape: Tree, stride: Tree) -> None:
     if form(shape) != form(stride):
         _fail("shape and stride have different forms", "write (2,(3,4)):(1,(2,6))")
+    if not flat(shape):
+        _fail("a shape has at least one size")
     if any(size < 1 for size in flat(shape)):
         _fail(f"a shape has sizes of at least 1, not {min(flat(shape))}")
     _numbers("strides", flat(stride))

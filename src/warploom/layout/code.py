@@ -25,12 +25,13 @@ Language: TypeAlias = Literal["cuda", "opencl", "c"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 _QUALIFIERS = {
     "cuda": "__host__ __device__ __forceinline__",
-    "opencl": "inline",
+    "opencl": "static inline",  # plain `inline` is no definition where nothing is inlined
     "c": "static inline",
 }
 _DEVICE_ONLY = "__device__ __forceinline__"
 _CONSTANT = {"cuda": "__constant__", "opencl": "__constant", "c": "static const"}
 MOST_TABLE = 1 << 14
+MOST_PLACE = (1 << 31) - 1  # functions give an int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,12 @@ def index_function(layout: Layout, language: str = "cuda", name: str = "place") 
         raise UnsupportedError(
             f"no index function in '{language[:20]}'", advice=f"known are {', '.join(LANGUAGES)}"
         )
-    if not name.isidentifier():
+    if not (name.isidentifier() and name.isascii()):
         raise EmitError(f"{name[:40]!r} is no name of a function")
     sizes = sizes_of(layout)
     names = names_of(len(sizes))
+    if int(values(layout).max()) > MOST_PLACE:
+        raise CheckError(f"place {int(values(layout).max())} does not fit into an int")
     head = f"// {show(layout)[:200]}\n"
     try:
         formula = cheapest(layout, language == "cuda")

@@ -136,13 +136,13 @@ def write_cute(layout: Layout, spelling: str = "dsl", element_bytes: int = 4) ->
         raise UnsupportedError(
             f"no spelling is called '{spelling[:20]}'", advice=f"known are {', '.join(SPELLINGS)}"
         )
-    swizzle, offset, strided = _taken_apart(layout)
+    swizzle, offset, strided = taken_apart(layout)
     match spelling:
         case "tilelang":
             whole = to_bytes(
                 compose(swizzle or Swizzle(0, 4, 3), Shift(offset), strided), element_bytes
             )
-            swizzle, offset, strided = _taken_apart(whole, simple=False)
+            swizzle, offset, strided = taken_apart(whole, simple=False)
             assert swizzle is not None
             return f"Sw<{_three(swizzle)}> o {offset} o {_strided_text(strided)}"
         case "tensor-layouts":
@@ -183,7 +183,7 @@ def _strided_text(layout: Strided, join: str = ",", colon: str = ":") -> str:
     return show_tree(layout.shape, join) + colon + show_tree(layout.stride, join)
 
 
-def _taken_apart(layout: Layout, simple: bool = True) -> tuple[Swizzle | None, int, Strided]:
+def taken_apart(layout: Layout, simple: bool = True) -> tuple[Swizzle | None, int, Strided]:
     parts = chain(simplify(layout) if simple else layout)
     swizzle, offset = None, 0
     for part in parts[:-1]:

@@ -8,6 +8,7 @@ from warploom.errors import CheckError, WarploomError
 from warploom.layout.access import Problem
 from warploom.layout.cute import read_cute
 from warploom.layout.evaluate import Numbers, values
+from warploom.layout.export import read_cute_type
 from warploom.layout.expression import sizes_of
 from warploom.layout.ir import Layout
 from warploom.layout.parse import parse
@@ -23,6 +24,8 @@ def given_layout(
         if shape is None or set(bases) != {"offset"}:
             raise CheckError("bases of a shared layout are those of 'offset', and need a shape")
         return from_offset_bases(bases["offset"], shape)
+    if "Layout<" in text:
+        return read_cute_type(text)
     called = read_call(text, shape, element_bytes or 4)
     if called is not None:
         return called

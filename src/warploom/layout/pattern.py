@@ -32,6 +32,7 @@ from warploom.index.ir import Expr, variables
 from warploom.index.parse import parse as parse_index
 from warploom.layout.access import (
     ACCESS_KINDS,
+    ELEMENT_BYTES,
     IDLE,
     MOST_MOVED,
     Access,
@@ -49,6 +50,7 @@ _ACCESS_KEYS = (
     "name", "kind", "index", "steps", "lanes", "warps", "bytes", "width", "weight", "mask",
 )  # fmt: skip
 TENSOR_COPY = "tma"
+_SAID = {": the weight": "weight", ": a vector of": "width", "lanes, and": "lanes"}  # where
 _VARIABLES = ("lane", "step", "warp", "element")
 
 
@@ -157,7 +159,8 @@ class _File:
             names = [access.name for access in problem.accesses]
             placed = zip(numbers, names, strict=True)
             about = next((n for n, a in placed if error.message.startswith(f"{a}:")), -1)
-            error.span = error.span or self.span(about, "index" if about >= 0 else "shape")
+            said = next((key for words, key in _SAID.items() if words in error.message), "index")
+            error.span = error.span or self.span(about, said if about >= 0 else "shape")
             raise
 
     def _at(self, place: _Place, key: str, action: Callable[[], Any]) -> Any:
@@ -213,6 +216,7 @@ class _File:
                 result = result * size + each
         if not vectors:
             result = result + np.arange(width)
+        _check_above_zero(place, result, active)
         return np.where(active, result, IDLE)
 
     def _index(self, place: _Place, dimensions: int) -> list[Expr]:
@@ -280,6 +284,19 @@ def _check_coordinates(
             )
 
 
+def _check_above_zero(place: _Place, elements: Numbers, active: Any) -> None:
+    """Here, as one of the numbers below zero means an idle lane later on."""
+    bad = active & (elements < 0)
+    if bad.any():
+        step, lane, at = np.argwhere(bad)[0].tolist()
+        place.fail(
+            "index",
+            f"lane {lane} of step {step} wants element {int(elements[step, lane, at])} at place "
+            f"{at} of its vector",
+            "elements count from 0; a lane that does nothing has a mask",
+        )
+
+
 def _shape(top: _Place) -> tuple[int, ...]:
     shape = top.table.get("shape")
     if not isinstance(shape, list) or not shape or any(type(size) is not int for size in shape):
@@ -293,7 +310,11 @@ def _element_bytes(top: _Place) -> int:
     if ("element" in top.table) == ("bytes" in top.table):
         top.fail("bytes", "say the element type, or its bytes", 'write element = "f16"')
     if "bytes" in top.table:
-        return top.whole("bytes", None)
+        size = top.whole("bytes", None)
+        if size not in ELEMENT_BYTES:
+            listed = ", ".join(map(str, ELEMENT_BYTES))
+            top.fail("bytes", f"an element of {size} bytes", f"an element has {listed} bytes")
+        return size
     word = top.text("element", "")
     if word not in TYPES:
         top.fail("element", f"no element type '{word[:20]}'", f"known are {', '.join(TYPES)}")

@@ -121,7 +121,7 @@ class Clocks(ABC):
     def _tick(self) -> np.int64:
         """A new time, later than all before; in the place that stamps have in entries."""
         self.ticks += 1
-        if self.ticks >> (63 - self.layout.stamp_shift):
+        if self.ticks >> max(0, 63 - self.layout.stamp_shift):
             raise UnsupportedError(
                 "races cannot be followed over so many barriers",
                 advice="launch fewer blocks: their number and that of the barriers share 63 bits",

@@ -22,6 +22,7 @@ _BELOW_SINGLE = np.uint32(0x1FFF_FFFF)
 _SMALLEST_SINGLE = np.float64(2.0**-126)
 NAN32 = np.uint32(0x7FFF_FFFF)
 NAN16 = np.uint16(0x7FFF)
+NAN64 = np.uint64(0xFFF8 << 48)
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
@@ -292,6 +293,18 @@ def clean_single(r: Array) -> Array:
     if bad.any():
         r.view(np.uint32)[bad] = NAN32
     return r
+
+
+def first_nan(result: Array, *operands: Array) -> Array:
+    """Of doubles: a NaN is that of the first operand which is one, made quiet, or the machine's."""
+    bad = np.isnan(result)
+    if not bad.any():
+        return result
+    bits = np.full(result.shape, NAN64)
+    for operand in reversed(operands):
+        quiet = np.asarray(operand).view(np.uint64) | np.uint64(1 << 51)
+        bits = np.where(np.isnan(operand), quiet, bits)
+    return np.where(bad, bits.view(np.float64), result)
 
 
 def clean_half(r: Array) -> Array:

@@ -323,6 +323,8 @@ def uses(ins: Instruction) -> tuple[frozenset[str], frozenset[str]]:
     record = record_of(ins)
     read = _keys(sources)
     defined = _keys(written) if record is not None else set()
+    if ins.opcode == "wgmma":
+        read |= defined  # the sums are added to
     if "cc" in ins.modifiers:
         defined.add(CARRY)
     if record is not None and record.reads_carry:

@@ -53,6 +53,14 @@ def wrap(ins: Instruction, kind: str, fn: Function) -> Function:
     return wrapped
 
 
+def with_nan(kind: str, fn: Function) -> Function:
+    """NumPy says of two doubles that are NaNs which one is left by how it computes: here the first.
+
+    Not of neg, abs, min and max, which do not compute.
+    """
+    return fn if kind != "f64" else lambda *values: r.first_nan(fn(*values), *values)
+
+
 def compile_float(ctx: Context, ins: Instruction, kind: str, count: int, fn: Function) -> Step:
     """One result and `count` sources of one floating type, packed pairs unpacked."""
     wrapped = wrap(ins, kind, fn)
@@ -129,7 +137,7 @@ def add(ctx: Context, ins: Instruction) -> Step:
     fn = sum_function(kind, rounding_of(ins), ins.opcode == "sub")
     if len(types_of(ins)) > 1:
         return _with_halves(ctx, ins, fn, 1)
-    return compile_float(ctx, ins, kind, 2, fn)
+    return compile_float(ctx, ins, kind, 2, with_nan(kind, fn))
 
 
 def _with_halves(ctx: Context, ins: Instruction, fn: Function, halves: int) -> Step:
@@ -151,7 +159,8 @@ def _single(value: Array, half: str) -> Array:
 
 def mul(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
-    return compile_float(ctx, ins, kind, 2, product_function(kind, rounding_of(ins)))
+    fn = product_function(kind, rounding_of(ins))
+    return compile_float(ctx, ins, kind, 2, with_nan(kind, fn))
 
 
 def fma(ctx: Context, ins: Instruction) -> Step:
@@ -162,7 +171,7 @@ def fma(ctx: Context, ins: Instruction) -> Step:
     if "relu" in ins.modifiers:
         inner = fused
         fused = lambda a, b, c: _relu(inner(a, b, c), kind)  # noqa: E731
-    return compile_float(ctx, ins, kind, 3, fused)
+    return compile_float(ctx, ins, kind, 3, with_nan(kind, fused))
 
 
 def _relu(x: Array, kind: str) -> Array:
@@ -181,7 +190,8 @@ def div(ctx: Context, ins: Instruction) -> Step:
         if "approx" in ins.modifiers:
             return compile_float(ctx, ins, kind, 2, _approximate(_quotient))
         return compile_float(ctx, ins, kind, 2, lambda a, b: r.divide_single(a, b, mode))
-    return compile_float(ctx, ins, kind, 2, lambda a, b: r.divide_double(a, b, mode))
+    fn = with_nan(kind, lambda a, b: r.divide_double(a, b, mode))
+    return compile_float(ctx, ins, kind, 2, fn)
 
 
 def _quotient(a: Array, b: Array) -> Array:
@@ -197,7 +207,8 @@ def rcp(ctx: Context, ins: Instruction) -> Step:
         return compile_float(ctx, ins, kind, 1, lambda a: r.divide_single(np.ones_like(a), a, mode))
     if "approx" in ins.modifiers:
         return compile_float(ctx, ins, kind, 1, lambda a: _upper_half(1.0 / _upper_half(a)))
-    return compile_float(ctx, ins, kind, 1, lambda a: r.divide_double(np.ones_like(a), a, mode))
+    fn = with_nan(kind, lambda a: r.divide_double(np.ones_like(a), a, mode))
+    return compile_float(ctx, ins, kind, 1, fn)
 
 
 def _upper_half(x: Array) -> Array:
@@ -209,7 +220,7 @@ def sqrt(ctx: Context, ins: Instruction) -> Step:
     kind, mode = type_of(ins), rounding_of(ins)
     if kind == "f32":
         return compile_float(ctx, ins, kind, 1, lambda a: r.root_single(a, mode))
-    return compile_float(ctx, ins, kind, 1, lambda a: r.root_double(a, mode))
+    return compile_float(ctx, ins, kind, 1, with_nan(kind, lambda a: r.root_double(a, mode)))
 
 
 def _approximate(fn: Function) -> Function:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 COMPACT_BELOW = 4  # compact when fewer than 1/4 of the threads are active
 WARP = CUDA.lanes
+Triple = tuple[int, int, int]
 
 
 class _Everything:
@@ -66,12 +68,11 @@ class Batch:
     special: dict[str, Array] = field(default_factory=dict)
     causes: list[str] = field(default_factory=list)  # of registers that hold no value
     cluster: tuple[int, int, int] = (1, 1, 1)
-    numbers: Array | None = None  # of the grid's blocks, where clusters order them otherwise
     special_state: dict[str, Any] = field(default_factory=dict)  # kept by instructions
     sites: dict[str, Any] = field(default_factory=dict)  # of causes: the load that it came from
     copies: Copies = field(init=False)  # cp.async that nobody waited for yet
     mbarriers: dict[int, Any] = field(default_factory=dict)  # by place in shared memory
-    results: dict[int, list[Any]] = field(default_factory=dict)  # groups of wgmma, by frame
+    flight: Any = None  # products of warpgroups that are not waited for, once there was one
     output: list[str] = field(default_factory=list)  # what the kernel printed
     bulks: dict[int, list[Any]] = field(default_factory=dict)  # groups of bulk copies, by thread
     joined: Array = field(init=False)  # by block, of its last bar.red: how many hold, of how many
@@ -86,8 +87,7 @@ class Batch:
 
     def number(self, block: int) -> int:
         """Of a block of the batch: its number in the grid, x first."""
-        there = self.first_block + block
-        return there if self.numbers is None else int(self.numbers[there])
+        return int(in_grid(np.array(self.first_block + block), self.grid, self.cluster))
 
     @property
     def block_of(self) -> npt.NDArray[np.int64]:
@@ -138,6 +138,18 @@ class Batch:
         return (
             f"block {_triple(self.number(block), self.grid)}, thread {_triple(inside, self.block)}"
         )
+
+
+def in_grid(place: Array, grid: Triple, cluster: Triple) -> Array:
+    """Blocks run one after the other, those of a cluster together: their numbers in the grid."""
+    if cluster == (1, 1, 1):
+        return place
+    group, rank = np.divmod(place, prod(cluster))
+    number, below = np.zeros_like(place), 1
+    for side, own in zip(grid, cluster, strict=True):
+        number += below * (group % (side // own) * own + rank % own)
+        group, rank, below = group // (side // own), rank // own, below * side
+    return number
 
 
 def _triple(number: int, sizes: tuple[int, int, int]) -> str:

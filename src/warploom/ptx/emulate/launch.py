@@ -30,14 +30,14 @@ from warploom.errors import (
 from warploom.machine.counters import Counters
 from warploom.machine.memory import WINDOWS, Memory, allocate, per_owner
 from warploom.machine.race import Race, RaceDetector, Side
-from warploom.machine.record import CUDA
+from warploom.machine.record import CUDA, H200
 from warploom.machine.report import Report
 from warploom.ptx.emulate import undefined
 from warploom.ptx.emulate.access import SHARED
 from warploom.ptx.emulate.arguments import bind, initial_bytes
 from warploom.ptx.emulate.call import CallCompiler
 from warploom.ptx.emulate.compile import alignment, byte_size, compile_function, meets_in_part
-from warploom.ptx.emulate.frame import Batch, Frame
+from warploom.ptx.emulate.frame import Batch, Frame, Triple, in_grid
 from warploom.ptx.emulate.ordering import uses_flags
 from warploom.ptx.emulate.schedule import Code, Runner
 from warploom.ptx.fast.engine import EngineName, FastKernel, Job
@@ -47,7 +47,6 @@ from warploom.ptx.source import SourceMap, plain_name
 from warploom.ptx.types import DTYPES
 
 Array = npt.NDArray[Any]
-Triple = tuple[int, int, int]
 
 BATCH_THREADS = 1 << 15  # what fits the caches of a core, a few registers at a time
 BATCH_BYTES = 1 << 28  # shared and local memory of one batch
@@ -310,8 +309,7 @@ class Kernel:
         ):  # fmt: skip
             if any(size > side for size, side in zip(shape, sides, strict=True)):
                 raise DeviceError(f"a {what} of {shape}; at most {sides} is possible")
-        if shared_bytes < 0:
-            raise DeviceError("shared_bytes is negative")
+        self._check_shared(shared_bytes)
         for directive in self.function.directives:
             sizes = [int(w) for w in directive.words if w.isdigit()]
             if directive.name == "maxntid" and threads > prod(sizes):
@@ -323,6 +321,23 @@ class Kernel:
             raise DeviceError(
                 f"the kernel is made for {wanted} threads in a block",
                 self.owner.module.span(directive),
+            )
+
+    def _check_shared(self, dynamic: int) -> None:
+        """As ptxas refuses what is declared, and a driver what a launch asks for beside it."""
+        if dynamic < 0:
+            raise DeviceError("shared_bytes is negative")
+        declared, most = self._static_shared, H200.shared_bytes_most
+        if declared > CUDA.shared_bytes:
+            raise DeviceError(
+                f"{declared} bytes of shared memory are declared, of {CUDA.shared_bytes} at most",
+                self.owner.module.span(self.function),
+                "what is more is given at the launch, to an .extern .shared array",
+            )
+        if declared + dynamic > most:
+            beside = f" beside the {declared} that are declared" if declared else ""
+            raise DeviceError(
+                f"{dynamic} bytes of dynamic shared memory{beside}; a block has at most {most}"
             )
 
     def _mix(self) -> dict[str, int]:
@@ -353,16 +368,6 @@ def _words(module: Module, functions: Sequence[Function]) -> set[str]:
         for f in functions
         for word in text[f.body_start : f.body_end].translate(separators).split()
     }
-
-
-def _by_cluster(grid: Triple, cluster: Triple) -> Array:
-    """The numbers of the grid's blocks, those of a cluster one after the other."""
-    number = np.arange(prod(grid)).reshape(grid[::-1])
-    cut = number.reshape(
-        grid[2] // cluster[2], cluster[2], grid[1] // cluster[1], cluster[1],
-        grid[0] // cluster[0], cluster[0],
-    )  # fmt: skip
-    return cut.transpose(0, 2, 4, 1, 3, 5).reshape(-1)
 
 
 def _triple(value: int | Sequence[int], what: str) -> Triple:
@@ -400,10 +405,10 @@ class _Launch:
         assert self.races is not None
         if prod(self.cluster) == 1:
             return self.races.races
-        order = _by_cluster(self.grid, self.cluster)
 
         def named(side: Side) -> Side:
-            return replace(side, block=int(order[side.block]))
+            number = in_grid(np.array(side.block), self.grid, self.cluster)
+            return replace(side, block=int(number))
 
         return [replace(r, first=named(r.first), second=named(r.second)) for r in self.races.races]
 
@@ -415,13 +420,10 @@ class _Launch:
         together = min(batch_threads // threads, BATCH_BYTES // bytes_per_block)
         size = prod(self.cluster)
         together = max(1, min(together // size, blocks // size)) * size
-        order = _by_cluster(self.grid, self.cluster) if size > 1 else None
         for first in range(0, blocks, together):
-            self._run_batch(first, min(together, blocks - first), threads, shared, order)
+            self._run_batch(first, min(together, blocks - first), threads, shared)
 
-    def _run_batch(
-        self, first: int, blocks: int, threads: int, shared: int, order: Array | None
-    ) -> None:
+    def _run_batch(self, first: int, blocks: int, threads: int, shared: int) -> None:
         total = blocks * threads
         if self.races is not None:
             self.races.start(first, blocks)
@@ -435,13 +437,15 @@ class _Launch:
             counters=self.counters,
             races=self.races, deadline=self.deadline,
             dynamic_shared=self.shared_bytes, check=self.check, chance=self.chance,
-            output=self.output, cluster=self.cluster, numbers=order,
+            output=self.output, cluster=self.cluster,
         )  # fmt: skip
         if self.same_shape and self.same_shape["threads"].size == total:
             batch.special |= self.same_shape
         frame = Frame(batch, self.code.new_registers(), 0, 0)
         undefined.begin(frame, self.code.slots, self.code.live[self.code.entry])
         Runner(self.code, frame).run(None)
+        if batch.flight is not None:
+            batch.flight.finish()
         if self.races is not None:
             self.races.end()
         own = ("%ctaid", "%clusterid")  # the only ones that differ from batch to batch

@@ -317,6 +317,10 @@ def _copied(f: Frame, site: Site, source: Fetch, width: int, size: Array | None)
 
     if size is None:
         return read(site, 0, width)
+    beyond = (size > width) & f.full_mask()
+    if beyond.any():
+        thread = int(beyond.argmax())
+        raise site.error(f, f"{int(size[thread])} bytes of a copy that has {width}", thread)
     out = np.zeros((f.n, width), np.uint8)
     with f.narrowed(size >= width) as some:
         if some:

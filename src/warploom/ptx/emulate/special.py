@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from warploom.ptx.emulate.frame import WARP, Batch, Frame
+from warploom.ptx.emulate.frame import WARP, Batch, Frame, Triple, in_grid
 
 Array = npt.NDArray[Any]
 
@@ -82,9 +83,8 @@ def _axis(base: str, axis: int, batch: Batch) -> Array:
             inside = np.arange(batch.threads, dtype=np.uint32) % np.uint32(batch.block_size)
             return _digit(inside, batch.block, axis)
         case "%ctaid" | "%clusterid":
-            there = np.arange(batch.blocks) + batch.first_block
-            number = there if batch.numbers is None else batch.numbers[there]
-            value = _digit(number.astype(np.uint32), batch.grid, axis)  # of each block
+            number = in_grid(np.arange(batch.blocks) + batch.first_block, batch.grid, batch.cluster)
+            value = _digit(number, batch.grid, axis)  # of each block
             if base == "%clusterid":
                 value = value // np.uint32(batch.cluster[axis])
             same = value.size == 1 or bool((value == value[0]).all())
@@ -98,11 +98,11 @@ def _axis(base: str, axis: int, batch: Batch) -> Array:
             return np.array([0], np.uint32)
 
 
-def _digit(number: Array, sizes: tuple[int, int, int], axis: int) -> Array:
+def _digit(number: Array, sizes: Triple, axis: int) -> Array:
     if sizes[axis] == 1:
         return np.array([0], np.uint32)
-    below = int(np.prod(sizes[:axis], dtype=np.int64)) if axis else 1
-    return (number // np.uint32(below)) % np.uint32(sizes[axis])
+    # A grid may have more blocks than 32 bits can count.
+    return (number // prod(sizes[:axis]) % sizes[axis]).astype(np.uint32)
 
 
 def _lane_mask(relation: str, batch: Batch) -> Array:

@@ -30,6 +30,7 @@ from warploom.ptx.table import OPCODES
 
 Array = npt.NDArray[Any]
 _OWN_MEMORY = ("local", "param")  # no other thread sees it
+_NONE = np.zeros(1, np.int32)  # no thread lacks a value
 SHOWN = ("shared", "generic")  # where memory knows whether a value was stored
 
 
@@ -140,7 +141,9 @@ def _uses(ctx: Context, ins: Instruction, words: tuple[str, ...], control: Contr
     if ins.predicate is not None and (touches or control is not Control.NEXT):
         out += _named(ctx, (ins.predicate,), "the predicate of")
     for word, operand in zip(words, ins.operands, strict=False):
-        if isinstance(operand, Address):
+        if ins.opcode == "wgmma" and word == "q":
+            out += _named(ctx, (operand,), "the predicate of")
+        elif isinstance(operand, Address) or (ins.opcode == "wgmma" and word in ("x", "y")):
             out += _named(ctx, (operand,), "an address of")
         elif memory is MemoryEffect.MEETS and not word.startswith("d"):
             out += _named(ctx, (operand,), "an operand of")
@@ -216,6 +219,8 @@ def watched(f: Frame, flow: Passage, step: Step, fail: Fail) -> None:
     if flow.guard is not None:
         active = active & f.widen(flow.guard(f))
     require(f, flow, active, fail)
+    if f.batch.flight is not None:
+        _leave_alone(f, flow, active, fail)
     cause = _cause(f, flow)
     step(f)
     if flow.by_itself:
@@ -225,6 +230,23 @@ def watched(f: Frame, flow: Passage, step: Step, fail: Fail) -> None:
         guard = None if flow.guard_slot is None else f.undefined.get(flow.guard_slot)
         if guard is not None and slot != flow.guard_slot:
             note(f, slot, f.full_mask() & (guard != 0), guard)
+
+
+def _leave_alone(f: Frame, flow: Passage, active: Array, fail: Fail) -> None:
+    """Registers of a product under way are not written, but by one that adds to the same sums.
+
+    A copy of such a sum is another name for it, which compilers give where a loop comes round.
+    """
+    ins = flow.instruction
+    if ins.opcode == "mov":
+        for slot in flow.reads:
+            active = active & (f.undefined.get(slot, _NONE) == 0)
+    written = (key for each in registers(split_operands(ins)[0]) for key in keys_of(each))
+    for key, slot in zip(written, flow.writes, strict=False):
+        for product in f.batch.flight.holding(f, slot):
+            wrong = product.threads & active
+            if wrong.any() and not (ins.opcode == "wgmma" and slot in product.sums):
+                raise fail(ins, f"writes {key}: {product.cause}", int(wrong.argmax()))
 
 
 def _cause(f: Frame, flow: Passage) -> Array | None:

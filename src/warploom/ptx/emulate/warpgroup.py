@@ -19,7 +19,9 @@ from warploom.machine.manner import Kind, Manner
 from warploom.ptx.emulate import fragment, undefined
 from warploom.ptx.emulate.access import SHARED, race_error, tallied
 from warploom.ptx.emulate.context import Context, Fetch, Step, constant
+from warploom.ptx.emulate.flight import WARPS, Flight
 from warploom.ptx.emulate.frame import WARP, Frame
+from warploom.ptx.emulate.lanes import per_warp
 from warploom.ptx.emulate.mbarrier import site_of
 from warploom.ptx.emulate.product import (
     BITS,
@@ -82,6 +84,8 @@ class _Operands:
         self.in_registers = isinstance(operands[1], Vector)
         read = "b32" if self.in_registers else "b64"
         self.left = [ctx.read(each, read) for each in vector(operands[1])]
+        self.left_slots = [ctx.slot(x) for x in vector(operands[1]) if isinstance(x, Register)]
+        self.left_slots *= self.in_registers
         self.right = ctx.read(operands[2], "b64")
         self.adds: Fetch = _truth(ctx, operands[3]) if len(operands) > 3 else _always()
         rest = [each.value for each in operands[4:] if isinstance(each, Immediate)]
@@ -125,12 +129,12 @@ def mma_async(ctx: Context, ins: Instruction) -> Step:
 
     def fetched(f: Frame, threads: Array, fetch: Fetch, which: int) -> Array:
         """A matrix out of shared memory, for each warp."""
-        descriptors = f.widen(fetch(f))[threads[:, 0]].tolist()
+        descriptors = _common(f, threads, fetch, "the descriptor", fail).tolist()
         out = []
         for thread, descriptor in zip(threads[:, 0].tolist(), descriptors, strict=True):
             if int(descriptor) >> 49 & 7:
                 raise fail(f, "a descriptor with a base offset, which is not run", thread)
-            warp = thread % f.batch.block_size // WARP % 4
+            warp = thread % f.batch.block_size // WARP % WARPS
             rows = np.arange(ROWS) + ROWS * warp if which == 0 else np.arange(named.columns)
             at = offsets(int(descriptor), rows, named.depth, named.bits // 8, named.turned[which])
             out.append(_read(f, site, thread, at, named.bits // 8))
@@ -139,6 +143,8 @@ def mma_async(ctx: Context, ins: Instruction) -> Step:
     def step(f: Frame) -> None:
         threads = fragment.warps_of(f, fail)
         _check_group(f, threads, fail)
+        if f.batch.check:
+            _flight(f).come(f, id(ins), threads, fail)
         if named.in_registers:
             raw = fragment.gathered(f, [read(f) for read in named.left], threads, named.bits)
             a = fragment.elements(raw, left_places)
@@ -148,19 +154,33 @@ def mma_async(ctx: Context, ins: Instruction) -> Step:
         a, b = (_turned(x, named, at) for at, x in enumerate((a, b)))
         raw = fragment.gathered(f, [read(f) for read in named.before], threads, 64)
         c = fragment.elements(as_result(raw, named.result), places)
-        adds = f.widen(named.adds(f))[threads[:, 0]]
+        adds = _common(f, threads, named.adds, "whether to add", fail)
         c = np.where(adds[:, None, None], c, c.dtype.type(0))
         made = multiply(a, b, c, by)
+        lacks = _lacks(f, named, threads[adds]) if f.undefined else {}
         write_warps(f, threads, named.stores, fragment.scattered(made, places, 32))
-        _pending(f, named.slots, cause)
+        _pending(f, named, cause, lacks)
 
     return step
+
+
+def _common(
+    f: Frame, threads: Array, fetch: Fetch, what: str, fail: Callable[[Frame, str, int], Exception]
+) -> Array:  # fmt: skip
+    """What all lanes of a warp must agree about, for each warp."""
+    each = f.widen(fetch(f))[threads]
+    apart = each != each[:, :1]
+    if apart.any():
+        thread = int(threads[apart][0])
+        raise fail(f, f"{what} differs from that of the warp's first lane", thread)
+    common: Array = each[:, 0]
+    return common
 
 
 def _check_group(f: Frame, threads: Array, fail: Callable[[Frame, str, int], Exception]) -> None:
     """A warpgroup has four warps; where a block ends sooner, its last warps are in none."""
     size = f.batch.block_size
-    outside = threads[:, 0] % size >= size // (4 * WARP) * (4 * WARP)
+    outside = threads[:, 0] % size >= size // (WARPS * WARP) * (WARPS * WARP)
     if outside.any():
         thread = int(threads[outside, 0][0])
         raise fail(f, f"the block of {size} threads has no whole warpgroup here", thread)
@@ -196,14 +216,43 @@ def _read(f: Frame, site: Any, thread: int, at: Array, size: int) -> Array:
 # -- groups -----------------------------------------------------------------------------------
 
 
-def _pending(f: Frame, slots: list[int], cause: str) -> None:
+def _flight(f: Frame) -> Flight:
+    if f.batch.flight is None:
+        f.batch.flight = Flight(np.zeros(f.n, np.int64))
+    found: Flight = f.batch.flight
+    return found
+
+
+def _lacks(f: Frame, named: _Operands, adding: Array) -> dict[int, Array]:
+    """Of each sum, why it will be no value: what it is added to is none, or a part of the left
+    matrix; a sum under way is one, but for what it lacks itself."""
+    adds = np.zeros(f.n, bool)
+    adds[adding.reshape(-1)] = True
+    left = [f.undefined[slot] for slot in named.left_slots if slot in f.undefined]
+    common = np.zeros(f.n, np.int32)
+    if left:
+        common = per_warp(f.batch, np.maximum, np.where(f.full_mask(), np.maximum.reduce(left), 0))
+    out = {}
+    for slot in named.slots:
+        own = f.undefined.get(slot, common).copy()
+        for product in _flight(f).holding(f, slot):
+            if slot in product.sums:
+                own[product.threads] = product.lacks.get(slot, common * 0)[product.threads]
+                break
+        cause = np.maximum(np.where(adds, own, 0), common)
+        if cause.any():
+            out[slot] = cause
+    return out
+
+
+def _pending(f: Frame, named: _Operands, cause: str, lacks: dict[int, Array]) -> None:
     """The registers of a result hold no value until their group is waited for."""
     if not f.batch.check:
         return
     number = np.full(f.n, undefined.cause_number(f, cause), np.int32)
-    for slot in slots:
+    for slot in named.slots:
         undefined.note(f, slot, f.full_mask(), number)
-    f.batch.results.setdefault(id(f), [[]])[-1].append((f.full_mask().copy(), tuple(slots)))
+    _flight(f).add(f, named.slots, named.left_slots, cause, lacks)
 
 
 def groups(_: Context, ins: Instruction) -> Step:
@@ -215,21 +264,12 @@ def groups(_: Context, ins: Instruction) -> Step:
     )
 
     def step(f: Frame) -> None:
-        held = f.batch.results.setdefault(id(f), [[]])
+        here, flight = f.full_mask(), _flight(f)
         if newest is None:
-            held.append([])
+            flight.closed = flight.closed + here
             return
-        here = f.full_mask()
-        kept = {
-            slot
-            for group in held[max(0, len(held) - 1 - newest) :]
-            for _, each in group
-            for slot in each
-        }
-        for group in held[: max(0, len(held) - 1 - newest)]:
-            for _, slots in group:
-                for slot in set(slots) - kept:
-                    undefined.note(f, slot, here, None)
+        for frame, slot, ended, lacks in flight.wait(here, newest):
+            undefined.note(frame, slot, ended, lacks)
 
     return step
 

@@ -170,8 +170,6 @@ def add(w: Writer, ins: Instruction) -> None:
     a, b = sources(w, ins, "f64", "f64")
     sign, what = _operator(ins.opcode)
     made, (a, b) = double_of(w, ins, what, f"{a} {sign} {b}", [a, b])
-    if ins.opcode == "sub" and rounding_of(ins) != "rn":
-        b = f"-{b}"  # the evaluator adds what is negated, and so a NaN
     doubles(w, ins, f"first_nan({a}, {b}, {made})")
 
 
@@ -181,8 +179,7 @@ def fma(w: Writer, ins: Instruction) -> None:
         return
     a, b, c = sources(w, ins, "f64", "f64", "f64")
     made, (a, b, c) = double_of(w, ins, "FUSED", f"__builtin_fma({a}, {b}, {c})", [a, b, c])
-    product = w.value("f64", f"first_nan({a}, {b}, {a} * {b})")
-    doubles(w, ins, f"first_nan({product}, {c}, {made})")
+    doubles(w, ins, f"quiet_or({a}, first_nan({b}, {c}, {made}))")
 
 
 # -- division, roots, functions --------------------------------------------------------------------
@@ -234,10 +231,10 @@ def _of_one_double(w: Writer, ins: Instruction) -> None:
         raise NotTaken(ins.name)
     (a,) = sources(w, ins, "f64")
     if ins.opcode == "rcp":
-        made, _ = double_of(w, ins, "QUOTIENT", f"1.0 / {a}", ["1.0", a])
+        made, given = double_of(w, ins, "QUOTIENT", f"1.0 / {a}", ["1.0", a])
     else:
-        made, _ = double_of(w, ins, "ROOT", f"__builtin_sqrt({a})", [a])
-    doubles(w, ins, made)
+        made, given = double_of(w, ins, "ROOT", f"__builtin_sqrt({a})", [a])
+    doubles(w, ins, f"quiet_or({given[-1]}, made_nan({made}))")
 
 
 def function(w: Writer, ins: Instruction) -> None:

@@ -213,7 +213,8 @@ APART int copied(Launch *L, Warp *S, const uint64_t *to, const uint64_t *from, c
                  uint32_t m, uint64_t width) {
   ACTIVE(l, m) {
     uint8_t buffer[16] = {0};
-    uint64_t size = kept[l] < width ? kept[l] : width;
+    uint64_t size = kept[l];
+    if (size > width) return 0;
     if (size) {
       if (from[l] & (width - 1)) return 0;
       uint8_t *p = from[l] < SHARED_WINDOW ? found(L, S, from[l], size, GLOBAL_SPACE | PARAM_SPACE, 0) : 0;

@@ -96,9 +96,11 @@ INLINE float clean(float x) {
 }
 INLINE float flush(float x) { return f32(b32(x) & (b32(x) & 0x7F800000u ? ~0u : 0x80000000u)); }
 INLINE float saturated(float x) { return x > 0.0f ? (x > 1.0f ? 1.0f : x) : 0.0f; }
-/* of two NaNs the first is kept, as NumPy does; a compiler may exchange what it adds */
+/* of two NaNs the first is kept; a compiler may exchange what it adds */
+INLINE double made_nan(double x) { return x != x ? f64(0xFFF8ull << 48) : x; }
+INLINE double quiet_or(double a, double x) { return a != a ? f64(b64(a) | 1ull << 51) : x; }
 INLINE double first_nan(double a, double b, double x) {
-  return a != a ? f64(b64(a) | 1ull << 51) : b != b ? f64(b64(b) | 1ull << 51) : x;
+  return quiet_or(a, quiet_or(b, made_nan(x)));
 }
 /* -0 is less than +0, and a NaN loses */
 #define EXTREME(name, T, F, B, join, sign)                                         \
@@ -182,7 +184,7 @@ static void begin(Launch *L, uint64_t block) {
     Warp *S = &L->warp[w];
     uint64_t first = w * LANES, count = L->threads - first < LANES ? L->threads - first : LANES;
     S->alive = count == LANES ? ALL : (1u << count) - 1;
-    S->pending = 0; S->state = AGAIN; S->last = 0;
+    S->pending = 0; S->state = AGAIN; S->last = S->products = 0;
     S->local = L->local + w * LANES * L->local_stride;
     S->block[0] = block % L->grid[0];
     S->block[1] = block / L->grid[0] % L->grid[1];
@@ -211,7 +213,7 @@ static int block(Launch *L) {
       }
       waits += S->state == AT_BARRIER;
     }
-    if (!waits) return DONE;
+    if (!waits) return together(L) ? DONE : FAULT;
     int64_t where = -1;
     for (uint64_t w = 0; w < L->warps; w++) {
       Warp *S = &L->warp[w];

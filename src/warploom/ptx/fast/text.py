@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.ptx import flow
-from warploom.ptx.emulate.compile import WAITS
+from warploom.ptx.emulate.compile import WAITS, uses
 from warploom.ptx.fast import arithmetic, compare, lanes, matrix, memory, undefined, warpgroup, wmma
 from warploom.ptx.fast.floats_text import FLOATS
 from warploom.ptx.fast.lanes_text import LANES
@@ -51,7 +51,6 @@ def spell(
     if len(graph.code) > MOST_INSTRUCTIONS:
         raise NotTaken(f"{len(graph.code)} instructions")
     warpgroup.check_waits(graph)
-    uses = warpgroup.reads_and_writes
     live = flow.live_in(graph, uses)
     watched = undefined.may_hold_none(graph.code, live[0]) if watch or live[0] else frozenset[str]()
     rank = flow.loop_order([block.successors for block in graph.blocks])
@@ -174,7 +173,7 @@ def _whole(w: Writer, blocks: list[list[str]], entry: int, unwritten: frozenset[
         "typedef struct Warp {", "  uint32_t tid[3][LANES];", *fields,
         "  uint32_t rank[LANES], mask[LANES];",
         "  uint32_t alive, block[3];", "  int pending, state;", "  int64_t at;",
-        "  uint64_t last, number;", "  uint8_t *local;",
+        "  uint64_t last, number, products;", "  uint8_t *local;",
         "} __attribute__((aligned(64))) Warp;",
     ]  # fmt: skip
     cases = [f"    case {place}: goto B{place};" for place in range(len(blocks))]

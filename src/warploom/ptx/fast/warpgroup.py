@@ -1,7 +1,7 @@
 """wgmma in C: each warp makes its sixteen rows at once, as in the evaluator.
 
-That a result is not read before its group was waited for is found in the text: where some way
-through it might read one, the evaluator, which watches, runs the kernel.
+That no register of a product is touched before its group was waited for is found in the text:
+where some way through it might touch one, the evaluator, which watches, runs the kernel.
 """
 
 from __future__ import annotations
@@ -19,13 +19,8 @@ from warploom.ptx.fast.operand import NotTaken, Spell, Writer
 from warploom.ptx.ir import Immediate, Instruction, Vector
 from warploom.ptx.known import keys_of, registers
 
+_LEFT = "left "
 _OLDEST = 8  # groups between an issue and now; no kernel keeps more in flight
-
-
-def reads_and_writes(ins: Instruction) -> tuple[frozenset[str], frozenset[str]]:
-    """As `uses`; a product of a warpgroup reads the sums that it adds to as well."""
-    read, written = uses(ins)
-    return (read | written if ins.opcode == "wgmma" else read), written
 
 
 def wgmma(w: Writer, ins: Instruction) -> None:
@@ -59,7 +54,13 @@ def wgmma(w: Writer, ins: Instruction) -> None:
         places_table(w, fragment.result(ROWS, columns)),
     ]
     lists = [f"(uint32_t *[]){{{', '.join(part)}}}" for part in (a, sums)]
-    common = [columns, depth, BITS[kind] // 8, *map(int, (*turned, *signs))]
+    common = [
+        w.module.span(ins).line,
+        columns,
+        depth,
+        BITS[kind] // 8,
+        *map(int, (*turned, *signs)),
+    ]
     own: list[object]
     if result == "s32":
         own = [-1, 0, 0, 0, 0, 0, *(int(each[0] == "s") for each in (kind, other)),
@@ -89,7 +90,7 @@ def _truth(w: Writer, ins: Instruction) -> str:
 
 
 def check_waits(graph: flow.Graph) -> None:
-    """Refuses a text in which a result may be read while its group is not waited for."""
+    """Refuses a text in which registers of a product may be touched while nobody waited for it."""
     if not any(step.opcode == "wgmma" for step in graph.code):
         return
     coming: dict[int, dict[str, int]] = {0: {}}
@@ -113,20 +114,24 @@ def check_waits(graph: flow.Graph) -> None:
 
 
 def _pass(step: Instruction, flying: dict[str, int]) -> None:
-    """Of the registers that are being made: how many groups were closed since, at least."""
+    """Of the registers of products under way: how many groups were closed since, at least.
+
+    Those of a left matrix have a mark before their names: they may be read.
+    """
     read, written = uses(step)
-    if read & flying.keys():
-        raise NotTaken("a result of wgmma that may not have been waited for")
-    if step.opcode != "wgmma":
-        for key in written:
-            flying.pop(key, None)
-    elif step.modifiers[0] == "mma_async":
-        sums = registers(step.operands[:1])
+    product = step.opcode == "wgmma" and step.modifiers[0] == "mma_async"
+    touched = read - written if product else read | written
+    if touched & flying.keys() or {f"{_LEFT}{key}" for key in written} & flying.keys():
+        raise NotTaken("a register of a wgmma that may not have been waited for")
+    if product:
+        sums, left = (registers(step.operands[at : at + 1]) for at in (0, 1))
         flying |= {key: 0 for register in sums for key in keys_of(register)}
-    elif step.modifiers[0] == "commit_group":
+        if isinstance(step.operands[1], Vector):
+            flying |= {f"{_LEFT}{key}": 0 for register in left for key in keys_of(register)}
+    elif step.opcode == "wgmma" and step.modifiers[0] == "commit_group":
         for key in flying:
             flying[key] = min(flying[key] + 1, _OLDEST)
-    elif step.modifiers[0] == "wait_group":
+    elif step.opcode == "wgmma" and step.modifiers[0] == "wait_group":
         newest = step.operands[0]
         assert isinstance(newest, Immediate)
         for key in [key for key, age in flying.items() if age > newest.value]:

@@ -34,8 +34,14 @@ static int codes_of(Launch *L, const uint64_t *d, uint32_t *const *held, const u
   }
   return 1;
 }
-typedef struct {  /* of an instruction: its shape, types and small numbers */
-  int columns, depth, size, turn_a, turn_b, minus_a, minus_b;
+/* the warps of a warpgroup made the same products, one after the other */
+static int together(Launch *L) {
+  for (uint64_t w = 0; w < L->warps / 4 * 4; w++)
+    if (L->warp[w].products != L->warp[w / 4 * 4].products) return 0;
+  return 1;
+}
+typedef struct {  /* of an instruction: its line, its shape, types and small numbers */
+  int line, columns, depth, size, turn_a, turn_b, minus_a, minus_b;
   int kind_a, kind_b, group, below, kept, half;  /* floats; kind_a is negative for integers */
   int sign_a, sign_b, saturates;
 } Product;
@@ -47,9 +53,12 @@ APART int group_product(Launch *L, Warp *S, uint32_t **a, uint32_t **d, const ui
   static __thread float sums[16 * 256];
   int left = 16 * p.depth, right = p.columns * p.depth;
   if (m != ALL || S->number / 4 >= L->threads / 128) return 0;
+  for (int l = 1; l < 32; l++)
+    if (adds[l] != adds[0] || at_b[l] != at_b[0] || (at_a && at_a[l] != at_a[0])) return 0;
   if (!codes_of(L, at_a, a, ta, 16 * (S->number % 4), 16, p.depth, p.size, p.turn_a, p.minus_a, codes)
       || !codes_of(L, at_b, 0, 0, 0, p.columns, p.depth, p.size, p.turn_b, p.minus_b, codes + left))
     return 0;
+  S->products = S->products * 1000003 + p.line;
   if (p.kind_a < 0) {
     for (int n = 0; n < 16 * p.columns; n++) {
       uint32_t *word = &d[td[n] & 255][td[n] >> 8];

@@ -1,0 +1,97 @@
+"""Products of warpgroups that nobody has waited for: their registers, and who closed which groups.
+
+While a product is under way its sums hold no value, and neither they nor the registers that hold
+its left matrix may be written: `undefined` looks here before each write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.ptx.emulate.frame import WARP, Frame
+
+Array = npt.NDArray[Any]
+Complaint = Callable[[Frame, str, int], Exception]
+WARPS = 4  # of a warpgroup
+
+
+@dataclass(slots=True, eq=False)
+class Product:
+    """One instruction of the threads in `threads`; `group` has, for each, the number of its group.
+
+    `lacks` says of a sum, once it is there, for which threads it is made of what was no value.
+    """
+
+    frame: Frame
+    sums: frozenset[int]
+    left: frozenset[int]
+    threads: Array
+    group: Array
+    cause: str
+    lacks: dict[int, Array]
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    """Of a batch: how many groups each thread has closed, and what it has not waited for."""
+
+    closed: Array
+    under_way: list[Product] = field(default_factory=list)
+    # By instruction: how often each warp came there, and how that is complained of.
+    coming: dict[int, tuple[Array, Frame, Complaint]] = field(default_factory=dict)
+
+    def come(self, f: Frame, site: int, threads: Array, fail: Complaint) -> None:
+        """The warps of these threads, a row each, make a product."""
+        if site not in self.coming:
+            self.coming[site] = (np.zeros(f.batch.warp_starts.size, np.int64), f, fail)
+        self.coming[site][0][f.batch.warp_of[threads[:, 0]]] += 1
+
+    def finish(self) -> None:
+        """All threads have ended: of a warpgroup, all warps have come to the same products."""
+        for times, f, fail in self.coming.values():
+            warps = -(-f.batch.block_size // WARP)
+            whole = times.reshape(-1, warps)[:, : warps // WARPS * WARPS].reshape(-1, WARPS)
+            missing = (whole < whole.max(axis=1, keepdims=True, initial=0)).any(axis=1)
+            if missing.any():
+                group = int(missing.argmax())
+                block, inside = divmod(group, warps // WARPS)
+                warp = inside * WARPS + int(whole[group].argmax())
+                thread = block * f.batch.block_size + warp * WARP
+                raise fail(f, "not all four warps of the warpgroup come here", thread)
+
+    def add(
+        self, f: Frame, sums: list[int], left: list[int], cause: str, lacks: dict[int, Array]
+    ) -> None:  # fmt: skip
+        here = f.full_mask().copy()
+        registers = frozenset(sums), frozenset(left)
+        self.under_way.append(Product(f, *registers, here, self.closed.copy(), cause, lacks))
+
+    def holding(self, f: Frame, slot: int) -> Iterator[Product]:
+        """The products under way that have this register, the newest first."""
+        for one in reversed(self.under_way):
+            if one.frame is f and (slot in one.sums or slot in one.left):
+                yield one
+
+    def wait(self, here: Array, newest: int) -> list[tuple[Frame, int, Array, Array | None]]:
+        """These threads wait for all but so many of their newest groups: the sums that are there
+        now, for which threads, and what they lack."""
+        done: list[tuple[Product, Array]] = []
+        for one in self.under_way:
+            ended = one.threads & here & (one.group < self.closed - newest)
+            if ended.any():
+                done.append((one, ended))
+                one.threads = one.threads & ~ended
+        self.under_way = [one for one in self.under_way if one.threads.any()]
+        out = []
+        for one, ended in done:
+            for slot in one.sums:
+                for later in self.holding(one.frame, slot):
+                    if slot in later.sums:
+                        ended = ended & ~later.threads
+                out.append((one.frame, slot, ended, one.lacks.get(slot)))
+        return out

@@ -1,0 +1,90 @@
+"""Layouts as what others use: each text is read again, and one that says less is refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from tests.layout.test_texts import random_layout
+
+from warploom.errors import WarploomError
+from warploom.layout.build import row_major, swizzled
+from warploom.layout.code import index_function
+from warploom.layout.cute import read_cute
+from warploom.layout.evaluate import values
+from warploom.layout.export import EXPORTS, cute_type, exported, read_cute_type
+from warploom.layout.given import given_layout
+from warploom.layout.parse import parse
+from warploom.layout.show import show
+
+
+def test_types_round_trip() -> None:
+    random = np.random.default_rng(4)
+    for _ in range(100):
+        layout = random_layout(random)
+        text = cute_type(layout, "tile")
+        again = read_cute_type(text.removeprefix("using tile = ").removesuffix(";\n"))
+        assert np.array_equal(values(again), values(layout)), text
+        assert given_layout(text.removeprefix("using tile = ").removesuffix(";\n")) is again
+
+
+def test_a_type_comes_with_every_spelling() -> None:
+    layout = swizzled(8, 64, bits=3, base=3, shift=3)
+    *comments, last = exported(layout, "cute", "tile", 2).splitlines()
+    assert [line.split()[1] for line in comments] == [
+        "dsl:", "c++:", "pycute:", "tensor-layouts:", "tilelang:",
+    ]  # fmt: skip
+    assert all(read_cute(line.split(maxsplit=2)[2], 2) is layout for line in comments)
+    assert last == (
+        "using tile = cute::ComposedLayout<cute::Swizzle<3,3,3>, cute::Int<0>, "
+        "cute::Layout<cute::Shape<cute::Int<8>, cute::Int<64>>, "
+        "cute::Stride<cute::Int<64>, cute::Int<1>>>>;"
+    )
+
+
+def test_bases_are_read_again() -> None:
+    layout = parse("F2[1,2,4,8,16,34,68,136,272,515] o (32,32):(32,1)")
+    bases = exported(layout, "triton")
+    assert json.loads(bases)["offset"][-1] == [16, 3]
+    assert np.array_equal(values(given_layout(bases, (32, 32))), values(layout))
+
+
+def test_what_a_padded_layout_is() -> None:
+    padded = parse("pad<48,8> o (128,48):(48,1)")
+    assert show(read_cute(exported(padded, "cute").split()[2])) == "(128,48):(56,1)"
+    with pytest.raises(WarploomError, match="powers of two"):
+        exported(padded, "triton")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Layout<Shape<_8,_16>,Stride<_16,_1>", "'>' should stand"),
+        ("Layout<Shape<_8,_16>,Stride<_16>>", "different forms"),
+        ("Layout<Shape<_8,_16>,Stride<_16,_1>> x", "no type of a layout"),
+        ("Layout<Shape<>,Stride<>>", "a type should stand"),
+        ("Layout<Int<8>>", "such parameters"),
+        ("ComposedLayout<Swizzle<3,3,2>, _0, Layout<_64,_1>>", "onto themselves"),
+        ("Int<8>", "no type of a layout"),
+        ("Layout<" * 100, "a type should stand"),
+    ],
+)
+def test_bad_types_are_one_error(text: str, message: str) -> None:
+    with pytest.raises(WarploomError, match=message):
+        read_cute_type(text)
+
+
+@pytest.mark.parametrize("how", EXPORTS)
+def test_what_cannot_be_named(how: str) -> None:
+    if how != "triton":  # bases have no name
+        with pytest.raises(WarploomError, match="is no name"):
+            exported(row_major(4, 4), how, "größe")
+
+
+def test_places_beyond_an_int_are_refused() -> None:
+    for text in ("(2,2):(2147483648,1)", "table[5,8589934592,1]"):
+        with pytest.raises(WarploomError, match="does not fit into an int"):
+            index_function(parse(text), "c")
+    with pytest.raises(WarploomError, match="no layout is written as"):
+        exported(row_major(4, 4), "fortran")
