@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tests.cli.conftest import Cli, cli  # noqa: F401  # a fixture
 
-from warploom.loopnest.kernels import Cut, axpy
+from warploom.loopnest.kernels import axpy
 from warploom.loopnest.target import Target
 from warploom.machine.rates import rates_of
 from warploom.machine.record import CUDA
@@ -25,7 +25,7 @@ from warploom.search.budget import Budget
 from warploom.search.descent import weighted_descents
 from warploom.search.farm import Farm
 
-NEST = Nest(axpy(64, cut=Cut(tail=True)), rates_of("h200"), Target(CUDA, deals=True))
+NEST = Nest(axpy(4), rates_of("h200"), Target(CUDA))
 
 
 class Travelled:
@@ -76,6 +76,14 @@ def test_processes_find_the_same_though_one_is_lost(farm: Farm) -> None:
     assert answer(NEST.search("tree", 4, helpers=helpers)) == answer(NEST.search("tree", 4))
 
 
+def test_walks_are_the_same() -> None:
+    asked = [("Knuth", 2, (1, 0, first), 1e6, 4) for first in (0, 2)]
+    alone = [NEST.walks(*each).estimate() for each in asked]
+    there = HelpedNest(NEST, Travelled()).walks(asked)
+    assert [each.estimate() for each in there] == alone
+
+
+@pytest.mark.slow
 def test_estimates_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nest, "WALKED", {"Knuth": 3, "Chen": 1})
     alone = NEST.estimates(5, seed=1, cut=1e6, depth=6)

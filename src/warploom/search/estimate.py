@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -79,20 +80,20 @@ def _number(values: Numbers) -> Mean:
     return Mean(float(values.mean()), SURE * spread / np.sqrt(len(values)))
 
 
+class How(TypedDict, total=False):
+    """What `walked` takes beside what is walked."""
+
+    keep: Keep | None
+    watch: Watch | None
+    batch: int
+    deepest: int | None
+
+
 def knuth(
-    problem: SpaceProblem,
-    walks: int,
-    random: np.random.Generator,
-    *,
-    keep: Keep | None = None,
-    watch: Watch | None = None,
-    batch: int = 64,
-    deepest: int | None = None,
+    problem: SpaceProblem, walks: int, random: np.random.Generator, **how: Unpack[How]
 ) -> Estimate:
     """By `walked`."""
-    return walked(
-        problem, walks, random, keep=keep, watch=watch, batch=batch, deepest=deepest
-    ).estimate()
+    return walked(problem, walks, random, **how).estimate()
 
 
 def walked(
