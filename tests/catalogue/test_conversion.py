@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
+from warploom.catalogue import conversion
 from warploom.catalogue.conversion import conversion_kernel, conversion_text, wrong_results
 from warploom.errors import WarploomError
+from warploom.kernel.ir import Kernel
 from warploom.layout.convert import convert
 from warploom.layout.fragment_text import read_fragment
 from warploom.ptx.table import OPCODES
+from warploom.runtime.callable import Device, load
 from warploom.runtime.compile import can_compile, compile_cuda
 
 CASES = [
@@ -64,6 +70,19 @@ def test_a_wrong_plan_is_noticed() -> None:
     assert found.shuffles is not None
     found.shuffles.sources[0, 3] ^= 1
     assert "is not what it should be" in wrong_results(found, "shuffles", "simulator")
+
+
+def test_a_lost_half_of_a_long_word_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers that are tried must reach into the upper word."""
+    found = convert(read_fragment("(32,2):(1,32)"), read_fragment("(32,2):(2,1)"), 8)
+
+    def halved(kernel: Kernel, device: Device) -> Any:
+        whole = load(kernel, device)
+        return lambda blocks, x, y: whole(blocks, x & np.uint64(0xFFFFFFFF), y)
+
+    assert wrong_results(found, "shared", "simulator") == ""
+    monkeypatch.setattr(conversion, "load", halved)
+    assert "is not what it should be" in wrong_results(found, "shared", "simulator")
 
 
 def test_texts() -> None:

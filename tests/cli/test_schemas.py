@@ -59,10 +59,20 @@ def wrong(value: Any, schema: dict[str, Any], at: str = "") -> list[str]:
     return found
 
 
+# Vectors of two that begin at odd places: no padding puts them at even ones.
+TORN = """shape = [64, 8]
+element = "f32"
+[[access]]
+width = 2
+index = "lane * 2 + 1"
+"""
+
+
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(FILE)
+    Path("torn.toml").write_text(TORN)
 
 
 def prepared(command: Command, cli: Cli) -> None:

@@ -177,6 +177,8 @@ def test_a_spent_budget_is_undecided_and_keeps_what_was_found() -> None:
         assert solved.least == task.least
     solved = solve(task, "mixed", Budget(seconds=0))
     assert isinstance(solved.outcome, Undecided)
+    assert solved.best is not None
+    assert solved.best.cost > solved.least  # rows as they are: there is always a best so far
 
 
 def test_a_bound_of_places_holds_for_every_layout_of_a_small_problem() -> None:

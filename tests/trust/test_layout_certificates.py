@@ -12,12 +12,15 @@ import pytest
 from tests.layout.brute import random_vectors
 
 from warploom.errors import CheckError
+from warploom.layout import columns
 from warploom.layout.access import Access, Problem
 from warploom.layout.certificate import certificate, digest
 from warploom.layout.named import pattern
 from warploom.layout.solve import solve
 from warploom.layout.task import Task
 from warploom.machine.serving import SERVINGS, cosets
+from warploom.search.budget import Budget
+from warploom.search.engine import Watch
 from warploom.trust import layout as checker
 from warploom.trust.layout import check_layout
 from warploom.trust.layout_text import check_layout_and_text
@@ -69,6 +72,16 @@ def test_counting_leaves_the_least_open() -> None:
     found = check_layout(written(Task(pattern("but-two:4x32")), "any"))
     assert found.shown[-1] == "no layout of the class any costs less than 25/4"
     assert found.open == "whether 7 is the least"
+
+
+def test_cases_that_were_not_written_out_in_time_leave_it_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(columns, "_PAUSE_EVERY", 1)
+    task = Task(pattern("but-two:4x32"))
+    spent = Watch(Budget(seconds=0))
+    found = check_layout(certificate(task, solve(task, "xor"), spent))
+    assert found.open == "whether anything costs less than 7"
 
 
 def test_a_count_that_is_not_whole_shows_nothing() -> None:

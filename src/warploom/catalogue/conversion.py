@@ -71,7 +71,7 @@ def wrong_results(conversion: Conversion, way: str, device: str, blocks: int = 2
     source, target = conversion.source, conversion.target
     dtype = DTYPES[conversion.unit_bytes].numpy
     draw = np.random.default_rng(0)
-    values = draw.integers(0, 1 << 8 * min(dtype.itemsize, 4), (blocks, source.size)).astype(dtype)
+    values = draw.integers(0, 1 << 64, (blocks, source.size), np.uint64).astype(dtype)
     held = np.where(source.elements == IDLE, 0, values[:, source.elements])
     x = np.ascontiguousarray(held.transpose(0, 3, 1, 2)).ravel().astype(dtype)
     y = np.zeros(blocks * target.elements.size, dtype)

@@ -43,6 +43,7 @@ from warploom.layout.task import Task
 from warploom.layout.ways import DECISIONS
 from warploom.report.registry import picture as draw
 from warploom.search.budget import Budget
+from warploom.search.engine import Watch
 
 SOLVE = """Find the layout of shared memory that serves all accesses in the fewest wavefronts.
 
@@ -177,7 +178,12 @@ def solve(
             layout = task.layout(front.best)
             texts_out.append((out, exported(layout, emit, name, problem.element_bytes)))
         if proof is not None:
-            texts_out.append((proof, json.dumps([certificate(task, front.solved)]) + "\n"))
+            with progress(problem.name) as report, budget.interruptible():
+                watch = Watch(budget, _on_progress(report))
+                record = certificate(task, front.solved, watch)
+            if "not written out" in record["proof"]["by"]:
+                typer.echo(f"  no certificate: {record['proof']['by']}")
+            texts_out.append((proof, json.dumps([record]) + "\n"))
         return Status.UNDECIDED if chosen.open else status_of(front.asked.outcome)
 
     run(action)

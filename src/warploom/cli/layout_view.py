@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, assert_never
 
@@ -221,8 +222,11 @@ def _in_use(layout: Layout, task: Task) -> tuple[list[str], dict[str, Any]]:
     addresses = row_major_addresses(layout, problem)
     torn = [a.name for a in problem.accesses if not keeps_whole(a, addresses)]
     if torn:
+        bound = None if task.torn is not None else [float(x) for x in task.bound.per_request]
         return [f"  refuted: vectors of {', '.join(torn)} are not whole and aligned"], {
-            "clean": False
+            "wavefronts": None,
+            "bound": bound,
+            "clean": False,
         }
     score = task.meter.score(addresses)
     assert score is not None
@@ -265,6 +269,8 @@ def measured_lines(task: Task, addresses: Numbers, text: str) -> list[str]:
     words, accesses = text.split(","), task.problem.accesses
     try:
         figures = [float(word) for word in words]
+        if not all(math.isfinite(figure) and figure >= 0 for figure in figures):
+            raise ValueError
     except ValueError:
         raise ParseError(f"'{text[:60]}' are no figures", advice="write 4,32") from None
     if len(figures) != len(accesses):

@@ -19,6 +19,7 @@ from warploom.layout.show import show
 from warploom.layout.solve import Solved, members
 from warploom.layout.task import Task
 from warploom.layout.tma import boxes
+from warploom.search.budget import STOPS, reason_of
 from warploom.search.engine import Watch
 
 VERSION = 1
@@ -26,7 +27,8 @@ SPANS = {"none": 0, "32B": 32, "64B": 64, "128B": 128}  # bytes that a mode of T
 
 
 def certificate(task: Task, solved: Solved, watch: Watch | None = None) -> dict[str, Any]:
-    """The record; searches again, with the cases kept, where the proof is a search."""
+    """The record; searches again, with the cases kept, where the proof is a search. If that is
+    stopped, the record says that it has no proof."""
     best = solved.best
     found: dict[str, Any] = {
         "kind": "layout",
@@ -87,7 +89,10 @@ def _proof(task: Task, solved: Solved, watch: Watch) -> dict[str, Any]:
         case "none" | "pad" | "swizzle" | "tma":
             return {"by": "members", "members": _members(task, solved)}
         case "xor":
-            return _cases(task, solved.least, watch)
+            try:
+                return _cases(task, solved.least, watch)
+            except STOPS as stop:
+                return {"by": f"{solved.how}, not written out: {reason_of(stop).value}"}
         case "any" if solved.how == "by counting":
             colouring = colouring_of(task)
             assert colouring is not None

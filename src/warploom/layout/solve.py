@@ -108,9 +108,10 @@ def _tried(task: Task, layouts: Iterable[Layout], watch: Watch) -> Iterator[Answ
     """Each layout that is better than those before it; the end is reached early at the bound."""
     best: Answer | None = None
     tally = watch.tally("layouts")
-    for layout in layouts:
+    for number, layout in enumerate(layouts):
         tally.visited += 1
-        watch.pause("layouts")
+        if number:  # the first is looked at in any case: there is always a best so far
+            watch.pause("layouts")
         answer = task.answer(layout)
         if answer is not None and (best is None or answer.cost < best.cost):
             best = answer
