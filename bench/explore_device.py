@@ -264,8 +264,8 @@ def search(
         while (
             pending
             and time.monotonic() - start < given.seconds
-            and not 0 < given.enough <= found.measured
-        ):
+            and (any(pending.values()) or not 0 < given.enough <= found.measured)
+        ):  # what was good before is measured again before a row ends
             for future in wait(pending, timeout=1, return_when=FIRST_COMPLETED).done:
                 submit()
                 contends = pending.pop(future)

@@ -1,0 +1,12 @@
+"""The curves on the pages are those of the records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.curves import ROOT, drawings
+
+
+def test_pictures_of_searches_show_what_was_measured() -> None:
+    for name, drawn in drawings():
+        assert Path(ROOT / "docs" / "pictures" / name).read_text() == drawn, "run bench/curves.py"
