@@ -120,9 +120,14 @@ def test_traffic_is_not_overestimated() -> None:
 
 
 @pytest.mark.slow
-def test_traffic_of_many_implementations_is_not_overestimated() -> None:
-    total = sum(below_what_is_counted(random_program(s), 10, s) for s in range(500, 600))
-    assert total > 800
+@pytest.mark.parametrize("first", range(500, 600, 10))
+def test_traffic_of_many_implementations_is_not_overestimated(first: int) -> None:
+    seeds = range(first, first + 10)
+    assert sum(below_what_is_counted(random_program(seed), 10, seed) for seed in seeds) > 75
+
+
+@pytest.mark.slow
+def test_traffic_of_many_matmuls_is_not_overestimated() -> None:
     assert below_what_is_counted(matmul(8, 8, 8, ((4, 2), (4,), (4,))), 200, 1) > 150
 
 

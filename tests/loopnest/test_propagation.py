@@ -83,10 +83,11 @@ def test_cp_sat_confirms_what_is_removed() -> None:
 
 
 @pytest.mark.slow
-def test_cp_sat_confirms_what_is_removed_from_many_programs() -> None:
+@pytest.mark.parametrize("ten", range(20))
+def test_cp_sat_confirms_what_is_removed_from_many_programs(ten: int) -> None:
     judge = pytest.importorskip("tests.search.cpsat").judge
     removed = 0
-    for seed in range(1000, 1200):
+    for seed in range(1000 + 10 * ten, 1010 + 10 * ten):
         made = NestSpace(random_program(seed, largest=4, axes=2))
         removed += judge(made.space, seed, rounds=3)[0]
     assert removed > 1000

@@ -44,6 +44,14 @@ from warploom.search.space.sentence import flagged, variables_of
 
 cp_model = pytest.importorskip("ortools.sat.python.cp_model")
 
+# Clauses alone are asked, and most answers follow by propagation: relaxations do not pay.
+QUESTIONS = {
+    "num_workers": 1,
+    "linearization_level": 0,
+    "cp_model_probing_level": 0,
+    "symmetry_level": 0,
+}
+
 
 class Model:
     """A CP-SAT model: `literal[choice, objects, value]` for every value, None for absence."""
@@ -53,6 +61,8 @@ class Model:
         self.model = cp_model.CpModel()
         self.literals: dict[tuple[str, tuple, object], object] = {}
         self.counted: dict[tuple[Counter, tuple], dict[object, object]] = {}
+        self.started: dict[tuple[str, tuple], list[tuple[int, object]]] = {}
+        self.never: set[object] = set()  # literals of values that no start has
         self.true = self.model.new_constant(1)
         for choice in space.choices:
             for instance, start in zip(choice.instances, choice.start, strict=True):
@@ -66,6 +76,7 @@ class Model:
             literal = self.model.new_bool_var(f"{choice.name}{instance}={value}")
             if not start >> at & 1:
                 self.model.add(literal == 0)
+                self.never.add(literal)
             self.literals[choice.name, instance, value] = literal
             own.append(literal)
         self.model.add_exactly_one(own)
@@ -216,16 +227,37 @@ class Model:
                 self.equation(constraint)
 
     def compose(self, choice: Choice, table) -> None:
+        """What no start of a pair allows is not asked, nor what allows everything; from c to a
+        only where that would say something else than from a to c."""
         items = dict.fromkeys(item for instance in choice.instances for item in instance)
+        place = {item: at for at, item in enumerate(items)}
+        mirrored = self.mirrored(choice, table)
         for a, b, c in product(items, repeat=3):
-            if len({a, b, c}) == 3:
-                for (u, first), (v, second) in product(enumerate(choice.values), repeat=2):
-                    third = [w for bit, w in enumerate(choice.values) if table[u][v] >> bit & 1]
-                    self.model.add_bool_or(
-                        self.value(choice, (a, b), first).negated(),
-                        self.value(choice, (b, c), second).negated(),
-                        *(self.value(choice, (a, c), w) for w in (*third, None)),
-                    )
+            if len({a, b, c}) == 3 and not (mirrored and place[a] > place[c]):
+                known = [self.possible(choice, pair) for pair in ((a, b), (b, c), (a, c))]
+                for (u, first), (v, second) in product(known[0], known[1]):
+                    third = [literal for w, literal in known[2] if table[u][v] >> w & 1]
+                    if len(third) < len(known[2]):
+                        absent = self.value(choice, (a, c), None)
+                        self.model.add_bool_or(first.negated(), second.negated(), *third, absent)
+
+    @staticmethod
+    def mirrored(choice: Choice, table) -> bool:
+        """Whether a table says the same of (c, b) and (b, a) as of (a, b) and (b, c)."""
+        turn, values = choice.inverse, range(len(choice.values))
+        return turn is not None and all(
+            (table[u][v] >> w & 1) == (table[turn[v]][turn[u]] >> turn[w] & 1)
+            for u, v, w in product(values, repeat=3)
+        )
+
+    def possible(self, choice: Choice, objects: tuple) -> list[tuple[int, object]]:
+        """The values that an instance may start with, by their places, and their literals."""
+        if (choice.name, objects) not in self.started:
+            found = ((at, self.value(choice, objects, v)) for at, v in enumerate(choice.values))
+            self.started[choice.name, objects] = [
+                (at, literal) for at, literal in found if literal not in self.never
+            ]
+        return self.started[choice.name, objects]
 
     def table(self, terms, rows) -> None:
         variables = dict.fromkeys(v for term in terms for v in term.arguments)
@@ -256,18 +288,25 @@ class Model:
 
     # -- questions ---------------------------------------------------------------------------------
 
-    def solvable(self, candidates: Candidates, propagator: Propagator, position: int, bits: int):
-        """Whether a solution lies within the domains and has one of these values at a position."""
+    def solvable(self, candidates: Candidates, propagator: Propagator, wanted: dict[int, int]):
+        """Whether a solution lies within the domains and has some of the wanted values, which are
+        given by position; one of them is enough."""
         model = self.model.clone()
+        ways = []
         for choice in self.space.choices:
             start = propagator.layout.choices.offset[choice]
             for at, instance in enumerate(choice.instances, start):
-                allowed = int(candidates.domains[0, at]) if at != position else bits
+                allowed = int(candidates.domains[0, at])
                 for bit, value in enumerate((*choice.values, None)):
-                    if not allowed >> bit & 1:
-                        model.add(self.literals[choice.name, instance, value] == 0)
+                    literal = self.literals[choice.name, instance, value]
+                    if wanted.get(at, 0) >> bit & 1:
+                        ways.append(literal)
+                    elif not allowed >> bit & 1:
+                        model.add(literal == 0)
+        model.add_bool_or(ways)
         solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
+        for name, value in QUESTIONS.items():
+            setattr(solver.parameters, name, value)
         status = solver.solve(model)
         assert status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.INFEASIBLE)
         return status != cp_model.INFEASIBLE
@@ -281,16 +320,15 @@ def judge(space: Space, seed: int, rounds: int = 3) -> tuple[int, int]:
     unrestricted = Candidates(full[None], np.zeros((1, 1)), np.zeros((1, 1)))
     root = propagator.root()
     if not len(root):
-        assert not model.solvable(unrestricted, propagator, 0, int(full[0]))
+        assert not model.solvable(unrestricted, propagator, {0: int(full[0])})
         return 0, 0
     removed = missed = 0
     asked = unrestricted.take(slice(None))
     for _ in range(rounds):
-        for position in pick.sample(range(propagator.choices), min(6, propagator.choices)):
-            gone = int(asked.domains[0, position]) & ~int(root.domains[0, position])
-            if gone:
-                removed += gone.bit_count()
-                assert not model.solvable(asked, propagator, position, gone)
+        gone = asked.domains[0] & ~root.domains[0, : propagator.choices]
+        wanted = {at: int(gone[at]) for at in range(propagator.choices) if gone[at]}
+        removed += sum(bits.bit_count() for bits in wanted.values())
+        assert not wanted or not model.solvable(asked, propagator, wanted)
         position = pick.randrange(propagator.choices)
         bits = 1 << pick.choice([b for b in range(63) if int(root.domains[0, position]) >> b & 1])
         asked.domains[0, position] = bits
@@ -299,12 +337,12 @@ def judge(space: Space, seed: int, rounds: int = 3) -> tuple[int, int]:
             root, np.zeros(1, np.int64), np.array([position]), np.array([bits], np.uint64)
         )
         if not alive[0]:
-            assert not model.solvable(before, propagator, position, bits)
+            assert not model.solvable(before, propagator, {position: bits})
             break
     found = descents(SpaceProblem(propagator), 4, np.random.default_rng(seed))
     for row in np.flatnonzero(found.arrived):
         assert is_solution(space, propagator.assignment(found.leaves, int(row)))
         leaf = found.leaves.take(slice(row, row + 1))
-        assert model.solvable(leaf, propagator, 0, int(leaf.domains[0, 0]))
+        assert model.solvable(leaf, propagator, {0: int(leaf.domains[0, 0])})
     missed = int(not found.arrived.all())
     return removed, missed
