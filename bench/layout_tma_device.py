@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 import sys
-from itertools import product
 from datetime import date
+from itertools import product
 from pathlib import Path
 
 import numpy as np
