@@ -1,11 +1,14 @@
 """One long search on one core and on many: the same fills, how much faster, how fine its pieces.
 
-    PYTHONPATH=src:. python bench/farm.py [--workers 2,16] [--cluster ADDRESS] [--kill] [--crash]
+    PYTHONPATH=src:. python bench/farm.py [--workers 2,16] [--columns N] [--kill] [--crash] [--dask]
 
-The search is `warploom synth sums --size columns=27 --size level=3`. Rows go to
-bench/results/farm.json, one for each way; a row that is there is measured again only if it is asked
-for. `--kill` ends a worker in the middle, `--crash` the whole command (kill -9), which then goes on
-from its store. The exit status is 1 if any way gives other fills.
+The search is `warploom synth sums --size columns=27 --size level=3`; with 28 columns it takes twice
+as long, and there is no fill. Rows go to bench/results/farm.json, one for each way; a row that is
+there is measured again only if it is asked for. `--kill` ends a worker in the middle, `--crash` the
+whole command (kill -9), which then goes on from its store. `--dask` starts a scheduler and three
+workers on this machine, does the search there, again with a worker killed in the middle, and once
+more with the scheduler killed, after which the same command goes on in one process. The exit status
+is 1 if any way gives other fills.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +41,7 @@ from warploom.sketch.synth.split import Parting
 RESULTS = Path(__file__).parent / "results" / "farm.json"
 NAME, SIZES = "sums", {"columns": 27, "level": 3}
 CRASHES = 3
+DASK = 3  # workers
 
 Row = dict[str, Any]
 
@@ -49,7 +54,9 @@ def makespan(seconds: list[float], workers: int, each: float) -> float:
     return max(free)
 
 
-def measured(crew: Farm | Cluster | None, kill: bool = False) -> tuple[Result, Row]:
+def measured(
+    crew: Farm | Cluster | None, kill: Callable[[], object] | None = None
+) -> tuple[Result, Row]:
     build = named(NAME)
     assert build is not None
     program = build(SIZES)
@@ -59,8 +66,8 @@ def measured(crew: Farm | Cluster | None, kill: bool = False) -> tuple[Result, R
     def note(piece: Piece[Answer]) -> None:
         begun.append(time.monotonic())
         pieces.append(piece)
-        if kill and isinstance(crew, Farm) and len(pieces) == 20:
-            crew._processes[0].kill()
+        if kill is not None and len(pieces) == 20:
+            kill()
 
     started = time.monotonic()
     found = synthesize(program, parting=Parting(crew=crew, patience=0.0, on_piece=note))
@@ -82,32 +89,100 @@ def measured(crew: Farm | Cluster | None, kill: bool = False) -> tuple[Result, R
     }
 
 
+class Dask:
+    """A scheduler and workers, in processes of their own; `end` kills one of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._told = folder / "scheduler.json"
+        self._processes = [self._begun("scheduler", "--host", "127.0.0.1", "--port", "0")]
+        while not self._told.exists():
+            time.sleep(0.1)
+        self.address: str = json.loads(self._told.read_text())["address"]
+        self._processes += [
+            self._begun("worker", "--nworkers", "1", "--nthreads", "1", "--no-nanny",
+                        "--local-directory", str(folder))
+            for _ in range(DASK)
+        ]  # fmt: skip
+        self._wait()
+
+    def _begun(self, *words: str) -> subprocess.Popen[bytes]:
+        told = ("--scheduler-file", str(self._told), "--no-dashboard")
+        return subprocess.Popen(
+            [sys.executable, "-m", "dask", *words, *told], stderr=subprocess.DEVNULL
+        )
+
+    def _wait(self) -> None:
+        from distributed import Client
+
+        with Client(self.address, set_as_default=False) as client:
+            client.wait_for_workers(DASK, timeout=120)
+
+    def end(self, number: int) -> None:
+        self._processes[number].kill()
+        self._processes[number].wait()
+
+    def close(self) -> None:
+        for number in range(len(self._processes)):
+            self.end(number)
+
+
+def command_in(folder: Path, *more: str) -> list[str]:
+    words = [f"--size={key}={value}" for key, value in SIZES.items()]
+    return [
+        sys.executable, "-m", "warploom", "synth", NAME, *words, "--store",
+        str(folder / "store.sqlite"), "--json", str(folder / "fills.json"), *more,
+    ]  # fmt: skip
+
+
+def until_kept(process: subprocess.Popen[bytes], folder: Path, rows: int) -> None:
+    while process.poll() is None and _rows(folder) < rows:
+        time.sleep(0.2)
+
+
+def went_on(folder: Path) -> tuple[list[Any], Row]:
+    """The command once more, in one process, to its end."""
+    started = time.monotonic()
+    subprocess.run(command_in(folder), stdout=subprocess.DEVNULL)
+    record = json.loads((folder / "fills.json").read_text())[0]
+    last = round(time.monotonic() - started, 2)
+    return record["fills"], {"last_seconds": last, "complete": record["complete"]}
+
+
 def crashed() -> tuple[list[Any], Row]:
     """The command, killed three times and started again; what it says in the end."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "fills.json"
-        words = [f"--size={key}={value}" for key, value in SIZES.items()]
-        command = [
-            sys.executable, "-m", "warploom", "synth", NAME, *words, "--store",
-            str(Path(folder) / "store.sqlite"), "--json", str(out),
-        ]  # fmt: skip
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         kept: list[int] = []
         for _ in range(CRASHES):
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-            more = kept[-1] + 10 if kept else 10
-            while process.poll() is None and _rows(Path(folder)) < more:
-                time.sleep(0.2)
+            process = subprocess.Popen(command_in(folder), stdout=subprocess.DEVNULL)
+            until_kept(process, folder, kept[-1] + 10 if kept else 10)
             process.send_signal(signal.SIGKILL)
             process.wait()
-            kept.append(_rows(Path(folder)))
-        started = time.monotonic()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        record = json.loads(out.read_text())[0]
-        row = {
-            "pieces_kept_at_each_crash": kept,
-            "last_seconds": round(time.monotonic() - started, 2),
-        }
-        return record["fills"], row | {"complete": record["complete"]}
+            kept.append(_rows(folder))
+        fills, row = went_on(folder)
+        return fills, {"pieces_kept_at_each_crash": kept} | row
+
+
+def stopped() -> tuple[list[Any], Row]:
+    """The command on a cluster whose scheduler is killed; what it says, and says when it goes on
+    without one."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        dask = Dask(folder)
+        try:
+            process = subprocess.Popen(
+                command_in(folder, "--cluster", dask.address),
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            )  # fmt: skip
+            until_kept(process, folder, 20)
+            dask.end(0)
+            said = process.communicate()[1].decode().strip().splitlines()
+        finally:
+            dask.close()
+        kept = _rows(folder)
+        fills, row = went_on(folder)
+        first = {"pieces_kept": kept, "status": process.returncode, "said": said[:3]}
+        return fills, first | row
 
 
 def _rows(folder: Path) -> int:
@@ -128,48 +203,59 @@ def _rows(folder: Path) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workers", default="1,2")
-    parser.add_argument("--cluster")
+    parser.add_argument("--columns", type=int, default=27)
+    parser.add_argument("--dask", action="store_true")
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--crash", action="store_true")
     parser.add_argument("--out", type=Path, default=RESULTS)
     asked = parser.parse_args()
+    SIZES["columns"] = asked.columns
     rows: dict[str, Row] = json.loads(asked.out.read_text()) if asked.out.exists() else {}
     build = named(NAME)
     assert build is not None
     started = time.monotonic()
     whole = synthesize(build(SIZES))
     one = round(time.monotonic() - started, 2)
-    wanted = whole.fills.choices.tolist()
+    wanted, wrong = whole.fills.choices.tolist(), 0
     machine = f"{platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}"
-    fills = [whole.described(number) for number in range(len(whole.fills))]
-    ways: dict[str, Any] = {}
-    for count in map(int, asked.workers.split(",")):
-        ways[f"{count} processes"] = (lambda c=count: Farm(c)) if count > 1 else (lambda: None)
-    if asked.cluster:
-        ways["a Dask cluster"] = lambda: Cluster(asked.cluster)
-    if asked.kill:
-        ways["3 processes, one killed"] = lambda: Farm(3)
-    wrong = 0
-    for name, crew_of in ways.items():
-        crew = crew_of()
+    listed = [whole.described(number) for number in range(len(whole.fills))]
+
+    def keep(name: str, row: Row, same: bool) -> None:
+        nonlocal wrong
+        wrong += not same
+        row |= {"same_fills": same, "search": SIZES, "fills": len(wanted), "machine": machine}
+        row |= {"one_process_unparted": one, "load": round(os.getloadavg()[0], 2)}
+        rows[f"{name}, {SIZES['columns']} columns, {os.cpu_count()} cores"] = row
+        print(name, json.dumps(row), flush=True)
+        asked.out.write_text(json.dumps(rows, indent=1) + "\n")
+
+    def way(name: str, crew: Farm | Cluster | None, kill: Callable[[], object] | None) -> None:
         try:
-            found, row = measured(crew, kill="killed" in name)
+            found, row = measured(crew, kill)
         finally:
             if crew is not None:
                 crew.shutdown(cancel_futures=True)
-        row["same_fills"] = found.complete and found.fills.choices.tolist() == wanted
-        wrong += not row["same_fills"]
-        row |= {"one_process_unparted": one, "machine": machine, "load": os.getloadavg()[0]}
-        rows[f"{name}, {os.cpu_count()} cores"] = row
-        print(name, json.dumps(row), flush=True)
-        asked.out.write_text(json.dumps(rows, indent=1) + "\n")
+        keep(name, row, found.complete and found.fills.choices.tolist() == wanted)
+
+    for count in filter(None, map(int, asked.workers.split(","))):
+        way(f"{count} processes", Farm(count) if count > 1 else None, None)
+    if asked.kill:
+        farm = Farm(3)
+        way("3 processes, one killed", farm, lambda: farm._processes[0].kill())
     if asked.crash:
         again, row = crashed()
-        row |= {"same_fills": again == fills and row["complete"], "machine": machine}
-        wrong += not row["same_fills"]
-        rows[f"killed -9 {CRASHES} times, {os.cpu_count()} cores"] = row
-        print("crashes", json.dumps(row), flush=True)
-        asked.out.write_text(json.dumps(rows, indent=1) + "\n")
+        keep(f"killed -9 {CRASHES} times", row, again == listed and row["complete"])
+    if asked.dask:
+        for killed in (False, True):
+            with tempfile.TemporaryDirectory() as folder:
+                dask = Dask(Path(folder))
+                try:
+                    name = f"{DASK} workers of Dask{', one killed' if killed else ''}"
+                    way(name, Cluster(dask.address), (lambda d=dask: d.end(1)) if killed else None)
+                finally:
+                    dask.close()
+        again, row = stopped()
+        keep("the scheduler of Dask killed", row, again == listed and row["complete"])
     return 1 if wrong else 0
 
 

@@ -17,7 +17,14 @@ from warploom.search.bound import minimise
 from warploom.search.budget import Budget
 from warploom.search.candidate import Candidates, Decision, decision, joined
 from warploom.search.decided import decision_from, decision_record, decisions_of, telling
-from warploom.search.descent import Sampling, descents, sample, weighted_descents
+from warploom.search.descent import (
+    Sampling,
+    descended,
+    descents,
+    sample,
+    seeds,
+    weighted_descents,
+)
 from warploom.search.engine import Progress, Watch, run
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.search.problem import SpaceProblem, children, in_order
@@ -201,6 +208,20 @@ def test_descents_reach_solutions_and_are_repeatable(orders: SpaceProblem) -> No
     assert (found.leaves.domains == again.leaves.domains).all()
     assert orders.propagator.is_decided(found.leaves).all()
     assert (found.decisions > 0).all()
+
+
+def test_a_descent_does_not_depend_on_those_beside_it(orders: SpaceProblem) -> None:
+    """Ten together end where they end in three parts, which others may do."""
+    seed, root = seeds(10, np.random.default_rng(3)), orders.propagator.root()
+    starts = root.take(np.zeros(10, np.int64))
+    whole = descended(orders, starts.take(slice(None)), seed, None, Watch())
+    parts = [
+        descended(orders, starts.take(rows), seed[rows], None, Watch())
+        for rows in (slice(0, 1), slice(1, 6), slice(6, 10))
+    ]
+    assert (joined([each.leaves for each in parts]).domains == whole.leaves.domains).all()
+    assert len({row.tobytes() for row in whole.leaves.domains}) > 5
+    assert np.concatenate([each.decisions for each in parts]).tolist() == whole.decisions.tolist()
 
 
 def test_knuths_estimate_is_right_on_average() -> None:

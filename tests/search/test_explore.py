@@ -75,11 +75,15 @@ def test_a_small_space_is_searched_to_its_end(name: str) -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_good_solutions_are_found_early(name: str) -> None:
-    tour = Tour(8, seed=3)
-    found = explore(ENGINES[name], tour.exploration(400, batch=8, seed=1)).outcome
-    assert isinstance(found, Found)
-    assert len(tour.measured) <= 400
-    assert found.answer.cost <= 1.15 * tour.best()
+    """By most seeds: a search is a draw."""
+    costs = []
+    for seed in range(3):
+        tour = Tour(8, seed=3)
+        found = explore(ENGINES[name], tour.exploration(400, batch=8, seed=seed)).outcome
+        assert isinstance(found, Found)
+        assert len(tour.measured) <= 400
+        costs.append(found.answer.cost)
+    assert np.median(costs) <= 1.15 * tour.best()
 
 
 def test_nothing_beyond_the_cut_is_measured() -> None:

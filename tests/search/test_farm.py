@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.search.workers import died, refused, squared, untold
+from tests.search.workers import died, died_at_first, refused, squared, untold
 
 from warploom.errors import CheckError, DeviceError
 from warploom.search.farm import Farm
@@ -42,11 +42,14 @@ def test_errors_come_back(farm: Farm) -> None:
         farm.submit(untold).result()
 
 
-def test_a_process_that_dies_costs_one_result(farm: Farm) -> None:
-    for _ in range(3):
-        with pytest.raises(DeviceError, match="ended with status 7"):
-            farm.submit(died, 7).result()
+def test_work_that_ends_every_process_is_an_error_of_its_own(farm: Farm) -> None:
+    with pytest.raises(DeviceError, match="ended with status 7, 3 times"):
+        farm.submit(died, 7).result()
     assert farm.submit(squared, 4).result()[0] == 16
+
+
+def test_the_work_of_a_lost_process_is_done_again(farm: Farm, tmp_path: Path) -> None:
+    assert farm.submit(died_at_first, str(tmp_path / "seen")).result() == "done"
 
 
 ALONE = """

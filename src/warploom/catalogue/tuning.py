@@ -6,12 +6,11 @@ if there is one.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
+from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias
 
 from warploom.catalogue import find
 from warploom.catalogue.entry import Entry, Parameter, Parameters, Size
@@ -25,12 +24,12 @@ from warploom.runtime.driver import Launch, open_driver
 from warploom.runtime.gpu import machine_of
 from warploom.runtime.measure import clock, measure
 from warploom.search.budget import Budget
+from warploom.search.far import Far, Measuring
 from warploom.search.outcome import Found, Impossible, Outcome
 from warploom.search.store import Store
 from warploom.search.tune import OnTrial, Task, Tuned, tune
 
 Settings: TypeAlias = dict[str, Parameter]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,43 +88,20 @@ class GpuBench:
         return measure(self._last[1], samples=samples, timer=clock()).samples
 
 
-class Measuring(Protocol):
-    """Workers of which some have a GPU: a `Cluster`."""
-
-    def measure(self, fn: Callable[..., T], /, *args: Any) -> Future[T]: ...
-
-
 class FarBench:
-    """The GPU of a worker, of which there is one kind in a cluster."""
+    """The GPU of a worker."""
 
     def __init__(self, entry: Entry, given: Parameters, size: Size, crew: Measuring) -> None:
-        self.size, self._crew = size, crew
-        self._asked = entry.name, dict(given), dict(size)
-        self.device, self.arch, self.machine = crew.measure(_described, *self._asked).result()
+        self.size = size
+        self._far = Far(crew, named_bench, entry.name, dict(given), dict(size))
+        self.device, self.arch, self.machine = self._far.told("device", "arch", "machine")
 
     def measure(self, built: Built, samples: int) -> Sequence[float]:
-        return self._crew.measure(_measured, *self._asked, built, samples).result()
+        return self._far.measure(built, samples)
 
 
-_here = threading.local()  # the bench of this worker, and what it measures
-
-
-def _bench(name: str, given: Settings, size: dict[str, int]) -> GpuBench:
-    if getattr(_here, "asked", None) != (name, given, size):
-        _here.bench, _here.asked = GpuBench(find(name), given, size), (name, given, size)
-    found: GpuBench = _here.bench
-    return found
-
-
-def _described(name: str, given: Settings, size: dict[str, int]) -> tuple[str, str, Machine]:
-    bench = _bench(name, given, size)
-    return bench.device, bench.arch, bench.machine
-
-
-def _measured(
-    name: str, given: Settings, size: dict[str, int], built: Built, samples: int
-) -> list[float]:
-    return list(_bench(name, given, size).measure(built, samples))
+def named_bench(name: str, given: Settings, size: dict[str, int]) -> GpuBench:
+    return GpuBench(find(name), given, size)
 
 
 def tune_entry(

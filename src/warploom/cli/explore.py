@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 from warploom import emit
+from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
 from warploom.cli.guard import Status, check_meant, run
 from warploom.cli.inputs import parse_parameters, python_value
 from warploom.cli.output import STDOUT, kept_free, write, write_records
@@ -29,13 +30,16 @@ from warploom.loopnest.show import show
 from warploom.loopnest.target import Target, everything, paper, with_tensor_cores
 from warploom.machine.rates import rates_of
 from warploom.machine.record import CUDA, machine_named
+from warploom.pipeline.helped import HelpedNest
 from warploom.pipeline.nest import Explored, Kept, Nest
-from warploom.pipeline.timed_nest import GpuNestBench, NestBench, Timer
+from warploom.pipeline.timed_nest import FarNestBench, GpuNestBench, NestBench, Timer
 from warploom.report.nest import time_words
 from warploom.runtime.gpu import gpu_name
 from warploom.search.budget import Budget
+from warploom.search.cluster import Cluster
 from warploom.search.engine import Progress
 from warploom.search.estimate import Estimate
+from warploom.search.farm import Farm
 from warploom.search.outcome import Found, Impossible
 from warploom.search.store import Store, users_store
 
@@ -49,7 +53,8 @@ sizes that returns one; see docs/loopnests.md). On a machine with a GPU (and PyT
 implementations are compiled, checked and timed; what was measured is kept in a store, so that no
 code is measured twice. Without a GPU, or with --model, nothing is measured: what is minimised is
 the bound. What is found is lowered to a kernel, checked, and run on the simulator on a few tiles of
-each axis.
+each axis. --processes and --cluster share the search out (descents, walks of --estimate, texts and
+their compilation); what is found is the same, and workers with the label GPU measure.
 
 \b
 --estimate   how many implementations there are, and how often a random descent is a dead end
@@ -108,6 +113,8 @@ def explore(
     store: Path = typer.Option(None, metavar="FILE", help="Measured times are kept there."),
     no_store: bool = typer.Option(False, "--no-store", help="Keep no measured times."),
     keep: Path = typer.Option(None, metavar="FILE", help="Go on from there, and keep it there."),
+    processes: int = PROCESSES,
+    cluster: str = CLUSTER,
     text: Text = typer.Option(None, "--emit", help="Print the kernel in this language."),
     out: Path = typer.Option(STDOUT, "-o", metavar="FILE", help="Write the text there instead."),
     json_file: Path = typer.Option(
@@ -123,7 +130,14 @@ def explore(
         if engine is Engine.exact:
             check_meant(context, ("evaluations", "seed"), "to branch and bound, which leaves out "
                         "nothing")  # fmt: skip
-        with kept_free(json_file, out if text is not None else None):
+            check_meant(context, ("processes", "cluster"), "to branch and bound, which one process "
+                        "does")  # fmt: skip
+        if explain and not estimate:
+            check_meant(context, ("processes", "cluster"), "with --explain: nothing takes long")
+        with (
+            kept_free(json_file, out if text is not None else None),
+            crew_of(processes, cluster) as crew,
+        ):
             program = find_program(kernel, size, space)
             typer.echo(show(program))
             nest = Nest(program, rates_of(machine), target_for(machine, space), fix)
@@ -134,11 +148,12 @@ def explore(
             elif explain or estimate:
                 record |= {"reasons": _explain(nest)} if explain else {}
                 limit = math.inf if cut is None else cut * 1e6
-                record |= _estimate(nest, walks, seed, limit, depth) if estimate else {}
+                helpers = None if crew is None else HelpedNest(nest, crew)
+                record |= _estimate(nest, walks, seed, limit, depth, helpers) if estimate else {}
             else:
                 wanted = Search(engine, evaluations, seconds, seed, keep)
-                where = _bench(nest, model, engine)
-                explored, made = _searched(nest, wanted, where, _store(store, no_store))
+                where = _bench(nest, model, engine, crew)
+                explored, made = _searched(nest, wanted, where, _store(store, no_store), crew)
                 status, best = _status(explored), explored.candidate
                 record |= made
         if text is not None and best is not None:
@@ -168,10 +183,16 @@ def _bounded(nest: Nest) -> dict[str, Any]:
     return {"bound": nest.least()}
 
 
-def _bench(nest: Nest, model: bool, engine: Engine) -> NestBench | None:
+def _bench(
+    nest: Nest, model: bool, engine: Engine, crew: Farm | Cluster | None
+) -> NestBench | None:
     """Where implementations are timed; None where only the bound is known. Branch and bound proves
     something of the bound, and of nothing else."""
-    if model or engine is Engine.exact or gpu_name() is None:
+    if model or engine is Engine.exact:
+        return None
+    if isinstance(crew, Cluster) and crew.measures:
+        return FarNestBench(nest.program, nest.target.tensor, crew)
+    if gpu_name() is None:
         return None
     return GpuNestBench(nest.program, tensor=nest.target.tensor)
 
@@ -183,11 +204,17 @@ def _store(file: Path | None, none: bool) -> Store | None:
 
 
 def _searched(
-    nest: Nest, wanted: Search, bench: NestBench | None, store: Store | None
+    nest: Nest,
+    wanted: Search,
+    bench: NestBench | None,
+    store: Store | None,
+    crew: Farm | Cluster | None,
 ) -> tuple[Explored, dict[str, Any]]:
     device = None if bench is None else bench.device
     kept, budget = _kept(nest, wanted.keep, device), Budget(wanted.seconds)
-    timer = None if bench is None else Timer(nest, bench, budget, store)
+    helpers = None if crew is None else HelpedNest(nest, crew, budget.check)
+    writers = None if helpers is None else helpers.written
+    timer = None if bench is None else Timer(nest, bench, budget, store, crew, writers)
     with progress(nest.program.name) as report, budget.interruptible():
         explored = nest.search(
             wanted.engine.value,
@@ -196,7 +223,8 @@ def _searched(
             budget=budget,
             seed=wanted.seed,
             kept=kept,
-            on_progress=_on_progress(report, nest.least()),
+            on_progress=_on_progress(report, nest.least(), crew),
+            helpers=helpers,
         )
     record = nest.record(explored, kept, device)
     if wanted.keep is not None:
@@ -305,8 +333,10 @@ def _explain(nest: Nest) -> list[dict[str, Any]]:
     ]
 
 
-def _estimate(nest: Nest, walks: int, seed: int, cut: float, depth: int) -> dict[str, Any]:
-    first, second = nest.estimates(walks, seed, cut, depth)
+def _estimate(
+    nest: Nest, walks: int, seed: int, cut: float, depth: int, helpers: HelpedNest | None
+) -> dict[str, Any]:
+    first, second = nest.estimates(walks, seed, cut, depth, helpers)
     for name, each in (("Knuth", first), ("Chen", second)):
         typer.echo(f"{name}: {each.leaves} implementations, {each.walks} walks")
     dead = first.dead_ends
@@ -328,14 +358,18 @@ def _relative_error(estimate: Estimate) -> float:
     return estimate.leaves.error / max(estimate.leaves.value, 1e-300)
 
 
-def _on_progress(report: Any, bound: float) -> Callable[[Progress], None] | None:
+def _on_progress(
+    report: Any, bound: float, crew: Farm | Cluster | None
+) -> Callable[[Progress], None] | None:
     if report is None:
         return None
+    at_work = "" if crew is None else f", {crew.workers} at work"
 
     def shown(at: Progress) -> None:
         best = "nothing yet" if at.best is None else time_words(at.best)
         report(
-            f"{at.phase}, best {best} (bound {time_words(bound)}), {at.found} reached", at.states
+            f"{at.phase}, best {best} (bound {time_words(bound)}), {at.found} reached{at_work}",
+            at.states,
         )
 
     return shown

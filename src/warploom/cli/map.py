@@ -16,6 +16,7 @@ from warploom.array.ir import Program
 from warploom.array.joint.model import MOST_TEMPORARY, JointModel
 from warploom.array.recipe import convolution, matmul, stencil
 from warploom.array.show import show_program
+from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
 from warploom.cli.guard import Status, check_meant, run, status_of
 from warploom.cli.inputs import parse_sizes, python_value
 from warploom.cli.map_view import candidate_record, print_candidate, show_tuned, word_of
@@ -24,8 +25,18 @@ from warploom.cli.own import Text
 from warploom.cli.progress import progress
 from warploom.errors import CheckError, ParseError
 from warploom.machine.record import machine_named
-from warploom.pipeline.mapped import Choice, Rig, blocked_choices, choice_of, make, tune_choices
+from warploom.pipeline.mapped import (
+    Choice,
+    FarRig,
+    Rig,
+    blocked_choices,
+    choice_of,
+    make,
+    tune_choices,
+)
 from warploom.search.budget import Budget
+from warploom.search.cluster import Cluster
+from warploom.search.farm import Farm
 from warploom.search.outcome import Found, Outcome
 from warploom.search.store import Store, users_store
 
@@ -43,7 +54,8 @@ as a GPU is good at them. Sizes of inputs are given, tile sizes are found, unles
 --sample N   N candidates, all equally likely
 --best       the most promising of many, by a model: nothing is measured (the default)
 --tune       the most promising --candidates N are measured, kept in a store and read from there;
-             Ctrl-C or --seconds ends it with what was found so far
+             Ctrl-C or --seconds ends it with what was found so far; --processes and --cluster
+             make the kernels, and workers with the label GPU measure them
 --fusion F   loops that can be one are one: as meant (intended, the default), as the published
              code has it (coded), for what is in registers (private), or as it comes (none)
 --memory B   at most B bytes of global memory beside inputs and output, so that with --blocked
@@ -115,6 +127,8 @@ def map_(
     candidates: int = typer.Option(24, min=1, help="How many --tune measures."),
     store: Path = typer.Option(None, metavar="FILE", help="Where --tune keeps its samples."),
     no_store: bool = typer.Option(False, "--no-store", help="Keep nothing."),
+    processes: int = PROCESSES,
+    cluster: str = CLUSTER,
     seconds: float = typer.Option(None, min=0, help="Wall time of the search."),
     seed: int = typer.Option(0, min=0, help="Another seed draws others."),
     text: Text = typer.Option(None, "--emit", help="Print the kernels of the first one."),
@@ -125,7 +139,10 @@ def map_(
         _check_asked(context, count, sample is not None, best, tune, first)
         if not tune and (store is not None or no_store):
             raise ParseError("--store and --no-store go with --tune")
-        with kept_free(json_file, out if text is not None else None):
+        with (
+            kept_free(json_file, out if text is not None else None),
+            crew_of(processes, cluster) as crew,
+        ):
             budget = Budget(seconds)
             kept = None
             if tune and not no_store:
@@ -160,13 +177,13 @@ def map_(
                 outcome: Outcome[Any] = found
                 if tune:
                     outcome = tune_choices(
-                        expr, {**given, "machine": machine}, choices, Rig(on.value), budget,
-                        store=kept,
+                        expr, {**given, "machine": machine}, choices, _rig(on, crew), budget,
+                        store=kept, pool=crew,
                         on_trial=report and (lambda what, done, of: report(f"{what}, {of}", done)),
                     )  # fmt: skip
                     tuned = {"tune": show_tuned(outcome, kept)}
                     choices = [outcome.answer.best.candidate] if isinstance(outcome, Found) else []
-            records, made = _shown({**head, **tuned}, choices)
+            records, made = _shown({**head, **tuned}, choices, crew)
         if text is not None and made:
             write(out, "\n".join(emit.emit(kernel, text.value) for kernel in made[0].kernels))
         write_records(json_file, records or [{**head, **tuned}])
@@ -214,7 +231,8 @@ def _check_asked(
             "--count, --first, --sample, --best and --tune are five questions", advice="ask one"
         )
     if count:
-        check_meant(context, ("among", "seed", "text", "out"), "with --count")
+        unused = ("among", "seed", "text", "out", "processes", "cluster")
+        check_meant(context, unused, "with --count")
     if sample or first:
         check_meant(context, ("among",), f"with {'--first' if first else '--sample'}")
     if not tune:
@@ -271,12 +289,17 @@ def _counted(model: JointModel, budget: Budget, json_file: Path | None) -> Statu
     return status_of(outcome)
 
 
+def _rig(on: On, crew: Farm | Cluster | None) -> Rig | FarRig:
+    far = on is On.cuda and isinstance(crew, Cluster) and crew.measures
+    return FarRig(crew) if far and isinstance(crew, Cluster) else Rig(on.value)
+
+
 def _shown(
-    head: Mapping[str, Any], choices: list[Choice]
-) -> tuple[list[dict[str, Any]], list[Compiled]]:  # fmt: skip
+    head: Mapping[str, Any], choices: list[Choice], crew: Farm | Cluster | None
+) -> tuple[list[dict[str, Any]], list[Compiled]]:
     records, made = [], []
-    for choice in choices:
-        compiled = make(choice)
+    all_made = map(make, choices) if crew is None else crew.map(make, choices)
+    for choice, compiled in zip(choices, all_made, strict=True):
         record = {**head, **candidate_record(choice, compiled)}
         print_candidate(record)
         records.append(record)

@@ -35,6 +35,7 @@ from warploom.runtime.gpu import gpu_name
 from warploom.runtime.measure import clock, gpu_library, measure
 from warploom.runtime.opencl import first_device
 from warploom.search.budget import Budget
+from warploom.search.far import Far, Measuring
 from warploom.search.outcome import Found, Impossible, Outcome
 from warploom.search.store import Store
 from warploom.search.tune import OnTrial, Task, Trial, Tuned, tune
@@ -194,6 +195,19 @@ class Rig:
             raise DeviceError("its result is not that of the first candidate")
 
 
+class FarRig:
+    """The GPU of a worker."""
+
+    where: Where = "cuda"
+
+    def __init__(self, crew: Measuring) -> None:
+        self._far = Far(crew, Rig, self.where)
+        (self.device,) = self._far.told("device")
+
+    def measure(self, compiled: Compiled, samples: int) -> Sequence[float]:
+        return self._far.measure(compiled, samples)
+
+
 def _unwritten(dtype: DType, size: int | None) -> Any:
     assert size is not None, "what is written is an array"
     return np.full(size * dtype.bytes, UNWRITTEN, np.uint8).view(dtype.numpy)
@@ -240,7 +254,7 @@ def tune_choices(
     name: str,
     content: Any,
     choices: Sequence[Choice],
-    rig: Rig,
+    rig: Rig | FarRig,
     budget: Budget | None = None,
     *,
     store: Store | None = None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,10 +26,11 @@ from warploom.machine.rates import Rates
 from warploom.pictured import Pictured
 from warploom.search.bound import Best, minimise
 from warploom.search.budget import Budget
-from warploom.search.candidate import Candidates, Flags, Numbers
+from warploom.search.candidate import Bits, Candidates, Flags, Numbers
 from warploom.search.decided import decision_from, decision_record, decisions_of
-from warploom.search.engine import OnProgress, Progress, Result
-from warploom.search.estimate import Estimate, chen, knuth
+from warploom.search.descent import Descents
+from warploom.search.engine import OnProgress, Progress, Result, Watch
+from warploom.search.estimate import Estimate, Walks, represented, together, walked
 from warploom.search.explore import Exploration, explore, random_improvements, tree_improvements
 from warploom.search.fix import fixed
 from warploom.search.history import History
@@ -40,8 +41,16 @@ from warploom.search.statistics import Statistics
 
 ENGINES = {"tree": tree_improvements, "random": random_improvements}
 # How many at a time: measuring goes over all cores, and something soon is better than nothing.
-MEASURED, LOOKED_AT = 64, 4
+MEASURED, LOOKED_AT = 64, 16
+WALKED = {"Knuth": 64, "Chen": 4}  # at a time
 Measured = Callable[[Candidates], Numbers]
+
+
+class Helpers(Protocol):
+    """Others who know the nest, too (`helped.py`)."""
+
+    def descend(self, here: Candidates, seed: Bits, cost: float, watch: Watch) -> Descents: ...
+    def walks(self, asked: Sequence[tuple[Any, ...]]) -> list[Walks]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +93,7 @@ class Nest:
         decided: Sequence[str] = DECIDED,
     ) -> None:
         self.program, self.rates, self.target = program, rates, target
+        self.recipe = program, rates, target, tuple(fixes), tuple(decided)
         self.space = NestSpace(program, target, decided)
         self.bound = Bound(self.space, rates)
         self.decisions = fixed(self.space.propagator, fixes)
@@ -109,9 +119,31 @@ class Nest:
     # -- estimates ---------------------------------------------------------------------------------
 
     def estimates(
-        self, walks: int, seed: int = 0, cut: float = math.inf, depth: int = 10**9
+        self,
+        walks: int,
+        seed: int = 0,
+        cut: float = math.inf,
+        depth: int = 10**9,
+        helpers: Helpers | None = None,
     ) -> tuple[Estimate, Estimate]:
         """By Knuth and by Chen; with a cut, without what its bound excludes down to a depth."""
+        runs = max(2, walks // 100)
+        asked = [
+            (by, min(WALKED[by], count - first), (seed, at, first), cut, depth)
+            for at, (by, count) in enumerate((("Knuth", walks), ("Chen", runs)))
+            for first in range(0, count, WALKED[by])
+        ]
+        if helpers is None:
+            found = [self.walks(*each) for each in asked]
+        else:
+            found = helpers.walks(asked)
+        by = {
+            name: [w for w, a in zip(found, asked, strict=True) if a[0] == name] for name in WALKED
+        }
+        return together(by["Knuth"]).estimate(), together(by["Chen"]).estimate()
+
+    def walks(self, by: str, count: int, seed: tuple[int, ...], cut: float, depth: int) -> Walks:
+        """Some walks, which depend on their seed alone."""
 
         def keep(candidates: Candidates, at: int) -> Flags:
             if at > depth:
@@ -119,13 +151,10 @@ class Nest:
             found: Flags = self.bound(candidates) < cut
             return found
 
-        kept = None if math.isinf(cut) else keep
         problem = SpaceProblem(self.space.propagator, self.decisions, self.space.decisions)
+        way = walked if by == "Knuth" else represented
         random = np.random.default_rng(seed)
-        return (
-            knuth(problem, walks, random, keep=kept),
-            chen(problem, max(2, walks // 100), random, keep=kept),
-        )
+        return way(problem, count, random, keep=None if math.isinf(cut) else keep)
 
     # -- search ------------------------------------------------------------------------------------
 
@@ -139,8 +168,10 @@ class Nest:
         seed: int = 0,
         kept: Kept = Kept(),  # noqa: B008 - frozen
         on_progress: OnProgress | None = None,
+        helpers: Helpers | None = None,
     ) -> Explored:
-        """The best implementation: of this run, or of those before it if none is better."""
+        """The best implementation: of this run, or of those before it if none is better. Helpers
+        do descents; what is found is the same."""
         count = 0
         history = History([], "ns", self.least() if self.is_possible else None)
         on_progress = history.noting(on_progress)
@@ -163,6 +194,7 @@ class Nest:
                 batch=LOOKED_AT if measure is None else MEASURED,
                 seed=seed + kept.runs,
                 cut=kept.nanoseconds,
+                descend=None if helpers is None else helpers.descend,
             )
             result = explore(ENGINES[engine], wanted, budget, on_progress)
         return self._explored(result, kept, count, history)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,6 +32,7 @@ from warploom.runtime.driver import Launch, open_driver
 from warploom.runtime.measure import clock, gpu_library, measure
 from warploom.search.budget import Budget
 from warploom.search.candidate import Candidates, Numbers
+from warploom.search.far import Far, Measuring
 from warploom.search.outcome import Found, Impossible
 from warploom.search.store import Store
 from warploom.search.tune import Task, tune
@@ -134,6 +135,26 @@ def compiled_for(arch: str, written: Written) -> ReadyKernel:
     return ReadyKernel(written.kernel, code)
 
 
+def written_of(nest: Nest, candidates: Candidates, row: int) -> Written | None:
+    """None for what cannot be written as a kernel."""
+    try:
+        kernel = lower(nest.implementation(candidates.take(slice(row, row + 1))))
+        return Written(kernel, cuda(kernel))
+    except WarploomError:
+        return None
+
+
+class FarNestBench:
+    """The GPU of a worker."""
+
+    def __init__(self, program: Program, tensor: TensorKind | None, crew: Measuring) -> None:
+        self._far = Far(crew, GpuNestBench, program, 0, tensor)
+        self.device, self.arch = self._far.told("device", "arch")
+
+    def measure(self, ready: ReadyKernel, samples: int) -> Sequence[float]:
+        return self._far.measure(ready, samples)
+
+
 @dataclass(slots=True, eq=False)
 class Timer:
     """Called with candidates of a nest, it gives nanoseconds. `taken` are the samples that were
@@ -144,12 +165,13 @@ class Timer:
     budget: Budget = field(default_factory=Budget)
     store: Store | None = None
     pool: Executor | None = None
+    write: Callable[[Candidates], list[Written | None]] | None = None  # done by others
     known: dict[str, float] = field(default_factory=dict)
     taken: int = 0
     violations: int = 0
 
     def __call__(self, candidates: Candidates) -> Numbers:
-        written = [self._written(candidates, row) for row in range(len(candidates))]
+        written = (self.write or self._written)(candidates)
         fresh = {w.digest: w for w in written if w is not None and w.digest not in self.known}
         if fresh:
             self._measure(list(fresh.values()))
@@ -157,13 +179,8 @@ class Timer:
         self.violations += int(np.count_nonzero(self.nest.bound(candidates) > np.array(times)))
         return np.array(times)
 
-    def _written(self, candidates: Candidates, row: int) -> Written | None:
-        """None for what cannot be written as a kernel."""
-        try:
-            kernel = lower(self.nest.implementation(candidates.take(slice(row, row + 1))))
-            return Written(kernel, cuda(kernel))
-        except WarploomError:
-            return None
+    def _written(self, candidates: Candidates) -> list[Written | None]:
+        return [written_of(self.nest, candidates, row) for row in range(len(candidates))]
 
     def _measure(self, fresh: list[Written]) -> None:
         task: Task[Written, ReadyKernel] = Task(

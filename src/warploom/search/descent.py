@@ -81,17 +81,23 @@ def weighted_descents(
     weights are 0 the descent ends like at a dead end.
     """
     watch = watch or Watch()
-    return descended(problem, _starts(problem, count, watch), random, weigh, watch)
+    here = _starts(problem, count, watch)
+    return descended(problem, here, seeds(len(here), random), weigh, watch)
+
+
+def seeds(count: int, random: np.random.Generator) -> Bits:
+    """One for each descent: where it goes depends on that alone, not on those beside it."""
+    return random.integers(0, 1 << 64, count, np.uint64)
 
 
 def descended(
     problem: SpaceProblem,
     here: Candidates,
-    random: np.random.Generator,
+    seed: Bits,
     weigh: Measure | None,
     watch: Watch,
 ) -> Descents:
-    """`weighted_descents` that begin at these candidates, which they change."""
+    """`weighted_descents` that begin at these candidates, which they change, each by its seed."""
     arrived = np.zeros(len(here), np.bool_)
     decisions = np.zeros(len(here), np.int64)
     estimate = np.ones(len(here))
@@ -102,7 +108,10 @@ def descended(
         made = children(problem, here.take(going), position, watch)
         estimate[going] *= np.bincount(made.parent, minlength=len(going))
         weights = np.ones(len(made.parent)) if weigh is None else weigh(made.candidates)
-        chosen = drawn_child(made.parent, weights, random)
+        number = np.arange(len(made.parent)) - np.searchsorted(made.parent, made.parent)
+        turn = decisions[going][made.parent].astype(np.uint64)
+        uniform = _mixed(seed[going][made.parent], turn, number.astype(np.uint64))
+        chosen = _chosen(made.parent, weights, uniform)
         going = going[made.parent[chosen]]
         _store(here, going, made.candidates.take(chosen))
         decisions[going] += 1
@@ -136,11 +145,33 @@ def _drawn(domains: Bits, random: np.random.Generator) -> Bits:
 def drawn_child(parent: Index, weights: Numbers, random: np.random.Generator) -> Index:
     """One child of each parent, by weight: the largest of u ** (1 / weight) wins (Efraimidis and
     Spirakis 2006), compared as log(u) / weight. In the order of the parents, which ascend."""
+    return _chosen(parent, weights, random.random(len(parent)))
+
+
+def _chosen(parent: Index, weights: Numbers, uniform: Numbers) -> Index:
     able = np.flatnonzero(weights > 0)
-    keys = np.log(random.random(len(able))) / weights[able]
+    with np.errstate(divide="ignore"):  # log(0) is never the largest
+        keys = np.log(uniform[able]) / weights[able]
     order = able[np.lexsort((keys, parent[able]))]
     last = np.flatnonzero(np.diff(parent[order], append=-1))
     return order[last]
+
+
+# Odd numbers that spread neighbours over all 64 bits (Steele, Lea and Flood 2014).
+_SPREAD = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)))
+
+
+def _mixed(seed: Bits, turn: Bits, number: Bits) -> Numbers:
+    """A number from 0 up to 1 for each seed, turn and child, as if drawn."""
+    golden, first, second = _SPREAD
+    at = seed
+    for more in (turn, number):
+        at = at + (more + np.uint64(1)) * golden
+        at = (at ^ at >> np.uint64(30)) * first
+        at = (at ^ at >> np.uint64(27)) * second
+        at = at ^ at >> np.uint64(31)
+    found: Numbers = (at >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return found
 
 
 def _tried(

@@ -7,8 +7,9 @@ numbers of children it chose from; Chen (1992) keeps one representative of all n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -44,20 +45,34 @@ class Estimate:
 
 
 @dataclass(slots=True)
-class _Tally:
-    """What each walk, or run, found: one entry in every list for each."""
+class Walks:
+    """What each walk, or run, found: one entry in every list for each. `ended` is the share of it
+    that came to a dead end."""
 
     count: int
     leaves: Numbers = field(init=False)
-    dead: Numbers = field(init=False)
+    ended: Numbers = field(init=False)
     nodes: list[Numbers] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.leaves, self.dead = np.zeros(self.count), np.zeros(self.count)
+        self.leaves, self.ended = np.zeros(self.count), np.zeros(self.count)
 
-    def estimate(self, ended: Numbers) -> Estimate:
+    def estimate(self) -> Estimate:
         nodes = tuple(_number(each) for each in self.nodes)
-        return Estimate(_number(self.leaves), _number(ended), nodes, self.count)
+        return Estimate(_number(self.leaves), _number(self.ended), nodes, self.count)
+
+
+def together(parts: Sequence[Walks]) -> Walks:
+    """Walks that were done apart, in this order."""
+    whole = Walks(sum(each.count for each in parts))
+    whole.leaves = np.concatenate([each.leaves for each in parts])
+    whole.ended = np.concatenate([each.ended for each in parts])
+    for depth in range(max(len(each.nodes) for each in parts)):
+        at = [
+            each.nodes[depth] if depth < len(each.nodes) else np.zeros(each.count) for each in parts
+        ]
+        whole.nodes.append(np.concatenate(at))
+    return whole
 
 
 def _number(values: Numbers) -> Mean:
@@ -65,7 +80,23 @@ def _number(values: Numbers) -> Mean:
     return Mean(float(values.mean()), SURE * spread / np.sqrt(len(values)))
 
 
+class How(TypedDict, total=False):
+    """What `walked` takes beside what is walked."""
+
+    keep: Keep | None
+    watch: Watch | None
+    batch: int
+    deepest: int | None
+
+
 def knuth(
+    problem: SpaceProblem, walks: int, random: np.random.Generator, **how: Unpack[How]
+) -> Estimate:
+    """By `walked`."""
+    return walked(problem, walks, random, **how).estimate()
+
+
+def walked(
     problem: SpaceProblem,
     walks: int,
     random: np.random.Generator,
@@ -74,16 +105,16 @@ def knuth(
     watch: Watch | None = None,
     batch: int = 64,
     deepest: int | None = None,
-) -> Estimate:
+) -> Walks:
     """Walks choose among living children with equal probability; a walk that arrives stands for the
     product of the numbers that it chose from, one that does not for nothing. Where only nodes are
     counted, walks may end at the `deepest` of interest."""
     watch = watch or Watch()
-    tally, ended = _Tally(walks), np.zeros(walks)
+    tally = Walks(walks)
     for first in range(0, walks, batch):
         rows = slice(first, min(first + batch, walks))
-        _walk(problem, rows, random, keep, watch, tally, ended, deepest)
-    return tally.estimate(ended)
+        _walk(problem, rows, random, keep, watch, tally, deepest)
+    return tally
 
 
 def _walk(
@@ -92,8 +123,7 @@ def _walk(
     random: np.random.Generator,
     keep: Keep | None,
     watch: Watch,
-    tally: _Tally,
-    ended: Numbers,
+    tally: Walks,
     deepest: int | None,
 ) -> None:
     walk = np.arange(rows.start, rows.stop)
@@ -113,7 +143,7 @@ def _walk(
         here, walk, weight = here.take(~done), walk[~done], weight[~done]
         made, parent = _children(problem, here, position[~done], depth, keep, watch)
         count = np.bincount(parent, minlength=len(walk))
-        ended[walk[count == 0]] = 1
+        tally.ended[walk[count == 0]] = 1
         chosen = one_of_each(parent, random)
         here = made.take(chosen)
         walk, weight = walk[parent[chosen]], (weight * count)[parent[chosen]]
@@ -137,7 +167,7 @@ def _children(
     return found.candidates.take(kept), found.parent[kept]
 
 
-def _note(tally: _Tally, depth: int, walk: Index, weight: Numbers) -> None:
+def _note(tally: Walks, depth: int, walk: Index, weight: Numbers) -> None:
     while len(tally.nodes) <= depth:
         tally.nodes.append(np.zeros(tally.count))
     np.add.at(tally.nodes[depth], walk, weight)
@@ -160,13 +190,26 @@ def chen(
     keep: Keep | None = None,
     watch: Watch | None = None,
 ) -> Estimate:
+    """By `represented`."""
+    return represented(problem, runs, random, keep=keep, watch=watch).estimate()
+
+
+def represented(
+    problem: SpaceProblem,
+    runs: int,
+    random: np.random.Generator,
+    *,
+    keep: Keep | None = None,
+    watch: Watch | None = None,
+) -> Walks:
     """Nodes of one depth with equally many open choices are alike: one of them stands for all.
 
     Depth by depth, every representative gives its weight to each of its children; the children of
     one stratum then choose one among themselves, with probability by weight.
     """
     watch = watch or Watch()
-    tally = _Tally(runs)
+    tally = Walks(runs)
+    dead: Numbers = np.zeros(runs)
     root = start(problem, watch)
     here = root.take(np.zeros(runs if len(root) else 0, np.int64))
     run, weight = np.arange(len(here)), np.ones(len(here))
@@ -180,12 +223,12 @@ def chen(
         here, run, weight = here.take(~done), run[~done], weight[~done]
         made, parent = _children(problem, here, position[~done], depth, keep, watch)
         barren = np.bincount(parent, minlength=len(run)) == 0
-        np.add.at(tally.dead, run[barren], weight[barren])
+        np.add.at(dead, run[barren], weight[barren])
         here, run, weight = _represented(made, run[parent], weight[parent], random)
         depth += 1
-    total = tally.leaves + tally.dead
-    ended = np.divide(tally.dead, total, out=np.zeros_like(total), where=total > 0)
-    return tally.estimate(ended)
+    total = tally.leaves + dead
+    tally.ended = np.divide(dead, total, out=np.zeros_like(total), where=total > 0)
+    return tally
 
 
 def _represented(

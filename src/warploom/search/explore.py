@@ -19,23 +19,28 @@ import numpy as np
 
 from warploom.search.bound import Best
 from warploom.search.budget import Budget
-from warploom.search.candidate import Candidates, Flags, Index, Numbers
-from warploom.search.descent import descended, drawn_child
+from warploom.search.candidate import Bits, Candidates, Flags, Index, Numbers
+from warploom.search.descent import Descents, descended, drawn_child, seeds
 from warploom.search.engine import Gathered, OnProgress, Result, Watch, gather
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
-from warploom.search.problem import SpaceProblem, children, start
+from warploom.search.problem import Measure, SpaceProblem, children, start
 
 # Best costs that are remembered of each edge, and how greedy the ascent is (larger is greedier).
 KEPT = 10
 GREED = 1.0
 
+SOON = 4  # solutions in the first batch: later ones grow with what is known
+
 Engine = Callable[["Exploration", Watch], Iterator[Best]]
+# Descents from candidates by their seeds, below a cost.
+Descend = Callable[[Candidates, Bits, float, Watch], Descents]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exploration:
-    """`measure` is asked for `batch` solutions at a time, for `evaluations` in all, never for one
-    twice. `cut` is a cost to start from: nothing that is not below it is wanted."""
+    """`measure` is asked for `batch` solutions at a time, at most, for `evaluations` in all, never
+    for one twice. `cut` is a cost to start from: nothing that is not below it is wanted. `descend`
+    are others who do the descents; where these end does not depend on who does them."""
 
     problem: SpaceProblem
     measure: Callable[[Candidates], Numbers]
@@ -45,6 +50,22 @@ class Exploration:
     cut: float = math.inf
     kept: int = KEPT
     greed: float = GREED
+    descend: Descend | None = None
+
+
+def below(problem: SpaceProblem, cost: float, watch: Watch) -> Measure:
+    """Weights of candidates, in proportion to what could be won."""
+
+    def weights(candidates: Candidates) -> Numbers:
+        bounds = _bounds(problem, candidates)
+        watch.tally("candidates").prune("bound", int(np.count_nonzero(bounds >= cost)))
+        return _weights(bounds, cost)
+
+    return weights
+
+
+def _bounds(problem: SpaceProblem, candidates: Candidates) -> Numbers:
+    return np.zeros(len(candidates)) if problem.bound is None else problem.bound(candidates)
 
 
 @dataclass(slots=True, eq=False)
@@ -60,16 +81,16 @@ class _Best:
     def left(self) -> int:
         return self.exploration.evaluations - len(self.known)
 
-    def bounds(self, candidates: Candidates) -> Numbers:
-        bound = self.exploration.problem.bound
-        return np.zeros(len(candidates)) if bound is None else bound(candidates)
+    @property
+    def wanted(self) -> int:
+        """In the next batch."""
+        return min(self.exploration.batch, self.left, max(SOON, len(self.known)))
 
-    def weights(self, candidates: Candidates) -> Numbers:
-        """In proportion to what could be won."""
-        bounds = self.bounds(candidates)
-        pruned = int(np.count_nonzero(bounds >= self.cost))
-        self.watch.tally("candidates").prune("bound", pruned)
-        return _weights(bounds, self.cost)
+    def descended(self, here: Candidates, random: np.random.Generator) -> Descents:
+        problem, seed = self.exploration.problem, seeds(len(here), random)
+        if self.exploration.descend is not None:
+            return self.exploration.descend(here, seed, self.cost, self.watch)
+        return descended(problem, here, seed, below(problem, self.cost, self.watch), self.watch)
 
     def measured(self, leaves: Candidates) -> tuple[Numbers, list[Best]]:
         """The cost of each, and improvements among them. Beyond the evaluations that are left:
@@ -104,8 +125,8 @@ def random_improvements(exploration: Exploration, watch: Watch) -> Iterator[Best
     fruitless = 0
     while best.left > 0 and len(root) and fruitless < FRUITLESS:
         before = best.left
-        here = root.take(np.zeros(min(exploration.batch, best.left), np.int64))
-        found = descended(problem, here, random, best.weights, watch)
+        here = root.take(np.zeros(best.wanted, np.int64))
+        found = best.descended(here, random)
         yield from best.measured(found.leaves.take(found.arrived))[1]
         fruitless = fruitless + 1 if best.left == before else 0
 
@@ -160,8 +181,8 @@ class _Tree:
         while not self.dead and self.best.left > 0 and fruitless < FRUITLESS:
             self.watch.pause("tree search")
             before = self.best.left
-            count = min(self.exploration.batch, self.best.left)
-            paths = [path for path in (self._selected() for _ in range(count)) if path is not None]
+            chosen = (self._selected() for _ in range(self.best.wanted))
+            paths = [path for path in chosen if path is not None]
             yield from self._rolled_out(paths)
             fruitless = fruitless + 1 if self.best.left == before else 0
 
@@ -228,7 +249,7 @@ class _Tree:
         position = self.problem.brancher(here)
         leaves = position < 0
         self._expand(paths, here, position)
-        found = descended(self.problem, here, self.random, self.best.weights, self.watch)
+        found = self.best.descended(here, self.random)
         costs, improved = self.best.measured(found.leaves.take(found.arrived))
         yield from improved
         measured = iter(costs.tolist())
@@ -258,7 +279,7 @@ class _Tree:
         if not len(inner):
             return
         made = children(self.problem, here.take(inner), position[inner], self.watch)
-        bounds = self.best.bounds(made.candidates)
+        bounds = _bounds(self.problem, made.candidates)
         at = position[inner][made.parent]
         bits = made.candidates.domains[np.arange(len(at)), at].tolist()
         for number, row in enumerate(inner.tolist()):

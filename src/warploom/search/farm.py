@@ -1,7 +1,8 @@
 """Work on all cores: functions run in Python processes of their own that wait for more.
 
-A process that ends, whatever the reason, costs the one piece of work it had. Nothing of the script
-that started us is run again in there, as it would be with `multiprocessing`.
+The work of a process that ends, whatever the reason, is done again by another; what ends several is
+an error of whoever asked for it. Nothing of the script that started us is run again in there, as it
+would be with `multiprocessing`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from warploom.search.farm import serve
 serve(int(sys.argv[2]))"""
 _LENGTH = 8  # bytes before each message
 _LOOK_EVERY = 1.0  # seconds
+ATTEMPTS = 3  # at work whose processes end
 
 
 class Farm(Executor):
@@ -81,18 +83,22 @@ class Farm(Executor):
         self._shared.clear()
 
     def _elsewhere(self, work: bytes) -> Any:
-        process = self._process()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            _send(process.stdin, work)
-            succeeded, value = pickle.loads(_receive(process.stdout))
-        except (OSError, EOFError):
-            self._mine.process = None
-            raise DeviceError(f"a worker process ended with status {process.wait()}") from None
-        if not succeeded:
-            raise value
-        return value
+        status = 0
+        for _ in range(ATTEMPTS):
+            process = self._process()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            try:
+                _send(process.stdin, work)
+                succeeded, value = pickle.loads(_receive(process.stdout))
+            except (OSError, EOFError):
+                self._mine.process = None
+                status = process.wait()
+                continue
+            if not succeeded:
+                raise value
+            return value
+        raise DeviceError(f"a worker process ended with status {status}, {ATTEMPTS} times")
 
     def _process(self) -> subprocess.Popen[bytes]:
         """The process of this thread, begun with its first work."""

@@ -8,10 +8,10 @@ to another. It does not matter which piece ends where: every cell is in one piec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from warploom.errors import DeviceError
 from warploom.search.budget import Budget
@@ -38,6 +38,28 @@ class Piece(Generic[V]):
 
 
 Submit = Callable[[int, int, float], "Future[Piece[V]]"]
+
+
+class Crew(Protocol):
+    """Who does the work: a `Farm` of processes, a `Cluster`."""
+
+    @property
+    def workers(self) -> int: ...
+    def share(self, value: Any) -> Any: ...
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]: ...
+
+
+def in_order(futures: Sequence[Future[V]], look: Callable[[], object]) -> list[V]:
+    """All results, as they were asked for; `look` is called while others work, and may raise."""
+    try:
+        left = set(futures)
+        while left:
+            look()
+            left = wait(left, _LOOK_EVERY).not_done
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()
 
 
 def in_pieces(

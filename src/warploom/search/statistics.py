@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from warploom.search.budget import peak_megabytes
+
+K = TypeVar("K")
 
 
 @dataclass(slots=True)
@@ -25,6 +28,16 @@ class Tally:
     def prune(self, test: str, count: int) -> None:
         if count:
             self.pruned[test] = self.pruned.get(test, 0) + count
+
+
+def add_tallies(to: dict[K, Tally], more: Mapping[K, Tally]) -> None:
+    """What was done elsewhere, by place."""
+    for key, each in more.items():
+        tally = to.setdefault(key, Tally())
+        tally.visited += each.visited
+        tally.kept += each.kept
+        for test, count in each.pruned.items():
+            tally.prune(test, count)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 from warploom.search.budget import Budget
 from warploom.search.outcome import Reason
 from warploom.search.pieces import Piece, disjoint
-from warploom.search.statistics import Tally
+from warploom.search.statistics import Tally, add_tallies
 from warploom.search.store import Key, Store
 from warploom.sketch.synth.derivations import Choices, Price
 from warploom.sketch.synth.fills import LIST_AT_MOST
@@ -75,15 +75,6 @@ def together(answers: Sequence[Answer]) -> Answer:
         tallies,
         answers[-1].stopped,
     )
-
-
-def add_tallies(to: dict[int, Tally], more: dict[int, Tally]) -> None:
-    for key, each in more.items():
-        tally = to.setdefault(key, Tally())
-        tally.visited += each.visited
-        tally.kept += each.kept
-        for test, count in each.pruned.items():
-            tally.prune(test, count)
 
 
 def copied(tallies: dict[int, Tally]) -> dict[int, Tally]:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,8 @@ from warploom.search.budget import STOPS, Budget, BudgetSpentError, reason_of
 from warploom.search.engine import gather
 from warploom.search.farm import shared
 from warploom.search.outcome import Reason
-from warploom.search.pieces import Piece, Submit, at_once, in_pieces
-from warploom.search.statistics import Clock, Tally
+from warploom.search.pieces import Crew, Piece, Submit, at_once, in_pieces
+from warploom.search.statistics import Clock, Tally, add_tallies
 from warploom.search.store import Key, Store
 from warploom.sketch.synth.cost import Prices
 from warploom.sketch.synth.derivations import Derivations, derivations
@@ -33,7 +33,6 @@ from warploom.sketch.synth.fills import LIST_AT_MOST
 from warploom.sketch.synth.parts import (
     Answer,
     Collected,
-    add_tallies,
     copied,
     read,
     since,
@@ -54,15 +53,6 @@ SOONER = 0.5  # the same where others wait for their part
 KIND = "search"
 
 OnPieces = Callable[[str, int], None]
-
-
-class Crew(Protocol):
-    """Who does pieces: a `Farm` of processes, a `Cluster`."""
-
-    @property
-    def workers(self) -> int: ...
-    def share(self, value: Any) -> Any: ...
-    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
