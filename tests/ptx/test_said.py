@@ -98,3 +98,18 @@ def test_names_as_they_are_written() -> None:
     assert plain_name("_Z4demoPii") == "demo"
     assert plain_name("_ZN5inner4demoEPi") == "demo"
     assert plain_name("saxpy") == "saxpy"
+
+
+@pytest.mark.parametrize("file", ["/dev/zero", "/dev/stdin", "/", "a\0b", "x" * 5000])
+def test_what_ptx_names_and_is_no_source(file: str) -> None:
+    """A device has no end, and may wait for ever."""
+    text = f""".version 8.0
+.target sm_90
+.address_size 64
+.file 1 "{file}"
+.visible .entry k() {{ .reg .b64 %l;
+.loc 1 5 1
+mov.u64 %l, 16; st.global.u32 [%l], 1; ret; }}
+"""
+    with pytest.raises(DeviceError, match="k.ptx:7"):
+        ptx.load(text, "k.ptx").kernel("k").launch(1, 1, [])
