@@ -114,7 +114,7 @@ def test_what_ptx_names_and_is_no_source(file: str) -> None:
 .loc 1 5 1
 mov.u64 %l, 16; st.global.u32 [%l], 1; ret; }}
 """
-    with pytest.raises(DeviceError, match="k.ptx:7"):
+    with pytest.raises(DeviceError, match=r"k\.ptx:7"):
         ptx.load(text, "k.ptx").kernel("k").launch(1, 1, [])
 
 
