@@ -130,6 +130,12 @@ BAD = [
     (("layout", "solve", "transpose:32x32", "--emit", "rust"), "no layout is written as"),
     (("layout", "solve", "transpose:32x32", "--emit", "c", "--name", "int"), "cannot be a name"),
     (("layout", "show", "(4,4):(4,1)", "--emit", "c", "--name", "é"), "cannot be a name"),
+    (("layout", "show", "(32,32):(32,1)", "--pattern", "all"), "stands for 50 patterns"),
+    (("layout", "check", "(32,32):(32,1)", "all"), "stands for 50 patterns"),
+    (
+        ("layout", "show", "(32,32):(32,1)", "--pattern", "transpose:32x32", "-o", "tile.png"),
+        "figures are SVG",
+    ),
     (("layout", "show", "():()"), "<layout>:1:1: a shape has at least one size"),
     (("layout", "show", "(4,4):(4,1)", "--element", "f3"), "no element type"),
     (("layout", "solve", "aos:32x3", "--class", "xor"), "power of two"),

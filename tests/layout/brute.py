@@ -54,14 +54,17 @@ def fullest(words: Numbers, banks: int) -> Numbers:
 def least_cost(problem: Problem, layouts: Numbers, worst: bool = False) -> Fraction | None:
     """The least of these layouts, each a row of addresses; None if all tear a vector."""
     kept = layouts
-    for access in problem.accesses:
-        vectors = access.elements[access.elements[:, :, 0] != IDLE]
+    busy = [a.elements[a.elements[:, :, 0] != IDLE] for a in problem.accesses]
+    for vectors in busy:
         found = kept[:, vectors]
-        # An offset by exclusive or may align all: the low bits of first elements are equal.
-        low = found ^ found[:, :1, :1]
-        aligned = (low[:, :, 0] % access.width == 0).all(axis=1)
         apart = found ^ found[:, :, :1]
-        kept = kept[aligned & (apart == np.arange(access.width)).all(axis=(1, 2))]
+        kept = kept[(apart == np.arange(vectors.shape[1])).all(axis=(1, 2))]
+    for bit in range(4):
+        # One offset by exclusive or for the whole layout may align all: of the first elements of
+        # all vectors that have such a bit, of every access, it is the same.
+        firsts = np.concatenate([[], *(v[:, 0] for v in busy if v.shape[1] > 1 << bit)])
+        low = kept[:, firsts.astype(np.int64)] >> bit & 1
+        kept = kept[(low == low[:, :1]).all(axis=1)]
     if not len(kept):
         return None
     costs = []
@@ -172,7 +175,7 @@ def random_vectors(random: np.random.Generator) -> Problem:
     """Sixteen elements of any size, moved in vectors along the rows or scattered."""
     element_bytes = int(random.choice([1, 1, 2, 2, 4, 8]))
     lanes, banks = 4, int(random.choice([2, 4]))
-    most = 16 // element_bytes
+    most = min(16, 4 * banks) // element_bytes  # a vector is no wider than all banks
     accesses = []
     for number in range(random.integers(1, 4)):
         width = int(random.choice([w for w in (1, 1, 2, 4) if w <= min(4, most)]))
