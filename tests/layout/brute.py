@@ -54,17 +54,16 @@ def fullest(words: Numbers, banks: int) -> Numbers:
 def least_cost(problem: Problem, layouts: Numbers, worst: bool = False) -> Fraction | None:
     """The least of these layouts, each a row of addresses; None if all tear a vector."""
     kept = layouts
-    busy = [a.elements[a.elements[:, :, 0] != IDLE] for a in problem.accesses]
-    for vectors in busy:
+    # One offset by exclusive or may align all vectors: that which the widest of them needs.
+    widest = max(problem.accesses, key=lambda access: access.width)
+    first = widest.elements[widest.elements[:, :, 0] != IDLE][0, 0]
+    for access in problem.accesses:
+        vectors = access.elements[access.elements[:, :, 0] != IDLE]
         found = kept[:, vectors]
+        low = found[:, :, 0] ^ kept[:, first, None]
+        aligned = (low % access.width == 0).all(axis=1)
         apart = found ^ found[:, :, :1]
-        kept = kept[(apart == np.arange(vectors.shape[1])).all(axis=(1, 2))]
-    for bit in range(4):
-        # One offset by exclusive or for the whole layout may align all: of the first elements of
-        # all vectors that have such a bit, of every access, it is the same.
-        firsts = np.concatenate([[], *(v[:, 0] for v in busy if v.shape[1] > 1 << bit)])
-        low = kept[:, firsts.astype(np.int64)] >> bit & 1
-        kept = kept[(low == low[:, :1]).all(axis=1)]
+        kept = kept[aligned & (apart == np.arange(access.width)).all(axis=(1, 2))]
     if not len(kept):
         return None
     costs = []
@@ -175,10 +174,10 @@ def random_vectors(random: np.random.Generator) -> Problem:
     """Sixteen elements of any size, moved in vectors along the rows or scattered."""
     element_bytes = int(random.choice([1, 1, 2, 2, 4, 8]))
     lanes, banks = 4, int(random.choice([2, 4]))
-    most = min(16, 4 * banks) // element_bytes  # a vector is no wider than all banks
+    most = banks * 4 // element_bytes  # no machine has vectors wider than its banks together
     accesses = []
     for number in range(random.integers(1, 4)):
-        width = int(random.choice([w for w in (1, 1, 2, 4) if w <= min(4, most)]))
+        width = int(random.choice([w for w in (1, 1, 2, 4) if w <= max(1, min(4, most))]))
         first = _affine(random, 16 // width, 2, lanes) * width
         if random.random() < 0.3:
             first[random.random(first.shape) < 0.2] = IDLE
