@@ -202,14 +202,14 @@ def test_conversions(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "c.json"
     ran = cli(
         "layout", "convert", "--from", "(32,5):(1,32)", "--to", "(32,5):(5,1)", "--emit", "cuda",
-        "--json", str(file),
+        "--way", "shuffles", "--json", str(file),
     )  # fmt: skip
     assert ran.status == 0
     assert "5 rounds, 15 selects; fewer are impossible: lane 1 must receive 5" in ran.err
     assert ran.out.count("__shfl_sync") == 5
     (record,) = json.loads(file.read_text())
     assert record["shuffles"]["rounds"] == record["shuffles"]["bound"] == 5
-    assert record["chosen"] == "shuffles"
+    assert (record["chosen"], record["way"]) == ("shared", "shuffles")
 
 
 @pytest.mark.parametrize(
