@@ -183,6 +183,13 @@ def test_what_is_refused(cli: Cli, arguments: tuple[str, ...], said: str) -> Non
     assert said in ran.err
 
 
+def test_names_that_are_there_are_listed(cli: Cli, own: str) -> None:
+    ran = cli("map", f"{own}::nothing_like_it")
+    assert ran.status == 2
+    assert f"it has {own}::" in ran.err
+    assert f"{own}::fives" in ran.err
+
+
 def test_errors_are_at_the_users_line(cli: Cli, own: str) -> None:
     ran = cli("map", f"{own}::wrong", "--size", "n=8")
     assert ran.status == 2

@@ -247,7 +247,7 @@ def find_program(text: str, sizes: list[str], space: Space) -> Program:
                 raise CheckError(f"a size of {number}", advice="sizes are from 1 to 2**31 - 1")
     given = parse_parameters(sizes, digits=10)
     if "::" in text:
-        return _own_program(text, python_value(text, given))
+        return _own_program(text, python_value(text, given, (Program, LoopNest)))
     if text not in KERNELS:
         raise ParseError(
             f"no kernel is called '{text[:80]}'", advice=f"known are {', '.join(KERNELS)}"

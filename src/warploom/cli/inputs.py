@@ -121,9 +121,12 @@ def _unnamed(path: Path) -> ParseError:
     )
 
 
-def _meant(module: ModuleType) -> list[str]:
-    """The names of a file that may stand for a sketch; not those that it only imports."""
-    kinds = (Sketch, Program, SketchFunction, Traced)
+SKETCHES = (Sketch, Program, SketchFunction, Traced)
+Kinds = tuple[type, ...]
+
+
+def _meant(module: ModuleType, kinds: Kinds = SKETCHES) -> list[str]:
+    """The names of a file that may be meant; functions are not those that it only imports."""
     return [
         name
         for name, found in vars(module).items()
@@ -135,14 +138,15 @@ def _meant(module: ModuleType) -> list[str]:
 
 def _listed(path: Path, known: list[str]) -> str:
     named = ", ".join(f"{path}::{name}" for name in known)
-    return f"it has {named}" if known else "it has no sketch and no function"
+    return f"it has {named}" if known else "it has nothing of that kind, and no function"
 
 
-def python_value(text: str, sizes: Sizes) -> object:
-    """What FILE.py::NAME is; a function is called with the sizes."""
+def python_value(text: str, sizes: Sizes, kinds: Kinds = SKETCHES) -> object:
+    """What FILE.py::NAME is; a function is called with the sizes. What is of one of the kinds is
+    named where nothing is called so."""
     file, _, name = text.partition("::")
     path = Path(file)
-    found = _look_up(_load_module(path), path, name)
+    found = _look_up(_load_module(path), path, name, kinds)
     if isinstance(found, SketchFunction):
         function = found
         return _shielded(lambda: function.at(**_whole(sizes)), path)
@@ -180,9 +184,9 @@ def _load_module(path: Path) -> ModuleType:
     return module
 
 
-def _look_up(module: ModuleType, path: Path, name: str) -> object:
+def _look_up(module: ModuleType, path: Path, name: str, kinds: Kinds) -> object:
     if not hasattr(module, name):
-        known = _meant(module)
+        known = _meant(module, kinds)
         near = difflib.get_close_matches(name[:80], known, n=1, cutoff=0.5)
         advice = f"did you mean {near[0]}?" if near else _listed(path, known)
         raise ParseError(f"{path} defines no '{name[:80]}'", advice=advice)

@@ -242,7 +242,7 @@ def _check_asked(
 def find_program(text: str, plain: bool) -> Program:
     """One of the known expressions, in tiles unless it is to be left alone, or a user's own."""
     if "::" in text:
-        found = python_value(text, {})
+        found = python_value(text, {}, (Program,))
         if isinstance(found, Program):
             return found
         raise CheckError(
