@@ -9,12 +9,14 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 from warploom.errors import DeviceError
 from warploom.process import TIMEOUT_S, run_command
 
+_DIGEST = hashlib.sha256().digest_size  # stands before a library that is kept
 COMPILERS = ("cc", "gcc", "clang")
 
 
@@ -35,7 +37,10 @@ def compile_c(text: str, options: Sequence[str], seconds: float = TIMEOUT_S) -> 
         if ran.returncode:
             said = ran.stderr.replace(folder, "").strip()
             raise DeviceError(f"the C text does not compile:\n{said}")
-        return target.read_bytes()
+        try:
+            return target.read_bytes()
+        except OSError:
+            raise DeviceError(f"{compiler} says nothing and writes nothing") from None
 
 
 def kept_library(
@@ -46,19 +51,37 @@ def kept_library(
         return compile_c(text, options, seconds)
     parts = (text, *options, _compiler_version(), platform.machine(), _processor())
     name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
-    place = folder / f"{name}.so"
-    try:
-        return place.read_bytes()
-    except OSError:
-        code = compile_c(text, options, seconds)
-    try:
+    place = folder / f"{name}.lib"
+    found = _whole(place)
+    if found is not None:
+        return found
+    code = compile_c(text, options, seconds)
+    with suppress(OSError):  # no place to keep it: it is compiled again the next time
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-            file.write(code)
-        os.replace(file.name, place)  # whole or not at all, whoever else writes it
-    except OSError:
-        pass  # no place to keep it: it is compiled again the next time
+        _keep(hashlib.sha256(code).digest() + code, place)
     return code
+
+
+def _keep(data: bytes, place: Path) -> None:
+    """Whole or not at all, whoever else writes it."""
+    number, name = tempfile.mkstemp(dir=place.parent)
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(data)
+        os.replace(name, place)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _whole(place: Path) -> bytes | None:
+    """What was kept, if it is as it was: a library that was cut off would end this process."""
+    try:
+        kept = place.read_bytes()
+    except OSError:
+        return None
+    digest, code = kept[:_DIGEST], kept[_DIGEST:]
+    return code if hashlib.sha256(code).digest() == digest else None
 
 
 def load_library(code: bytes) -> ctypes.CDLL:

@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+_CALLED = "WARPLOOM_PTXAS_CALLED"
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -14,6 +16,7 @@ class Options:
 
     color: bool = True
     real_ptxas: str | None = None  # WARPLOOM_PTXAS: the assembler that `warploom-ptxas` calls
+    called_by: str | None = None  # WARPLOOM_PTXAS_CALLED: what another `warploom-ptxas` has called
     path: str = ""  # PATH: where programs are looked for
     data_folder: str = ""  # where results are kept: of this user, as the system has it
     store: str | None = None  # WARPLOOM_STORE: another file for them; empty: none are kept
@@ -23,10 +26,16 @@ def from_environment() -> Options:
     return Options(
         color="NO_COLOR" not in os.environ,
         real_ptxas=os.environ.get("WARPLOOM_PTXAS") or None,
+        called_by=os.environ.get(_CALLED) or None,
         path=os.environ.get("PATH", ""),
         data_folder=os.path.join(_data_folder(), "warploom"),
         store=os.environ.get("WARPLOOM_STORE"),
     )
+
+
+def for_ptxas(real: str) -> dict[str, str]:
+    """The environment in which `warploom-ptxas` calls an assembler, which may be such a script."""
+    return {**os.environ, _CALLED: real}
 
 
 def _data_folder() -> str:

@@ -90,6 +90,7 @@ def test_bad_arguments(saxpy: Path, bad: str) -> None:
         (["--shared", "999999999"], "a block has at most 232448"),
         (["--shared", "232449"], "a block has at most 232448"),
         (["--shared", "-1"], "negative"),
+        (["--seed", "-1"], "the seed -1 is negative"),
         (["--grid", "2147483648"], "at most (2147483647, 65535, 65535)"),
         (["--grid", "4,x"], "not a shape"),
         (["--arg", "f32=1"], "takes 4 arguments, 5 are given"),

@@ -48,3 +48,17 @@ def test_a_command_that_is_none(
             main()
         assert left.value.code == 2
         assert said in capsys.readouterr().err
+
+
+def test_ctrl_c_before_a_command_is_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def imported(*names: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("warploom.cli.app.application", imported)
+    monkeypatch.setattr("sys.argv", ["warploom", "layout", "solve", "transpose:32x32:f32"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 3
+    assert capsys.readouterr().err == "interrupted before anything was begun\n"

@@ -54,12 +54,14 @@ def fullest(words: Numbers, banks: int) -> Numbers:
 def least_cost(problem: Problem, layouts: Numbers, worst: bool = False) -> Fraction | None:
     """The least of these layouts, each a row of addresses; None if all tear a vector."""
     kept = layouts
+    # One offset by exclusive or may align all vectors: that which the widest of them needs.
+    widest = max(problem.accesses, key=lambda access: access.width)
+    first = widest.elements[widest.elements[:, :, 0] != IDLE][0, 0]
     for access in problem.accesses:
         vectors = access.elements[access.elements[:, :, 0] != IDLE]
         found = kept[:, vectors]
-        # An offset by exclusive or may align all: the low bits of first elements are equal.
-        low = found ^ found[:, :1, :1]
-        aligned = (low[:, :, 0] % access.width == 0).all(axis=1)
+        low = found[:, :, 0] ^ kept[:, first, None]
+        aligned = (low % access.width == 0).all(axis=1)
         apart = found ^ found[:, :, :1]
         kept = kept[aligned & (apart == np.arange(access.width)).all(axis=(1, 2))]
     if not len(kept):
@@ -172,10 +174,10 @@ def random_vectors(random: np.random.Generator) -> Problem:
     """Sixteen elements of any size, moved in vectors along the rows or scattered."""
     element_bytes = int(random.choice([1, 1, 2, 2, 4, 8]))
     lanes, banks = 4, int(random.choice([2, 4]))
-    most = 16 // element_bytes
+    most = banks * 4 // element_bytes  # no machine has vectors wider than its banks together
     accesses = []
     for number in range(random.integers(1, 4)):
-        width = int(random.choice([w for w in (1, 1, 2, 4) if w <= min(4, most)]))
+        width = int(random.choice([w for w in (1, 1, 2, 4) if w <= max(1, min(4, most))]))
         first = _affine(random, 16 // width, 2, lanes) * width
         if random.random() < 0.3:
             first[random.random(first.shape) < 0.2] = IDLE

@@ -140,6 +140,9 @@ def test_idle_lanes_and_warps() -> None:
         ({"steps": 0}, "0 lanes and steps"),
         ({"steps": 10**9}, "lanes and steps"),
         ({"width": 3}, "vectors are powers of two"),
+        ({"steps": 1.5}, "steps is 1.5, no whole number"),
+        ({"place": max}, "does not say its parameters"),
+        ({"place": 3}, "does not say its parameters"),
     ],
 )
 def test_refused(change: dict[str, Any], message: str) -> None:
@@ -148,6 +151,15 @@ def test_refused(change: dict[str, Any], message: str) -> None:
         examine(SharedTile((64, 64), 2, (replace(first, **change), *rest)))
     with pytest.raises(CheckError, match="there is no use"):
         examine(SharedTile((4,), 4, ()))
+    with pytest.raises(CheckError, match="a list is no SharedTile"):
+        examine([tile()])  # type: ignore[arg-type]
+    mistakes: list[tuple[dict[str, Any], str]] = [
+        ({"shape": "ab"}, "the shape is 'ab'"),
+        ({"uses": first}, "tuple of Use"),
+    ]
+    for mistake, said in mistakes:
+        with pytest.raises(CheckError, match=said):
+            examine(replace(tile(), **mistake))
 
 
 def test_mutants_are_noticed_or_none() -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -95,3 +97,22 @@ def test_sums_of_singles_flush_in_global_memory_alone(start, added, flushed, kep
     ptx.load(ATOMIC).kernel("k").launch(1, 1, [out, np.float32(added)])
     want = np.array([flushed, start, kept, flushed, start], np.float32)
     assert out.view(np.uint32).tolist() == want.view(np.uint32).tolist()
+
+
+def test_structures_are_bytes() -> None:
+    """A number is no structure of as many zeros."""
+    text = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .align 4 .b8 pair[8], .param .u64 out)
+{ .reg .b32 %r<2>; .reg .b64 %o; ld.param.u32 %r1, [pair+4]; ld.param.u64 %o, [out]; st.global.u32 [%o], %r1; ret; }
+"""
+    kernel = ptx.load(text).kernel("k")
+    record = np.array((3, 7), [("a", "i4"), ("b", "i4")])
+    for given in (record, record.tobytes(), (ctypes.c_int32 * 2)(3, 7), np.array([3, 7], np.int32)):
+        out = np.zeros(1, np.int32)
+        kernel.launch(1, 1, [given, out])
+        assert out[0] == 7
+    for given in (8, "12345678", None, 1 << 50, [0] * 8):
+        with pytest.raises(DeviceError, match=r"structure; .* cannot be passed"):
+            kernel.launch(1, 1, [given, np.zeros(1, np.int32)])

@@ -157,18 +157,6 @@ def test_stores_of_boxes_end_at_the_array_and_do_not_begin_before_it() -> None:
             run(STORE.format(x=x, y=y), [ptx.tensor_map(np.zeros((6, 12), np.uint32), (4, 8))])
 
 
-def test_what_a_tensor_map_needs() -> None:
-    array = np.zeros((40, 72), np.float16)
-    for box, swizzle, message in (
-        ((16, 4), 0, "no multiple of 16"), ((300, 8), 0, "1 to 256"), ((16, 64), 32, "for a swizzle of 32"),
-        ((16,), 0, "a side for each"), ((16, 8), 48, "no swizzle of 48"),
-    ):  # fmt: skip
-        with pytest.raises(DeviceError, match=message):
-            ptx.tensor_map(array, box, swizzle)
-    with pytest.raises(DeviceError, match="multiples of 16 bytes"):
-        ptx.tensor_map(np.zeros((4, 9), np.float16), (4, 8))
-
-
 # -- wgmma ------------------------------------------------------------------------------------
 
 

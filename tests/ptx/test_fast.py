@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from tests.tools import is_here
 
 from warploom import ptx
 from warploom.errors import DeviceError, WarploomError
-from warploom.native import kept_library
 from warploom.ptx.fast import engine as engine_module
 from warploom.ptx.table import OPCODES
 
@@ -266,17 +264,16 @@ def test_large_launches_are_compiled_by_themselves() -> None:
     assert kernel.launch(64, 1024, [data], races=False, counters=True).engine == "numpy"
 
 
-def test_compiled_code_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text, flags = "int f(void) { return 7; }\n", ("-fPIC", "-shared")
-    folder = tmp_path / "new" / "cache"
-    first = kept_library(text, flags, folder)
-    assert [path.suffix for path in folder.iterdir()] == [".so"]
-    monkeypatch.setenv("PATH", os.devnull)  # no compiler any more
-    assert kept_library(text, flags, folder) == first
-    nowhere = tmp_path / "file"
-    nowhere.write_text("")
-    monkeypatch.undo()
-    assert kept_library(text, flags, nowhere / "below")  # no place to keep it
+def test_a_compiler_that_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "cc"
+    script.write_text("#!/bin/sh\nexit 0\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("WARPLOOM_CACHE", "")
+    run = PROGRAMS[0]
+    kernel = ptx.load(kept(run.file).module.text.source.text).kernel(run.name)
+    assert kernel.launch(run.grid, run.block, run.make(), engine="c").engine == "numpy"
+    assert "writes nothing" in kernel.fast.why_not
 
 
 # -- what cannot be run ---------------------------------------------------------------------------

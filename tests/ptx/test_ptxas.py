@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -131,6 +133,32 @@ def test_it_does_not_find_itself(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
     path = os.pathsep.join([str(first), str(second)])
     assert ptxas.find_ptxas(None, path) == str(second / "ptxas")
     assert ptxas.find_ptxas(str(first / "ptxas"), path) is None
+
+
+@pytest.mark.parametrize("arch", ["sm_60", "sm_70"])  # rewritten, and passed on as it is
+def test_a_chain_of_scripts_ends_with_one_error(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, arch: str
+) -> None:
+    """A script of the name ptxas, as people put one before the real, calls the drop-in again."""
+    script = bench.folder / "bin" / "ptxas"
+    script.parent.mkdir()
+    python = f"PYTHONPATH='{Path(ptxas.__file__).parents[2]}' exec '{sys.executable}'"
+    script.write_text(
+        f"#!/bin/sh\necho >> '{bench.log}'\n[ $(wc -l < '{bench.log}') -gt 3 ] && exit 99\n"
+        f'{python} -m warploom.ptx.ptxas "$@"\n'
+    )
+    script.chmod(script.stat().st_mode | stat.S_IEXEC)
+    monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    monkeypatch.delenv("WARPLOOM_PTXAS", raising=False)
+    ran = subprocess.run(
+        [script, f"-arch={arch}", bench.input], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == ptxas.NO_END
+    assert ran.stderr.splitlines() == [
+        f"warploom-ptxas: error: {script} calls warploom-ptxas again; "
+        "set WARPLOOM_PTXAS to the path of the real ptxas"
+    ]
+    assert bench.log.read_text().count("\n") == 2
 
 
 def test_no_ptxas_at_all_is_said(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from warploom import ptx
 from warploom.cli.app import application
 from warploom.cli.start import COMMANDS
 from warploom.errors import DeviceError, KernelError, LimitError
+from warploom.ptx.emulate import schedule
 from warploom.ptx.source import plain_name
 
 APP = application(*COMMANDS)
@@ -98,3 +101,37 @@ def test_names_as_they_are_written() -> None:
     assert plain_name("_Z4demoPii") == "demo"
     assert plain_name("_ZN5inner4demoEPi") == "demo"
     assert plain_name("saxpy") == "saxpy"
+
+
+@pytest.mark.parametrize("file", ["/dev/zero", "/dev/stdin", "/", "a\0b", "x" * 5000])
+def test_what_ptx_names_and_is_no_source(file: str) -> None:
+    """A device has no end, and may wait for ever."""
+    text = f""".version 8.0
+.target sm_90
+.address_size 64
+.file 1 "{file}"
+.visible .entry k() {{ .reg .b64 %l;
+.loc 1 5 1
+mov.u64 %l, 16; st.global.u32 [%l], 1; ret; }}
+"""
+    with pytest.raises(DeviceError, match=r"k\.ptx:7"):
+        ptx.load(text, "k.ptx").kernel("k").launch(1, 1, [])
+
+
+def test_the_limit_is_looked_at_between_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of instructions may stand in a row, with no branch between them."""
+    rows = "".join(f"add.u32 %r1, %r1, {n};\n" for n in range(100))
+    text = f""".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k() {{ .reg .b32 %r<2>; mov.u32 %r1, 0;
+{rows}ret; }}
+"""
+    calls = iter(range(1000))
+    now = time.monotonic()
+    late = SimpleNamespace(monotonic=lambda: now if next(calls) < 50 else now + 1e9)
+    monkeypatch.setattr(schedule, "time", late)
+    with pytest.raises(LimitError) as found:
+        ptx.load(text, "k.ptx").kernel("k").launch(1, 1, [], seconds=1000, engine="numpy")
+    assert found.value.span is not None
+    assert 40 < found.value.span.line < 60

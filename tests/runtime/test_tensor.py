@@ -63,6 +63,6 @@ def test_refused() -> None:
     ):
         with pytest.raises(DeviceError, match=message):
             for_gpu(made, there, Driver(Library()))
-    odd = ptx.tensor_map(np.zeros((8, 16), np.complex64), (8, 16))
+    odd = ptx.TensorMap(np.zeros((8, 16), np.complex64), (8, 16))
     with pytest.raises(DeviceError, match="complex64"):
         for_gpu(odd, 64, Driver(Library()))

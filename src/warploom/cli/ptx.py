@@ -11,7 +11,7 @@ import typer
 
 from warploom.cli.guard import Status, complain, run
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
-from warploom.cli.ptx_arguments import parse_argument, parse_shape, save_arrays
+from warploom.cli.ptx_arguments import parse_arguments, parse_shape, save_arrays
 from warploom.cli.ptx_input import SECONDS, finding, loaded, read_text, recorded, stopped
 from warploom.cli.ptx_report import REPORT, report
 from warploom.errors import (
@@ -176,8 +176,7 @@ def run_kernel(
     def action(findings: list[dict[str, Any]]) -> Status:
         with kept_free(json_file):
             pass
-        rng = np.random.default_rng(seed)
-        args = [parse_argument(text, rng) for text in arg]
+        args = parse_arguments(arg, seed)
         before = {f"arg{i}": a.copy() for i, a in enumerate(args) if isinstance(a, np.ndarray)}
         module = loaded(source, arch)
         record: dict[str, Any] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,14 @@ MOST_ELEMENTS = 1 << 28
 _SIZE = re.compile(r"\d{1,18}", re.ASCII)  # what is too large for a machine is said by the launch
 _PATTERN = re.compile(r"(?P<type>[a-z]\d+)(?:\[(?P<count>\d{1,12})\])?=(?P<value>.+)")
 ADVICE = "write f32[1024]=random, i32=7 or u8[64]=@file.npy; types: " + ", ".join(TYPES)
+
+
+def parse_arguments(texts: Sequence[str], seed: int) -> list[Any]:
+    """The arguments of a launch; random ones are drawn one after the other."""
+    if seed < 0:
+        raise ParseError(f"the seed {seed} is negative", advice="give 0 or more")
+    rng = np.random.default_rng(seed)
+    return [parse_argument(text, rng) for text in texts]
 
 
 def parse_argument(text: str, rng: np.random.Generator) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,11 @@ SECONDS = 60.0  # a launch is stopped after so long, unless another time is give
 def read_text(path: str) -> str:
     """PTX from a file or, for -, from standard input."""
     try:
-        data = sys.stdin.buffer.read(MOST_BYTES + 1) if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise ParseError(f"cannot read '{path}': {error.strerror or error}") from None
+        with nullcontext(sys.stdin.buffer) if path == "-" else Path(path).open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise ParseError(f"cannot read '{path}': {said}") from None
     if len(data) > MOST_BYTES:
         raise ParseError(f"'{path}' is larger than {MOST_BYTES >> 20} MiB")
     # Bytes that are no UTF-8 survive the round trip unchanged.

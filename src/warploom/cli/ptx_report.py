@@ -6,12 +6,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 
 from warploom.cli.guard import Status
 from warploom.cli.output import JSON, kept_free, write_records
-from warploom.cli.ptx_arguments import parse_argument, parse_shape
+from warploom.cli.ptx_arguments import parse_arguments, parse_shape
 from warploom.cli.ptx_input import SECONDS, loaded, recorded, stopped
 from warploom.errors import KernelError, LimitError
 from warploom.options import from_environment
@@ -53,8 +52,7 @@ def report(
     def action(findings: list[dict[str, Any]]) -> Status:
         with kept_free(json_file):
             pass
-        rng = np.random.default_rng(seed)
-        args = [parse_argument(text, rng) for text in arg]
+        args = parse_arguments(arg, seed)
         module = loaded(source, arch)
         chosen = module.kernel(kernel)
         try:

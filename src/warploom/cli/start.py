@@ -49,6 +49,14 @@ def overview() -> str:
 
 
 def main() -> None:
+    try:
+        _started()
+    except KeyboardInterrupt:  # while a command is being imported; later on each has its own answer
+        sys.stderr.write("interrupted before anything was begun\n")
+        sys.exit(3)
+
+
+def _started() -> None:
     asked = sys.argv[1] if len(sys.argv) > 1 else ""
     if asked in ("", "-h", "--help"):
         sys.stdout.write(overview() + "\n")

@@ -64,10 +64,12 @@ def _of_access(
     busy = groups.elements[np.arange(len(groups.elements)), groups.wanted.argmax(axis=1)]
     points = frame.coordinates()(np.where(groups.wanted, groups.elements, busy[:, None]))
     moved = np.sort(points ^ points[:, :1], axis=1)
-    rows, counts = np.unique(np.column_stack([moved, least]), axis=0, return_counts=True)
+    # Equal rows are found by their bytes: sorting all of them takes most of the time else.
+    rows = Counter(row.tobytes() for row in np.column_stack([moved, least]).astype(np.int64))
+    known = {tuple(np.frombuffer(row, dtype=np.int64).tolist()): n for row, n in rows.items()}
     merged: Counter[tuple[bytes, int]] = Counter()
-    for row, count in zip(rows, counts.tolist(), strict=True):
-        merged[(_normal(np.unique(row[:-1])).tobytes(), int(row[-1]))] += count
+    for (*row, floor), count in sorted(known.items()):
+        merged[(_normal(np.unique(row)).tobytes(), floor)] += count
     found = []
     for (key, floor), count in merged.items():
         points = np.frombuffer(key, dtype=np.int64)

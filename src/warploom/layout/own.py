@@ -107,15 +107,17 @@ class Examined:
 
 def examine(tile: SharedTile) -> Examined:
     """Every use of a tile, on every lane, step and warp."""
+    _check_kinds(tile)
     if not tile.uses:
         raise CheckError(f"{tile.name}: there is no use", advice="say who stores and who loads")
+    shape = tuple(tile.shape)
     looked = [_tabulated(tile, use) for use in tile.uses]
     accesses = tuple(each.access for each in looked)
-    problem = Problem(tile.name, tile.shape, tile.element_bytes, accesses, tile.serving)
+    problem = Problem(tile.name, shape, tile.element_bytes, accesses, tile.serving)
     steps = [use.steps for use in tile.uses]
     meant = None
     if tile.layout is not None:
-        layout = given_layout(tile.layout, tile.shape, tile.element_bytes)
+        layout = given_layout(tile.layout, shape, tile.element_bytes)
         meant = row_major_addresses(layout, problem)
     return examine_tables(problem, looked, steps, tile.places, meant)
 
@@ -154,6 +156,22 @@ def examine_tables(
     return Examined(problem.name, tuple(wrong), counts, bound, names, tried)
 
 
+def _check_kinds(tile: object) -> None:
+    """People write tiles by hand, and nothing else looks at what they put where."""
+    if not isinstance(tile, SharedTile):
+        raise CheckError(f"a {type(tile).__name__} is no SharedTile", advice="check one at a time")
+    if not (isinstance(tile.shape, tuple | list) and all(type(size) is int for size in tile.shape)):
+        raise CheckError(f"{tile.name}: the shape is {tile.shape!r:.40}", advice="write (128, 48)")
+    if not (isinstance(tile.uses, tuple | list) and all(isinstance(u, Use) for u in tile.uses)):
+        raise CheckError(f"{tile.name}: uses are a tuple of Use", advice="(Use(…), Use(…))")
+    for use in tile.uses:
+        for number in ("width", "steps", "warps", "lanes"):
+            if type(getattr(use, number)) is not int:
+                raise CheckError(
+                    f"{use.name}: {number} is {getattr(use, number)!r:.40}, no whole number"
+                )
+
+
 def _tabulated(tile: SharedTile, use: Use) -> Looked:
     """The functions on every lane, step and warp."""
     total = use.steps * use.warps * use.lanes
@@ -179,7 +197,12 @@ def _tabulated(tile: SharedTile, use: Use) -> Looked:
 
 
 def _by_name(function: Callable[..., Any]) -> tuple[Callable[..., Any], list[str]]:
-    names = list(inspect.signature(function).parameters)
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        raise CheckError(
+            f"{function!r:.60} does not say its parameters", advice="write a function of your own"
+        ) from None
     strange = [name for name in names if name not in PLACES]
     if strange:
         raise CheckError(

@@ -49,7 +49,7 @@ def address_registers(access: Access, addresses: Numbers) -> int:
     found = np.where(idle, 0, addresses[first])
     start = np.take_along_axis(found, np.argmin(idle, axis=1)[:, None], axis=1)
     apart = np.where(idle, np.iinfo(np.int64).min, found - start)
-    return len(np.unique(apart, axis=0))
+    return len({row.tobytes() for row in apart})
 
 
 def _operations(task: Task, answer: Answer) -> int:

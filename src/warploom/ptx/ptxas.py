@@ -3,6 +3,7 @@
 Comes in: the argument list of ptxas. Goes out: what the real ptxas does with the same arguments,
 the input file replaced by a rewritten copy in a temporary folder, and its exit status. Whatever
 goes wrong on our side costs one line on standard error and nothing else: the original is assembled.
+Only an assembler that calls `warploom-ptxas` again is an error: it would do so for ever.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from pathlib import Path
 
 from warploom.errors import WarploomError
 from warploom.machine.latency import machine_for
-from warploom.options import from_environment
+from warploom.options import for_ptxas, from_environment
 from warploom.ptx.shuffle import rewrite
 
 NOT_FOUND = 127  # what a shell answers for a command that is not there
 NOT_RUNNABLE = 126  # and for one that is no program
+NO_END = 125  # it would call itself again
+_CHAIN = "error: {} calls warploom-ptxas again; set WARPLOOM_PTXAS to the path of the real ptxas"
 # Options whose value is the next argument; a value is never taken for the input.
 _WITH_VALUE = (
     "-o --output-file -arch --gpu-name -m --machine -O --opt-level -e --entry -maxrregcount "
@@ -39,6 +42,9 @@ WITH_VALUE = frozenset(_WITH_VALUE.split())
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     options = from_environment()
+    if options.called_by is not None:
+        _say(_CHAIN.format(options.called_by))
+        return NO_END
     real = find_ptxas(options.real_ptxas, options.path)
     if real is None:
         _warn("no real ptxas on PATH; set WARPLOOM_PTXAS to its path")
@@ -47,12 +53,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
             changed = with_shuffles(arguments, Path(folder))
             if changed is not None:
-                done = subprocess.run([real, *changed], capture_output=True, check=False)
-                if done.returncode == 0:
+                done = subprocess.run(
+                    [real, *changed], capture_output=True, check=False, env=for_ptxas(real)
+                )
+                in_a_chain = _CHAIN.format(real).encode() in done.stderr
+                if done.returncode == 0 or in_a_chain:
                     sys.stdout.buffer.write(done.stdout)
                     sys.stderr.buffer.write(done.stderr)
                     sys.stdout.flush()
-                    return 0
+                    return done.returncode
                 _warn("ptxas did not accept the rewritten PTX; the original is assembled")
     except OSError as error:
         if error.filename != real:  # no folder to write to; what cannot be run is said below
@@ -63,7 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _status(real: str, arguments: Sequence[str]) -> int:
     """Runs the assembler; its exit status, or for a signal what a shell answers."""
     try:
-        status = subprocess.run([real, *arguments], check=False).returncode
+        command = [real, *arguments]
+        status = subprocess.run(command, check=False, env=for_ptxas(real)).returncode
     except OSError as error:
         _warn(f"{real} cannot be run: {error.strerror}")
         return NOT_RUNNABLE
@@ -128,7 +138,11 @@ def find_ptxas(asked: str | None, path: str) -> str | None:
 
 
 def _warn(message: str) -> None:
-    sys.stderr.write(f"warploom-ptxas: warning: {message}\n")
+    _say(f"warning: {message}")
+
+
+def _say(message: str) -> None:
+    sys.stderr.write(f"warploom-ptxas: {message}\n")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from warploom.errors import (
 from warploom.ptx.ir import Directive, Function, Module
 
 Numbers = tuple[int, int, int]  # of a file, a line, a column
+MOST_BYTES = 64 << 20  # of a text to show a line of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,13 @@ class SourcePlace:
 
 @lru_cache(maxsize=32)
 def _read(file: str) -> Source | None:
+    """A file that PTX names, if it can be a source: no device, and not without end."""
+    path = Path(file)
     try:
-        text = Path(file).read_text("utf-8", "replace")
-    except OSError:
+        if not path.is_file() or path.stat().st_size > MOST_BYTES:
+            return None
+        text = path.read_text("utf-8", "replace")
+    except (OSError, ValueError):
         return None
     return Source(file, text)
 

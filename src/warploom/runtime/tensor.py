@@ -13,8 +13,8 @@ from warploom.runtime.driver import Driver, open_driver
 _BYTES, _ALIGNMENT = 128, 64
 # The driver's numbers of types of elements. Copies move bits: only what fills the outside asks.
 _KINDS = {
-    "u1": 0, "i1": 0, "u2": 1, "i2": 1, "u4": 2, "i4": 3, "u8": 4, "i8": 5, "f2": 6, "f4": 7,
-    "f8": 8,
+    "b1": 0, "u1": 0, "i1": 0, "u2": 1, "i2": 1, "u4": 2, "i4": 3, "u8": 4, "i8": 5,
+    "f2": 6, "f4": 7, "f8": 8,
 }  # fmt: skip
 
 

@@ -102,9 +102,9 @@ def _overlapping(given: list[_Given]) -> list[list[_Given]]:
 
 
 def _bytes_of(group: list[_Given]) -> npt.NDArray[np.uint8]:
-    """The bytes of the host that a group covers; it has no gaps."""
+    """The bytes of the host that a group covers; between rows of a tensor, those of its whole."""
     first, end = group[0], max(one.end for one in group)
-    if first.end == end:
+    if first.end == end and first.array.flags.c_contiguous:
         return first.array.reshape(-1).view(np.uint8)
     whole: Any = (ctypes.c_uint8 * (end - first.start)).from_address(first.start)
     return np.frombuffer(whole, np.uint8)
@@ -113,8 +113,10 @@ def _bytes_of(group: list[_Given]) -> npt.NDArray[np.uint8]:
 def _arrays(parameters: Sequence[Variable], args: Sequence[Any]) -> Iterator[_Given]:
     for number, (parameter, arg) in enumerate(zip(parameters, args, strict=True)):
         if isinstance(arg, TensorMap):
-            arg = arg.array
-        elif parameter.sizes:
+            start = int(arg.array.__array_interface__["data"][0])
+            yield _Given(number, _what(number, parameter), arg.array, start, start + arg.span)
+            continue
+        if parameter.sizes:
             continue
         if isinstance(arg, np.ndarray) and arg.ndim > 0:
             what = _what(number, parameter)
@@ -137,9 +139,7 @@ def _argument(
     if isinstance(arg, TensorMap):
         arg = arg.encode(known[number])
     if parameter.sizes:
-        raw = np.frombuffer(
-            arg.tobytes() if isinstance(arg, np.ndarray | np.generic) else bytes(arg), np.uint8
-        )
+        raw = np.frombuffer(_struct(arg, what), np.uint8)
         if raw.size != size:
             raise DeviceError(f"{what} needs {size} bytes, {raw.size} are given")
         return raw
@@ -150,6 +150,19 @@ def _argument(
     if arg is None:
         return np.zeros(size, np.uint8)
     return _scalar(parameter, arg, what)
+
+
+def _struct(arg: Any, what: str) -> bytes:
+    """What is passed by value and has several parts, as bytes."""
+    if isinstance(arg, np.ndarray | np.generic):
+        return arg.tobytes()
+    try:
+        return bytes(memoryview(arg))  # bytes, a ctypes structure
+    except TypeError:
+        raise DeviceError(
+            f"{what} is a structure; {type(arg).__name__} cannot be passed",
+            advice="give its bytes, or a NumPy record",
+        ) from None
 
 
 def _scalar(parameter: Variable, arg: Any, what: str) -> npt.NDArray[np.uint8]:

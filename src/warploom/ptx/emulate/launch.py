@@ -49,6 +49,7 @@ from warploom.ptx.types import DTYPES
 Array = npt.NDArray[Any]
 
 BATCH_THREADS = 1 << 15  # what fits the caches of a core, a few registers at a time
+PRODUCT_THREADS = 1 << 11  # with wgmma, whose one step would take seconds: a limit is kept to one
 BATCH_BYTES = 1 << 28  # shared and local memory of one batch
 FIRST_FUNCTION = 0x10
 
@@ -416,6 +417,8 @@ class _Launch:
         blocks = self.grid[0] * self.grid[1] * self.grid[2]
         threads = self.block[0] * self.block[1] * self.block[2]
         shared = self.kernel.static_shared + self.shared_bytes
+        if any("wgmma" in block.names for block in self.code.blocks):
+            batch_threads = min(batch_threads, PRODUCT_THREADS)
         bytes_per_block = shared + threads * self.code.local_size + 1
         together = min(batch_threads // threads, BATCH_BYTES // bytes_per_block)
         size = prod(self.cluster)

@@ -286,11 +286,14 @@ class Runner:
         if f.count == 0:
             return
         self.code.executed[rank] += f.count
-        if self.batch.deadline is not None and time.monotonic() > self.batch.deadline:
-            raise self._too_long(block)
-        number = 0
+        deadline, number = self.batch.deadline, 0
+        if deadline is not None and time.monotonic() > deadline:
+            raise self._too_long(block, number)
         try:
             for number, step in enumerate(block.steps):
+                # Thousands of steps may stand in a row, and one may take milliseconds.
+                if deadline is not None and time.monotonic() > deadline:
+                    raise self._too_long(block, number)
                 if f.undefined:
                     undefined.watched(f, block.passages[number], step, self._error)
                 else:
@@ -300,9 +303,9 @@ class Runner:
             raise malformed(self.code.module, instruction, error) from error
         self._leave(block)
 
-    def _too_long(self, block: CodeBlock) -> LimitError:
+    def _too_long(self, block: CodeBlock, number: int) -> LimitError:
         """Who is still running, and where; others may wait for what it does not do."""
-        passage = (*block.passages, block.leaving, None)[0]
+        passage = (*block.passages[number:], block.leaving, None)[0]
         here = self.batch.where(int(self.frame.index[0]))
         waiting = sum(self._count(mask) for mask in self.pending.values())
         others = f", {waiting} other threads wait for their turn" if waiting else ""

@@ -9,8 +9,9 @@ has its own (`runtime/tensor.py`).
 
 from __future__ import annotations
 
+import numbers
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -23,8 +24,9 @@ from warploom.errors import DeviceError
 Array = npt.NDArray[Any]
 _MAGIC = 0x7A97
 _LAYOUT = (
-    "<HBBBBxxQ5I4q5H"  # magic, rank, element bytes, swizzle, fill; address, sizes, strides, box
+    "<HBBBBxxQ5Q4q5H"  # magic, rank, element bytes, swizzle, fill; address, sizes, strides, box
 )
+_ELEMENTS = {("f", 2), ("f", 4), ("f", 8), ("b", 1)} | {(k, n) for k in "iu" for n in (1, 2, 4, 8)}
 SWIZZLES = (0, 32, 64, 128)
 # What lies outside, if not zero: a NaN of halves, which filled floats and doubles on an H200 too.
 _NAN = b"\xf7\x7f"
@@ -38,6 +40,13 @@ class TensorMap:
     box: tuple[int, ...]
     swizzle: int = 0
     nan_outside: bool = False
+
+    @property
+    def span(self) -> int:
+        """Bytes from the first element to the end of the last."""
+        sides = zip(self.array.shape, self.array.strides, strict=True)
+        far: int = sum((side - 1) * stride for side, stride in sides)
+        return far + self.array.itemsize
 
     def encode(self, address: int) -> bytes:
         rank = self.array.ndim
@@ -55,13 +64,23 @@ def tensor_map(
 
     `swizzle` is 0, 32, 64 or 128 bytes; `nan_outside` fills what lies outside with NaN, not zero.
     """
-    shape = tuple(int(side) for side in box)
+    if not isinstance(array, np.ndarray):
+        raise DeviceError(f"a tensor map is of a NumPy array, not of a {type(array).__name__}")
+    sides = list(box) if isinstance(box, Iterable) else [box]
+    if not all(isinstance(side, numbers.Integral) for side in sides):
+        raise DeviceError("the sides of a tensor map's box are whole numbers")
+    shape = tuple(int(side) for side in sides)
     if not 1 <= array.ndim <= 5 or len(shape) != array.ndim:
         raise DeviceError("a tensor map has 1 to 5 axes, and a box with a side for each")
     if swizzle not in SWIZZLES:
-        raise DeviceError(f"there is no swizzle of {swizzle} bytes", advice="0, 32, 64 or 128")
+        raise DeviceError(f"there is no swizzle of {swizzle!r} bytes", advice="0, 32, 64 or 128")
     inner = shape[-1] * array.itemsize
     wrong = [
+        (not array.dtype.isnative or (array.dtype.kind, array.itemsize) not in _ELEMENTS,
+         f"no tensor has elements of the type {array.dtype}"),
+        (not all(1 <= side <= 1 << 32 for side in array.shape), "a side is 1 to 2**32 elements"),
+        (any(stride >= 1 << 40 for stride in array.strides), "a stride is below 2**40 bytes"),
+        (_start(array) % 16 != 0, "the array does not start at a multiple of 16 bytes"),
         (array.strides[-1] != array.itemsize, "the last axis is not dense"),
         (any(stride % 16 or stride < 0 for stride in array.strides[:-1]),
          "the strides of all other axes are multiples of 16 bytes"),
@@ -73,7 +92,15 @@ def tensor_map(
     for bad, why in wrong:
         if bad:
             raise DeviceError(f"no tensor map: {why}")
-    return TensorMap(array, shape, swizzle, nan_outside)
+    return TensorMap(array, shape, int(swizzle), nan_outside)
+
+
+def _start(array: Array) -> int:
+    """Of a part of an array: how many bytes into the whole, which a GPU aligns."""
+    whole = array
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    return int(array.ctypes.data - whole.ctypes.data)
 
 
 @dataclass(frozen=True)
