@@ -271,7 +271,7 @@ def bad_inputs() -> dict[str, Any]:
                 [sys.executable, "-m", "warploom.cli", *command],
                 capture_output=True, text=True, check=False,
             )  # fmt: skip
-            assert "Traceback" not in ran.stderr, name
+            assert "Traceback" not in ran.stderr, (name, ran.stderr[-300:])
             assert ran.returncode == (1 if name == "not injective" else 2), (name, ran)
             first = (ran.stderr or ran.stdout).strip().replace(folder, "").splitlines()
             found[name] = next((line for line in first if "rror" in line or line), "")[:120]

@@ -10,6 +10,7 @@ import pytest
 
 from warploom.array import build as al
 from warploom.array.bind import bound
+from warploom.array.effort import effort
 from warploom.array.evaluate import evaluate
 from warploom.array.ir import Param, Program, Term, close, instantiate, is_concrete, opened
 from warploom.array.show import show, show_program
@@ -245,3 +246,32 @@ def test_what_python_would_decide_is_refused(wrong: Callable[[Any], Any], said: 
         al.program("wrong", lambda x: al.map_(wrong, x), x=array(f32, 9))
     assert refused.value.span is not None
     assert refused.value.span.source.name == __file__
+
+
+def test_inputs_are_of_types() -> None:
+    assert al.program("f", lambda s: s + 1, s=f32).inputs[0].type is array(f32)
+    with pytest.raises(CheckError, match=r"the input 's' is 3, no type"):
+        al.program("f", lambda s: s + 1, s=3)  # type: ignore[arg-type]
+
+
+def test_how_much_an_evaluation_takes() -> None:
+    """Products of all pairs of 4 by 6 numbers at once; a sum of 6 of them one after another."""
+    dots = al.program(
+        "dots",
+        lambda xs, ys: al.map_(
+            lambda x: al.map_(
+                lambda y: al.reduce(
+                    lambda t, v: t + v, 0.0, al.map_(lambda z: z.get(0) * z.get(1), al.zip_(x, y))
+                ),
+                ys,
+            ),
+            xs,
+        ),
+        xs=array(f32, n, m),
+        ys=array(f32, k, m),
+    )
+    few = effort(bound(dots, {"n": 4, "m": 6, "k": 2}))
+    more = effort(bound(dots, {"n": 400, "m": 6, "k": 2}))
+    assert (few.elements, more.elements) == (2 * 4 * 2 * 6, 2 * 400 * 2 * 6)
+    assert few.operations == more.operations
+    assert effort(bound(dots, {"n": 4, "m": 12, "k": 2})).operations > few.operations

@@ -130,6 +130,12 @@ BAD = [
     (("layout", "solve", "transpose:32x32", "--emit", "rust"), "no layout is written as"),
     (("layout", "solve", "transpose:32x32", "--emit", "c", "--name", "int"), "cannot be a name"),
     (("layout", "show", "(4,4):(4,1)", "--emit", "c", "--name", "é"), "cannot be a name"),
+    (("layout", "show", "(32,32):(32,1)", "--pattern", "all"), "stands for 50 patterns"),
+    (("layout", "check", "(32,32):(32,1)", "all"), "stands for 50 patterns"),
+    (
+        ("layout", "show", "(32,32):(32,1)", "--pattern", "transpose:32x32", "-o", "tile.png"),
+        "figures are SVG",
+    ),
     (("layout", "show", "():()"), "<layout>:1:1: a shape has at least one size"),
     (("layout", "show", "(4,4):(4,1)", "--element", "f3"), "no element type"),
     (("layout", "solve", "aos:32x3", "--class", "xor"), "power of two"),
@@ -196,14 +202,14 @@ def test_conversions(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "c.json"
     ran = cli(
         "layout", "convert", "--from", "(32,5):(1,32)", "--to", "(32,5):(5,1)", "--emit", "cuda",
-        "--json", str(file),
+        "--way", "shuffles", "--json", str(file),
     )  # fmt: skip
     assert ran.status == 0
     assert "5 rounds, 15 selects; fewer are impossible: lane 1 must receive 5" in ran.err
     assert ran.out.count("__shfl_sync") == 5
     (record,) = json.loads(file.read_text())
     assert record["shuffles"]["rounds"] == record["shuffles"]["bound"] == 5
-    assert record["chosen"] == "shuffles"
+    assert (record["chosen"], record["way"]) == ("shared", "shuffles")
 
 
 @pytest.mark.parametrize(

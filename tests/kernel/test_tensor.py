@@ -22,9 +22,10 @@ from warploom.kernel.ir import (
     Registers,
     Stmt,
     Store,
+    TensorKind,
     TensorProduct,
 )
-from warploom.kernel.tensor import leading_bits
+from warploom.kernel.tensor import leading_bits, product, widths
 from warploom.machine.rounding import bf16_to_single, single_to_bf16
 from warploom.runtime.compile import can_compile
 from warploom.runtime.emulated import EmulatedFunction
@@ -188,3 +189,11 @@ def test_compiled_rounding_does_the_same() -> None:
     assert function.ptx.count("cvt.rn.bf16x2.f32") == 6
     function(second, (1, 1, 1))
     assert np.array_equal(first[2].view(np.uint32), second[2].view(np.uint32))
+
+
+@pytest.mark.parametrize("kind", ["tf32", "bf16"])
+def test_numbers_that_signal_are_no_numbers(kind: TensorKind) -> None:
+    """Without a warning, which a test takes for an error."""
+    signalling = np.full((1, 32, 8), 0x7FA00000, np.uint32).view(np.float32)
+    target, a, b = (signalling[..., :width] for width in widths(kind))
+    assert np.isnan(product(target, a, b, kind)).all()

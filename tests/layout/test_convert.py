@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from bench.layout_cases import LOOPED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -240,6 +244,25 @@ def test_triton_objects_are_the_names() -> None:
 def test_refused_texts(text: str, shape: tuple[int, ...] | None, part: str) -> None:
     with pytest.raises(WarploomError, match=part):
         read_fragment(text, shape)
+
+
+TIMES = json.loads((Path(__file__).parents[2] / "bench/results/layout_convert.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        case if case[4][0] * case[4][1] <= 256 else pytest.param(case, marks=pytest.mark.slow)
+        for case in LOOPED
+    ],
+)
+def test_the_rule_takes_what_was_measured_to_be_fast(case: Any) -> None:
+    """Within 3 % of the fastest way, by the times of an H200 that are kept."""
+    name, source, target, size, shape, _ = case
+    found = convert(read_fragment(source, shape), read_fragment(target, shape), size)
+    (row,) = (row for row in TIMES["rows"] if row["name"] == name)
+    times = {w: ns for w, ns in row["ns_with_8_warps"].items() if not w.startswith("triton")}
+    assert times[found.chosen] <= 1.03 * min(times.values())
 
 
 def test_refused_conversions() -> None:

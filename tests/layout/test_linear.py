@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import numpy as np
 import pytest
+from tests.layout.brute import small_machine
 from tests.layout.compared import compare_all, compare_linear, compare_vectors
 
+from warploom.errors import CheckError
+from warploom.layout.access import Access, Problem
 from warploom.layout.columns import ColumnSearch
 from warploom.layout.demand import Demand, Demands
 from warploom.layout.frame import Frame, Free
 from warploom.layout.subspace import Span, elements
+from warploom.layout.task import Task
 from warploom.search.engine import Watch
 
 
@@ -34,7 +39,14 @@ def test_every_layout_whatever() -> None:
 
 
 def test_some_vectors_and_elements_of_other_sizes() -> None:
-    assert compare_vectors(range(6))["whole"]
+    # Of number 50 every access alone can be aligned, and all of them by one offset cannot.
+    assert compare_vectors([*range(5), 50])["whole"]
+
+
+def test_vectors_wider_than_all_banks_are_refused() -> None:
+    vectors = Access("wide", np.arange(16).reshape(1, 4, 4), "ld")
+    with pytest.raises(CheckError, match="wider than all banks together"):
+        Task(Problem("wide", (16,), 4, (vectors,), small_machine(4, 2)))
 
 
 @pytest.mark.slow

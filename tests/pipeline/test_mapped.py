@@ -17,6 +17,7 @@ from warploom.array.types import array
 from warploom.errors import DeviceError
 from warploom.kernel.dtype import DType, f32, i32
 from warploom.machine.record import CUDA
+from warploom.pipeline import mapped
 from warploom.pipeline.mapped import Choice, Rig, choice_of, front, tune_choices
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Reason
@@ -83,7 +84,43 @@ def test_another_result_is_dropped() -> None:
     assert isinstance(outcome, Found)
     said = {each.text: each.error for each in outcome.answer.trials}
     assert said[right.text] == ""
-    assert "not that of the first" in said[wrong.text]
+    assert "not what the expression means" in said[wrong.text]
+
+
+def misled(right: Choice, wrong: Choice) -> Choice:
+    """A choice that has the kernels of another one."""
+    made = replace(right.kernels(), kernels=wrong.kernels().kernels)
+    return replace(right, text="misled", kernels=lambda: made)
+
+
+def test_the_first_one_may_be_wrong() -> None:
+    right = elementwise("one", lambda v: v + 1)
+    first = misled(right, elementwise("one", lambda v: v + 2))
+    assert [bool(each) for each in errors(first, right)] == [True, False]
+    number, other = (total(by) for by in (1.0, 2.0))
+    assert [bool(each) for each in errors(misled(number, other), number)] == [True, False]
+
+
+def total(by: float) -> Choice:
+    """A number of two inputs, one of which is a number as well."""
+    program = al.program(
+        "total",
+        lambda x, s, unused: al.reduce(lambda t, v: t + v * by, 0.0, al.map_(lambda v: v * s, x)),
+        x=array(f32, N),
+        s=f32,
+        unused=array(f32, N),
+    )
+    model = JointModel(program, {"n": 12}, CUDA)
+    return choice_of(model, model.best(1, 50).answer[0])
+
+
+def test_what_takes_the_evaluator_long_is_compared_with_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mapped, "MOST_ELEMENTS", 11)
+    one, two = (elementwise("one", lambda v, by=by: v + by) for by in (1, 2))
+    assert errors(one, misled(one, two))[0] == ""
+    assert "not that of the first" in errors(one, misled(one, two))[1]
 
 
 def elementwise(name: str, f: Callable[[Term], Term], dtype: DType = f32) -> Choice:

@@ -166,10 +166,14 @@ def _returned(result: object, types: tuple[Type, ...]) -> Term:
 # -- programs --------------------------------------------------------------------------------------
 
 
-def program(name: str, body: Callable[..., Term], **inputs: Type) -> Program:
+def program(name: str, body: Callable[..., Term], **inputs: Type | DType) -> Program:
     """A program: its inputs by name, and what it computes of them."""
-    params = tuple(Param(each, type_) for each, type_ in inputs.items())
     with _located():
+        for each, given in inputs.items():
+            if not isinstance(given, DType | Scalar | Vector | Array | Tuple):
+                what = f"the input '{each}' is {given!r:.60}, no type"
+                raise CheckError(what, advice="such as array(f32, n), or f32 for a number")
+        params = tuple(Param(each, array(type_)) for each, type_ in inputs.items())
         if not name.isidentifier():
             raise CheckError(f"'{name[:60]}' cannot be the name of a program")
         _check_callable(body, len(params))

@@ -229,7 +229,7 @@ def show(
         with kept_free(json_file, picture, STDOUT if emit else None):
             if pattern_text is None and (measured is not None or picture is not None):
                 raise ParseError("which accesses are meant?", advice="give --pattern")
-            task = None if pattern_text is None else Task(problems([pattern_text], None)[0])
+            task = None if pattern_text is None else _task_of(pattern_text)
             found = _layout_for(task, layout, shape, element)
             lines, record = check_lines(found, None)
             if task is not None and pattern_text is not None:
@@ -264,6 +264,14 @@ def _layout_for(
     return given_layout(text, task.problem.shape, task.problem.element_bytes)
 
 
+def _task_of(text: str) -> Task:
+    """The one problem that a text stands for."""
+    found = problems([text], None)
+    if len(found) > 1:
+        raise ParseError(f"'{text}' stands for {len(found)} patterns", advice="name one of them")
+    return Task(found[0])
+
+
 def _bytes_of(element: str | None) -> int | None:
     if element is not None and element not in TYPES:
         raise ParseError(f"no element type '{element[:20]}'", advice=f"known: {', '.join(TYPES)}")
@@ -287,7 +295,7 @@ def check(
 ) -> None:
     def action() -> Status:
         with kept_free(json_file):
-            task = Task(problems([pattern_text], None)[0])
+            task = _task_of(pattern_text)
             found = _layout_for(task, layout)
             lines, record = check_lines(found, task)
             for line in lines:

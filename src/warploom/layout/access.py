@@ -126,6 +126,8 @@ def _check_access(problem: Problem, access: Access) -> None:
         serving.group(SERVED_AS[access.kind], width * problem.element_bytes)
     except WarploomError as error:
         _fail(f"{access.name}: {error.message}", error.advice)
+    if width * problem.element_bytes > serving.banks * serving.word_bytes:
+        _fail(f"{access.name}: a vector of {width} elements is wider than all banks together")
     if access.lanes > serving.lanes or serving.lanes % access.lanes:
         _fail(
             f"{access.name}: {access.lanes} lanes, and a warp of {serving.name} has {serving.lanes}"

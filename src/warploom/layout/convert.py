@@ -1,8 +1,8 @@
 """From one register layout to another: nothing, renames, selects, shuffles or shared memory.
 
     >>> from warploom.layout.fragment_text import read_fragment
-    >>> own, striped = read_fragment("(32,5):(5,1)"), read_fragment("(32,5):(1,32)")
-    >>> convert(striped, own, 4).chosen
+    >>> one, other = read_fragment("(32,1):(1,0)"), read_fragment("((2,16),1):((16,1),0)")
+    >>> convert(one, other, 4).chosen
     'shuffles'
 
 Every way that there is comes out; `chosen` is by the rule below. Plans are plain data; the
@@ -27,7 +27,9 @@ from warploom.search.budget import Budget
 WORD_BYTES = 4
 BARRIER_COST = 16  # in wavefronts: the block meets, and a latency that shuffles do not have
 OWN_BARRIER_COST = 1  # the same where every warp loads what it stored itself
-SELECT_COST = 0.5  # two selects of a warp in the time of one wavefront
+# Fitted to the six conversions of bench/layout_cases.py that have shuffles, in wavefronts' times.
+SHUFFLES_COST = 2.5  # whatever their number: lanes and registers are chosen first
+SELECT_COST = 0.6
 INSTRUCTION_COST = 0.25  # to issue one, beside its wavefronts
 WAYS = ("nothing", "renames", "shuffles", "shared", "matrices")
 
@@ -51,7 +53,7 @@ class Conversion:
     @property
     def chosen(self) -> str:
         """By rule, not by measurement: renames are free; a round of shuffles costs a wavefront,
-        selects half of one, and shared memory its wavefronts and the barriers."""
+        selects more than half of one, and shared memory its wavefronts and the barriers."""
         if self.renames is not None:
             identity = tuple(range(self.target.registers))
             return "nothing" if self.renames == identity else "renames"
@@ -63,7 +65,7 @@ class Conversion:
         found = {}
         if self.shuffles is not None:
             words = max(1, self.unit_bytes // WORD_BYTES)
-            rounds = self.shuffles.rounds + SELECT_COST * self.shuffles.selects
+            rounds = SHUFFLES_COST + self.shuffles.rounds + SELECT_COST * self.shuffles.selects
             found["shuffles"] = rounds * words * self.source.warps
         for name, way in (("shared", self.shared), ("matrices", self.matrices)):
             if way is not None:

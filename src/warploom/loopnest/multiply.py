@@ -108,7 +108,8 @@ class Multiplier:
         self.at.index.clear()
         self.at.index |= before
         for i, j in all_of(range(rows.pairs), range(columns.pairs)):
-            sums = {**rows.index(i, Const(0)), **columns.index(j, Const(0))}
+            # Loops around are of what is neither a row nor a column, such as a batch.
+            sums = {**before, **rows.index(i, Const(0)), **columns.index(j, Const(0))}
             left, right = Cell(a, Const(in_a * i), DType.F32), Cell(b, Const(in_b * j), DType.F32)
             yield TensorProduct(self.cell(product.fold, sums), left, right, self.kind)
 

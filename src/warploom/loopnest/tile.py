@@ -23,6 +23,7 @@ from warploom.loopnest.ir import (
     Compute,
     Dim,
     Instruction,
+    Load,
     Program,
     Result,
     Running,
@@ -76,8 +77,9 @@ class Product:
 
 
 def products(program: Program) -> Iterator[Product]:
-    """What tensor cores may do: sums in single precision of products, whose factors may both go
-    through temporary arrays; beyond the end of an axis nothing is added."""
+    """What tensor cores may do: sums in single precision of products, whose factors are loaded and
+    may both go through temporary arrays; beyond the end of an axis nothing is added. Factors that
+    are computed would lose bits there, which no trial could tell from a wrong kernel."""
     for fold in program.instructions:
         match fold.action:
             case Compute("fma", (Result() as first, Result() as second, Running())):
@@ -101,9 +103,10 @@ def _is_able(product: Product) -> bool:
         each.dtype is DType.F32
         for each in (product.fold, *(factor.producer for factor in product.factors))
     )
+    loaded = all(isinstance(factor.producer.action, Load) for factor in product.factors)
     sides = product.deep and product.across(0) and product.across(1)
     both = all(dim.axis in each.producer.axes for dim in product.deep for each in product.factors)
-    return bool(whole and single and sides and both)
+    return bool(whole and single and loaded and sides and both)
 
 
 def tensor_tiles(c: Choices) -> None:

@@ -70,6 +70,12 @@ def rule_for(machine: int, kind: str, depth: int, *, warpgroup: bool = False) ->
 
 def terms(bits: Array, kind: str, like: str = "") -> Terms:
     """Numbers given as bits; `like` is the type whose lowest exponent counts, if it is another."""
+    with np.errstate(invalid="ignore"):  # a NaN that signals is one like the others here
+        value = _values(bits, kind)
+    return Terms(value, _exponents(value, _LOWEST[like or kind]))
+
+
+def _values(bits: Array, kind: str) -> Array:
     match kind:
         case "f16":
             value = bits.astype(np.uint16).view(np.float16).astype(np.float64)
@@ -82,7 +88,7 @@ def terms(bits: Array, kind: str, like: str = "") -> Terms:
             value = bits.astype(np.uint32).view(np.float32).astype(np.float64)
         case _:
             value = decoded(kind)[bits]
-    return Terms(value, _exponents(value, _LOWEST[like or kind]))
+    return value
 
 
 def _exponents(value: Array, lowest: int) -> Array:

@@ -1,9 +1,9 @@
 """Candidates of an array expression measured: which is the fastest, and which with less memory.
 
 In come candidates with the kernels of each, and where to run them; out goes what the one tuner says
-(successive halving, kept in a store). A candidate whose result is not that of the first one is
-dropped. Memory beside inputs and output is part of the answer: nothing beats what is in `front` in
-both.
+(successive halving, kept in a store). A candidate whose result is not what the expression means is
+dropped; where the evaluator would take too long, one whose result is not that of the first one.
+Memory beside inputs and output is part of the answer: nothing beats what is in `front` in both.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from warploom.array.bind import bound
 from warploom.array.code.fixed import compile_fixed
 from warploom.array.code.program import Candidate, Compiled, compile_candidate
-from warploom.array.evaluate import Value
+from warploom.array.effort import effort
+from warploom.array.evaluate import Leaf, Value, evaluate
 from warploom.array.joint.model import JointModel
 from warploom.array.mapping.constraint import SEQUENTIAL, Assignment
 from warploom.array.recipe.blocked import Blocks, convolution
@@ -43,6 +45,7 @@ from warploom.search.tune import OnTrial, Task, Trial, Tuned, tune
 Where = Literal["cuda", "opencl", "c"]
 ROOM = 1e-3  # difference between two orders of summation, of the largest element
 SMALLEST = 1e-2  # inputs are about 1: of sums that cancel nothing is left to compare with
+MOST_ELEMENTS, MOST_OPERATIONS = 1 << 24, 1 << 16  # for the evaluator: a few seconds
 UNWRITTEN = 0x5A  # in every byte: nobody takes it for a result
 
 
@@ -126,14 +129,15 @@ def make(choice: Choice) -> Compiled:
 
 
 class Rig:
-    """Inputs of one program on one device, and the result that all candidates have."""
+    """Inputs of one program on one device, and the result that all candidates should have."""
 
     def __init__(self, where: Where, seed: int = 0) -> None:
         self.where = where
         self.device = _device_name(where)
         self._random = np.random.default_rng(seed)
         self._inputs: dict[str, Any] = {}
-        self._wanted: Value | None = None
+        self._wanted: list[Leaf] | None = None
+        self._meant = False  # by the evaluator
 
     def measure(self, compiled: Compiled, samples: int) -> Sequence[float]:
         """Seconds of all kernels of a candidate, one after another, after its result was looked
@@ -188,11 +192,32 @@ class Rig:
             each.name: _on_host(arrays[each.name])
             for each in compiled.memories if each.role == "output"
         }  # fmt: skip
-        found = compiled.result(here)
+        found = _leaves(compiled.result(here))
         if self._wanted is None:
-            self._wanted = found
-        if not _close(found, self._wanted):
-            raise DeviceError("its result is not that of the first candidate")
+            meant = _meaning(compiled, self._inputs)
+            self._meant = meant is not None
+            self._wanted = found if meant is None else meant
+        if not all(_close(a, b) for a, b in zip(found, self._wanted, strict=True)):
+            whose = "what the expression means" if self._meant else "that of the first candidate"
+            raise DeviceError(f"its result is not {whose}")
+
+
+def _meaning(compiled: Compiled, arrays: Mapping[str, Any]) -> list[Leaf] | None:
+    """What the evaluator says, which shares nothing with kernels; None where it would take long."""
+    program = bound(compiled.plan.program, compiled.sizes)
+    takes = effort(program)
+    if takes.elements > MOST_ELEMENTS or takes.operations > MOST_OPERATIONS:
+        return None
+    here = {name: _on_host(each) for name, each in arrays.items()}
+    with np.errstate(all="ignore"):  # as on a device
+        return _leaves(evaluate(program, *compiled.inputs(here)))
+
+
+def _leaves(value: Value) -> list[Leaf]:
+    """All arrays of a value, flat: a kernel stores a number as an array of one."""
+    if isinstance(value, tuple):
+        return [leaf for part in value for leaf in _leaves(part)]
+    return [np.asarray(value).reshape(-1)]
 
 
 class FarRig:
@@ -225,9 +250,7 @@ def _on_host(array: Any) -> Any:
     )  # fmt: skip
 
 
-def _close(left: Value, right: Value) -> bool:
-    if isinstance(left, tuple):
-        return all(_close(a, b) for a, b in zip(left, right, strict=True))
+def _close(left: Leaf, right: Leaf) -> bool:
     if left.dtype.kind != "f":
         return bool((left == right).all())
     finite = np.isfinite(right)

@@ -12,7 +12,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from warploom.errors import EmitError
 from warploom.report.page import page, standalone
+
+OTHERS = (".png", ".jpg", ".jpeg", ".gif", ".pdf")  # formats that are not written
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,10 @@ class Picture:
         One figure has the name itself, several have theirs behind it.
         """
         path = Path(file)
+        if path.suffix.lower() in OTHERS:
+            raise EmitError(
+                f"'{path.name}': figures are SVG", advice="give a name in .svg or .html"
+            )
         if path.suffix != ".svg":
             return {path: self.html}
         if len(self.figures) == 1:

@@ -58,6 +58,7 @@ class Compiled(Pictured):
     kernels: tuple[Kernel, ...]
     memories: tuple[GlobalArray, ...]
     spreads: tuple[Spread, ...]
+    sizes: Mapping[str, int]
 
     @property
     def temporary_bytes(self) -> int:
@@ -84,6 +85,16 @@ class Compiled(Pictured):
     def result(self, arrays: Mapping[str, Any]) -> Value:
         """The output, of its arrays by name."""
         return self._result(arrays, self.plan.output, self.plan.output.type, ())
+
+    def inputs(self, arrays: Mapping[str, Any]) -> list[Value]:
+        """The inputs, of what kernels are given by name; zeros where none of them uses one."""
+        found = dict(arrays)
+        for (memory, parts), name in names_of(self.plan).items():
+            if name not in found:
+                dims, dtype = dims_of(memory.type, parts)
+                found[name] = np.zeros(dims, dtype.numpy)
+        given = [each.memory for each in self.plan.buffers if each.role == "input"]
+        return [self._result(found, each, each.type, ()) for each in given]
 
     def _given(self, inputs: Sequence[Any]) -> dict[str, Any]:
         names, found = names_of(self.plan), dict[str, Any]()
@@ -119,7 +130,9 @@ def compile_candidate(plan: Plan, candidate: Candidate) -> Compiled:
     check_mapping(plan, candidate)
     made = numbered(plan, candidate.sizes)
     kernels = [lower(made, at, spread) for at, spread in enumerate(candidate.spreads)]
-    return Compiled(made, tuple(kernels), tuple(memories_of(made)), candidate.spreads)
+    return Compiled(
+        made, tuple(kernels), tuple(memories_of(made)), candidate.spreads, candidate.sizes
+    )
 
 
 def check_mapping(plan: Plan, candidate: Candidate) -> None:
