@@ -30,6 +30,7 @@ MISFITS = """(() => {
     if (box.left < -0.5 || box.right > wide + 0.5) found.push(`out of the page: ${name(e)}`);
     if (e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline" && !e.closest(".now")) found.push(`clipped: ${name(e)} ${e.scrollWidth}>${e.clientWidth}`);
   }
+  for (const e of document.querySelectorAll(".box")) if (seen(e) && e.scrollHeight > e.clientHeight + 1) found.push(`cut below: ${name(e)}`);
   const leaves = texts.filter((e) => ![...e.children].some((c) => texts.includes(c)));
   const boxes = leaves.map((e) => [e, e.getBoundingClientRect()]).filter(([, b]) => b.width && b.height).sort((a, b) => a[1].top - b[1].top);
   for (let i = 0; i < boxes.length; i++) for (let j = i + 1; j < boxes.length; j++) {

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.search.workers import died, refused, squared
+from tests.search.workers import FakeBench, died, refused, squared
 
 from warploom.errors import CheckError, DeviceError, UnsupportedError
 from warploom.search import cluster
 from warploom.search.cluster import Cluster
+from warploom.search.far import Far
 from warploom.sketch.front import load_text
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.split import Parting
@@ -27,13 +28,18 @@ out: [4] = + identity{fold_len=3}(c)
 goal: [4] trove_sum{n=3}
 """
 
-# The scheduler and its workers; the address is printed when all are there.
+# The scheduler and two workers, one of them with the label; the address is printed when all are
+# there, and who has the label.
 _START = """
 import sys
-from distributed import LocalCluster
+from distributed import Client, Nanny, Scheduler, SpecCluster
+one = {"host": "127.0.0.1", "nthreads": 1, "dashboard_address": None}
 if __name__ == "__main__":
-    made = LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None,
-                        resources={"GPU": 1})
+    made = SpecCluster(
+        {0: {"cls": Nanny, "options": one | {"resources": {"GPU": 1}}},
+         1: {"cls": Nanny, "options": one}},
+        scheduler={"cls": Scheduler, "options": {"host": "127.0.0.1", "dashboard_address": None}})
+    Client(made).wait_for_workers(2)
     print(made.scheduler_address, flush=True)
     sys.stdin.read()
     made.close()
@@ -43,7 +49,14 @@ if __name__ == "__main__":
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     pytest.importorskip("distributed", reason="needs warploom[cluster]")
-    script = tmp_path_factory.mktemp("dask") / "start.py"
+    process, found = started(tmp_path_factory.mktemp("dask"))
+    yield found
+    process.communicate("")
+
+
+def started(folder: Path) -> tuple[subprocess.Popen[str], str]:
+    """A scheduler with its workers, and where it is."""
+    script = folder / "start.py"
     script.write_text(_START)
     root = Path(__file__).parents[2]
     process = subprocess.Popen(
@@ -54,8 +67,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         env={"PYTHONPATH": f"{root / 'src'}:{root}", "PATH": "/usr/bin:/bin"},
     )
     assert process.stdout is not None
-    yield process.stdout.readline().strip()
-    process.communicate("")
+    return process, process.stdout.readline().strip()
 
 
 def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,6 +90,24 @@ def test_results_and_errors_come_back(address: str) -> None:
             here.submit(refused, 3).result(60)
         shared = here.share([1, 2, 3])
         assert here.submit(len, shared).result(60) == 3
+    finally:
+        here.shutdown()
+
+
+def test_workers_with_the_label_measure_and_they_alone(address: str) -> None:
+    here = Cluster(address)
+    try:
+        bench = Far(here, FakeBench, "fake")
+        assert bench.told("device") == ["fake GPU"]
+        found = {each for _ in range(4) for each in bench.measure(0, 2)}
+        everybody = here._client.run(os.getpid).values()
+        labelled = [
+            who
+            for who, each in here._client.scheduler_info()["workers"].items()
+            if each["resources"].get("GPU")
+        ]
+        assert found == set(here._client.run(os.getpid, workers=labelled).values())
+        assert len(set(everybody) - found) == 1
     finally:
         here.shutdown()
 

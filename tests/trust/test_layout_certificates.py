@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import json
 from fractions import Fraction
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.layout.brute import random_vectors
+from tests.trust.altered import with_another_field
 
 from warploom.errors import CheckError
 from warploom.layout import columns
@@ -209,6 +211,15 @@ def test_a_changed_certificate_is_refused() -> None:
             continue
         # Cases may close in another basis, too; all else that still holds must show less.
         assert found.open or name == "another basis", name
+
+
+def test_each_of_a_thousand_with_another_field_is_refused() -> None:
+    for klass in ("xor", "none"):
+        record = written(Task(pattern("but-two:4x32")), klass)
+        check_layout_and_text(record)
+        for changed in with_another_field(record, 500, Random(klass)):
+            with pytest.raises(CheckError):
+                check_layout_and_text(changed)
 
 
 FORGED = {

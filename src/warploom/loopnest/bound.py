@@ -335,7 +335,9 @@ class Bound:
         if name == "dram":
             return f"{float(amounts.sum()):.4g} bytes are beyond what the L2 holds"
         order = np.argsort(-amounts)[:3]
-        parts = [f"{amounts[at]:.4g} by {self.space.insts[at]}" for at in order if amounts[at] > 0]
+        parts = [
+            f"{_counted(amounts[at])} by {self.space.insts[at]}" for at in order if amounts[at] > 0
+        ]
         return ", ".join(parts) or "nothing"
 
     def _loops(self, known: Certain, name: str, times: Numbers) -> str:
@@ -380,3 +382,8 @@ class Terms:
         times = [*self.device.values(), *map(self.block, self.blocks)]
         found: Numbers = np.maximum.reduce(times)
         return found * ROUNDING
+
+
+def _counted(amount: float) -> str:
+    """Digits as long as a person reads them."""
+    return f"{amount:.0f}" if amount == round(amount) and amount < 1e7 else f"{amount:.4g}"

@@ -8,6 +8,7 @@ is there.
 from __future__ import annotations
 
 import ipaddress
+import logging
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
@@ -38,6 +39,7 @@ class Cluster(Executor):
             from distributed import Client  # type: ignore[import-not-found,unused-ignore]
         except ImportError:
             raise missing_extra("distributed", "cluster") from None
+        _hush()
         try:
             self._client: Any = Client(address, timeout=_SECONDS, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
@@ -98,6 +100,14 @@ class Cluster(Executor):
         del wait, cancel_futures
         with suppress(Exception):  # it may be gone already
             self._client.close(timeout=_SECONDS)
+
+
+def _hush() -> None:
+    """What Dask logs of lost connections, with tracebacks, we say in one line."""
+    for name in [
+        each for each in logging.root.manager.loggerDict if each.startswith("distributed")
+    ]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _tell(asked: Any, told: Future[Any]) -> None:
