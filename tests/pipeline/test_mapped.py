@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from warploom.errors import DeviceError
 from warploom.kernel.dtype import DType, f32, i32
 from warploom.machine.record import CUDA
 from warploom.pipeline import mapped
-from warploom.pipeline.mapped import Choice, Rig, choice_of, front, tune_choices
+from warploom.pipeline.mapped import Choice, FarRig, Rig, choice_of, front, tune_choices
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Reason
 from warploom.search.store import Store
@@ -140,6 +141,23 @@ def errors(*listed: Choice) -> list[str]:
         else:
             found.append("")
     return found
+
+
+class Standing:
+    """A worker with a GPU that outlives those who ask it."""
+
+    def measure(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        told: Future[Any] = Future()
+        told.set_result(fn(*args))
+        return told
+
+
+def test_a_worker_takes_no_task_for_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inputs have the same names and sizes; results are others."""
+    monkeypatch.setattr(FarRig, "where", "c")
+    for name in ("one", "minus"):
+        each = elementwise(name, lambda v, name=name: v + 1 if name == "one" else -v)
+        assert len(FarRig(Standing(), {"program": name}).measure(each.kernels(), 2)) == 2
 
 
 def test_what_is_no_number_is_a_result() -> None:

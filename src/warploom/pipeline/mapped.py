@@ -221,16 +221,21 @@ def _leaves(value: Value) -> list[Leaf]:
 
 
 class FarRig:
-    """The GPU of a worker."""
+    """The GPU of a worker, for one task: `content` says which, so that a worker who had another
+    one before does not take its inputs and its result for ours."""
 
     where: Where = "cuda"
 
-    def __init__(self, crew: Measuring) -> None:
-        self._far = Far(crew, Rig, self.where)
+    def __init__(self, crew: Measuring, content: Any) -> None:
+        self._far = Far(crew, _rig_for, self.where, content)
         (self.device,) = self._far.told("device")
 
     def measure(self, compiled: Compiled, samples: int) -> Sequence[float]:
         return self._far.measure(compiled, samples)
+
+
+def _rig_for(where: Where, _content: Any) -> Rig:
+    return Rig(where)
 
 
 def _unwritten(dtype: DType, size: int | None) -> Any:
