@@ -16,7 +16,7 @@ from warploom.array.ir import Term
 from warploom.array.joint.model import JointModel
 from warploom.array.types import array
 from warploom.errors import DeviceError
-from warploom.kernel.dtype import DType, f32, i32
+from warploom.kernel.dtype import DType, bf16, f16, f32, i32
 from warploom.machine.record import CUDA
 from warploom.pipeline import mapped
 from warploom.pipeline.mapped import Choice, FarRig, Rig, choice_of, front, tune_choices
@@ -173,6 +173,18 @@ def test_small_results_and_integers_are_compared() -> None:
     assert [bool(each) for each in errors(*small)] == [False, True]
     whole = [elementwise(f"to{to}", lambda v, to=to: v * 9999 + to, i32) for to in (0, 1)]
     assert [bool(each) for each in errors(*whole)] == [False, True]
+
+
+def test_codes_are_compared_by_what_they_stand_for() -> None:
+    """Inputs are numbers, and a result may be rounded to the code beside another's."""
+    read = [elementwise(f"r{by}", lambda v, by=by: al.convert(f32, v) * by, bf16) for by in (2, 3)]
+    assert [bool(each) for each in errors(*read)] == [False, True]
+    for code in (f16, bf16):
+        given = [
+            elementwise(f"g{at}", lambda v, by=by, code=code: al.convert(code, v * by))
+            for at, by in enumerate((1.0, 1.0004, 1.1))
+        ]
+        assert [bool(each) for each in errors(*given)] == [False, False, True]
 
 
 def test_the_front_has_what_nothing_beats() -> None:
