@@ -336,6 +336,8 @@ class _Cases:
         basis = [*directions, *proof["basis"]]
         self._total = bits - min(inside, len(directions))
         into = np.argsort(span_of(basis))  # from elements to coordinates
+        # A sum that is no element would make another number of each, and of directions, too.
+        require(all(0 < each < problem.size for each in basis), "a basis of no elements")
         require(len(basis) == bits == rank_of(basis), "this is no basis")
         self._shapes = [Counter[tuple[int, ...]]() for _ in least]  # points of a group, its least
         for shapes, access, floors in zip(self._shapes, problem.accesses, least, strict=True):
