@@ -281,15 +281,19 @@ def _unfit(problem: _Problem, addresses: Numbers) -> bool:
 def _check_counting(problem: _Problem, least: Least, claimed: Fraction, count: int) -> None:
     """Some bank has `count` words if there are more than banks · (count − 1); but any so many words
     of one bank are more than some group allows there. Words are elements here: larger or smaller
-    ones are not counted so. Not meeting the bound costs one wavefront more somewhere."""
+    ones are not counted so. Not meeting the bound costs one wavefront more in some group that has a
+    weight, and in all that are equal to it."""
     require(problem.element_bytes == 4 and not _chunks(problem), "words are no single elements")
     full = type(count) is int and problem.size > problem.banks * (count - 1) >= 0
     require(full, "the words have room")
-    limits = [(frozenset(g.tolist()), n) for a, each in zip(problem.accesses, least, strict=True)
-              for g, n in zip(a.groups, each, strict=True)]  # fmt: skip
-    some = _room(limits, problem.size, count, [])
+    costs: dict[tuple[frozenset[int], int], Fraction] = {}  # of one wavefront more in all such
+    for access, floors in zip(problem.accesses, least, strict=True):
+        for group, floor in zip(access.groups, floors, strict=True) if access.weight else ():
+            key = frozenset(group.tolist()), floor
+            costs[key] = costs.get(key, Fraction(0)) + access.weight / len(access.elements)
+    some = _room([*costs], problem.size, count, [])
     require(some is None, f"words {some} have room in one bank")
-    more = min(a.weight / len(a.elements) for a in problem.accesses)
+    more = min(costs.values())
     bound = problem.cost([*map(sum, least)])
     require(not problem.worst and claimed <= bound + more, "it claims more than it shows")
 
