@@ -8,10 +8,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from warploom.errors import UnsupportedError
+from warploom.errors import CheckError, UnsupportedError
 from warploom.layout import colour
 from warploom.layout.access import Access, Problem
-from warploom.layout.certificate import certificate
+from warploom.layout.certificate import certificate, digest
 from warploom.layout.colour import apart, colouring_of, crowded
 from warploom.layout.solve import solve
 from warploom.layout.task import Task
@@ -57,6 +57,28 @@ def test_equal_steps_cost_one_wavefront_more_each(monkeypatch: pytest.MonkeyPatc
     assert isinstance(solved.outcome, Impossible)
     shown = check_layout(certificate(task, solved)).shown
     assert f"no layout of the class any costs less than {solved.least}" in shown
+
+
+@pytest.mark.parametrize(("element_bytes", "width"), [(4, 1), (8, 1), (4, 2), (4, 4), (2, 4)])
+def test_a_count_of_larger_chunks_is_checked(
+    element_bytes: int, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own proof was refused where words are no single elements; and one of too many chunks in
+    the same banks shows nothing."""
+    monkeypatch.setattr(colour, "load_cp_sat", no_solver)
+    quarter = 64 // element_bytes // width  # of all banks: each two of so many are wanted together
+    blocks = [[*range(quarter * b, quarter * (b + 1))] for b in range(4)]
+    steps = [[[v * width + i for i in range(width)] for v in a + b] + [[-1] * width] * 32
+             for a, b in combinations(blocks, 2)]  # fmt: skip
+    pairs = Access("pairs", np.array(steps)[:, :32], "st")
+    task = Task(Problem("chunks", (4 * quarter * width,), element_bytes, (pairs,)))
+    solved = solve(task, "any")
+    assert solved.how == "by counting"
+    record = certificate(task, solved)
+    assert f"class any costs less than {solved.least}" in check_layout(record).shown[2]
+    record["proof"]["count"] += 1
+    with pytest.raises(CheckError, match="the words have room"):
+        check_layout(record | {"digest": digest(record)})
 
 
 def shuffled_vectors(seed: int) -> tuple[Problem, list[int]]:
