@@ -277,6 +277,38 @@ def test_what_is_accepted_is_true() -> None:
     assert refused > 0
 
 
+def all_cases(cases: checker._Cases, more: tuple[int, ...] = ()) -> Any:
+    """The tree of cases that the checker asks for, closed wherever it lets one close."""
+    columns, every = [1 << p for p in range(cases._places)] + [*more], [*range(len(cases._shapes))]
+    if cases._cost(columns, every) >= cases._claimed:
+        return every
+    return {str(m): all_cases(cases, (*more, m)) for m in sorted(cases._menu(columns))}
+
+
+def test_a_basis_of_numbers_that_are_no_elements_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Hyperplanes of 64 words with only word 1 outside all of them, and a vector of words 0 and 32:
+    one word in each bank if 0 and 1 share one. A basis outside the tensor gave words other numbers,
+    so that 1 seemed to be the vector's direction, and "no linear layout" was accepted."""
+    planes = [[e for e in range(64) if (e & mask).bit_count() % 2 == 0] for mask in (1, 3, 5, 9)]
+    planes += [[e for e in range(64) if (e & mask).bit_count() % 2 == 0] for mask in (17, 33)]
+    accesses = [Access(f"h{i}", np.array([p])[:, :, None], "ld") for i, p in enumerate(planes)]
+    vector = Access("vector", np.array([[[0, 32]]]), "ld")
+    task = Task(Problem("planes", (8, 8), 4, (vector, *accesses)))
+    record = written(task, "xor")
+    assert record["cost"] == record["least"] == "7"
+    proof: dict[str, Any] = {"by": "cases", "basis": [64, 128, 256, 512, 1024], "cases": []}
+    forged = record | {"least": "8", "proof": proof}
+    problem = checker._problem(forged)
+    least = [[1 for _ in access.groups] for access in problem.accesses]
+    with monkeypatch.context() as patch:
+        patch.setattr(checker, "require", lambda holds, message: None)
+        proof["cases"] = all_cases(checker._Cases(problem, least, Fraction(8), proof))
+    with pytest.raises(CheckError, match="basis of no elements"):
+        check_layout(signed(forged))
+
+
 def test_padding_and_swizzles_are_counted_again() -> None:
     record = written(Task(pattern("rcd:32x32")), "pad")
     record["proof"]["members"][3][1][1] += 1

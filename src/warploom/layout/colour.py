@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,8 @@ class Colouring:
 
 
 def colouring_of(task: Task) -> Colouring | None:
-    """None where chunks are not all alike, or smaller than a word: then it is no colouring."""
+    """None where chunks are not all alike, or smaller than a word: then it is no colouring. What
+    costs nothing asks for nothing."""
     problem, chunks = task.problem, task.chunks
     bytes_each = chunks.length * problem.element_bytes
     word = problem.serving.word_bytes
@@ -62,6 +64,8 @@ def colouring_of(task: Task) -> Colouring | None:
     counted: dict[tuple[tuple[tuple[int, int], ...], int], Fraction] = {}
     for place, access in enumerate(problem.accesses):
         weight = task.meter.weights[place] / access.steps
+        if not weight:
+            continue
         groups, least = task.meter.groups[place], task.meter.least(place, chunks)
         for row, wanted, floor in zip(groups.elements, groups.wanted, least.tolist(), strict=True):
             elements = row[wanted]
@@ -88,7 +92,7 @@ def any_layout(task: Task, watch: Watch, best: Answer | None) -> Iterator[Answer
     if colouring is None:
         raise BudgetSpentError(Reason.SOLVER)
     # What a layout costs at least that does not meet the bound: one wavefront more somewhere.
-    more = task.least + min(group.weight for group in colouring.groups)
+    more = task.least + min((group.weight for group in colouring.groups), default=Fraction(0))
     if crowded(colouring) is None:
         yield from _solved(task, colouring, watch, best, more)
         return
@@ -157,6 +161,17 @@ def _fits(limits: list[tuple[frozenset[int], int]], chunks: int, count: int) -> 
     return extend(0, count)
 
 
+def apart(colouring: Colouring) -> list[int]:
+    """Chunks that have a colour each: a group that takes one wavefront wants the same place of all
+    of them. Words of other places do not meet, whatever their chunks' colours are."""
+    wanted = (
+        [chunk for chunk, at in group.words if at == place]
+        for group, place in product(colouring.groups, range(colouring.width))
+        if group.least == 1
+    )
+    return max(wanted, key=len, default=[])
+
+
 # -- by CP-SAT -------------------------------------------------------------------------------------
 
 
@@ -211,10 +226,10 @@ class _Model:
         has = [[model.new_bool_var("") for _ in range(colouring.colours)] for _ in colouring.first]
         for row in has:
             model.add_exactly_one(row)
-        if not self._task.waste:
-            slots = -(-len(has) // colouring.colours)
+        if not self._task.waste:  # the last row of places may be a part of one
             for colour in range(colouring.colours):
-                model.add(sum(row[colour] for row in has) <= slots)
+                rows = len(range(colour, len(has), colouring.colours))
+                model.add(sum(row[colour] for row in has) <= rows)
         return model, has
 
     def _wanted(self, has: list[list[Any]], group: Wanted) -> list[list[Any]]:
@@ -237,10 +252,8 @@ class _Model:
                     model.add_at_most_one(some)
                 elif len(some) > group.least:
                     model.add(sum(some) <= group.least)
-        largest = max(self.colouring.groups, key=lambda group: len(group.words))
-        if largest.least == 1:  # names of colours do not matter
-            chunks = list(dict.fromkeys(chunk for chunk, _ in largest.words))
-            for colour, chunk in enumerate(chunks[: self.colouring.colours]):
+        if self._task.waste or len(has) % self.colouring.colours == 0:  # colours are all alike
+            for colour, chunk in enumerate(apart(self.colouring)):
                 model.add(has[chunk][colour] == 1)
         solver, status = self._run(model, seconds)
         if status in (self._cp.OPTIMAL, self._cp.FEASIBLE):

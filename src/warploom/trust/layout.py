@@ -31,7 +31,7 @@ from warploom.trust.checked import (
 )
 
 Numbers = npt.NDArray[np.int64]
-Limits = list[tuple[frozenset[int], int]]  # of some words so many in one bank at most
+Limits = list[tuple[frozenset[int], int]]  # of some chunks so many in the same banks at most
 Least = list[list[int]]  # wavefronts of each group of each access, in every layout
 
 # Lanes and banks. Lanes are served together in runs that ask for a word of every bank; but for some
@@ -279,29 +279,39 @@ def _unfit(problem: _Problem, addresses: Numbers) -> bool:
 
 
 def _check_counting(problem: _Problem, least: Least, claimed: Fraction, count: int) -> None:
-    """Some bank has `count` words if there are more than banks · (count − 1); but any so many words
-    of one bank are more than some group allows there. Words are elements here: larger or smaller
-    ones are not counted so. Not meeting the bound costs one wavefront more somewhere."""
-    require(problem.element_bytes == 4 and not _chunks(problem), "words are no single elements")
-    full = type(count) is int and problem.size > problem.banks * (count - 1) >= 0
+    """Vectors are whole, so chunks of equally many words lie in as many banks each, side by side.
+    Some of these have `count` chunks if there are more than so many each; but any so many there are
+    more than some group allows of one place in them. Not meeting the bound costs one wavefront more
+    in some group that has a weight, and in all that want the same words."""
+    size, chunks = problem.element_bytes, _chunks(problem)
+    known = [chunks.get(element, (element, 1, 0)) for element in range(problem.size)]
+    width = known[0][1] * size // 4
+    require(width > 0 and len({length for _, length, _ in known}) == 1, "chunks are not alike")
+    number = {first: i for i, first in enumerate(dict.fromkeys(first for first, _, _ in known))}
+    full = type(count) is int and len(number) > problem.banks // width * (count - 1) >= 0
     require(full, "the words have room")
-    limits = [(frozenset(g.tolist()), n) for a, each in zip(problem.accesses, least, strict=True)
-              for g, n in zip(a.groups, each, strict=True)]  # fmt: skip
-    some = _room(limits, problem.size, count, [])
-    require(some is None, f"words {some} have room in one bank")
-    more = min(a.weight / len(a.elements) for a in problem.accesses)
-    bound = problem.cost([*map(sum, least)])
+    costs: dict[tuple[frozenset[tuple[int, int]], int], Fraction] = {}
+    for access, floors in zip(problem.accesses, least, strict=True):
+        for group, floor in zip(access.groups, floors, strict=True) if access.weight else ():
+            key = frozenset((number[known[e][0]], known[e][2] * size // 4 + i)
+                            for e in group for i in range(max(1, size // 4))), floor  # fmt: skip
+            costs[key] = costs.get(key, Fraction(0)) + access.weight / len(access.elements)
+    limits = [(frozenset(chunk for chunk, at in words if at == place), floor)
+              for words, floor in costs for place in range(width)]  # fmt: skip
+    some = _room(limits, len(number), count, [])
+    require(some is None, f"{some} of {len(number)} chunks of words have room in the same banks")
+    bound, more = problem.cost([*map(sum, least)]), min(costs.values())
     require(not problem.worst and claimed <= bound + more, "it claims more than it shows")
 
 
 def _room(limits: Limits, size: int, count: int, chosen: list[int]) -> list[int] | None:
-    """So many words that no group forbids in one bank: for each so many of its own at most."""
+    """So many chunks that no group forbids in the same banks: so many of its own at most."""
     if len(chosen) == count:
         return chosen
-    for word in range(max(chosen, default=-1) + 1, size):
-        if all(most or word not in some for some, most in limits):
-            fewer = [(some, most - (word in some)) for some, most in limits]
-            if (found := _room(fewer, size, count, [*chosen, word])) is not None:
+    for chunk in range(max(chosen, default=-1) + 1, size):
+        if all(most or chunk not in some for some, most in limits):
+            fewer = [(some, most - (chunk in some)) for some, most in limits]
+            if (found := _room(fewer, size, count, [*chosen, chunk])) is not None:
                 return found
     return None
 
@@ -336,6 +346,8 @@ class _Cases:
         basis = [*directions, *proof["basis"]]
         self._total = bits - min(inside, len(directions))
         into = np.argsort(span_of(basis))  # from elements to coordinates
+        # A sum that is no element would make another number of each, and of directions, too.
+        require(all(0 < each < problem.size for each in basis), "a basis of no elements")
         require(len(basis) == bits == rank_of(basis), "this is no basis")
         self._shapes = [Counter[tuple[int, ...]]() for _ in least]  # points of a group, its least
         for shapes, access, floors in zip(self._shapes, problem.accesses, least, strict=True):
