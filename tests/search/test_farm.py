@@ -54,7 +54,7 @@ def test_the_work_of_a_lost_process_is_done_again(farm: Farm, tmp_path: Path) ->
 
 
 def test_half_an_answer_is_none() -> None:
-    """Of a process that ended while it sent it: its work is done again, as if it had said nothing."""
+    """Of a process that ended while it sent it: its work is done again."""
     with pytest.raises(EOFError):
         _receive(io.BytesIO((10).to_bytes(8, "little") + b"half"))
 
