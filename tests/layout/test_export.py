@@ -24,7 +24,7 @@ def test_types_round_trip() -> None:
     for _ in range(100):
         layout = random_layout(random)
         text = cute_type(layout, "tile")
-        again = read_cute_type(text.removeprefix("using tile = ").removesuffix(";\n"))
+        again = read_cute_type(text)  # and without its name
         assert np.array_equal(values(again), values(layout)), text
         assert given_layout(text.removeprefix("using tile = ").removesuffix(";\n")) is again
 
@@ -35,6 +35,7 @@ def test_a_type_comes_with_every_spelling() -> None:
     assert [line.split()[1] for line in comments] == [
         "dsl:", "c++:", "pycute:", "tensor-layouts:", "tilelang:",
     ]  # fmt: skip
+    assert given_layout("\n".join([*comments, last])) is layout  # the whole of it, as it is written
     assert all(read_cute(line.split(maxsplit=2)[2], 2) is layout for line in comments)
     assert last == (
         "using tile = cute::ComposedLayout<cute::Swizzle<3,3,3>, cute::Int<0>, "

@@ -29,6 +29,8 @@ _WORD = re.compile(r"\s*(?:cute::)?(?:_(?P<constant>\d+)|(?P<name>[A-Za-z]\w*)|(
 
 _SEPARATOR = (re.compile(r"\s*<"), re.compile(r"\s*,"))  # before the first part, before others
 _CLOSING = re.compile(r"\s*>")
+_COMMENT = re.compile(r"//[^\n]*")
+_USING = re.compile(r"\s*using\s+[A-Za-z_]\w*\s*=(.*);\s*", re.DOTALL)
 
 
 def exported(layout: Layout, how: str, name: str = "place", element_bytes: int = 4) -> str:
@@ -95,12 +97,15 @@ def _same(layout: Layout, again: Layout, what: str) -> None:
 
 
 def read_cute_type(text: str) -> Layout:
-    """A layout from its type in C++.
+    """A layout from its type in C++, alone or with the name that it is given there.
 
     >>> show(read_cute_type("ComposedLayout<Swizzle<1,3,3>, _0, Layout<Shape<_8,_16>,"
     ...                     "Stride<_16,_1>>>"))
     'S<1,3,3> o (8,16):(16,1)'
     """
+    text = _COMMENT.sub("", text)
+    if (named := _USING.fullmatch(text)) is not None:
+        text = named[1]
     found, end = _read(text, 0)
     if text[end:].strip() or not isinstance(found, Layout):
         raise ParseError(f"{text[:60]!r} is no type of a layout", advice="cute::Layout<…>")
