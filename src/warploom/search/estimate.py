@@ -17,7 +17,10 @@ from warploom.search.candidate import Candidates, Flags, Index, Numbers
 from warploom.search.engine import Watch
 from warploom.search.problem import SpaceProblem, children, is_open, start
 
-SURE = 1.96  # standard errors: 95 % lie within
+# Standard errors of a mean within which 95 % lie, where few values say how large they are: Student's
+# quantiles for 1 to 9 degrees of freedom, and what they tend to.
+FEW = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+MANY = 1.960
 
 # Which children are kept, given their depth: those below a bound, for instance.
 Keep = Callable[[Candidates, int], Flags]
@@ -58,8 +61,8 @@ class Walks:
         self.leaves, self.ended = np.zeros(self.count), np.zeros(self.count)
 
     def estimate(self) -> Estimate:
-        nodes = tuple(_number(each) for each in self.nodes)
-        return Estimate(_number(self.leaves), _number(self.ended), nodes, self.count)
+        nodes = tuple(mean_of(each) for each in self.nodes)
+        return Estimate(mean_of(self.leaves), mean_of(self.ended), nodes, self.count)
 
 
 def together(parts: Sequence[Walks]) -> Walks:
@@ -75,9 +78,14 @@ def together(parts: Sequence[Walks]) -> Walks:
     return whole
 
 
-def _number(values: Numbers) -> Mean:
-    spread = float(values.std(ddof=1)) if len(values) > 1 else float("inf")
-    return Mean(float(values.mean()), SURE * spread / np.sqrt(len(values)))
+def mean_of(values: Numbers) -> Mean:
+    """Of values drawn apart from each other; a single one says nothing about its error."""
+    if len(values) < 2:
+        return Mean(float(values.mean()), float("inf"))
+    free = len(values) - 1
+    # The first terms by which the quantiles come near to what they tend to (Cornish and Fisher).
+    sure = FEW[free - 1] if free <= len(FEW) else MANY + 2.372 / free + 2.823 / free**2
+    return Mean(float(values.mean()), sure * float(values.std(ddof=1)) / float(np.sqrt(free + 1)))
 
 
 class How(TypedDict, total=False):

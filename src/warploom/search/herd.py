@@ -17,7 +17,7 @@ import numpy as np
 
 from warploom.search.candidate import Candidates, Index, Numbers, joined
 from warploom.search.engine import Watch
-from warploom.search.estimate import SURE, Mean, one_of_each
+from warploom.search.estimate import Mean, mean_of, one_of_each
 from warploom.search.problem import SpaceProblem, children, start
 
 EFFECTIVE = 1 / 2  # of the walks, at least, has a say; else they are drawn anew
@@ -100,6 +100,4 @@ def _drawn(weight: Numbers, count: int, random: np.random.Generator) -> Index:
 
 def leaves_of(herds: Sequence[float]) -> Mean:
     """The number of leaves by all herds together, each given as a logarithm."""
-    values = np.exp(np.array(herds))
-    spread = float(values.std(ddof=1)) if len(values) > 1 else math.inf
-    return Mean(float(values.mean()), SURE * spread / math.sqrt(len(values)))
+    return mean_of(np.exp(np.array(herds)))
