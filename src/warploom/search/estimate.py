@@ -17,8 +17,8 @@ from warploom.search.candidate import Candidates, Flags, Index, Numbers
 from warploom.search.engine import Watch
 from warploom.search.problem import SpaceProblem, children, is_open, start
 
-# Standard errors of a mean within which 95 % lie, where few values say how large they are: Student's
-# quantiles for 1 to 9 degrees of freedom, and what they tend to.
+# How many standard errors hold 95 %, where few values say how large these are: Student's quantiles
+# for 1 to 9 degrees of freedom, and what they tend to.
 FEW = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 MANY = 1.960
 
