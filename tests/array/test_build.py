@@ -16,13 +16,14 @@ from warploom.array.ir import Param, Program, Term, close, instantiate, is_concr
 from warploom.array.show import show, show_program
 from warploom.array.types import Tuple, Vector, array, type_text
 from warploom.errors import CheckError
-from warploom.kernel.dtype import f32, i32
+from warploom.kernel.dtype import f16, f32, i32
 
 n, m, k, c = al.sizes("n m k c")
 X = Param("x", array(f32, n))
 Y = Param("y", array(f32, m))
 ROWS = Param("rows", array(f32, n, m))
 EIGHT = Param("eight", array(f32, 8))
+HALVES = Param("halves", array(f16, n))
 PAIRS = al.zip_(EIGHT, al.reverse(EIGHT))
 
 
@@ -70,6 +71,9 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: al.split(0, X), "divided by zero|pieces of 0"),
     (lambda: al.split(16, EIGHT), "pieces of 16 of 8|does not divide"),
     (lambda: al.join(X), "array of arrays"),
+    (lambda: al.map_(lambda v: v + v, HALVES), "f16, in which nothing is computed"),
+    (lambda: al.map_(lambda v: al.choose(v.lt(v), v, v), HALVES), "nothing is computed"),
+    (lambda: al.map_(lambda v: al.convert(i32, v), HALVES), "f16 is converted to i32"),
     (lambda: al.transpose(X), "array of arrays"),
     (lambda: al.map_(lambda v: al.map_(al.copy, v), X), "map takes an array, not f32"),
     (lambda: al.map_(lambda v, w: v, X), "a function of 1 values"),

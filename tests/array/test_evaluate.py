@@ -83,6 +83,9 @@ def test_conversions() -> None:
     x = np.array([1.5, -2.5, 1e20], np.float32)
     whole = al.program("whole", lambda x: al.map_(lambda v: al.convert(i32, v), x), x=array(f32, 3))
     assert evaluate(whole, x).tolist() == [1, -2, 2**31 - 1]
+    model = JointModel(whole, {}, CUDA)  # a conversion alone is something that a map computes
+    (candidate,) = model.best(1, 20).answer
+    assert run_candidate(model.plan, candidate, x)[1].tolist() == [1, -2, 2**31 - 1]
 
 
 def test_numbers_of_16_bits_are_converted_by_what_they_stand_for() -> None:

@@ -89,6 +89,7 @@ def test_it_goes_on_from_what_was_kept(cli: Cli, tmp_path: Path) -> None:
         (("--size", "n=6", "--cut", "1"), "--cut means nothing without --estimate"),
         (("--size", "n=6", "--explain", "--emit", "cuda"), "--emit means nothing with --explain"),
         (("--size", "n=6", "--engine", "exact", "--seed", "1"), "--seed means nothing to branch"),
+        (("--size", "n=6", "--seed", "-1"), "Invalid value for '--seed'"),
     ],
 )
 def test_mistakes_are_named(cli: Cli, arguments: tuple[str, ...], said: str) -> None:

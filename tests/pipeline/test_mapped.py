@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +16,10 @@ from warploom.array.ir import Term
 from warploom.array.joint.model import JointModel
 from warploom.array.types import array
 from warploom.errors import DeviceError
-from warploom.kernel.dtype import DType, f32, i32
+from warploom.kernel.dtype import DType, bf16, f16, f32, i32
 from warploom.machine.record import CUDA
 from warploom.pipeline import mapped
-from warploom.pipeline.mapped import Choice, Rig, choice_of, front, tune_choices
+from warploom.pipeline.mapped import Choice, FarRig, Rig, choice_of, front, tune_choices
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Reason
 from warploom.search.store import Store
@@ -142,6 +143,23 @@ def errors(*listed: Choice) -> list[str]:
     return found
 
 
+class Standing:
+    """A worker with a GPU that outlives those who ask it."""
+
+    def measure(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        told: Future[Any] = Future()
+        told.set_result(fn(*args))
+        return told
+
+
+def test_a_worker_takes_no_task_for_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inputs have the same names and sizes; results are others."""
+    monkeypatch.setattr(FarRig, "where", "c")
+    for name in ("one", "minus"):
+        each = elementwise(name, lambda v, name=name: v + 1 if name == "one" else -v)
+        assert len(FarRig(Standing(), {"program": name}).measure(each.kernels(), 2)) == 2
+
+
 def test_what_is_no_number_is_a_result() -> None:
     """Roots of numbers of both signs; and what has no other numbers is another result."""
     root = elementwise("root", lambda v: al.compute("sqrt", v))
@@ -155,6 +173,18 @@ def test_small_results_and_integers_are_compared() -> None:
     assert [bool(each) for each in errors(*small)] == [False, True]
     whole = [elementwise(f"to{to}", lambda v, to=to: v * 9999 + to, i32) for to in (0, 1)]
     assert [bool(each) for each in errors(*whole)] == [False, True]
+
+
+def test_codes_are_compared_by_what_they_stand_for() -> None:
+    """Inputs are numbers, and a result may be rounded to the code beside another's."""
+    read = [elementwise(f"r{by}", lambda v, by=by: al.convert(f32, v) * by, bf16) for by in (2, 3)]
+    assert [bool(each) for each in errors(*read)] == [False, True]
+    for code in (f16, bf16):
+        given = [
+            elementwise(f"g{at}", lambda v, by=by, code=code: al.convert(code, v * by))
+            for at, by in enumerate((1.0, 1.0004, 1.1))
+        ]
+        assert [bool(each) for each in errors(*given)] == [False, False, True]
 
 
 def test_the_front_has_what_nothing_beats() -> None:

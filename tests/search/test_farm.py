@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 from tests.search.workers import died, died_at_first, refused, squared, untold
 
 from warploom.errors import CheckError, DeviceError
-from warploom.search.farm import Farm
+from warploom.search.farm import Farm, _receive
 
 
 @pytest.fixture
@@ -52,10 +53,16 @@ def test_the_work_of_a_lost_process_is_done_again(farm: Farm, tmp_path: Path) ->
     assert farm.submit(died_at_first, str(tmp_path / "seen")).result() == "done"
 
 
+def test_half_an_answer_is_none() -> None:
+    """Of a process that ended while it sent it: its work is done again."""
+    with pytest.raises(EOFError):
+        _receive(io.BytesIO((10).to_bytes(8, "little") + b"half"))
+
+
 ALONE = """
 import os, sys
 from tests.search.workers import napped
-from warploom.search.farm import Farm
+from warploom.search.farm import Farm, _receive
 farm = Farm(1)
 farm.submit(napped, 600)
 while not farm._processes:

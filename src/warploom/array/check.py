@@ -64,6 +64,7 @@ from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Const, Expr, variables
 from warploom.index.show import show
+from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import ARITY, FLOAT_ONLY, INTEGER_ONLY
 
 WIDTHS = (2, 4)  # of vectors that memory is accessed by
@@ -363,8 +364,10 @@ def _number(op: Number, arguments: tuple[Type, ...]) -> Type:
             return _numeric(op, arguments[0])
         case Ask():
             _counted(op, arguments, 2, "operands")
-            if not isinstance(_operands(op, arguments), Scalar):
+            compared = _operands(op, arguments)
+            if not isinstance(compared, Scalar):
                 raise CheckError(f"{name_of(op)} compares numbers, not vectors")
+            _check_computes(op, compared.dtype)
             return TRUTH
         case Choose():
             _counted(op, arguments, 3, "arguments")
@@ -374,6 +377,7 @@ def _number(op: Number, arguments: tuple[Type, ...]) -> Type:
         case Convert(dtype):
             _counted(op, arguments, 1, "arguments")
             given = _numeric(op, arguments[0])
+            _check_converts(dtype_of(given), dtype)
             made = Scalar(dtype)
             return Vector(made, given.width) if isinstance(given, Vector) else made
         case _:
@@ -383,11 +387,30 @@ def _number(op: Number, arguments: tuple[Type, ...]) -> Type:
 def _computed(op: Compute, arguments: tuple[Type, ...]) -> Type:
     result = _operands(op, arguments)
     dtype = dtype_of(result)
+    if dtype is not None:
+        _check_computes(op, dtype)
     if dtype is not None and dtype.is_float and op.op in INTEGER_ONLY:
         raise CheckError(f"{name_of(op)} is for integers, not {dtype!r}")
     if dtype is not None and not dtype.is_float and op.op in FLOAT_ONLY:
         raise CheckError(f"{name_of(op)} is for floats, not {dtype!r}", advice="convert it first")
     return result
+
+
+def _check_computes(op: Op, dtype: DType) -> None:
+    if dtype.is_code:
+        raise CheckError(
+            f"{name_of(op)} of {dtype!r}, in which nothing is computed",
+            advice="convert it to f32",
+        )
+
+
+def _check_converts(source: DType | None, target: DType) -> None:
+    both = (source, target)
+    if source is not target and f32 not in both and any(each and each.is_code for each in both):
+        raise CheckError(
+            f"{source!r} is converted to {target!r}",
+            advice="by way of f32: convert it to that first",
+        )
 
 
 def _operands(op: Op, arguments: tuple[Type, ...]) -> Scalar | Vector | Any:

@@ -24,10 +24,10 @@ from weakref import WeakKeyDictionary
 
 from warploom.array.check import result_type
 from warploom.array.op import (
+    NUMBERS,
     Ask,
     Call,
     Compute,
-    Copy,
     Get,
     Op,
     Reduce,
@@ -261,7 +261,7 @@ def _facts(term: Apply) -> Facts:
     )
 
 
-WRITES = (Compute, Copy, Ask, Reduce, Scan, Call)
+WRITES = (*NUMBERS, Reduce, Scan, Call)
 
 
 def is_concrete(term: Term) -> bool:

@@ -108,7 +108,7 @@ def explore(
     engine: Engine = typer.Option(Engine.tree, help="How to search; exact: branch and bound."),
     evaluations: int = typer.Option(500, min=1, help="Implementations to look at."),
     seconds: float = typer.Option(None, min=0, help="Wall time of the search."),
-    seed: int = typer.Option(0, help="Another seed is another search."),
+    seed: int = typer.Option(0, min=0, help="Another seed is another search."),
     model: bool = typer.Option(False, "--model", help="By the bound, though there is a GPU."),
     store: Path = typer.Option(None, metavar="FILE", help="Measured times are kept there."),
     no_store: bool = typer.Option(False, "--no-store", help="Keep no measured times."),

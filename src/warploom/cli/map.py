@@ -176,8 +176,9 @@ def map_(
                 choices, tuned = found.answer, dict[str, Any]()
                 outcome: Outcome[Any] = found
                 if tune:
+                    content = {**given, "machine": machine}
                     outcome = tune_choices(
-                        expr, {**given, "machine": machine}, choices, _rig(on, crew), budget,
+                        expr, content, choices, _rig(on, crew, content), budget,
                         store=kept, pool=crew,
                         on_trial=report and (lambda what, done, of: report(f"{what}, {of}", done)),
                     )  # fmt: skip
@@ -289,9 +290,9 @@ def _counted(model: JointModel, budget: Budget, json_file: Path | None) -> Statu
     return status_of(outcome)
 
 
-def _rig(on: On, crew: Farm | Cluster | None) -> Rig | FarRig:
+def _rig(on: On, crew: Farm | Cluster | None, content: Any) -> Rig | FarRig:
     far = on is On.cuda and isinstance(crew, Cluster) and crew.measures
-    return FarRig(crew) if far and isinstance(crew, Cluster) else Rig(on.value)
+    return FarRig(crew, content) if far and isinstance(crew, Cluster) else Rig(on.value)
 
 
 def _shown(

@@ -20,15 +20,17 @@ import numpy as np
 from warploom.array.bind import bound
 from warploom.array.code.fixed import compile_fixed
 from warploom.array.code.program import Candidate, Compiled, compile_candidate
+from warploom.array.code.storage import dims_of, parts_of
 from warploom.array.effort import effort
 from warploom.array.evaluate import Leaf, Value, evaluate
+from warploom.array.home import leaf_paths
 from warploom.array.joint.model import JointModel
 from warploom.array.mapping.constraint import SEQUENTIAL, Assignment
 from warploom.array.recipe.blocked import Blocks, convolution
 from warploom.array.recipe.choose import candidates, temporary_bytes
 from warploom.array.workload import Convolution
 from warploom.errors import CheckError, DeviceError
-from warploom.kernel.dtype import DType
+from warploom.kernel.dtype import DType, coded, decoded
 from warploom.kernel.ir import Kernel
 from warploom.machine.rates import RATES
 from warploom.machine.record import machine_named
@@ -46,6 +48,8 @@ Where = Literal["cuda", "opencl", "c"]
 ROOM = 1e-3  # difference between two orders of summation, of the largest element
 SMALLEST = 1e-2  # inputs are about 1: of sums that cancel nothing is left to compare with
 MOST_ELEMENTS, MOST_OPERATIONS = 1 << 24, 1 << 16  # for the evaluator: a few seconds
+# From a code to the next one, of its size: two orders of summation may be rounded to either.
+STEP = {DType.F16: 2.0**-10, DType.BF16: 2.0**-7}
 UNWRITTEN = 0x5A  # in every byte: nobody takes it for a result
 
 
@@ -176,6 +180,9 @@ class Rig:
         return found
 
     def _drawn(self, dtype: DType, size: int | None) -> Any:
+        if dtype.is_code:
+            assert size is not None, "a number is of no code"
+            return coded(self._random.uniform(-1.0, 1.0, size), dtype).view(dtype.numpy)
         low, high = (-1.0, 1.0) if dtype.is_float else (-4 if dtype.is_signed else 0, 4)
         values = self._random.uniform(low, high, 1 if size is None else size)
         made = values.astype(dtype.numpy)
@@ -197,7 +204,9 @@ class Rig:
             meant = _meaning(compiled, self._inputs)
             self._meant = meant is not None
             self._wanted = found if meant is None else meant
-        if not all(_close(a, b) for a, b in zip(found, self._wanted, strict=True)):
+        type_ = compiled.plan.output.type
+        dtypes = [dims_of(type_, parts_of(path))[1] for path in leaf_paths(type_)]
+        if not all(_close(*each) for each in zip(found, self._wanted, dtypes, strict=True)):
             whose = "what the expression means" if self._meant else "that of the first candidate"
             raise DeviceError(f"its result is not {whose}")
 
@@ -221,16 +230,21 @@ def _leaves(value: Value) -> list[Leaf]:
 
 
 class FarRig:
-    """The GPU of a worker."""
+    """The GPU of a worker, for one task: `content` says which, so that a worker who had another
+    one before does not take its inputs and its result for ours."""
 
     where: Where = "cuda"
 
-    def __init__(self, crew: Measuring) -> None:
-        self._far = Far(crew, Rig, self.where)
+    def __init__(self, crew: Measuring, content: Any) -> None:
+        self._far = Far(crew, _rig_for, self.where, content)
         (self.device,) = self._far.told("device")
 
     def measure(self, compiled: Compiled, samples: int) -> Sequence[float]:
         return self._far.measure(compiled, samples)
+
+
+def _rig_for(where: Where, _content: Any) -> Rig:
+    return Rig(where)
 
 
 def _unwritten(dtype: DType, size: int | None) -> Any:
@@ -250,12 +264,15 @@ def _on_host(array: Any) -> Any:
     )  # fmt: skip
 
 
-def _close(left: Leaf, right: Leaf) -> bool:
-    if left.dtype.kind != "f":
+def _close(left: Leaf, right: Leaf, dtype: DType) -> bool:
+    if dtype.is_code:
+        left, right = decoded(left, dtype), decoded(right, dtype)
+    elif not dtype.is_float:
         return bool((left == right).all())
+    room = ROOM + STEP.get(dtype, 0.0)
     finite = np.isfinite(right)
     largest = float(np.abs(right[finite]).max(initial=SMALLEST))
-    return bool(np.allclose(left, right, rtol=0, atol=ROOM * largest, equal_nan=True))
+    return bool(np.allclose(left, right, rtol=0, atol=room * largest, equal_nan=True))
 
 
 def _wall(run: Callable[[], object]) -> float:

@@ -190,7 +190,10 @@ def _receive(stream: BinaryIO | Any) -> bytes:
     length = stream.read(_LENGTH)
     if len(length) < _LENGTH:
         raise EOFError
-    message: bytes = stream.read(int.from_bytes(length, "little"))
+    size = int.from_bytes(length, "little")
+    message: bytes = stream.read(size)
+    if len(message) < size:  # whoever sent it ended while it did
+        raise EOFError
     return message
 
 
