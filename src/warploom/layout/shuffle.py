@@ -145,8 +145,8 @@ class Wants:
 
 def bound_of(wants: Wants) -> Bound:
     """What no schedule can be below that sends elements straight: what one lane must receive, or
-    one alone must send. Parts of a word that a third lane packs together may come in fewer words, so
-    that where this counts, `why` says it."""
+    one alone must send. Parts of a word that a third lane packs together may come in fewer words:
+    where that counts, `why` says it."""
     holders, missing, parts = wants.holders(), wants.missing(), wants.parts
     sent: dict[int, set[int]] = {}
     best = Bound(0, "every lane holds what it wants")
