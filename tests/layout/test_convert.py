@@ -52,6 +52,24 @@ def test_eight_bit_results_to_operands_in_packed_words() -> None:
     assert plan.rounds == plan.bound.rounds == 4
 
 
+def test_parts_of_words_that_are_passed_on_may_take_fewer_rounds() -> None:
+    """4×4 halves among four lanes: straight ways take 3 rounds, and the bound says that it is about
+    those; two rounds are enough if a word is packed again in between."""
+    found = ways("((4,8),4):((4,16),1)", "((4,8),4):((1,16),4)", 2)
+    assert found.shuffles is not None
+    assert found.shuffles.rounds == found.shuffles.bound.rounds == 3
+    assert found.shuffles.bound.why == "lane 0 must receive 3 words, each from who holds it"
+    held, wanted = found.source.elements[0].copy(), found.target.elements[0]
+    for bit in (2, 1):  # one word each: the two halves that the other lane's side wants
+        sent = [[held[lane, r] for r in range(4) if r & bit != lane & bit] for lane in range(LANES)]
+        for lane in range(LANES):
+            held[lane, [r for r in range(4) if r & bit != lane & bit]] = sent[lane ^ bit]
+    assert np.array_equal(held, wanted)
+    whole = ways("(32,4):(4,1)", "(32,4):(1,32)").shuffles  # words are never packed
+    assert whole is not None
+    assert "holds" not in whole.bound.why
+
+
 def test_half_results_are_operands() -> None:
     found = ways("mma_c()", "mma_a(2)", 2, (16, 16))
     assert found.chosen == "nothing"

@@ -32,7 +32,8 @@ A layout of registers is Triton's bases ({"register": [[0, 1]], "lane": …, "wa
 objects (BlockedLayout(…), DotOperandLayout(…)), blocked(…), mma_a(k), mma_b(k), mma_c() by name,
 or CuTe's layout of threads and values, (32,4):(4,1). Those that do not say it need --shape.
 
-All ways are shown: renames alone, the fewest rounds of shuffles (with what proves it), shared
+All ways are shown: renames alone, the fewest rounds of shuffles straight from who holds an element
+to who wants it (with what proves it; parts of words are not packed again on their way), shared
 memory with the solved layout, ldmatrix and stmatrix. The one chosen is chosen by rule; --way takes
 another, and --tune measures them all on a GPU, for 30 seconds unless --seconds says otherwise, and
 takes the fastest; the store keeps it, and --tune alone reads it there.
@@ -194,7 +195,7 @@ def _way_text(found: Conversion, way: str) -> str:
         if plan.rounds == plan.bound.rounds:
             return f"{rounds}; fewer are impossible: {plan.bound.why}"
         if plan.proved:
-            return f"{rounds}; fewer are impossible: every schedule was tried"
+            return f"{rounds}; fewer are impossible: every schedule of straight ways was tried"
         return f"{rounds}; at least {plan.bound.rounds}: {plan.bound.why}"
     staging = _staging(found, way)
     if staging is None:

@@ -144,7 +144,9 @@ class Wants:
 
 
 def bound_of(wants: Wants) -> Bound:
-    """What no schedule can be below: what one lane must receive, or one alone must send."""
+    """What no schedule can be below that sends elements straight: what one lane must receive, or
+    one alone must send. Parts of a word that a third lane packs together may come in fewer words:
+    where that counts, `why` says it."""
     holders, missing, parts = wants.holders(), wants.missing(), wants.parts
     sent: dict[int, set[int]] = {}
     best = Bound(0, "every lane holds what it wants")
@@ -159,7 +161,8 @@ def bound_of(wants: Wants) -> Bound:
         apart = sum(-(-count // parts) for count in sole.values())
         least = max(apart, -(-len(elements) // parts))
         if least > best.rounds:
-            best = Bound(least, f"lane {lane} must receive {_words(least, parts)}")
+            straight = ", each from who holds it" if least * parts >= len(elements) + parts else ""
+            best = Bound(least, f"lane {lane} must receive {_words(least, parts)}{straight}")
     for lane, each in sorted(sent.items()):
         least = -(-len(each) // parts)
         if least > best.rounds:
