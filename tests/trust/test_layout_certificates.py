@@ -238,6 +238,8 @@ FORGED = {
     "another text": lambda r: r.__setitem__("layout", "(4,32):(32,1)"),
     "a text of nothing": lambda r: r.__setitem__("layout", "__import__('os')"),
     "a text of another shape": lambda r: r.__setitem__("layout", "128:1"),
+    "a word for no waste": lambda r: r.__setitem__("waste", "no"),
+    "a class that there is not": lambda r: r.__setitem__("class", "linear"),
     "no text": lambda r: r.__setitem__("layout", None),
 }
 

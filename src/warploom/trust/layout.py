@@ -43,6 +43,7 @@ _SCATTERED = {"gfx942": (1, 2, 20), "gfx950": (1, 2, 12, 20), "gfx1100": (1, 2, 
 _NVIDIA = ("cuda", "h200")
 _KEYS = {"kind", "version", "problem", "objective", "waste", "class", "bound", "least", "cost",
          "layout", "addresses", "wavefronts", "proof", "digest"}  # fmt: skip
+_CLASSES = ("none", "pad", "swizzle", "xor", "mixed", "any", "tma")
 _MOST_SHARED = 1 << 9  # elements of one bank among which words may be shared, where that is tried
 
 
@@ -146,6 +147,7 @@ def _problem(record: dict[str, Any]) -> _Problem:
     require(bool(whole_numbers(given["shape"]).min() >= 1), "there is no such tensor")
     require(element_bytes in (1, 2, 4, 8, 16), f"an element has no {element_bytes} bytes")
     require(record["objective"] in ("sum", "worst"), "there is no such objective")
+    require(type(record["waste"]) is bool and record["class"] in _CLASSES, "no such question")
     copied = given["machine"] in _NVIDIA and record["class"] == "tma"
     require(copied or given["copies"] == [], "no copy writes this class")
     accesses = []
