@@ -242,7 +242,7 @@ def answer(outcome: Outcome[Filled]) -> Filled:
     return outcome.answer
 
 
-@pytest.mark.parametrize("lanes", [8, 32])
+@pytest.mark.parametrize("lanes", [8, pytest.param(32, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("made", [all_reduce, scan], ids=lambda made: made.name)
 def test_nested_accumulators_are_found_up_to_the_laws(made: SketchFunction, lanes: int) -> None:
     filled = answer(solve(made.at(lanes=lanes), budget=Budget(240)))

@@ -24,9 +24,16 @@ def copied(inner: int, outer: int) -> Program:
     return s.program()
 
 
-@pytest.mark.parametrize("engine", ["default", "pairs"])
 @pytest.mark.parametrize(
-    ("inner", "outer"), [(3, 5), (2731, 6145), pytest.param(4097, 8191, marks=pytest.mark.slow)]
+    ("inner", "outer", "engine"),
+    [
+        (3, 5, "default"),
+        (3, 5, "pairs"),
+        (2731, 6145, "default"),
+        pytest.param(2731, 6145, "pairs", marks=pytest.mark.slow),
+        pytest.param(4097, 8191, "default", marks=pytest.mark.slow),
+        pytest.param(4097, 8191, "pairs", marks=pytest.mark.slow),
+    ],
 )
 def test_no_fill_is_lost_however_often_a_term_is_copied(
     inner: int, outer: int, engine: str
