@@ -163,7 +163,7 @@ def run_kernel(
     block: str = typer.Option("32", help="Threads of a block, likewise."),
     arg: list[str] = typer.Option([], "--arg", metavar="TYPE…", help="One for each parameter."),
     shared: int = typer.Option(0, help="Bytes of dynamic shared memory."),
-    seed: int = typer.Option(0, min=0, help="For random arrays."),
+    seed: int = typer.Option(0, help="For random arrays."),
     races: bool = typer.Option(False, "--races", help="Also look for data races."),
     benign: bool = typer.Option(False, "--benign", help="Writes of one value are no races."),
     seconds: float = typer.Option(SECONDS, min=0, help="Wall time for the launch."),

@@ -44,7 +44,7 @@ def report(
     block: str = typer.Option("32", help="Threads of a block, likewise."),
     arg: list[str] = typer.Option([], "--arg", metavar="TYPE…", help="One for each parameter."),
     shared: int = typer.Option(0, help="Bytes of dynamic shared memory."),
-    seed: int = typer.Option(0, min=0, help="For random arrays."),
+    seed: int = typer.Option(0, help="For random arrays."),
     seconds: float = typer.Option(SECONDS, min=0, help="Wall time for the launch."),
     arch: str = typer.Option("sm_90a", help="What CUDA text is compiled for."),
     json_file: Path = JSON,

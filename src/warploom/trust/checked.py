@@ -70,3 +70,18 @@ def span_of(basis: tuple[int, ...] | list[int]) -> npt.NDArray[np.int64]:
     """All sums, in the order of numbers whose bits say which."""
     zero = np.zeros(1, dtype=np.int64)
     return reduce(lambda found, vector: np.append(found, found ^ vector), basis, zero)
+
+
+Limits = list[tuple[frozenset[int], int]]  # of some numbers so many at most
+
+
+def room_for(limits: Limits, size: int, count: int, chosen: list[int]) -> list[int] | None:
+    """So many numbers below a size that no limit forbids, beginning with those chosen."""
+    if len(chosen) == count:
+        return chosen
+    for number in range(max(chosen, default=-1) + 1, size):
+        if all(most or number not in some for some, most in limits):
+            fewer = [(some, most - (number in some)) for some, most in limits]
+            if (found := room_for(fewer, size, count, [*chosen, number])) is not None:
+                return found
+    return None

@@ -25,13 +25,13 @@ from warploom.trust.checked import (
     digest,
     rank_of,
     require,
+    room_for,
     span_of,
     sums_of,
     whole_numbers,
 )
 
 Numbers = npt.NDArray[np.int64]
-Limits = list[tuple[frozenset[int], int]]  # of some chunks so many in the same banks at most
 Least = list[list[int]]  # wavefronts of each group of each access, in every layout
 
 # Lanes and banks. Lanes are served together in runs that ask for a word of every bank; but for some
@@ -300,22 +300,10 @@ def _check_counting(problem: _Problem, least: Least, claimed: Fraction, count: i
             costs[key] = costs.get(key, Fraction(0)) + access.weight / len(access.elements)
     limits = [(frozenset(chunk for chunk, at in words if at == place), floor)
               for words, floor in costs for place in range(width)]  # fmt: skip
-    some = _room(limits, len(number), count, [])
+    some = room_for(limits, len(number), count, [])
     require(some is None, f"{some} of {len(number)} chunks of words have room in the same banks")
     bound, more = problem.cost([*map(sum, least)]), min(costs.values())
     require(not problem.worst and claimed <= bound + more, "it claims more than it shows")
-
-
-def _room(limits: Limits, size: int, count: int, chosen: list[int]) -> list[int] | None:
-    """So many chunks that no group forbids in the same banks: so many of its own at most."""
-    if len(chosen) == count:
-        return chosen
-    for chunk in range(max(chosen, default=-1) + 1, size):
-        if all(most or chunk not in some for some, most in limits):
-            fewer = [(some, most - (chunk in some)) for some, most in limits]
-            if (found := _room(fewer, size, count, [*chosen, chunk])) is not None:
-                return found
-    return None
 
 
 class _Cases:
