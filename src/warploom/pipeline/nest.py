@@ -66,6 +66,9 @@ class Kept:
         return math.inf if self.best is None else float(self.best["nanoseconds"])
 
 
+NOTHING_KEPT = Kept()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Explored(Pictured):
     """`candidate` is the best implementation, in its space; `bound` holds for all of them."""
@@ -166,7 +169,7 @@ class Nest:
         measure: Measured | None = None,
         budget: Budget | None = None,
         seed: int = 0,
-        kept: Kept = Kept(),  # noqa: B008 - frozen
+        kept: Kept = NOTHING_KEPT,
         on_progress: OnProgress | None = None,
         helpers: Helpers | None = None,
     ) -> Explored:
