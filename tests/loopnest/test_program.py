@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from warploom.errors import CheckError
-from warploom.kernel.dtype import bf16, f16, i32
+from warploom.kernel.dtype import bf16, f16, i32, i64
 from warploom.loopnest.build import LoopNest, cast, exp, maximum, minimum
 from warploom.loopnest.evaluate import evaluate
 from warploom.loopnest.ir import Program, Scope
@@ -250,6 +250,13 @@ REFUSED = {
     "have 32 bits": lambda nest, at: _large(nest, at),
     "is of f16": lambda nest, at: nest.array("h", at["i"], dtype=f16),
     "is of bf16": lambda nest, at: at["y"].__setitem__(at["i"], nest.parameter("p", bf16)),
+    "strides (1.5,)": lambda nest, at: nest.array("s", at["i"], strides=[1.5]),
+    "shape (0,)": lambda nest, at: nest.array("s", 0),
+    "1 dimensions and 2 strides": lambda nest, at: nest.array("s", at["i"], strides=[1, 2]),
+    "3 is no value of a nest": lambda nest, at: cast(3, i32),
+    "3.0 is no value of a nest": lambda nest, at: nest.sum(3.0, over=at["i"]),
+    "no fold by '*'": lambda nest, at: nest.fold("*", at["x"][at["i"]], over=at["i"]),
+    "does not fold over whole axes": lambda nest, at: _over_nothing(nest, at),
     "'é' cannot be a name": lambda nest, at: nest.array("é", at["i"]).__setitem__(at["i"], 1.0),
 }
 
@@ -257,6 +264,10 @@ REFUSED = {
 def _again(nest: LoopNest, at: dict) -> None:
     nest.array("x", at["i"])
     at["y"][at["i"]] = at["x"][at["i"]]
+
+
+def _over_nothing(nest: LoopNest, at: dict) -> None:
+    at["y"][at["i"]] = nest.sum(at["x"][at["i"]], over=[])
 
 
 def _unused(nest: LoopNest, at: dict) -> None:
@@ -288,5 +299,25 @@ def test_an_array_backwards_and_a_number_first() -> None:
 
 @pytest.mark.parametrize("message", REFUSED)
 def test_what_makes_no_program_is_refused(message: str) -> None:
-    with pytest.raises(CheckError, match=re.escape(message)):
+    with pytest.raises(CheckError, match=re.escape(message)) as error:
         _assign(REFUSED[message])
+    # All but what is there nowhere has its line.
+    assert message == "stores nothing" or error.value.span.source.name == __file__
+
+
+def test_results_are_rounded_to_their_type_and_quotients_of_integers_cut_off() -> None:
+    """As kernels have them: what is too large or too small on the way stays so."""
+    nest = LoopNest("rounded")
+    i = nest.axis("i", 4)
+    x, y, z = nest.array("x", i), nest.array("y", i), nest.array("z", i)
+    p, q = nest.array("p", i, dtype=i64), nest.array("q", i, dtype=i64)
+    y[i] = x[i] * 1e30 * 1e-30
+    z[i] = x[i] * 1e-45
+    q[i] = p[i] / -3
+    given = np.array([1e10, 1e-30, 0.4, -1.0], np.float32)
+    large = np.array([4611686018427387905, -7, 8, -4611686018427387904])
+    made = evaluate(nest.done(), {"x": given, "p": large})
+    least = np.float32(1e-45)
+    assert made["y"].tolist() == [np.inf, *((given[1:] * np.float32(1e30)) * np.float32(1e-30))]
+    assert made["z"].tolist() == (given * least).tolist() != [0.0] * 4
+    assert made["q"].tolist() == [-1537228672809129301, 2, -2, 1537228672809129301]

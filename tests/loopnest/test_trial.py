@@ -109,3 +109,49 @@ def test_what_was_kept_is_of_one_space() -> None:
     assert again["best"]["nanoseconds"] == 0.0
     with pytest.raises(CheckError, match="another space"):
         Nest(program, H200, Target(deals=True)).kept_from(kept)
+
+
+def scaled(factor: float = 1.5, stride: int = 1, dtype: DType = DType.F32) -> Program:
+    nest = LoopNest("scaled")
+    i = nest.axis("i", 64, 4)
+    x, y = nest.array("x", i, dtype=dtype, strides=[stride]), nest.array("y", i, dtype=dtype)
+    y[i] = x[i] * factor
+    return nest.done()
+
+
+ALIKE = {
+    "factor": Nest(scaled(1.50000001), H200),
+    "stride": Nest(scaled(stride=32), H200),
+    "type": Nest(scaled(dtype=DType.F64), H200),
+    "unrolled": Nest(scaled(), H200, Target(unroll=8)),
+    "rates": Nest(scaled(), replace(H200, clock=1.0)),
+}
+
+
+@pytest.mark.parametrize("other", ALIKE.values(), ids=ALIKE)
+def test_what_only_looks_like_it_is_another_question(other: Nest) -> None:
+    """Listings say nothing of strides, types, limits and the last digits of numbers."""
+    nest = Nest(scaled(), H200)
+    kept = nest.record(nest.search("random", 2), Kept())
+    assert Nest(scaled(), H200).kept_from(kept) == nest.kept_from(kept)  # written down twice
+    with pytest.raises(CheckError, match="another details"):
+        other.kept_from(kept)
+
+
+def test_what_was_kept_is_whole_and_possible() -> None:
+    nest = Nest(scaled(), H200)
+    kept = nest.record(nest.search("random", 2), Kept())
+    best = kept["best"]
+    for wrong in (
+        {"best": {}},
+        {"best": {**best, "nanoseconds": "x"}},
+        {"best": {**best, "nanoseconds": nest.least() / 2}},  # faster than any can be
+        {"best": {**best, "nanoseconds": float("nan")}},
+        {"best": {**best, "decisions": []}},
+        {"best": {**best, "decisions": [{"choice": 7}]}},
+        {"best": {**best, "decisions": 7}},
+        {"runs": -7},
+        {"evaluated": -1},
+    ):
+        with pytest.raises(CheckError, match="kept|record of a decision"):
+            nest.kept_from({**kept, **wrong})

@@ -28,10 +28,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from warploom.errors import CheckError, calling_line
+from warploom.errors import CheckError, Span, calling_line, located
 from warploom.kernel.dtype import DType, f32
 from warploom.loopnest import tiling
-from warploom.loopnest.check import check, check_type
+from warploom.loopnest.check import check, check_array, check_type
 from warploom.loopnest.communicate import communications
 from warploom.loopnest.ir import (
     Access,
@@ -143,7 +143,16 @@ def node(op: Operation, *values: Number) -> Node:
 
 
 def cast(value: Term, dtype: DType) -> Node:
-    return Node("cast", (value,), dtype)
+    return Node("cast", (_term(value),), dtype)
+
+
+def _term(value: object) -> Term:
+    """What has a type of its own; a number has not."""
+    if isinstance(value, Leaf | Node):
+        return value
+    raise CheckError(
+        f"{value!r} is no value of a nest", calling_line(__file__), "compute it in Python"
+    )
 
 
 def _function(op: Operation) -> Callable[[Term], Node]:
@@ -171,12 +180,14 @@ class Tensor:
     nest: LoopNest
     array: Array
 
+    @located
     def __getitem__(self, subscripts: Subscript | tuple[Subscript, ...]) -> Leaf:
         """Loads an element, in loops of its own over the axes of the subscripts."""
         access = self._access(subscripts)
         name = self.nest.fresh(self.array.name)
         return self.nest.emit(name, self.array.dtype, _axes_of(access), Load(access))
 
+    @located
     def __setitem__(
         self, subscripts: Subscript | tuple[Subscript, ...], value: Number
     ) -> None:  # fmt: skip
@@ -209,9 +220,11 @@ class LoopNest:
     _parameters: list[Parameter] = field(default_factory=list)
     _instructions: list[Instruction] = field(default_factory=list)
     _counts: dict[str, int] = field(default_factory=dict)
+    _lines: dict[object, Span] = field(default_factory=dict)
 
     # -- what there is -----------------------------------------------------------------------------
 
+    @located
     def axis(
         self,
         name: str,
@@ -227,11 +240,13 @@ class LoopNest:
 
     def add_axis(self, axis: Axis) -> Axis:
         self._axes.append(axis)
+        self._note(axis)
         self._tiles[axis] = tuple(Tile(axis, level) for level in range(len(axis.tiles)))
         if axis.dynamic:
             self._outer[axis] = Dim(f"{axis}0", axis, None)
         return axis
 
+    @located
     def array(
         self,
         name: str,
@@ -244,16 +259,22 @@ class LoopNest:
         if strides is None:
             strides = _row_major(sizes)
         if len(strides) != len(sizes):
-            raise CheckError(f"'{name}' has {len(sizes)} dimensions and {len(strides)} strides")
+            raise CheckError(
+                f"'{name}' has {len(sizes)} dimensions and {len(strides)} strides",
+                calling_line(__file__),
+            )
         check_type(dtype, name, calling_line(__file__))
         made = Array(name, dtype, sizes, tuple(strides))
+        check_array(made)
         self._arrays.append(made)
+        self._note(made)
         return Tensor(self, made)
 
     def parameter(self, name: str, dtype: DType = f32) -> Leaf:
         """A number that is an argument of the kernel."""
         made = Parameter(name, dtype)
         self._parameters.append(made)
+        self._note(made)
         return Leaf(made, dtype)
 
     def index(self, axis: Axis, dtype: DType = DType.I32) -> Leaf:
@@ -264,7 +285,7 @@ class LoopNest:
 
     def value(self, expression: Term, name: str = "value") -> Leaf:
         """The expression computed once, in loops of its own."""
-        axes = set(self._axes_in(expression))
+        axes = set(self._axes_in(_term(expression)))
         name = self.fresh(name)
         return Leaf(self._nest(name, expression, self._loops(name, axes)), expression.dtype)
 
@@ -273,6 +294,7 @@ class LoopNest:
     ) -> Leaf:
         return self.fold("+", expression, over, start, name)
 
+    @located
     def fold(
         self,
         op: Fold,
@@ -283,6 +305,11 @@ class LoopNest:
     ) -> Leaf:
         """The values of the expression along some axes put together by an operator."""
         axes = (over,) if isinstance(over, Axis) else tuple(over)
+        if op not in NEUTRAL:
+            raise CheckError(
+                f"there is no fold by {op!r}", calling_line(__file__), f"use {', '.join(NEUTRAL)}"
+            )
+        expression = _term(expression)
         kept = [axis for axis in self._axes_in(expression) if axis not in axes]
         name = self.fresh(name)
         dtype = expression.dtype
@@ -339,7 +366,7 @@ class LoopNest:
             instructions,
             communications(instructions),
         )
-        check(program)
+        check(program, self._lines)
         return program
 
     # -- inside ------------------------------------------------------------------------------------
@@ -349,14 +376,22 @@ class LoopNest:
     ) -> Instruction:  # fmt: skip
         made = Instruction(name, dtype, dims, action)
         self._instructions.append(made)
+        self._note(made)
         return made
+
+    def _note(self, made: object) -> None:
+        where = calling_line(__file__)
+        if where is not None:
+            self._lines[made] = where
 
     def _loops(self, name: str, axes: Iterable[Axis]) -> tuple[Dim, ...]:
         """Dimensions for some axes: of their own for tiles, shared outside of these."""
         wanted = set(axes)
         strangers = wanted - set(self._axes)
         if strangers:
-            raise CheckError(f"'{strangers.pop()}' is an axis of another nest")
+            raise CheckError(
+                f"'{strangers.pop()}' is an axis of another nest", calling_line(__file__)
+            )
         found: list[Dim] = []
         for axis in self._axes:
             if axis in wanted:

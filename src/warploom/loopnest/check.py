@@ -1,9 +1,14 @@
-"""When a loop nest is well formed: `check(program)` raises one CheckError or returns nothing."""
+"""When a loop nest is well formed: `check(program)` raises one CheckError or returns nothing.
+
+A program does not know where it was written; whoever does gives the lines along.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeAlias
 
 from warploom.errors import CheckError, Span
 from warploom.kernel.bounds import INT_MAX
@@ -30,42 +35,62 @@ from warploom.loopnest.ir import (
 )
 from warploom.loopnest.tiling import tilings
 
+# Where axes, arrays, parameters and instructions were written.
+Lines: TypeAlias = Mapping[object, Span]
 
-def check(program: Program) -> None:
+
+def check(program: Program, lines: Lines | None = None) -> None:
+    lines = lines or {}
     if not any(isinstance(each.action, Store) for each in program.instructions):
         raise CheckError(f"'{program.name}' stores nothing", advice="give an array its values")
-    _check_names(program)
+    _check_names(program, lines)
     for axis in program.axes:
         if not tilings(axis):
             raise CheckError(
                 f"no tiles of the listed sizes make up the axis '{axis}' of size {axis.size}",
-                advice="list divisors of its size, or allow it a tail",
+                lines.get(axis),
+                "list divisors of its size, or allow it a tail",
             )
     for array in program.arrays:
-        _check_array(array)
+        check_array(array, lines.get(array))
     for parameter in program.parameters:
-        check_name(parameter.name)
-        check_type(parameter.dtype, str(parameter))
+        with _at(lines.get(parameter)):
+            check_name(parameter.name)
+            check_type(parameter.dtype, str(parameter))
     seen = set[Instruction]()
     for instruction in program.instructions:
-        check_type(instruction.dtype, instruction.name)
-        _check_dims(instruction)
-        _check_action(instruction)
-        for operand in instruction.operands:
-            _check_operand(operand, instruction, seen)
+        with _at(lines.get(instruction)):
+            check_type(instruction.dtype, instruction.name)
+            _check_dims(instruction)
+            _check_action(instruction)
+            for operand in instruction.operands:
+                _check_operand(operand, instruction, seen)
         seen.add(instruction)
-    _check_ends(program)
-    _check_crossing(program)
-    _check_memory(program)
-    _check_used(program)
+    _check_ends(program, lines)
+    _check_crossing(program, lines)
+    _check_memory(program, lines)
+    _check_used(program, lines)
 
 
-def _check_names(program: Program) -> None:
+@contextmanager
+def _at(where: Span | None) -> Iterator[None]:
+    """What is wrong in here is wrong there."""
+    try:
+        yield
+    except CheckError as error:
+        error.span = error.span or where
+        raise
+
+
+def _check_names(program: Program, lines: Lines) -> None:
     named: list[object] = [*program.axes, *program.tiles, *program.dims, *program.instructions]
-    names = Counter(map(str, [*named, *program.arrays, *program.parameters]))
-    for name, times in names.items():
-        if times > 1:
-            raise CheckError(f"the name '{name}' is used twice", advice="rename one of the two")
+    named += [*program.arrays, *program.parameters]
+    names = Counter(map(str, named))
+    for each in reversed(named):  # the later one is the one to rename
+        if names[str(each)] > 1:
+            raise CheckError(
+                f"the name '{each}' is used twice", lines.get(each), "rename one of the two"
+            )
 
 
 def check_type(dtype: DType, name: str, where: Span | None = None) -> None:
@@ -75,15 +100,22 @@ def check_type(dtype: DType, name: str, where: Span | None = None) -> None:
         )
 
 
-def _check_array(array: Array) -> None:
-    check_name(array.name)
-    check_type(array.dtype, array.name)
-    if any(size < 1 for size in array.shape) or any(stride < 0 for stride in array.strides):
-        raise CheckError(f"'{array}' has shape {array.shape} and strides {array.strides}")
+def check_array(array: Array, where: Span | None = None) -> None:
+    with _at(where):
+        check_name(array.name)
+    check_type(array.dtype, array.name, where)
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        if not (isinstance(size, int) and isinstance(stride, int)) or size < 1 or stride < 0:
+            raise CheckError(
+                f"'{array}' has shape {array.shape} and strides {array.strides}",
+                where,
+                "sizes are whole numbers from 1 on, strides from 0 on",
+            )
     if array.elements > INT_MAX:
         raise CheckError(
             f"'{array}' has {array.elements} elements",
-            advice=f"indices of kernels have 32 bits: at most {INT_MAX}",
+            where,
+            f"indices of kernels have 32 bits: at most {INT_MAX}",
         )
 
 
@@ -174,7 +206,7 @@ def _check_folded(instruction: Instruction, over: tuple[Dim, ...]) -> None:
         raise CheckError(f"'{instruction}' does not fold over whole axes")
 
 
-def _check_ends(program: Program) -> None:
+def _check_ends(program: Program, lines: Lines) -> None:
     """What counts the tiles of an axis is one loop: at its end a fold is done, and nothing that
     needs it is inside."""
     ended: dict[Instruction, set[Dim]] = {}
@@ -186,12 +218,13 @@ def _check_ends(program: Program) -> None:
         if again:
             raise CheckError(
                 f"'{instruction}' runs along '{again.pop().axis}', but needs a fold over all of it",
-                advice="let it run along another axis of the same size, or one that is not dynamic",
+                lines.get(instruction),
+                "let it run along another axis of the same size, or one that is not dynamic",
             )
         ended[instruction] = before | {dim for dim in instruction.over if dim.tile is None}
 
 
-def _check_crossing(program: Program) -> None:
+def _check_crossing(program: Program, lines: Lines) -> None:
     """A fold is inside the loops that it does not fold over. Two of them want two loops that count
     tiles the other way round each."""
     folds = [each for each in program.instructions if each.running is not None]
@@ -204,12 +237,13 @@ def _check_crossing(program: Program) -> None:
                 raise CheckError(
                     f"'{one}' folds over '{first.pop().axis}' and '{other}' over "
                     f"'{second.pop().axis}', each for all of the other axis",
-                    advice="let one of them run along other axes of the same sizes, or along axes "
-                    "that are not dynamic",
+                    lines.get(one),
+                    "let one of them run along other axes of the same sizes, or along axes that "
+                    "are not dynamic",
                 )
 
 
-def _check_used(program: Program) -> None:
+def _check_used(program: Program, lines: Lines) -> None:
     """What nobody uses a compiler leaves out: it would be in the bound, but not in the kernel."""
     used = {
         each.start if isinstance(each, Running) else each.instruction
@@ -218,13 +252,17 @@ def _check_used(program: Program) -> None:
     }  # fmt: skip
     for instruction in program.instructions:
         if instruction not in used and not isinstance(instruction.action, Store):
-            raise CheckError(f"'{instruction}' is used nowhere", advice="leave it out, or store it")
+            raise CheckError(
+                f"'{instruction}' is used nowhere",
+                lines.get(instruction),
+                "leave it out, or store it",
+            )
 
 
 # -- memory ----------------------------------------------------------------------------------------
 
 
-def _check_memory(program: Program) -> None:
+def _check_memory(program: Program, lines: Lines) -> None:
     """Instructions that share nothing but an array may come in any order: what is stored is stored
     once, and not loaded."""
     stored: dict[Array, Instruction] = {}
@@ -232,14 +270,16 @@ def _check_memory(program: Program) -> None:
         if isinstance(instruction.action, Store):
             access = instruction.action.access
             if access.array in stored:
-                raise CheckError(f"'{access.array}' is stored to twice")
+                raise CheckError(f"'{access.array}' is stored to twice", lines.get(instruction))
             stored[access.array] = instruction
-            _check_injective(access, instruction)
+            with _at(lines.get(instruction)):
+                _check_injective(access, instruction)
     for instruction in program.instructions:
         if isinstance(instruction.action, Load) and instruction.action.access.array in stored:
             raise CheckError(
                 f"'{instruction.action.access.array}' is loaded and stored to",
-                advice="use two arrays, or keep the value",
+                lines.get(instruction),
+                "use two arrays, or keep the value",
             )
 
 

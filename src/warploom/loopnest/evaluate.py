@@ -1,7 +1,9 @@
 """What a loop nest means, in plain NumPy: every instruction is an array over the axes it has.
 
-Floating point is computed in double precision and rounded where it is stored: in which order a sum
-is added up is one of the decisions of an implementation, and rounding depends on it. Integers wrap.
+Every result is rounded to its type once, so what is too large or too small for it is so here, too;
+what an instruction does within itself, all of a fold, is done in double precision: in which order a
+sum is added up is one of the decisions of an implementation, and rounding depends on it. Integers
+wrap, and their quotients are cut off towards zero.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from warploom.loopnest.ir import (
 Numbers: TypeAlias = npt.NDArray[Any]
 
 FUNCTIONS: dict[str, Callable[..., Numbers]] = {
-    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide,
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": lambda a, b: _quotient(a, b),
     "min": np.fmin, "max": np.fmax, "neg": np.negative, "abs": np.abs,
     "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "exp": np.exp, "exp2": np.exp2,
     "log": np.log, "log2": np.log2, "tanh": np.tanh,
@@ -249,10 +251,18 @@ def _contracted(factors: list[Numbers], shape: tuple[int, ...], kept: tuple[int,
 
 
 def wide(values: Numbers, dtype: DType) -> Numbers:
-    """Floats in double precision, integers of the type, wrapped."""
-    if dtype.is_float:
-        return np.asarray(values, np.float64)
-    return np.asarray(values).astype(dtype.numpy)
+    """Floats of the type, written in double precision; integers of the type, wrapped."""
+    with np.errstate(over="ignore"):  # rounded to an infinity
+        made = np.asarray(values).astype(dtype.numpy)
+    return made.astype(np.float64) if dtype.is_float else made
+
+
+def _quotient(left: Numbers, right: Numbers) -> Numbers:
+    if left.dtype.kind == "f":
+        return np.divide(left, right)
+    down = left // right
+    uneven = (left != down * right) & ((left < 0) != (right < 0))
+    return np.where(right == 0, 0, down + uneven).astype(left.dtype)
 
 
 def narrowed(values: Numbers, dtype: DType) -> Numbers:

@@ -27,6 +27,7 @@ from warploom.pictured import Pictured
 from warploom.search.bound import Best, minimise
 from warploom.search.budget import Budget
 from warploom.search.candidate import Bits, Candidates, Flags, Numbers
+from warploom.search.content import content
 from warploom.search.decided import decision_from, decision_record, decisions_of
 from warploom.search.descent import Descents
 from warploom.search.engine import OnProgress, Progress, Result, Watch
@@ -38,10 +39,12 @@ from warploom.search.outcome import Found, Impossible, Outcome
 from warploom.search.problem import SpaceProblem
 from warploom.search.record import Record, outcome_record, statistics_record
 from warploom.search.statistics import Statistics
+from warploom.search.store import digest
 
 ENGINES = {"tree": tree_improvements, "random": random_improvements}
 # How many at a time: measuring goes over all cores, and something soon is better than nothing.
 MEASURED, LOOKED_AT = 64, 16
+ROUNDING = 1e-9  # of a bound that was written and read
 WALKED = {"Knuth": 64, "Chen": 4}  # at a time
 Measured = Callable[[Candidates], Numbers]
 
@@ -260,6 +263,8 @@ class Nest:
             "space": [*self.target.kinds, *map(str, (*self.target.stages, *self.target.paddings))],
             "fixed": [decision_record(each) for each in self.decisions],
             "device": device,
+            # Types, strides, constants to the last bit, limits: what the words above do not say.
+            "details": digest(content((self.program, self.rates, self.target))),
         }
 
     def record(self, explored: Explored, kept: Kept, device: str | None = None) -> Record:
@@ -283,6 +288,19 @@ class Nest:
             if record.get(key) != value:
                 raise CheckError(f"what was kept has another {key}", advice="name another file")
         match record:
-            case {"runs": int(runs), "evaluated": int(evaluated), "best": (dict() | None) as best}:
+            case {"runs": int(runs), "evaluated": int(evaluated), "best": best} if (
+                runs >= 0 and evaluated >= 0 and self._is_best(best)
+            ):
                 return Kept(runs, evaluated, best)
         raise CheckError("what was kept is no record of an exploration")
+
+    def _is_best(self, best: Any) -> bool:
+        """Whether it may be the best of a record; an error if it is of another space. Said before
+        anything is searched, or the search would be lost."""
+        match best:
+            case None:
+                return True
+            case {"nanoseconds": int() | float() as time, "decisions": list()}:
+                self.again(best)
+                return self.least() * (1 - ROUNDING) <= time < math.inf
+        return False
