@@ -59,6 +59,7 @@ PAIRS = al.zip_(EIGHT, al.reverse(EIGHT))
         (al.map_(lambda v: al.choose(v.lt(0), -v, v), X), "[f32]n"),
         (al.map_(lambda v: al.convert(i32, v), X), "[i32]n"),
         (al.filled(0, array(f32, n, 2)), "[[f32]2]n"),
+        (al.filled(1.0, f32), "f32"),
     ],
 )
 def test_types(term: Term, text: str) -> None:
@@ -100,6 +101,8 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: al.map_local(3, al.copy, X), "no dimension 3"),
     (lambda: al.iterate(-1, al.reverse, X), "-1 times"),
     (lambda: al.filled(0.5, array(i32, 3)), "is no i32"),
+    (lambda: al.filled(0.5, i32), "is no i32"),
+    (lambda: al.gather(lambda i: i, X), "a function of 2 values"),
     (lambda: al.map_(7, X), "is no function"),
     (lambda: al.compute("sqrt", 2.0), "in Python"),
     (lambda: al.program("two words", lambda x: x, x=X.type), "name of a program"),

@@ -164,7 +164,10 @@ def test_memory_of_ones_own(cli: Cli, own: str) -> None:
         (("dot",), "the size 'n' of its input 'x' has no value"),
         (("dot", "--size", "n=0"), "the size n is 0"),
         (("dot", "--size", "n=4,q=3"), "has no size 'q'"),
-        (("dot", "--size", "n=9999999999"), "is not a size"),
+        (("dot", "--size", "n=99999999999"), "is not a size"),
+        (("dot", "--size", "n=9999999999"), "sizes are from 1 to 2**31 - 1"),
+        (("dot", "--size", "n=8,n=16"), "the size 'n' is given twice"),
+        (("dot", "--size", "n=8", "--plain"), "'dot' is not rewritten"),
         (("matvec", "--size", "m=100000,n=100000"), "input 'a' has 10000000000 elements"),
         (("nothing",), "known are total, dot"),
         (("conv", "--layer", "conv9"), "known are conv1_1"),
@@ -198,3 +201,22 @@ def test_errors_are_at_the_users_line(cli: Cli, own: str) -> None:
     assert split.status == 2
     assert "do not go together" in split.err
     assert "own_maps.py:35" in split.err
+
+
+@pytest.mark.parametrize("how", [("--sample", "1"), ("--tune", "--no-store", "--on", "c")])
+def test_what_no_candidate_can_do_is_an_error(cli: Cli, tmp_path: Path, how: tuple[str]) -> None:
+    """Nothing shows that a divisor is not zero."""
+    file = tmp_path / "ratio.py"
+    file.write_text(
+        "from warploom.array import build as al\n"
+        "from warploom.array.types import array\n"
+        "from warploom.kernel.dtype import i32\n"
+        "(n,) = al.sizes('n')\n"
+        "p = al.program('p', lambda x: al.map_(lambda a: a / a, x), x=array(i32, n))\n"
+    )
+    ran = cli("map", f"{file}::p", "--size", "n=8", *how)
+    assert ran.status == 2
+    assert "ratio.py:5" in ran.err
+    assert "a divisor may be zero" in ran.err
+    own = cli("map", f"{file}::p", "--size", "n=8", "--plain")
+    assert (own.status, "--plain" in own.err) == (2, True)

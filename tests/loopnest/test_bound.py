@@ -13,10 +13,10 @@ from tests.loopnest.programs import random_program
 from tests.loopnest.running import grows_along, inputs
 
 from warploom.errors import ParseError
-from warploom.kernel.dtype import i32
+from warploom.kernel.dtype import f32, i32
 from warploom.kernel.evaluate import run
 from warploom.loopnest.bound import Bound
-from warploom.loopnest.build import LoopNest, exp
+from warploom.loopnest.build import LoopNest, cast, exp
 from warploom.loopnest.certain import Certain
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import evaluate
@@ -165,6 +165,12 @@ def _again(kind: str) -> Program:
             y[i] = x[i] + x[i + 1] + x[i + 2]
         case "twice":
             y[i] = exp(x[i]) * exp(x[i])
+        case "the other way round":
+            y[i] = exp(x[i] * x[i + 1]) + exp(x[i + 1] * x[i])
+        case "nothing":
+            y[i] = exp(x[i] * 1.0) + 0.0
+        case "known before":
+            y[i] = nest.sum(x[i + j] * exp(cast(nest.index(j), f32)), over=j)
     return nest.done()
 
 
@@ -176,6 +182,9 @@ def _again(kind: str) -> Program:
         ("neighbours", "access", {"x_1": 64, "x_2": 16, "x_3": 16}),  # six for every four
         ("twice", "access", {"x_1": 64, "x_2": 0}),
         ("twice", "alu", {"value_1.exp_1": 64, "value_1.exp_2": 0}),
+        ("the other way round", "alu", {"value_1.multiply_2": 0, "value_1.exp_2": 0}),
+        ("nothing", "alu", {"value_1.exp_1": 64, "value_1.multiply_1": 0, "value_1": 0}),
+        ("known before", "alu", {"sum_1.exp_1": 0}),
     ],
 )
 def test_what_a_compiler_may_have_already_is_not_counted(
@@ -194,6 +203,41 @@ def test_what_a_compiler_may_have_already_is_not_counted(
         at = [str(inst) for inst in space.insts].index(name)
         assert work[at] == pytest.approx(count * 32 * unit)
         assert work[at] < plain[at] or count == 64
+
+
+def _folded(kind: str, turns: int) -> Program:
+    nest = LoopNest("folded")
+    i, j = nest.axis("i", 64, 4), nest.axis("j", turns, 4)
+    dtype = i32 if "integers" in kind else f32
+    x, y = nest.array("x", i, dtype=dtype), nest.array("y", i, dtype=dtype)
+    match kind:
+        case "indices that are integers":
+            y[i] = nest.sum(nest.index(j) * 3, over=j) + x[i]
+        case "the greatest":
+            y[i] = nest.fold("max", x[i], over=j)
+        case _:
+            y[i] = nest.sum(x[i], over=j)
+    return nest.done()
+
+
+@pytest.mark.parametrize(
+    ("kind", "grows"),
+    [
+        ("integers", False),
+        ("indices that are integers", False),
+        ("the greatest", False),
+        ("floats", True),
+    ],
+)
+def test_folds_that_have_a_short_form_take_no_time(kind: str, grows: bool) -> None:
+    """Compilers write n * x for a sum of n integers x, and the greatest of many x is x; floats are
+    rounded every time."""
+    few, many = (
+        Bound(space, H200)(space.propagator.root())[0]
+        for space in (NestSpace(_folded(kind, turns)) for turns in (16, 1 << 16))
+    )
+    assert (many > 100 * few) == grows
+    assert (many == few) != grows
 
 
 def test_elements_of_one_sector_need_not_be_neighbours() -> None:

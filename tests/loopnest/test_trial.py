@@ -138,6 +138,27 @@ def test_what_only_looks_like_it_is_another_question(other: Nest) -> None:
         other.kept_from(kept)
 
 
+def test_branch_and_bound_leaves_what_is_better_where_it_is() -> None:
+    nest = Nest(scaled(), H200)
+    kept = Kept(1, 2, nest.record(nest.search("random", 2), Kept())["best"])
+    slow = nest.search("exact", kept=kept, measure=lambda many: np.full(len(many), 1e9))
+    assert slow.nanoseconds == kept.nanoseconds
+
+
+def test_many_operators_inside_each_other_are_written() -> None:
+    """Names of what is inside say nothing of how deep it is: they would be too long."""
+    nest = LoopNest("horner")
+    i = nest.axis("i", 64, 4)
+    x, y = nest.array("x", i), nest.array("y", i)
+    value = x[i]
+    total = value * 0.5
+    for coefficient in range(30):
+        total = (total - coefficient) * value
+    y[i] = total
+    made = next(implementations(NestSpace(nest.done()), 1))
+    assert not trial.tried(made).wrong
+
+
 def test_what_was_kept_is_whole_and_possible() -> None:
     nest = Nest(scaled(), H200)
     kept = nest.record(nest.search("random", 2), Kept())
@@ -153,5 +174,5 @@ def test_what_was_kept_is_whole_and_possible() -> None:
         {"runs": -7},
         {"evaluated": -1},
     ):
-        with pytest.raises(CheckError, match="kept|record of a decision"):
+        with pytest.raises(CheckError, match=r"kept|record of a decision"):
             nest.kept_from({**kept, **wrong})

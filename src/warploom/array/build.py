@@ -301,6 +301,8 @@ IndexFunction: TypeAlias = Callable[[Index, Index], Index | int]
 def _index(written: IndexFunction | None, xs: Term) -> Index | None:
     if written is None:
         return None
+    with _located():
+        _check_callable(written, 2)
     size = xs.type.size if isinstance(xs.type, Array) else normal(1)
     return simplify(written(POSITION, size) + normal(0))
 
@@ -440,10 +442,10 @@ def convert(dtype: DType, x: Term) -> Apply:
     return _apply(Convert(dtype), (), x)
 
 
-def filled(value: float, type_: Type) -> Literal:
+def filled(value: float, type_: Type | DType) -> Literal:
     """A number of a type, or an array of it."""
     with _located():
-        return literal(value, type_)
+        return literal(value, array(type_))
 
 
 # -- several dimensions ----------------------------------------------------------------------------

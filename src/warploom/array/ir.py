@@ -63,10 +63,14 @@ def _operate(op: Op, *operands: Term | float) -> Apply:
     """An operator written by a user, whose line an error is at."""
     like = next(each for each in operands if isinstance(each, Arithmetic))
     try:
-        return apply(op, (), [number_like(each, like) for each in operands])
+        made = apply(op, (), [number_like(each, like) for each in operands])
     except CheckError as error:
         error.span = error.span or calling_line(__file__)
         raise
+    # Whether a divisor may be zero is seen when there is a kernel.
+    if isinstance(op, Compute) and op.op in DOUBTFUL and (span := calling_line(__file__)):
+        note_place(made, span)
+    return made
 
 
 def _refused(what: str, instead: str) -> Callable[..., NoReturn]:
@@ -271,6 +275,8 @@ def is_concrete(term: Term) -> bool:
 
 # -- where it was written --------------------------------------------------------------------------
 
+# Operators that are not for all integers.
+DOUBTFUL = ("/", "<<", ">>")
 # The line on which an operation was first written, for errors that show only once sizes are known.
 _PLACES: WeakKeyDictionary[Apply, Span] = WeakKeyDictionary()
 

@@ -64,13 +64,15 @@ def parse_parameters(
         whole = value.isdecimal() and len(value) <= digits
         if not key.isidentifier() or not equals or not (whole or value.isidentifier()):
             raise ParseError(f"'{part[:80]}' is not a {what}", advice=f"write {example}")
+        if key in found:
+            raise ParseError(f"the {what} '{key}' is given twice", advice="leave one of them out")
         found[key] = int(value) if whole else value
     return found
 
 
-def parse_sizes(texts: list[str]) -> dict[str, int]:
+def parse_sizes(texts: list[str], digits: int = 9) -> dict[str, int]:
     """The same of whole numbers only."""
-    return _whole(parse_parameters(texts))
+    return _whole(parse_parameters(texts, digits))
 
 
 def parse_steps(texts: list[str]) -> dict[str, int]:

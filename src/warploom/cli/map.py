@@ -121,7 +121,9 @@ def map_(
     first: bool = typer.Option(False, "--first", help="Some candidate, soon."),
     sample: int = typer.Option(None, min=1, metavar="N", help="So many candidates."),
     best: bool = typer.Option(False, "--best", help="The most promising candidate."),
-    among: int = typer.Option(2000, min=1, help="Candidates that --best and --tune look at."),
+    among: int = typer.Option(
+        2000, min=1, help="Candidates that --best and --tune look at, at least."
+    ),
     tune: bool = typer.Option(False, "--tune", help="Measure the most promising candidates."),
     on: On = typer.Option(On.cuda, help="Where --tune runs them."),
     candidates: int = typer.Option(24, min=1, help="How many --tune measures."),
@@ -176,6 +178,7 @@ def map_(
                 choices, tuned = found.answer, dict[str, Any]()
                 outcome: Outcome[Any] = found
                 if tune:
+                    make(choices[0])  # what no candidate can do is an error, and no search
                     content = {**given, "machine": machine}
                     outcome = tune_choices(
                         expr, content, choices, _rig(on, crew, content), budget,
@@ -243,6 +246,8 @@ def _check_asked(
 def find_program(text: str, plain: bool) -> Program:
     """One of the known expressions, in tiles unless it is to be left alone, or a user's own."""
     if "::" in text:
+        if plain:
+            raise ParseError("what is your own is not rewritten", advice="leave --plain out")
         found = python_value(text, {}, (Program,))
         if isinstance(found, Program):
             return found
@@ -253,6 +258,8 @@ def find_program(text: str, plain: bool) -> Program:
     if text not in NAMES:
         raise ParseError(f"no expression is called '{text[:80]}'", advice=f"known are {_known()}")
     program = NAMES[text]()
+    if plain and text not in RECIPES:
+        raise ParseError(f"'{text}' is not rewritten", advice="leave --plain out")
     return program if plain or text not in RECIPES else RECIPES[text](program)
 
 
@@ -261,7 +268,7 @@ def _known() -> str:
 
 
 def given_sizes(expr: str, layer: str | None, size: list[str]) -> dict[str, int]:
-    given = parse_sizes(size)
+    given = parse_sizes(size, digits=10)
     for name, value in given.items():
         if not 1 <= value < 1 << 31:
             raise CheckError(f"the size {name} is {value}", advice="sizes are from 1 to 2**31 - 1")

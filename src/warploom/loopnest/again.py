@@ -1,12 +1,15 @@
 """What a compiler may find that it has already, and so does once where a program says it twice.
 
-In come instructions; out go which of them compute what one before them did, and along which axes
-every index surely gives something new: of `x[i + j]` the elements are those along `i`, seen again
-along `j`, and loads of `x[i]` and `x[i + 1]` meet where a loop is unrolled.
+In come instructions; out go which of them compute what one before them did or what is known without
+running, along which axes every index surely gives something new (of `x[i + j]` the elements are
+those along `i`, seen again along `j`, and loads of `x[i]` and `x[i + 1]` meet where a loop is
+unrolled), and which folds have a short form. Compilers are taken to know that operands may change
+places, what 0 and 1 leave as it is, and sums of integers; floats are added as they are written.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 
 import numpy as np
@@ -16,11 +19,13 @@ from warploom.loopnest.ir import (
     Array,
     Axis,
     Compute,
+    Constant,
     Dim,
     IndexOf,
     Instruction,
     Load,
     Operand,
+    Parameter,
     Result,
     Running,
 )
@@ -28,13 +33,16 @@ from warploom.search.candidate import Flags
 
 
 def repeated(insts: Sequence[Instruction]) -> Flags:
-    """[instructions]: those that load or compute what one before them does."""
+    """[instructions]: those that load or compute what one before them does, or what is known before
+    the kernel runs."""
     seen: set[Hashable] = set()
     keys: dict[Instruction, Hashable] = {}
+    given: dict[Instruction, frozenset[Axis] | None] = {}
     found = []
     for inst in insts:
         key = keys[inst] = _key(inst, keys)
-        found.append(key in seen)
+        given[inst] = _given_along(inst, given)
+        found.append(key in seen or (isinstance(inst.action, Compute) and given[inst] is None))
         seen.add(key)
     return np.array(found)
 
@@ -48,6 +56,10 @@ def _key(inst: Instruction, keys: dict[Instruction, Hashable]) -> Hashable:
                 return keys.get(instruction, instruction)
             case Running(start, _, over):
                 return "running", keys.get(start, start), frozenset(dim.axis for dim in over)
+            case Constant(value):
+                return "constant", float(value)
+            case IndexOf(axis):
+                return "index", axis
             case _:
                 return each
 
@@ -55,18 +67,90 @@ def _key(inst: Instruction, keys: dict[Instruction, Hashable]) -> Hashable:
         case Load(access):
             return access.array, access.place.offset, frozenset(access.place.factors.items())
         case Compute(op, operands):
-            return op, inst.dtype, tuple(map(operand, operands))
+            return _simple(op, [operand(each) for each in operands], inst)
         case _:
             return inst
+
+
+NEUTRAL = {"+": 0.0, "-": 0.0, "*": 1.0, "/": 1.0, "<<": 0.0, ">>": 0.0, "|": 0.0, "^": 0.0}
+COMMUTE = ("+", "*", "min", "max", "&", "|", "^")  # and the factors of an fma
+
+
+def _simple(op: str, parts: list[Hashable], inst: Instruction) -> Hashable:
+    """Without what changes nothing, and whatever the order of operands that have none."""
+    if op == "move" or (op in ("min", "max", "&", "|") and parts[0] == parts[1]):
+        return parts[0]
+    if op in NEUTRAL and len(parts) == 2:
+        nothing = ("constant", NEUTRAL[op])
+        if parts[1] == nothing:
+            return parts[0]
+        if op in COMMUTE and parts[0] == nothing:
+            return parts[1]
+    if op in COMMUTE:
+        return op, inst.dtype, frozenset(Counter(parts).items())
+    if op == "fma":
+        return op, inst.dtype, frozenset(Counter(parts[:2]).items()), parts[2]
+    return op, inst.dtype, tuple(parts)
+
+
+def _given_along(
+    inst: Instruction, known: dict[Instruction, frozenset[Axis] | None]
+) -> frozenset[Axis] | None:
+    """The axes along which a value depends on what is in memory; None if it is known without that
+    and without parameters, so that a compiler may compute it."""
+    match inst.action:
+        case Load(access):
+            return frozenset(access.place.factors)
+        case Compute(_, operands):
+            parts = [_given(each, known) for each in operands]
+            there = [each for each in parts if each is not None]
+            gone = {dim.axis for dim in inst.over}
+            return frozenset().union(*there) - gone if there else None
+        case _:
+            return frozenset(inst.axes)
+
+
+def _given(
+    operand: Operand, known: dict[Instruction, frozenset[Axis] | None]
+) -> frozenset[Axis] | None:
+    match operand:
+        case Result(instruction) | Running(instruction):
+            return known.get(instruction, frozenset(instruction.axes))
+        case Parameter():
+            return frozenset()
+        case _:
+            return None
+
+
+def idle(insts: Sequence[Instruction], dims: Sequence[Dim]) -> Flags:
+    """[instructions, dims]: dimensions of folds whose turns a compiler may do all at once. The
+    least and the greatest of the same are that; integers that are the same, or follow from an
+    index, have a sum in closed form."""
+    known: dict[Instruction, frozenset[Axis] | None] = {}
+    rows = []
+    for inst in insts:
+        known[inst] = _given_along(inst, known)
+        skipped: set[Axis] = set()
+        match inst.action:
+            case Compute(op, operands) if inst.running is not None:
+                if op in ("min", "max") or not inst.dtype.is_float:
+                    given = [_given(o, known) for o in operands if not isinstance(o, Running)]
+                    varying = frozenset[Axis]().union(*(g for g in given if g is not None))
+                    skipped = {dim.axis for dim in inst.over} - varying
+        rows.append([dim in inst.dims and dim.axis in skipped for dim in dims])
+    return np.array(rows, np.bool_)
 
 
 def anew(insts: Sequence[Instruction], dims: Sequence[Dim]) -> Flags:
     """[instructions, dims]: own dimensions in every turn of which there is something new."""
     axes: dict[Instruction, frozenset[Axis]] = {}
     loaded: set[Array] = set()
+    first: dict[Hashable, Instruction] = {}
     for inst in insts:
         axes[inst] = _new_along(inst, axes, loaded)
         if isinstance(inst.action, Load):
+            same = first.setdefault(_key(inst, {}), inst)  # loaded before: as new as that was
+            axes[inst] = axes[same]
             loaded.add(inst.action.access.array)
     rows = [[d in i.dims and d.axis in axes[i] for d in dims] for i in insts]
     return np.array(rows, np.bool_)
@@ -79,13 +163,16 @@ def _new_along(
         case Load(access):
             none = frozenset[Axis]()
             return none if access.array in loaded else frozenset(apart(access))
-        case Compute(_, operands) if inst.running is None:
+        case Compute(_, operands):
             found = {each.axis for each in operands if isinstance(each, IndexOf)}
             for each in operands:
-                if isinstance(each, Result):
-                    found |= known[each.instruction] - {d.axis for d in each.instruction.over}
+                match each:
+                    case Result(instruction):
+                        found |= known[instruction] - {d.axis for d in instruction.over}
+                    case Running(start, _, over):  # it goes on from what it has
+                        found |= known[start] | {dim.axis for dim in over}
             return frozenset(found)
-        case _:  # a fold goes on from what it has; what is put somewhere is there
+        case _:  # what is put somewhere is there
             return frozenset(inst.axes)
 
 

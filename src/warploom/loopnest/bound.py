@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from warploom.kernel.tensor import COLUMNS, DEPTH, ROWS
-from warploom.loopnest.again import anew, repeated
+from warploom.loopnest.again import anew, idle, repeated
 from warploom.loopnest.certain import Certain, Facts
-from warploom.loopnest.ir import Compute, Get, Instruction, Load, Put, Store
+from warploom.loopnest.ir import Compute, Constant, Get, Instruction, Load, Put, Store
 from warploom.loopnest.sector import Neighbours, touched_by
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.tile import products
@@ -62,6 +62,7 @@ class Bound:
         self.sums = self._sums()
         self.elements = np.array([math.prod(float(a.size) for a in i.axes) for i in insts])
         self.anew = anew(insts, self.facts.dims) if rates.hoists else self.facts.own
+        self.busy = ~(idle(insts, self.facts.dims) & rates.hoists)
         self.overlaps = (self.anew != self.facts.own).any(axis=1)
         self.again = repeated(insts) & rates.hoists
         # Integers may be added in any order, and compilers do.
@@ -92,7 +93,9 @@ class Bound:
                 return 0.0, 0.0  # a compiler may do without
             case Compute("neg" | "abs", _) if self.rates.hoists:
                 return 0.0, 0.0  # a sign is part of who uses it
-            case Compute(op, _):
+            case Compute(op, operands):
+                if op == "/" and isinstance(operands[1], Constant) and self.rates.hoists:
+                    op = "*"  # by what is one over it
                 cost = self.rates.cost(op, inst.dtype.is_float)
                 # One instruction adds three integers, multiplies and adds, or does two bits of
                 # logic.
@@ -175,7 +178,7 @@ class Bound:
             return known.around
         apart = known.surely("BLOCK", *self.threaded)[:, None]
         looped = self.facts.own & known.surely("LOOP")[:, None]
-        return known.around & (self.anew | known.outside | apart | looped)
+        return known.around & self.busy & (self.anew | known.outside | apart | looped)
 
     def _counted(self, known: Certain) -> Flags:
         """[rows, instructions]: those that are surely there, and that no other does as well."""

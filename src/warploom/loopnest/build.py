@@ -449,8 +449,8 @@ class LoopNest:
         self, name: str, part: Term, dims: tuple[Dim, ...], over: tuple[Dim, ...]
     ) -> Operand:
         if isinstance(part, Node):
-            word = WORDS.get(part.op, part.op)
-            inner = self._nest(self.fresh(f"{name}.{word}"), part, dims)
+            root, _, _ = name.partition(".")  # names say where, not how deep
+            inner = self._nest(self.fresh(f"{root}.{WORDS.get(part.op, part.op)}"), part, dims)
             return Result(inner, (), Scope.LOCAL)
         value = part.value
         if isinstance(value, Instruction):

@@ -212,7 +212,8 @@ class Rig:
 
 
 def _meaning(compiled: Compiled, arrays: Mapping[str, Any]) -> list[Leaf] | None:
-    """What the evaluator says, which shares nothing with kernels; None where it would take long."""
+    """What the evaluator says; None where it would take long. Of kernels it shares nothing but how
+    single numbers are added, converted and so on (kernel/arithmetic.py)."""
     program = bound(compiled.plan.program, compiled.sizes)
     takes = effort(program)
     if takes.elements > MOST_ELEMENTS or takes.operations > MOST_OPERATIONS:

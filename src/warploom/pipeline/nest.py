@@ -35,7 +35,7 @@ from warploom.search.estimate import Estimate, Walks, represented, together, wal
 from warploom.search.explore import Exploration, explore, random_improvements, tree_improvements
 from warploom.search.fix import fixed
 from warploom.search.history import History
-from warploom.search.outcome import Found, Impossible, Outcome
+from warploom.search.outcome import Found, Outcome
 from warploom.search.problem import SpaceProblem
 from warploom.search.record import Record, outcome_record, statistics_record
 from warploom.search.statistics import Statistics
@@ -209,7 +209,7 @@ class Nest:
         found, nanoseconds = None, math.inf
         if isinstance(result.outcome, Found):
             found, nanoseconds = result.outcome.answer.candidate, result.outcome.answer.cost
-        elif kept.best is not None and not isinstance(result.outcome, Impossible):
+        if kept.best is not None and kept.nanoseconds <= nanoseconds and self.is_possible:
             found, nanoseconds = self.again(kept.best), kept.nanoseconds
         trial = None if found is None else self.tried(found)
         evaluated = kept.evaluated + count

@@ -18,7 +18,7 @@ import numpy as np
 
 from warploom.catalogue.timing import on_host
 from warploom.emit.cuda import cuda
-from warploom.errors import DeviceError, WarploomError
+from warploom.errors import DeviceError, InternalError, WarploomError
 from warploom.kernel.ir import Kernel, TensorKind
 from warploom.loopnest.evaluate import evaluate_at
 from warploom.loopnest.ir import Axis, Program
@@ -136,10 +136,12 @@ def compiled_for(arch: str, written: Written) -> ReadyKernel:
 
 
 def written_of(nest: Nest, candidates: Candidates, row: int) -> Written | None:
-    """None for what cannot be written as a kernel."""
+    """None for what cannot be written as a kernel; a fault of ours is none of these."""
     try:
         kernel = lower(nest.implementation(candidates.take(slice(row, row + 1))))
         return Written(kernel, cuda(kernel))
+    except InternalError:
+        raise
     except WarploomError:
         return None
 

@@ -18,14 +18,15 @@ from warploom.array.code.spread import Spread
 from warploom.array.code.storage import dims_of, names_of, parts_of
 from warploom.array.evaluate import Value, as_value
 from warploom.array.home import leaf_paths
-from warploom.array.ir import Param
+from warploom.array.ir import DOUBTFUL, Apply, Literal, Param, Program, place_of, walk
 from warploom.array.loops import Plan
 from warploom.array.mapping.constraint import Constraints, broken
 from warploom.array.mapping.sound import sound
 from warploom.array.mapping.tree import map_tree
 from warploom.array.numbered import numbered
+from warploom.array.op import Compute
 from warploom.array.types import Array, Tuple, Type
-from warploom.errors import CheckError
+from warploom.errors import CheckError, Span
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel
 from warploom.pictured import Pictured
@@ -129,10 +130,24 @@ def compile_candidate(plan: Plan, candidate: Candidate) -> Compiled:
     """The kernels of a candidate; raises CheckError if its mapping breaks a rule."""
     check_mapping(plan, candidate)
     made = numbered(plan, candidate.sizes)
-    kernels = [lower(made, at, spread) for at, spread in enumerate(candidate.spreads)]
+    try:
+        kernels = [lower(made, at, spread) for at, spread in enumerate(candidate.spreads)]
+    except CheckError as error:  # of what the program says: no other candidate would do
+        error.span = error.span or _undivided(plan.program)
+        raise
     return Compiled(
         made, tuple(kernels), tuple(memories_of(made)), candidate.spreads, candidate.sizes
     )
+
+
+def _undivided(program: Program) -> Span | None:
+    """Where integers are divided or shifted by what is known only when it runs."""
+    for term in walk(program.body):
+        match term:
+            case Apply(Compute(op), _, (_, by)) if op in DOUBTFUL and not isinstance(by, Literal):
+                if (found := place_of(term)) is not None:
+                    return found
+    return None
 
 
 def check_mapping(plan: Plan, candidate: Candidate) -> None:
