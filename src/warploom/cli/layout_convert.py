@@ -38,8 +38,8 @@ All ways are shown: renames alone, the fewest rounds of shuffles straight from w
 to who wants it (with what proves it; parts of words are not packed again on their way), shared
 memory with the solved layout, ldmatrix and stmatrix. The one chosen is chosen by rule; --way takes
 another, and --tune measures them all on a GPU, for 30 seconds unless --seconds says otherwise, and
-takes the fastest; the store keeps it, and --tune alone reads it there. Without --tune and --check the
-same command again answers from the store.
+takes the fastest; the store keeps it, and --tune alone reads it there. Without --tune and --check
+the same command again answers from the store.
 
 \b
 Example:
