@@ -29,6 +29,15 @@ from warploom.sketch.synth import solve
 from warploom.sketch.term.ir import Apply
 from warploom.sketch.term.verify import verify
 
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reasons and suggestions have seconds of the clock: enough of them, whoever else works."""
+    monkeypatch.setattr(why.reason, "SECONDS", 600.0)
+    monkeypatch.setattr(why.suggest, "SECONDS", 600.0)
+    monkeypatch.setattr(why.suggest, "_EACH", 60.0)
+
+
 SUMS = """x: [12] = range(0, 12)
 regs: [4,3] = load_rep(x)
 s: [4,3] = ?row_xforms(regs)
