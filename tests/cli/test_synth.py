@@ -30,7 +30,7 @@ from warploom.sketch.term.ir import Apply
 from warploom.sketch.term.verify import verify
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reasons and suggestions have seconds of the clock: enough of them, whoever else works."""
     monkeypatch.setattr(why.reason, "SECONDS", 600.0)
@@ -126,6 +126,7 @@ def test_impossible_is_status_1_and_a_spent_budget_3(cli, write) -> None:
     assert cli("synth", write(IMPOSSIBLE), write("x", "bad")).status == 2
 
 
+@pytest.mark.usefixtures("patient")
 def test_impossible_says_why(cli, write, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     idle = "u: [4] = ?rots{main=0,second=0,out=0}(x)\n"
