@@ -103,7 +103,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class Compiled:
     """A compiled kernel: what it is called, its functions, and what a launch of it must bring."""
 
     name: str
@@ -130,7 +130,7 @@ class Ran:
 class Core:
     """What a core has for itself: a block's registers, its shared and its local memory."""
 
-    def __init__(self, code: Code, job: Job, taken: npt.NDArray[np.uint64], chunk: int) -> None:
+    def __init__(self, code: Compiled, job: Job, taken: npt.NDArray[np.uint64], chunk: int) -> None:
         threads = prod(job.block)
         warps = -(-threads // CUDA.lanes)
         stride = -(-job.local // 16) * 16
@@ -167,7 +167,7 @@ class Core:
         return status
 
 
-def run(code: Code, job: Job) -> Ran:
+def run(code: Compiled, job: Job) -> Ran:
     """Runs a launch; memory is as it came only if that ends with `DONE`."""
     blocks = prod(job.grid)
     cores = job.cores or _there_are()
@@ -190,7 +190,7 @@ def run(code: Code, job: Job) -> Ran:
     )
 
 
-def _alone(code: Code, job: Job, core: Core) -> Status:
+def _alone(code: Compiled, job: Job, core: Core) -> Status:
     status = Status.AGAIN
     while status is Status.AGAIN:
         _check_time(code, job)
@@ -201,7 +201,7 @@ def _alone(code: Code, job: Job, core: Core) -> Status:
 class _Crew:
     """Cores that share a launch out. The first has begun: what it did came before all others."""
 
-    def __init__(self, code: Code, job: Job, cores: Sequence[Core]) -> None:
+    def __init__(self, code: Compiled, job: Job, cores: Sequence[Core]) -> None:
         self._code, self._job, self._cores = code, job, cores
         self._stop = threading.Event()
         self._maps: list[list[npt.NDArray[np.uint8]]] = []  # of each region, of each core
@@ -250,7 +250,7 @@ class _Crew:
         return False
 
 
-def _check_time(code: Code, job: Job) -> None:
+def _check_time(code: Compiled, job: Job) -> None:
     if job.deadline is not None and time.monotonic() > job.deadline:
         raise LimitError(f"kernel '{code.name}' did not end in the time it was given")
 

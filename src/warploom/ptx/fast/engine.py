@@ -26,7 +26,7 @@ from warploom.machine.report import Report
 from warploom.native import kept_library, load_library
 from warploom.options import cache_folder
 from warploom.ptx.emulate.arguments import parameter_offsets
-from warploom.ptx.fast.cores import Code, Job, Ran, Status, Triple, run
+from warploom.ptx.fast.cores import Compiled, Job, Ran, Status, Triple, run
 from warploom.ptx.fast.operand import NotTaken
 from warploom.ptx.fast.text import CText, spell
 from warploom.ptx.ir import Function, Module
@@ -118,7 +118,7 @@ class Engine:
         library = load_library(code)
         library.launch.restype = library.clash.restype = ctypes.c_int
         library.warp_bytes.restype = ctypes.c_uint64
-        self._code = Code(
+        self._code = Compiled(
             text.name, library.launch, library.clash, int(library.warp_bytes()), text.symbols,
             len(text.blocks),
         )  # fmt: skip
