@@ -7,19 +7,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
 import pytest
 from tests.cli.conftest import Ran, app
 from tests.cli.test_map import OWN as MAPS
 
-from warploom.array import workload
 from warploom.cli import remembered
-from warploom.cli.content import content_digest
 from warploom.cli.remembered import Answer, kept_command, question_of, remembering
-from warploom.loopnest.kernels import axpy
 from warploom.machine.rates import H200
-from warploom.sketch.build import Sketch
-from warploom.sketch.term.ir import Fold, Symbol
 
 Ask = Callable[..., Ran]
 AGAIN = "--no-store searches again)\n"
@@ -209,25 +203,3 @@ def test_what_is_measured_or_checked_is_no_answer_to_keep(
 def test_other_commands_are_not_kept() -> None:
     for words in (["layout", "show"], ["layout"], ["verify", "x"], ["kernel", "a"], ["check"]):
         assert kept_command(words) is None
-
-
-def test_content_is_what_something_is_made_of() -> None:
-    assert content_digest(axpy(6)) == content_digest(axpy(6))
-    assert content_digest(axpy(6)) != content_digest(axpy(7))
-    assert content_digest(workload.dot()) not in (None, content_digest(workload.total()))
-    one, two = Symbol(1), Fold("+", (Symbol(2), Symbol(3)))
-    assert content_digest(Fold("*", (one, two))) == content_digest(Fold("*", (two, one)))
-    different = [0, 0.0, False, "0", None, b"0", (0,), [0], {0}, {0: 0}, np.zeros(1), np.int64(0)]
-    assert len({content_digest(each) for each in different}) == len(different)
-    assert None not in map(content_digest, different)
-
-
-def test_code_is_not_known_by_looking_at_it() -> None:
-    sketch = Sketch("own")
-    x = sketch.input("x", 4)
-    sketch.hole("row_xforms", sketch.apply("load_rep", x, shape=(2, 2)), name="a")
-    sketch.goal(lambda x: x.reshape(2, 2))
-    itself: list[object] = []
-    itself.append(itself)
-    for value in (lambda: 0, sketch.program(), itself, Path("x"), np.array([print])):
-        assert content_digest(value) is None

@@ -1,58 +1,43 @@
-"""Content: whatever differs has another, whatever is the same has the same."""
+"""Content: what differs anywhere has another digest, what is built alike the same."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import replace
+from pathlib import Path
 
-import pytest
+import numpy as np
 
-from warploom.errors import InternalError
-from warploom.search.content import content
-
-
-@dataclass(frozen=True, eq=False)
-class Thing:
-    name: str
-    other: Thing | None = None
+from warploom.array import workload
+from warploom.loopnest.kernels import axpy, matmul
+from warploom.loopnest.target import DEFAULT, cuda_vectors
+from warploom.machine.rates import H200
+from warploom.search.content import content_digest
+from warploom.sketch.build import Sketch
+from warploom.sketch.term.ir import Fold, Symbol
 
 
-@dataclass(frozen=True)
-class Size:
-    x: float
-    y: Mapping[str, int]
-
-
-class Kind(Enum):
-    A = 1
-    B = 1.0
-    C = 2
-
-
-def double(x: int) -> int:
-    return 2 * x
-
-
-def test_equal_things_have_equal_contents() -> None:
-    one, two = Thing("a", Thing("b")), Thing("a", Thing("b"))
-    assert one is not two
-    assert content((one, Size(0.5, {"k": 1}))) == content((two, Size(0.5, {"k": 1})))
-
-
-def test_whatever_differs_is_told_apart() -> None:
-    shared = Thing("b")
-    values = [
-        None, True, 1, 1.0, "1", 0.1, 0.1 + 2**-56, 0.0, -0.0, float("inf"), float("nan"), (),
-        ((),), (1, (2,)), ((1, 2),), Kind.A, Kind.C, {"a": 1}, {"a": 2}, {"b": 1}, Size(1.0, {}),
-        Size(1.0, {"a": 1}), Thing("a"), Thing("a", Thing("b")), double, "double",
-        (Thing("a", shared), Thing("a", shared)),  # two that share, and two that do not
-        (Thing("a", Thing("b")), Thing("a", Thing("b"))),
+def test_content_is_what_something_is_made_of() -> None:
+    assert content_digest(axpy(6)) == content_digest(axpy(6))
+    assert content_digest(axpy(6)) != content_digest(axpy(7))
+    assert content_digest(workload.dot()) not in (None, content_digest(workload.total()))
+    one, two = Symbol(1), Fold("+", (Symbol(2), Symbol(3)))
+    assert content_digest(Fold("*", (one, two))) == content_digest(Fold("*", (two, one)))
+    different = [
+        0, 0.0, -0.0, False, "0", None, b"0", (0,), [0], {0}, {0: 0}, np.zeros(1), np.int64(0),
+        0.1, 0.1 + 2**-56, float("inf"), (0, (0,)), ((0, 0),), Fold("*", (one, one)), H200,
+        replace(H200, clock=1.0), DEFAULT, replace(DEFAULT, unroll=8), cuda_vectors,
+        matmul(8, 8, 8), matmul(8, 8, 8, stride=2),
     ]  # fmt: skip
-    found = [repr(content(each)) for each in values]
-    assert len(set(found)) == len(found)
+    assert len({content_digest(each) for each in different}) == len(different)
+    assert None not in map(content_digest, different)
 
 
-def test_what_has_no_content_is_no_key() -> None:
-    with pytest.raises(InternalError, match="object has no content"):
-        content((1, object()))
+def test_code_is_not_known_by_looking_at_it() -> None:
+    sketch = Sketch("own")
+    x = sketch.input("x", 4)
+    sketch.hole("row_xforms", sketch.apply("load_rep", x, shape=(2, 2)), name="a")
+    sketch.goal(lambda x: x.reshape(2, 2))
+    itself: list[object] = []
+    itself.append(itself)
+    for value in (lambda: 0, sketch.program(), itself, Path("x"), np.array([print])):
+        assert content_digest(value) is None

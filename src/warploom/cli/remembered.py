@@ -80,7 +80,7 @@ class Answer:
         if self.store is None or self.question is None or not self.question.is_open:
             return
         # Here, not at the top: an answer that is known by its words needs none of it.
-        from warploom.cli.content import content_digest
+        from warploom.search.content import content_digest
 
         found = content_digest(value)
         if found is None:

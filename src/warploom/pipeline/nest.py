@@ -27,7 +27,7 @@ from warploom.pictured import Pictured
 from warploom.search.bound import Best, minimise
 from warploom.search.budget import Budget
 from warploom.search.candidate import Bits, Candidates, Flags, Numbers
-from warploom.search.content import content
+from warploom.search.content import content_digest
 from warploom.search.decided import decision_from, decision_record, decisions_of
 from warploom.search.descent import Descents
 from warploom.search.engine import OnProgress, Progress, Result, Watch
@@ -39,7 +39,6 @@ from warploom.search.outcome import Found, Outcome
 from warploom.search.problem import SpaceProblem
 from warploom.search.record import Record, outcome_record, statistics_record
 from warploom.search.statistics import Statistics
-from warploom.search.store import digest
 
 ENGINES = {"tree": tree_improvements, "random": random_improvements}
 # How many at a time: measuring goes over all cores, and something soon is better than nothing.
@@ -264,7 +263,7 @@ class Nest:
             "fixed": [decision_record(each) for each in self.decisions],
             "device": device,
             # Types, strides, constants to the last bit, limits: what the words above do not say.
-            "details": digest(content((self.program, self.rates, self.target))),
+            "details": content_digest((self.program, self.rates, self.target)),
         }
 
     def record(self, explored: Explored, kept: Kept, device: str | None = None) -> Record:

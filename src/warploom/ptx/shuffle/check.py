@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.errors import DeviceError, UnsupportedError, WarploomError
+from warploom.errors import DeviceError, LimitError, UnsupportedError, WarploomError
 from warploom.ptx.emulate.launch import LoadedModule, load
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.symbolic.form import Form
@@ -30,6 +30,9 @@ GRIDS: tuple[Shape, ...] = ((2, 3, 2), (1, 1, 1), (3, 2, 1))
 ELEMENTS = 1 << 16
 ORDERS = 6  # in which the original runs before a difference in another order is held against it
 SECONDS = 20.0  # for one launch; a loop over random sizes may take longer than it is worth
+# For a rewritten kernel that did not end in that, though the original did: a machine that is busy
+# with something else is no difference between the two.
+PATIENCE = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +99,13 @@ def check(
         for launch in runs:
             ran += 1
             expected = _run(before, name, launch)
-            if isinstance(expected, str):
+            if isinstance(expected, WarploomError):
                 skipped += 1
                 continue
             for schedule in (None, *range(seed, seed + schedules)):
                 found = _run(after, name, launch, schedule)
+                if isinstance(found, LimitError):
+                    found = _run(after, name, launch, schedule, PATIENCE)
                 mismatch = _compare(name, launch, expected, found)
                 if mismatch is None:
                     continue
@@ -113,18 +118,22 @@ def check(
 
 
 def _run(
-    module: LoadedModule, name: str, launch: Launch, schedule: int | None = None
-) -> list[bytes] | str:
+    module: LoadedModule,
+    name: str,
+    launch: Launch,
+    schedule: int | None = None,
+    seconds: float = SECONDS,
+) -> list[bytes] | WarploomError:
     """The memory after a launch, array by array and then variable by variable; or the error."""
     args = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in launch.args]
     kept = {key: data.copy() for key, data in module.variables.items()}
     try:
         module.kernel(name).launch(
             launch.grid, launch.block, args, shared_bytes=launch.shared_bytes, check=False,
-            seconds=SECONDS, schedule=schedule,
+            seconds=seconds, schedule=schedule,
         )  # fmt: skip
     except WarploomError as error:
-        return error.message
+        return error
     finally:
         after = [module.variables[key].tobytes() for key in sorted(kept)]
         for key, data in kept.items():
@@ -140,10 +149,10 @@ def _depends_on_order(
 
 
 def _compare(
-    name: str, launch: Launch, expected: list[bytes], found: list[bytes] | str
+    name: str, launch: Launch, expected: list[bytes], found: list[bytes] | WarploomError
 ) -> Mismatch | None:
-    if isinstance(found, str):
-        return Mismatch(name, launch.grid, launch.block, -1, -1, 0, 0, found)
+    if isinstance(found, WarploomError):
+        return Mismatch(name, launch.grid, launch.block, -1, -1, 0, 0, found.message)
     for argument, (a, b) in enumerate(zip(expected, found, strict=True)):
         if a != b:
             offset = next(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,8 @@ class Fold(metaclass=Interned):
 
     operator: str
     items: tuple[Zero | Undefined | Symbol | Constant | Fold, ...]
+
+    _any_order: ClassVar = ("items",)
 
 
 Term: TypeAlias = Zero | Undefined | Symbol | Constant | Fold
