@@ -207,6 +207,7 @@ BAD = {
     "99999999999999999999:1": "too large",
     "8:1 o \x00": "not part of a layout",
     "(" * 100 + "8": "deep",
+    "shift<1> o " * 2000 + "8:1": "one after another",
 }
 
 

@@ -14,7 +14,7 @@ from warploom.cli.guard import Status, run
 from warploom.cli.measured import lines, record_of, tuner_of
 from warploom.cli.output import STDOUT, kept_free, write, write_records
 from warploom.cli.progress import progress
-from warploom.errors import CheckError, DeviceError, ParseError
+from warploom.errors import CheckError, DeviceError, ParseError, UnsupportedError
 from warploom.layout.check import MOST_ELEMENTS
 from warploom.layout.convert import WAYS, Conversion, convert
 from warploom.layout.fragment_text import read_fragment
@@ -45,7 +45,7 @@ Example:
   $ warploom layout convert --from '(32,4):(4,1)' --to '(32,4):(1,32)' --tune --emit cuda
 
 Exit status: 0 the fewest rounds are proved or none are needed, 1 a check failed, 2 bad input, 3
-fewer rounds than found are not ruled out."""
+fewer rounds than found are not ruled out, or there is nothing to run a check on."""
 
 
 def convert_command(
@@ -87,15 +87,23 @@ def convert_command(
             for line in conversion_lines(found):
                 typer.echo(line)
             used, tuned = way or found.chosen, dict[str, Any]()
+            if refused := found.refusal(used):
+                raise UnsupportedError(f"it cannot be done by '{used}': {refused}")
+            if used != found.chosen:
+                typer.echo(f"  taken, as was asked: {used}")
             if tuner is not None and found.renames is None:
                 used, found, tuned = measured_way(found, tuner)
             wrong = tried(found, used) if check else {}
             for device, what in wrong.items():
                 typer.echo(f"  {device}: {what or 'right'}")
+            if check and not wrong:
+                typer.echo(
+                    "  not run: there is no CUDA compiler, and the simulator has no matrices"
+                )
         write_records(json_file, [conversion_record(found, used) | tuned])
         if emit is not None:
             write(out, conversion_text(found, used, emit))
-        return _status(found, wrong)
+        return Status.UNDECIDED if check and not wrong else _status(found, wrong)
 
     run(action)
 
@@ -199,11 +207,13 @@ def _way_text(found: Conversion, way: str) -> str:
         return f"{rounds}; at least {plan.bound.rounds}: {plan.bound.why}"
     staging = _staging(found, way)
     if staging is None:
-        return f"not possible: {found.why.get(way, '')}"
-    score = staging.answer.score
+        return f"not possible: {found.refusal(way)}"
+    score, refused = staging.answer.score, found.refusal(way)
     return (
         f"{staging.store.name} + {staging.load.name}, {score} wavefronts each, "
         f"{staging.wavefronts} in all, {staging.instructions} instructions: {show(staging.layout)}"
+        + f"; not possible: {refused}"
+        * bool(refused)
     )
 
 

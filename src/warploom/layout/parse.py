@@ -31,6 +31,7 @@ _TOKEN = re.compile(
 )
 MOST_CHARACTERS = 4_000_000
 MOST_DEPTH = 40
+MOST_PARTS = 100  # of a composition
 _MOST_DIGITS = 13
 
 # The maps with numbers between < and >: how many, and what they make.
@@ -153,6 +154,8 @@ def parse(text: str, source_name: str = "<layout>") -> Layout:
     first = reader.next
     parts = [_part(reader)]
     while reader.accept("o"):
+        if len(parts) == MOST_PARTS:
+            reader.fail(f"at most {MOST_PARTS} layouts one after another", reader.next)
         parts.append(_part(reader))
     if reader.next.kind != "end":
         reader.fail(f"'{reader.next.text}' after a layout", reader.next, "compose with ' o '")
