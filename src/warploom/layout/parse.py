@@ -127,6 +127,15 @@ class Reader:
             parts.append(self.tree(depth + 1))
         return tuple(parts)
 
+    def composition(self, part: Callable[[], list[Layout]]) -> list[Layout]:
+        """Layouts one after another, outermost first."""
+        parts = part()
+        while self.accept("o"):
+            parts += part()
+            if len(parts) > MOST_PARTS:
+                self.fail(f"at most {MOST_PARTS} layouts one after another", self.next)
+        return parts
+
     def fail(self, message: str, token: Token, advice: str = "") -> NoReturn:
         raise ParseError(message, self.span(token), advice)
 
@@ -152,11 +161,7 @@ def parse(text: str, source_name: str = "<layout>") -> Layout:
     """
     reader = Reader(Source(source_name, text))
     first = reader.next
-    parts = [_part(reader)]
-    while reader.accept("o"):
-        if len(parts) == MOST_PARTS:
-            reader.fail(f"at most {MOST_PARTS} layouts one after another", reader.next)
-        parts.append(_part(reader))
+    parts = reader.composition(lambda: [_part(reader)])
     if reader.next.kind != "end":
         reader.fail(f"'{reader.next.text}' after a layout", reader.next, "compose with ' o '")
     return reader.checked(compose(*parts), first)
