@@ -15,8 +15,10 @@ from tests.ptx.spelling import THREADS, inputs, instruction, parts, program, spe
 from bench import mma_device
 from bench import ptx_ncu_kernels as kept
 from warploom import ptx
+from warploom.ptx.fast import cores
 from warploom.ptx.table import OPCODES
 
+SLICE = cores.FIRST_SLICE
 TOGETHER = 24  # forms of an instruction in one kernel
 Row = dict[str, Any]
 
@@ -71,19 +73,24 @@ def _kernel(job: Job, look: bool) -> Row:
     why_not = kernel.why_not_fast()
     if not look and not why_not:
         results, seconds = [], []
-        for engine in ("numpy", "c", "c"):  # the second time it is compiled already
-            args = job.fresh()
+        # The second time it is compiled already; then its blocks are shared out at once.
+        for engine, many, first in (("numpy", 1, 1), ("c", 1, SLICE), ("c", 1, SLICE), ("c", 4, 1)):
+            args, cores.FIRST_SLICE = job.fresh(), first
             started = time.monotonic()
             report = kernel.launch(
-                job.grid, job.block, args, shared_bytes=job.shared, engine=engine
+                job.grid, job.block, args, shared_bytes=job.shared, engine=engine, cores=many
             )
             seconds.append(round(time.monotonic() - started, 4))
             results.append(args)
         if report.engine == "c":
-            pairs = zip(results[0], results[-1], strict=True)
-            same = all(a.tobytes() == b.tobytes() for a, b in pairs if isinstance(a, np.ndarray))
+            same = all(
+                a.tobytes() == b.tobytes() for some in results[2:]
+                for a, b in zip(results[0], some, strict=True) if isinstance(a, np.ndarray)
+            )  # fmt: skip
             row = {"of": 1, "taken": 1, "left": {}, "other_bits": [] if same else [job.name]}
-            return row | {"seconds": dict(zip(("numpy", "c", "again_c"), seconds, strict=True))}
+            return row | {
+                "seconds": dict(zip(("numpy", "c", "again_c", "cores_c"), seconds, strict=True))
+            }
         why_not = kernel.fast.why_not or "given up while it ran"
     left = {job.name: why_not} if why_not else {}
     return {"of": 1, "taken": 0 if why_not else 1, "left": left, "other_bits": []}

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from warploom.errors import KernelError, LimitError
+from warploom.errors import WarploomError
 from warploom.layout.own import Examined, SharedTile, examine
 from warploom.machine.report import Report
 from warploom.without_gpu.front import DEFAULT_ARCH, SECONDS, emulate
@@ -53,16 +53,16 @@ class Gpu:
 
         `name` is that of a kernel in CUDA text that has several.
         """
-        emulated = emulate(
-            kernel, name, arch=self.arch, races=self.races, benign=self.benign, counters=True,
-            seconds=self.seconds,
-        )  # fmt: skip
-        found: KernelError | LimitError
+        found: WarploomError
         try:
+            emulated = emulate(
+                kernel, name, arch=self.arch, races=self.races, benign=self.benign, counters=True,
+                seconds=self.seconds,
+            )  # fmt: skip
             report = emulated[launch](*args, **named)
             self.reports.append(report)
             return report
-        except (KernelError, LimitError) as error:
+        except WarploomError as error:  # what the kernel does wrong, and what cannot be launched
             found = error
         # Outside of the handler: pytest would show the error twice.
         printed = "".join(getattr(found, "output", ()))

@@ -14,6 +14,7 @@ from tests.tools import is_here
 
 from warploom import ptx
 from warploom.errors import DeviceError, WarploomError
+from warploom.ptx.fast import cores as cores_module
 from warploom.ptx.fast import engine as engine_module
 from warploom.ptx.table import OPCODES
 
@@ -32,20 +33,23 @@ def same_bits(some: list[Any], others: list[Any]) -> bool:
 
 
 @pytest.mark.parametrize("run", PROGRAMS, ids=lambda p: p.name)
-def test_programs(run) -> None:
+def test_programs(run, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = kept(run.file).kernel(run.name)
     reports, results = [], []
-    for engine in ("numpy", "c"):
+    for engine, cores in (("numpy", 1), ("c", 1), ("c", 3)):
         args = run.make()
-        shared = run.shared_bytes
-        report = kernel.launch(run.grid, run.block, args, shared_bytes=shared, engine=engine)
+        if cores > 1:  # from the beginning, however soon it ends
+            monkeypatch.setattr(cores_module, "FIRST_SLICE", 1)
+        report = kernel.launch(
+            run.grid, run.block, args, shared_bytes=run.shared_bytes, engine=engine, cores=cores
+        )
         reports.append(report)
         results.append(args)
-    assert same_bits(*results)
-    assert reports[0].mix == reports[1].mix
-    assert [report.engine for report in reports] == (
-        ["numpy", "numpy"] if run.name in LEFT else ["numpy", "c"]
-    )
+    assert same_bits(results[0], results[1])
+    assert same_bits(results[0], results[2])
+    assert reports[0].mix == reports[1].mix == reports[2].mix
+    fast = "numpy" if run.name in LEFT else "c"
+    assert [report.engine for report in reports] == ["numpy", fast, fast]
     assert LEFT.get(run.name, "") in kernel.fast.why_not
 
 

@@ -48,25 +48,65 @@ def test_endless(gpu):
     gpu.seconds = 0.2
     sums(gpu, "while (((volatile int*)s)[threadIdx.x] >= 0);")
 '''
+BAD_INPUT = '''
+import numpy as np
+import pytest
+
+PTX = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 x) { ret; }
+"""
+X = np.zeros(32, np.float32)
+
+@pytest.mark.parametrize("launch", [
+    lambda gpu: gpu.launch(PTX, (1, 32), X, name="absent"),
+    lambda gpu: gpu.launch(PTX, (1, 32)),
+    lambda gpu: gpu.launch(PTX, (1, 32), X, 1),
+    lambda gpu: gpu.launch(PTX, (1, 32), "word"),
+    lambda gpu: gpu.launch(PTX, (1, 3200), X),
+    lambda gpu: gpu.launch(PTX, "one", X),
+    lambda gpu: gpu.launch("absent.ptx", (1, 32), X),
+    lambda gpu: gpu.launch(PTX.replace("ret", "rat"), (1, 32), X),
+    lambda gpu: gpu.launch(3, (1, 32), X),
+], ids=range(9))
+def test_bad(gpu, launch):
+    launch(gpu)
+'''
 
 
-def test_findings_fail_tests(tmp_path: Path) -> None:
-    require("ptx")
-    (tmp_path / "test_theirs.py").write_text(THEIRS)
-    ran = subprocess.run(
+def ran(folder: Path, text: str) -> str:
+    """What pytest says of somebody's tests."""
+    (folder / "test_theirs.py").write_text(text)
+    done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "warploom.pytest_plugin", "-p", "no:cacheprovider",
-         "-q", "--rootdir", str(tmp_path), str(tmp_path)],
+         "-q", "--rootdir", str(folder), str(folder)],
         # By name, and not by its entry point as well: an installed package has one.
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert "3 failed, 1 passed" in ran.stdout, ran.stdout + ran.stderr
-    assert "data race" in ran.stdout
-    assert "if (threadIdx.x < step) s[threadIdx.x] += s[threadIdx.x + step];" in ran.stdout
-    assert "out-of-bounds access" in ran.stdout
-    assert "did not end in the time it was given" in ran.stdout
-    assert "Traceback" not in ran.stdout
-    assert "During handling" not in ran.stdout
+    return done.stdout + done.stderr
+
+
+def test_findings_fail_tests(tmp_path: Path) -> None:
+    require("ptx")
+    said = ran(tmp_path, THEIRS)
+    assert "3 failed, 1 passed" in said, said
+    assert "data race" in said
+    assert "if (threadIdx.x < step) s[threadIdx.x] += s[threadIdx.x + step];" in said
+    assert "out-of-bounds access" in said
+    assert "did not end in the time it was given" in said
+    assert "Traceback" not in said
+    assert "During handling" not in said
+
+
+def test_bad_input_is_one_failure_without_our_frames(tmp_path: Path) -> None:
+    said = ran(tmp_path, BAD_INPUT)
+    assert "9 failed" in said, said
+    assert "no kernel 'absent' in this module" in said
+    assert "is no kernel that can be emulated" in said
+    for ours in ("Traceback", "During handling", "pytest_plugin.py", "warploom/", "def launch"):
+        assert ours not in said, said
 
 
 def test_a_report_of_each_launch() -> None:

@@ -21,6 +21,7 @@ class Report(Counters):
     mix: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     engine: str = "numpy"  # what ran it
+    cores: int = 1  # and on how many
     races: list[Race] = field(default_factory=list)
     output: list[str] = field(default_factory=list)  # what printf of the kernel said
 

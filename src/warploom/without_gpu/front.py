@@ -79,6 +79,7 @@ def emulate(
     check: bool = True,
     counters: bool = False,
     seconds: float | None = SECONDS,
+    cores: int | None = None,
 ) -> Emulated:
     """Somebody's kernel, to be launched without a GPU on NumPy arrays or CPU tensors.
 
@@ -88,10 +89,12 @@ def emulate(
     does wrong is an error in the words of its source: accesses out of bounds, values that nobody
     wrote, barriers that never complete, and with `races` all data races of the launch. Writes of
     one value, which Triton has lanes do all the time, are races only without `benign`. A launch is
-    stopped after `seconds`.
+    stopped after `seconds`. Without `races` and `counters` large ones are compiled and use as many
+    `cores` as there are, or as are said.
     """
     options = {
         "races": races, "benign": benign, "check": check, "counters": counters, "seconds": seconds,
+        "cores": cores,
     }  # fmt: skip
     made: TritonKernel | NumbaKernel | CudaKernel
     if is_triton(kernel):

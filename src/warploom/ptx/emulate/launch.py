@@ -40,7 +40,8 @@ from warploom.ptx.emulate.compile import alignment, byte_size, compile_function,
 from warploom.ptx.emulate.frame import Batch, Frame, Triple, in_grid
 from warploom.ptx.emulate.ordering import uses_flags
 from warploom.ptx.emulate.schedule import Code, Runner
-from warploom.ptx.fast.engine import EngineName, FastKernel, Job
+from warploom.ptx.fast.cores import Job
+from warploom.ptx.fast.engine import EngineName, FastKernel
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.parse import parse
 from warploom.ptx.source import SourceMap, plain_name
@@ -211,6 +212,7 @@ class Kernel:
         schedule: int | None = None,
         engine: EngineName = "auto",
         cluster: int | Sequence[int] | None = None,
+        cores: int | None = None,
     ) -> Report:
         """Runs the kernel on all blocks of the grid.
 
@@ -222,11 +224,14 @@ class Kernel:
         without one they meet as early as they can. `engine`: "numpy" is the evaluator that defines
         the meaning; "c" compiles the kernel, where it can, and gives the same answers sooner;
         "auto" does that for launches large enough to be worth it. `cluster`: how many blocks are
-        one, where the kernel does not say it.
+        one, where the kernel does not say it. `cores`: on how many a compiled kernel may run its
+        blocks, where their order makes no difference; all that there are, if it is not said.
         """
         started = time.monotonic()
         grid_size, block_size = _triple(grid, "grid"), _triple(block, "block")
         self._check_shape(grid_size, block_size, shared_bytes)
+        if cores is not None and (not isinstance(cores, numbers.Integral) or cores < 1):
+            raise DeviceError(f"a launch on {cores!r} cores", advice="one is the least")
         together = self._cluster(grid_size, cluster)
         found = self._lookup(self.name)
         assert found is not None
@@ -243,7 +248,7 @@ class Kernel:
         if plain and self.fast.is_worth_it(grid_size, block_size, engine):
             job = Job(
                 grid_size, block_size, memory, symbols, self._static_shared + shared_bytes,
-                shared_bytes, found[1].local_size, check, deadline,
+                shared_bytes, found[1].local_size, check, deadline, cores,
             )  # fmt: skip
             if self.fast.run(job, report, found[1].locals):
                 report.seconds = time.monotonic() - started

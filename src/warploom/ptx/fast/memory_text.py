@@ -13,6 +13,17 @@ MEMORY = r"""
 #define LOCAL_WINDOW (1ull << 61)
 #define ACTIVE(l, m) for (uint32_t r_ = (m), l; r_ && (l = __builtin_ctz(r_), 1); r_ &= r_ - 1)
 
+/* of each word of a region: 1, this core touched it; 2, it wrote there */
+INLINE void touch(uint8_t *map, uint64_t from, uint64_t span, int writes) {
+  uint64_t first = from / 4, last = (from + span - 1) / 4, eight, all = 0x0101010101010101ull;
+  all *= writes ? 3 : 1;
+  for (; first + 7 <= last; first += 8) {
+    memcpy(&eight, map + first, 8);
+    if ((eight & all) != all) { eight |= all; memcpy(map + first, &eight, 8); }
+  }
+  for (; first <= last; first++) map[first] |= (uint8_t)all;
+}
+
 static uint8_t *found(Launch *L, Warp *S, uint64_t at, uint64_t span, uint64_t spaces, int writes) {
   Region *r = &L->region[S->last];
   if (at - r->base >= r->size) {
@@ -24,6 +35,7 @@ static uint8_t *found(Launch *L, Warp *S, uint64_t at, uint64_t span, uint64_t s
   }
   if (span > r->size || at - r->base > r->size - span) return 0;
   if (!(r->kind & spaces) || (writes && (r->kind & READ_ONLY))) return 0;
+  if (r->touched) touch(r->touched, at - r->base, span, writes);
   return r->data + (at - r->base);
 }
 

@@ -28,6 +28,7 @@ typedef struct {
   uint64_t base, size;
   uint8_t *data;
   uint64_t kind;
+  uint8_t *touched;  /* a byte for each word, where cores share the launch out; else none */
 } Region;
 
 typedef struct {
@@ -39,7 +40,8 @@ typedef struct {
   uint64_t *executed;
   uint32_t grid[3], block[3];
   uint64_t threads, warps, dynamic_shared;
-  uint64_t next, running;  /* the block that runs, and whether it has begun */
+  uint64_t *taken, chunk;  /* blocks that some core has taken; how many it takes at once */
+  uint64_t next, stop, running, ready;  /* the block that runs, up to where, whether it has begun */
   int64_t fuel;
   struct Warp *warp;
   double (*ask)(int, double);  /* NumPy's value of a function */
@@ -189,7 +191,7 @@ static void begin(Launch *L, uint64_t block) {
     S->block[0] = block % L->grid[0];
     S->block[1] = block / L->grid[0] % L->grid[1];
     S->block[2] = block / L->grid[0] / L->grid[1];
-    if (!L->next) EACH {  /* the same in every block */
+    if (!L->ready) EACH {  /* the same in every block */
       uint64_t t = first + l;
       S->tid[0][l] = t % L->block[0];
       S->tid[1][l] = t / L->block[0] % L->block[1];
@@ -199,6 +201,7 @@ static void begin(Launch *L, uint64_t block) {
     NOBODY_WROTE(S)
     push(S, ENTRY, S->alive);
   }
+  L->ready = 1;
 }
 
 static int block(Launch *L) {
@@ -225,8 +228,16 @@ static int block(Launch *L) {
   }
 }
 
+/* blocks are taken in order, by this core and by others */
+static int takes(Launch *L) {
+  if (L->next < L->stop) return 1;
+  L->next = __atomic_fetch_add(L->taken, L->chunk, __ATOMIC_RELAXED);
+  L->stop = L->next + L->chunk < LAST(L) ? L->next + L->chunk : LAST(L);
+  return L->next < L->stop;
+}
+
 int launch(Launch *L) {
-  while (L->next < LAST(L)) {
+  while (takes(L)) {
     if (!L->running) { begin(L, L->next); L->running = 1; }
     int status = block(L);
     if (status != DONE) return status;
@@ -235,6 +246,24 @@ int launch(Launch *L) {
     if (L->fuel <= 0) return AGAIN;
   }
   return DONE;
+}
+
+/* whether a word that one core wrote was touched by another */
+int clash(uint8_t *const *maps, uint64_t cores, uint64_t words) {
+  enum { PIECE = 4096 };
+  for (uint64_t from = 0; from < words; from += PIECE) {
+    uint64_t some = words - from < PIECE ? words - from : PIECE;
+    uint8_t seen[PIECE] = {0}, bad = 0;
+    for (uint64_t c = 0; c < cores; c++) {
+      const uint8_t *map = maps[c] + from;
+      for (uint64_t k = 0; k < some; k++) {
+        bad |= (map[k] & seen[k] >> 1) | (map[k] >> 1 & seen[k]);
+        seen[k] |= map[k];
+      }
+    }
+    if (bad & 1) return 1;
+  }
+  return 0;
 }
 uint64_t warp_bytes(void) { return sizeof(Warp); }
 """
