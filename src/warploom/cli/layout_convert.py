@@ -91,25 +91,15 @@ def convert_command(
                 )
             for line in conversion_lines(found):
                 typer.echo(line)
-            used, tuned = way or found.chosen, dict[str, Any]()
-            if refused := found.refusal(used):
-                raise UnsupportedError(f"it cannot be done by '{used}': {refused}")
-            if used != found.chosen:
-                typer.echo(f"  taken, as was asked: {used}")
+            used, tuned = taken(found, way), dict[str, Any]()
             if tuner is not None and found.renames is None:
                 used, found, tuned = measured_way(found, tuner)
-            wrong = tried(found, used) if check else {}
-            for device, what in wrong.items():
-                typer.echo(f"  {device}: {what or 'right'}")
-            if check and not wrong:
-                typer.echo(
-                    "  not run: there is no CUDA compiler, and the simulator has no matrices"
-                )
+            status = told(found, tried(found, used)) if check else _status(found)
         answer.whole = not tune and not check and not budget.is_spent()
         write_records(json_file, [conversion_record(found, used) | tuned], answer=answer)
         if emit is not None:
             write(out, conversion_text(found, used, emit), answer)
-        return Status.UNDECIDED if check and not wrong else _status(found, wrong)
+        return status
 
     run(action)
 
@@ -161,12 +151,30 @@ def sizes(text: str) -> tuple[int, ...]:
     return found
 
 
-def _status(found: Conversion, wrong: dict[str, str]) -> Status:
-    if any(wrong.values()):
-        return Status.IMPOSSIBLE
+def taken(found: Conversion, way: str | None) -> str:
+    """The way that was asked for, or the rule's, if it can be done so."""
+    used = way or found.chosen
+    if refused := found.refusal(used):
+        raise UnsupportedError(f"it cannot be done by '{used}': {refused}")
+    if used != found.chosen:
+        typer.echo(f"  taken, as was asked: {used}")
+    return used
+
+
+def _status(found: Conversion) -> Status:
     if found.shuffles is not None and not found.shuffles.proved:
         return Status.UNDECIDED
     return Status.FOUND
+
+
+def told(found: Conversion, wrong: dict[str, str]) -> Status:
+    """What came out of a check."""
+    for device, what in wrong.items():
+        typer.echo(f"  {device}: {what or 'right'}")
+    if not wrong:
+        typer.echo("  not run: there is no CUDA compiler, and the simulator has no matrices")
+        return Status.UNDECIDED
+    return Status.IMPOSSIBLE if any(wrong.values()) else _status(found)
 
 
 def tried(found: Conversion, way: str) -> dict[str, str]:
