@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _CALLED = "WARPLOOM_PTXAS_CALLED"
+# The CUDA driver's own, of which a machine with a GPU has one.
+CUDA_LIBRARIES = ("libcuda.so.1", "libcuda.so", "nvcuda.dll")
 
 
 @dataclass(frozen=True, slots=True)

@@ -308,7 +308,7 @@ def test_conversions_are_not_measured_without_a_gpu(
     ("arguments", "message"),
     [
         ((*TUNED, "--shape", "4x32", "--tune", "--way", "shared"), "--way says what"),
-        ((*TUNED, "--shape", "4x32", "--no-store"), "go with --tune"),
+        ((*TUNED, "--shape", "4x32", "--no-store", "--store", "x"), "exclude each"),
         (("--from", "mma_c()", "--to", "mma_a(2)"), "does not say the shape"),
         (("--from", "mma_c()", "--to", "mma_a(2)", "--shape", "0x3"), "a tensor of 0 elements"),
         (

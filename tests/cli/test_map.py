@@ -156,7 +156,7 @@ def test_memory_of_ones_own(cli: Cli, own: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("dot", "--size", "n=8", "--store", "x"), "go with --tune"),
+        (("dot", "--size", "n=8", "--store", "x", "--no-store"), "exclude each other"),
         (("dot", "--size", "n=8", "--tune", "--best"), "ask one"),
         (("dot", "--size", "n=8", "--blocked"), "--blocked is for a layer"),
         (("conv", "--layer", "conv1_1", "--blocked"), "nobody measured how fast 'cuda' is"),

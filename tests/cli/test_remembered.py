@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Cli
 
-from warploom.cli.remembered import Answer, key_of, remembering
+from warploom.cli.remembered import Answer, question_of, remembering
 from warploom.search.store import Key, Store, users_store
 
 SUMS = str(Path(__file__).parents[2] / "examples" / "sketches" / "sums.swflow")
@@ -43,7 +43,7 @@ def ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tup
     def asking(search: Search, *words: str, store: str = "") -> tuple[int, str, str]:
         place = store or str(tmp_path / "store.sqlite")
         with pytest.raises(SystemExit) as left:
-            remembering([*words, "--store", place], search)
+            remembering("synth", [*words, "--store", place], search)
         return (int(left.value.code or 0), *capsys.readouterr())
 
     return asking
@@ -100,9 +100,9 @@ def test_what_a_text_does_not_say_is_never_kept(ask: Ask, word: str) -> None:
 
 
 def test_where_it_goes_is_no_part_of_the_question() -> None:
-    assert key_of([SUMS, "-o", "-"]) is not None
-    assert key_of([SUMS, "--json=-"]) is not None
-    assert key_of(["x" * 5000]) is None  # no name of a file, nor of anything else
+    assert question_of("synth", [SUMS, "-o", "-"]) is not None
+    assert question_of("synth", [SUMS, "--json=-"]) is not None
+    assert question_of("synth", ["x" * 5000]) is None  # no name of a file, nor of anything else
 
 
 def test_no_store_and_help_touch_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,13 +111,13 @@ def test_no_store_and_help_touch_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     search = Search()
     for words in ([SUMS, "--no-store"], [SUMS, "--no-store"], ["--help"]):
         with pytest.raises(SystemExit):
-            remembering(words, search)
+            remembering("synth", words, search)
     assert search.ran == 3
     assert not place.exists()
     monkeypatch.setenv("WARPLOOM_STORE", "")
     assert users_store() is None
     with pytest.raises(SystemExit):
-        remembering([SUMS], search)
+        remembering("synth", [SUMS], search)
     assert search.ran == 4
 
 
@@ -176,7 +176,7 @@ def test_a_full_disk_is_a_warning(tmp_path: Path) -> None:
     program = (
         "from tests.cli.test_remembered import Search\n"
         "from warploom.cli.remembered import remembering\n"
-        f"remembering(['--store', {str(tmp_path / 'store.sqlite')!r}], Search())\n"
+        f"remembering('synth', ['--store', {str(tmp_path / 'store.sqlite')!r}], Search())\n"
     )
     limit = (4096, 4096)
     ran = subprocess.run(

@@ -29,6 +29,15 @@ from warploom.sketch.synth import solve
 from warploom.sketch.term.ir import Apply
 from warploom.sketch.term.verify import verify
 
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reasons and suggestions have seconds of the clock: enough of them, whoever else works."""
+    monkeypatch.setattr(why.reason, "SECONDS", 600.0)
+    monkeypatch.setattr(why.suggest, "SECONDS", 600.0)
+    monkeypatch.setattr(why.suggest, "_EACH", 60.0)
+
+
 SUMS = """x: [12] = range(0, 12)
 regs: [4,3] = load_rep(x)
 s: [4,3] = ?row_xforms(regs)
@@ -117,6 +126,7 @@ def test_impossible_is_status_1_and_a_spent_budget_3(cli, write) -> None:
     assert cli("synth", write(IMPOSSIBLE), write("x", "bad")).status == 2
 
 
+@pytest.mark.usefixtures("patient")
 def test_impossible_says_why(cli, write, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     idle = "u: [4] = ?rots{main=0,second=0,out=0}(x)\n"

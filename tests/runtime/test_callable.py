@@ -151,7 +151,7 @@ def test_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     driver.open_driver.cache_clear()
-    monkeypatch.setattr(driver, "LIBRARIES", ("libno-such-driver.so",))
+    monkeypatch.setattr(driver, "CUDA_LIBRARIES", ("libno-such-driver.so",))
     assert gpu.gpu_name() is None
     with pytest.raises(DeviceError, match="there is no CUDA driver on this machine"):
         gpu.load_function("", "f")

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from tests.search.workers import FakeBench, died, refused, squared
+from tests.search.workers import FakeBench, died, many_bytes, refused, squared, until
 
 from warploom.errors import CheckError, DeviceError, UnsupportedError
 from warploom.search import cluster
 from warploom.search.cluster import Cluster
 from warploom.search.far import Far
+from warploom.search.store import Store
 from warploom.sketch.front import load_text
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.split import Parting
@@ -68,6 +75,171 @@ def started(folder: Path) -> tuple[subprocess.Popen[str], str]:
     )
     assert process.stdout is not None
     return process, process.stdout.readline().strip()
+
+
+class FakeClient:
+    """Stands for the client of Dask: `work` says what becomes of what it is asked."""
+
+    work: Callable[[], Any]
+    status = "running"
+    _handle_report_task: Future[None]
+
+    def __init__(self, address: str, **_options: object) -> None:
+        del address
+        FakeClient.status, FakeClient._handle_report_task = "running", Future()
+
+    def run(self, function: Callable[[], str]) -> dict[str, str]:
+        return {"a worker": function()}
+
+    def submit(self, *_work: object, **_options: object) -> SimpleNamespace:
+        status, result = FakeClient.work()
+        asked = SimpleNamespace(status=status, result=result, exception=result)
+        asked.add_done_callback = lambda told: None if status == "pending" else told(asked)
+        return asked
+
+    def nthreads(self) -> dict[str, int]:
+        raise OSError("nobody there")
+
+    def close(self, timeout: float) -> None:
+        del timeout
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=FakeClient))
+    here = Cluster("tcp://127.0.0.1:8786")
+    yield here
+    here.shutdown()
+
+
+def lost(timeout: float) -> None:
+    del timeout
+    raise OSError("the connection was closed")
+
+
+@pytest.mark.parametrize("status", ["finished", "error"])
+def test_a_result_that_is_lost_on_its_way_is_an_error(fake: Cluster, status: str) -> None:
+    """Whoever waited for it used to wait forever."""
+    FakeClient.work = staticmethod(lambda: (status, lost))
+    with pytest.raises(DeviceError, match="a result on the cluster was lost"):
+        fake.submit(squared, 2).result(60)
+    FakeClient.work = staticmethod(lambda: ("finished", lambda timeout: 4))
+    assert fake.submit(squared, 2).result(60) == 4
+
+
+def said_farewell() -> None:
+    FakeClient._handle_report_task.set_result(None)
+
+
+def was_closed() -> None:
+    FakeClient.status = "closed"
+
+
+@pytest.mark.parametrize("leave", [said_farewell, was_closed])
+def test_whoever_waits_hears_that_a_scheduler_has_ended(
+    fake: Cluster, leave: Callable[[], None]
+) -> None:
+    FakeClient.work = staticmethod(lambda: ("pending", None))
+    waiting = [fake.submit(squared, n) for n in range(3)]
+    assert not any(each.done() for each in waiting)
+    leave()
+    for each in [*waiting, fake.submit(squared, 3)]:
+        with pytest.raises(DeviceError, match="the cluster is gone") as told:
+            each.result(60)
+        assert "the same command goes on" in (told.value.advice or "")
+    with pytest.raises(DeviceError, match="gone: nobody there"):
+        _ = fake.workers
+
+
+class Dask:
+    """A scheduler and two workers, in processes of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._told = folder / "scheduler.json"
+        root = Path(__file__).parents[2]
+        self._environment = {"PYTHONPATH": f"{root / 'src'}:{root}", "PATH": "/usr/bin:/bin"}
+        self.scheduler = self._begun("scheduler", "--host", "127.0.0.1", "--port", "0")
+        while not self._told.exists():
+            time.sleep(0.05)
+        self.address = str(json.loads(self._told.read_text())["address"])
+        alone = ("--nthreads", "1", "--no-nanny", "--local-directory", str(folder))
+        self._workers = [self._begun("worker", *alone) for _ in range(2)]
+
+    def _begun(self, *words: str) -> subprocess.Popen[bytes]:
+        told = ("--scheduler-file", str(self._told), "--no-dashboard")
+        return subprocess.Popen(
+            [sys.executable, "-m", "dask", *words, *told],
+            stderr=subprocess.DEVNULL,
+            env=self._environment,
+        )
+
+    def close(self) -> None:
+        for process in (*self._workers, self.scheduler):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def dask(tmp_path: Path) -> Iterator[Dask]:
+    distributed = pytest.importorskip("distributed", reason="needs warploom[cluster]")
+    made = Dask(tmp_path)
+    try:
+        with distributed.Client(made.address, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=120)
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["early", "middle", "late", "after"])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_scheduler_that_ends_at_any_moment(
+    dask: Dask, tmp_path: Path, how: signal.Signals, moment: str
+) -> None:
+    """Work that was just asked for, that runs, whose results are on their way; asked for later."""
+    begun, end = tmp_path / "begun", tmp_path / "end"
+    here = Cluster(dask.address)
+    try:
+        work = (many_bytes, 100, str(begun)) if moment == "late" else (until, str(begun), str(end))
+        asked = [] if moment == "after" else [here.submit(*work) for _ in range(6)]
+        while moment in ("middle", "late") and not begun.exists():
+            time.sleep(0.01)
+        dask.scheduler.send_signal(how)
+        dask.scheduler.wait()
+        asked += [here.submit(*work) for _ in range(2)]
+        for each in asked:
+            error = each.exception(300)
+            assert error is None or isinstance(error, DeviceError)
+        assert isinstance(asked[-1].exception(), DeviceError)
+    finally:
+        end.touch()
+        here.shutdown()
+
+
+@pytest.mark.slow
+def test_the_store_of_a_stopped_scheduler_goes_on(dask: Dask, tmp_path: Path) -> None:
+    """The command says one error; the same one without a cluster has the whole answer."""
+    store = Store(tmp_path / "store.sqlite")
+    words = ("synth", "sums", "--size", "columns=18", "--size", "level=3")
+    words += ("--store", str(store.path))
+    command = [sys.executable, "-m", "warploom", *words]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    process = subprocess.Popen(
+        [*command, "--cluster", dask.address],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    while process.poll() is None and len(store.all()) < 4:
+        time.sleep(0.05)
+    dask.scheduler.kill()
+    _, said = process.communicate()
+    if process.returncode == 2:  # it was not just done
+        assert "the same command goes on" in said
+        assert "Traceback" not in said
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert (ran.returncode, "no fill exists" in ran.stdout) == (1, True)
 
 
 def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

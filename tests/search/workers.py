@@ -42,6 +42,18 @@ def died_at_first(path: str) -> str:
     return "done"
 
 
+def until(begun: str, end: str) -> None:
+    """Says that it has begun, and waits to be told that it may end."""
+    open(begun, "w").close()
+    while not os.path.exists(end):
+        time.sleep(0.05)
+
+
+def many_bytes(megabytes: int, begun: str) -> bytes:
+    open(begun, "w").close()
+    return bytes(megabytes << 20)
+
+
 class FakeBench:
     """Measures nothing: it tells who was asked."""
 

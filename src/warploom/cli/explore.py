@@ -16,11 +16,13 @@ import typer
 
 from warploom import emit
 from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
-from warploom.cli.guard import Status, check_meant, run
+from warploom.cli.guard import Status, check_meant, is_whole, run
 from warploom.cli.inputs import parse_parameters, python_value
-from warploom.cli.output import STDOUT, kept_free, write, write_records
+from warploom.cli.keeping import NO_STORE, STORE, store_of
+from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.own import Text
 from warploom.cli.progress import progress
+from warploom.cli.remembered import answer_of
 from warploom.errors import CheckError, ParseError
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.ir import Program
@@ -41,7 +43,7 @@ from warploom.search.engine import Progress
 from warploom.search.estimate import Estimate
 from warploom.search.farm import Farm
 from warploom.search.outcome import Found, Impossible
-from warploom.search.store import Store, users_store
+from warploom.search.store import Store
 
 HELP = """Explore the implementations of a loop nest: all orders, fusions, tiles, mappings to
 threads, memories and caches as one space of decisions, with a lower bound on the time of everything
@@ -52,9 +54,10 @@ batched-matmul, two-matmuls, doitgen, or FILE.py::NAME (a LoopNest, its program,
 sizes that returns one; see docs/loopnests.md). On a machine with a GPU (and PyTorch or CuPy)
 implementations are compiled, checked and timed; what was measured is kept in a store, so that no
 code is measured twice. Without a GPU, or with --model, nothing is measured: what is minimised is
-the bound. What is found is lowered to a kernel, checked, and run on the simulator on a few tiles of
-each axis. --processes and --cluster share the search out (descents, walks of --estimate, texts and
-their compilation); what is found is the same, and workers with the label GPU measure.
+the bound, and the same command again answers from the store. What is found is lowered to a kernel,
+checked, and run on the simulator on a few tiles of each axis. --processes and --cluster share the
+search out (descents, walks of --estimate, texts and their compilation); what is found is the same,
+and workers with the label GPU measure.
 
 \b
 --estimate   how many implementations there are, and how often a random descent is a dead end
@@ -110,18 +113,17 @@ def explore(
     seconds: float = typer.Option(None, min=0, help="Wall time of the search."),
     seed: int = typer.Option(0, min=0, help="Another seed is another search."),
     model: bool = typer.Option(False, "--model", help="By the bound, though there is a GPU."),
-    store: Path = typer.Option(None, metavar="FILE", help="Measured times are kept there."),
-    no_store: bool = typer.Option(False, "--no-store", help="Keep no measured times."),
+    store: Path = STORE,
+    no_store: bool = NO_STORE,
     keep: Path = typer.Option(None, metavar="FILE", help="Go on from there, and keep it there."),
     processes: int = PROCESSES,
     cluster: str = CLUSTER,
     text: Text = typer.Option(None, "--emit", help="Print the kernel in this language."),
     out: Path = typer.Option(STDOUT, "-o", metavar="FILE", help="Write the text there instead."),
-    json_file: Path = typer.Option(
-        None, "--json", metavar="FILE", help="Write a list of records; - is standard output."
-    ),
+    json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
+        answer, kept_in = answer_of(context.obj), store_of(store, no_store)
         if not estimate:
             check_meant(context, ("walks", "cut", "depth"), "without --estimate")
         if explain or estimate:
@@ -139,10 +141,12 @@ def explore(
             crew_of(processes, cluster) as crew,
         ):
             program = find_program(kernel, size, space)
+            answer.made(program)
             typer.echo(show(program))
             nest = Nest(program, rates_of(machine), target_for(machine, space), fix)
             record: dict[str, Any] = {"name": kernel, "machine": machine, **_bounded(nest)}
             status, best = Status.FOUND, None
+            answer.whole = True
             if not nest.is_possible:
                 status = Status.IMPOSSIBLE
             elif explain or estimate:
@@ -153,12 +157,13 @@ def explore(
             else:
                 wanted = Search(engine, evaluations, seconds, seed, keep)
                 where = _bench(nest, model, engine, crew)
-                explored, made = _searched(nest, wanted, where, _store(store, no_store), crew)
+                explored, made = _searched(nest, wanted, where, kept_in, crew)
                 status, best = _status(explored), explored.candidate
+                answer.whole = where is None and is_whole(explored.outcome)
                 record |= made
         if text is not None and best is not None:
-            write(out, emit.emit(lower(nest.implementation(best)), text.value))
-        write_records(json_file, [record])
+            write(out, emit.emit(lower(nest.implementation(best)), text.value), answer)
+        write_records(json_file, [record], answer=answer)
         return status
 
     run(action)
@@ -195,12 +200,6 @@ def _bench(
     if gpu_name() is None:
         return None
     return GpuNestBench(nest.program, tensor=nest.target.tensor)
-
-
-def _store(file: Path | None, none: bool) -> Store | None:
-    if file is not None and none:
-        raise ParseError("--store and --no-store exclude each other")
-    return None if none else Store(file) if file is not None else users_store()
 
 
 def _searched(

@@ -46,6 +46,13 @@ def status_of(outcome: Outcome[Any]) -> Status:
     return Status.IMPOSSIBLE if isinstance(outcome, Impossible) else Status.UNDECIDED
 
 
+def is_whole(outcome: Outcome[Any]) -> bool:
+    """Whether nothing but what was asked for has ended a search, so that another is the same."""
+    if isinstance(outcome, Found):
+        return outcome.stopped is None
+    return isinstance(outcome, Impossible)
+
+
 def worst(statuses: Iterable[Status]) -> Status:
     return min(statuses, key=_WORST.index, default=Status.FOUND)
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import typer
 
-from warploom.cli.guard import Status, attempt, run, status_of, worst
+from warploom.cli.guard import Status, attempt, is_whole, run, status_of, worst
+from warploom.cli.keeping import NO_STORE, STORE, store_of
 from warploom.cli.layout_convert import CONVERT, convert_command, sizes
 from warploom.cli.layout_view import (
     answer_lines,
@@ -24,11 +25,12 @@ from warploom.cli.layout_view import (
 )
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.progress import progress
+from warploom.cli.remembered import answer_of
 from warploom.emit.reserved import is_reserved_function
 from warploom.errors import CheckError, EmitError, ParseError, UnsupportedError
 from warploom.layout.access import Problem
 from warploom.layout.certificate import certificate
-from warploom.layout.choose import best_way
+from warploom.layout.choose import Chosen, best_way
 from warploom.layout.code import Language
 from warploom.layout.evaluate import Numbers
 from warploom.layout.export import EXPORTS, exported
@@ -64,6 +66,8 @@ Example:
   $ warploom layout solve mine.toml --class any --certificate proof.json
   $ warploom layout solve transpose:32x32:f32 --vary width,matrices
   $ warploom verify proof.json
+
+The same command again answers from the store.
 
 Exit status: 0 a layout of the class meets the bound that holds for every layout, 1 proved that none
 does (the best of the class is printed), 2 bad input, 3 undecided (the best so far is printed)."""
@@ -117,6 +121,7 @@ def problems(texts: list[str], machine: str | None) -> list[Problem]:
 
 
 def solve(
+    context: typer.Context,
     patterns: list[str] = typer.Argument(None, metavar="PATTERN…"),
     named: list[str] = typer.Option([], "--pattern", metavar="NAME", help="The same by name."),
     klass: str = typer.Option(
@@ -134,9 +139,14 @@ def solve(
     name: str = typer.Option("place", help="The name of that function or type."),
     out: Path = typer.Option(STDOUT, "-o", metavar="FILE", help="Where it is written."),
     proof: Path = typer.Option(None, "--certificate", metavar="FILE", help="Write the proof."),
+    store: Path = STORE,
+    no_store: bool = NO_STORE,
     json_file: Path = JSON,
 ) -> None:
+    answer = answer_of(context.obj)
+
     def action() -> Status:
+        store_of(store, no_store)
         texts = [*(patterns or []), *named]
         if not texts:
             raise ParseError("no pattern was given", advice="try transpose:32x32:f32")
@@ -149,12 +159,13 @@ def solve(
                 raise CheckError("a function or a proof is of one pattern")
             if len(found) > 1:
                 typer.echo(table_head())
+            answer.whole = True
             for problem in found:
                 status = attempt(partial(one, problem, len(found) > 1))
                 statuses.append(Status.BAD_INPUT if status is None else status)
-        write_records(json_file, records)
+        write_records(json_file, records, answer=answer)
         for file, text in texts_out:
-            write(file, text)
+            write(file, text, answer)
         return worst(statuses)
 
     records: list[dict[str, Any]] = []
@@ -184,9 +195,17 @@ def solve(
             if "not written out" in record["proof"]["by"]:
                 typer.echo(f"  no certificate: {record['proof']['by']}")
             texts_out.append((proof, json.dumps([record]) + "\n"))
+        answer.whole &= not budget.is_spent() and _is_whole(chosen)
         return Status.UNDECIDED if chosen.open else status_of(front.asked.outcome)
 
     run(action)
+
+
+def _is_whole(chosen: Chosen) -> bool:
+    """Whether every class of every way was decided."""
+    fronts = [each.front for each in chosen.tried]
+    solved = [each for front in fronts for each in (front.asked, *front.others)]
+    return all(is_whole(each.outcome) for each in solved)
 
 
 def known_export(how: str | None, name: str) -> None:

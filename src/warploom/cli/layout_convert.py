@@ -11,9 +11,11 @@ from warploom.catalogue.conversion import conversion_text, wrong_results
 from warploom.catalogue.conversion_tuning import GpuWayBench, best_way, tune_way, with_way
 from warploom.catalogue.tuning import Tuner
 from warploom.cli.guard import Status, run
-from warploom.cli.measured import lines, record_of, tuner_of
+from warploom.cli.keeping import NO_STORE, STORE, store_of
+from warploom.cli.measured import lines, record_of, tuner_for
 from warploom.cli.output import STDOUT, kept_free, write, write_records
 from warploom.cli.progress import progress
+from warploom.cli.remembered import answer_of
 from warploom.errors import CheckError, DeviceError, ParseError
 from warploom.layout.check import MOST_ELEMENTS
 from warploom.layout.convert import WAYS, Conversion, convert
@@ -36,7 +38,8 @@ All ways are shown: renames alone, the fewest rounds of shuffles straight from w
 to who wants it (with what proves it; parts of words are not packed again on their way), shared
 memory with the solved layout, ldmatrix and stmatrix. The one chosen is chosen by rule; --way takes
 another, and --tune measures them all on a GPU, for 30 seconds unless --seconds says otherwise, and
-takes the fastest; the store keeps it, and --tune alone reads it there.
+takes the fastest; the store keeps it, and --tune alone reads it there. Without --tune and --check
+the same command again answers from the store.
 
 \b
 Example:
@@ -49,6 +52,7 @@ fewer rounds than found are not ruled out."""
 
 
 def convert_command(
+    context: typer.Context,
     source: str = typer.Option(..., "--from", metavar="LAYOUT", help="What threads hold."),
     target: str = typer.Option(..., "--to", metavar="LAYOUT", help="What they should hold."),
     shape: str = typer.Option(None, metavar="32x32", help="The tensor, if they do not say it."),
@@ -58,8 +62,8 @@ def convert_command(
         False, "--check", help="Run it: simulator, and PTX on the emulator."
     ),
     tune: bool = typer.Option(False, "--tune", help="Measure all ways on a GPU; keep the fastest."),
-    store: Path = typer.Option(None, metavar="FILE", help="Where --tune keeps its samples."),
-    no_store: bool = typer.Option(False, "--no-store", help="Keep nothing."),
+    store: Path = STORE,
+    no_store: bool = NO_STORE,
     seconds: float = typer.Option(None, min=0, help="Wall time of the search, and of --tune."),
     emit: str = typer.Option(None, metavar="cuda|opencl|c", help="Write the kernel."),
     out: Path = typer.Option(STDOUT, "-o", metavar="FILE", help="Where it is written."),
@@ -74,7 +78,8 @@ def convert_command(
             raise ParseError(f"no way is called '{way[:20]}'", advice=f"known: {', '.join(WAYS)}")
         if way is not None and tune:
             raise ParseError("--way says what --tune is to find", advice="give one of them")
-        tuner = tuner_of(tune, store, no_store, seconds, checked=False, crewed=False)
+        answer, kept_in = answer_of(context.obj), store_of(store, no_store)
+        tuner = tuner_for(seconds, kept_in) if tune else None
         if tuner is not None:
             check_gpu()  # before anything is searched for
         with kept_free(json_file, out if emit else None):
@@ -92,9 +97,10 @@ def convert_command(
             wrong = tried(found, used) if check else {}
             for device, what in wrong.items():
                 typer.echo(f"  {device}: {what or 'right'}")
-        write_records(json_file, [conversion_record(found, used) | tuned])
+        answer.whole = not tune and not check and not budget.is_spent()
+        write_records(json_file, [conversion_record(found, used) | tuned], answer=answer)
         if emit is not None:
-            write(out, conversion_text(found, used, emit))
+            write(out, conversion_text(found, used, emit), answer)
         return _status(found, wrong)
 
     run(action)

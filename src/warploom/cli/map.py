@@ -17,12 +17,14 @@ from warploom.array.joint.model import MOST_TEMPORARY, JointModel
 from warploom.array.recipe import convolution, matmul, stencil
 from warploom.array.show import show_program
 from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
-from warploom.cli.guard import Status, check_meant, run, status_of
+from warploom.cli.guard import Status, check_meant, is_whole, run, status_of
 from warploom.cli.inputs import parse_sizes, python_value
+from warploom.cli.keeping import NO_STORE, STORE, store_of
 from warploom.cli.map_view import candidate_record, print_candidate, show_tuned, word_of
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.own import Text
 from warploom.cli.progress import progress
+from warploom.cli.remembered import Answer, answer_of
 from warploom.errors import CheckError, ParseError
 from warploom.machine.record import machine_named
 from warploom.pipeline.mapped import (
@@ -38,7 +40,6 @@ from warploom.search.budget import Budget
 from warploom.search.cluster import Cluster
 from warploom.search.farm import Farm
 from warploom.search.outcome import Found, Outcome
-from warploom.search.store import Store, users_store
 
 HELP = """Map an array expression: which loop runs on groups, threads or vector lanes, with which
 tile sizes, memories and barriers. Every candidate that comes out compiles, synchronises and fits.
@@ -68,6 +69,8 @@ Examples:
   $ warploom map conv --layer conv4_2 --machine mali --sample 3
   $ warploom map conv --layer conv5_1 --blocked --machine h200 --memory 1000000
   $ warploom map matvec --size m=256,n=64 --tune --on opencl --seconds 20
+
+The same command again answers from the store.
 
 Exit status: 0 found, 1 impossible (no mapping, or no room on the machine), 2 bad input,
 3 undecided (the budget was spent first)."""
@@ -125,8 +128,8 @@ def map_(
     tune: bool = typer.Option(False, "--tune", help="Measure the most promising candidates."),
     on: On = typer.Option(On.cuda, help="Where --tune runs them."),
     candidates: int = typer.Option(24, min=1, help="How many --tune measures."),
-    store: Path = typer.Option(None, metavar="FILE", help="Where --tune keeps its samples."),
-    no_store: bool = typer.Option(False, "--no-store", help="Keep nothing."),
+    store: Path = STORE,
+    no_store: bool = NO_STORE,
     processes: int = PROCESSES,
     cluster: str = CLUSTER,
     seconds: float = typer.Option(None, min=0, help="Wall time of the search."),
@@ -137,16 +140,12 @@ def map_(
 ) -> None:
     def action() -> Status:
         _check_asked(context, count, sample is not None, best, tune, first)
-        if not tune and (store is not None or no_store):
-            raise ParseError("--store and --no-store go with --tune")
+        answer, kept = answer_of(context.obj), store_of(store, no_store)
         with (
             kept_free(json_file, out if text is not None else None),
             crew_of(processes, cluster) as crew,
         ):
             budget = Budget(seconds)
-            kept = None
-            if tune and not no_store:
-                kept = Store(store) if store is not None else users_store()
             wanted = sample or (candidates if tune else 1)
             with progress(expr) as report, budget.interruptible():
                 if report is not None:
@@ -158,20 +157,23 @@ def map_(
                     _check_blocked(expr, layer, size, other)
                     found = blocked_choices(workload.VGG_16[layer], machine, memory, wanted)
                 else:
-                    sizes = given_sizes(expr, layer, size)
+                    sizes, program = given_sizes(expr, layer, size), find_program(expr, plain)
+                    answer.made(program)
                     model = JointModel(
-                        find_program(expr, plain), sizes, machine_named(machine), fusion.value,
+                        program, sizes, machine_named(machine), fusion.value,
                         memory=MOST_TEMPORARY if memory is None else memory,
                     )  # fmt: skip
                     if count:
-                        return _counted(model, budget, json_file)
+                        return _counted(model, budget, json_file, answer)
                     given = {"program": show_program(model.program), "sizes": sizes,
                              "plain": plain, "fusion": fusion.value}  # fmt: skip
                     found = _choices(model, budget, seed, first, sample, wanted, among)
+                answer.whole = not tune and is_whole(found)
                 head = {"name": expr, "machine": machine}
                 if not isinstance(found, Found):
                     typer.echo(f"{word_of(found)}: no candidate of '{expr}' on {machine}")
-                    write_records(json_file, [{**head, "outcome": word_of(found)}])
+                    record = {**head, "outcome": word_of(found)}
+                    write_records(json_file, [record], answer=answer)
                     return status_of(found)
                 choices, tuned = found.answer, dict[str, Any]()
                 outcome: Outcome[Any] = found
@@ -186,8 +188,9 @@ def map_(
                     choices = [outcome.answer.best.candidate] if isinstance(outcome, Found) else []
             records, made = _shown({**head, **tuned}, choices, crew)
         if text is not None and made:
-            write(out, "\n".join(emit.emit(kernel, text.value) for kernel in made[0].kernels))
-        write_records(json_file, records or [{**head, **tuned}])
+            texts = [emit.emit(kernel, text.value) for kernel in made[0].kernels]
+            write(out, "\n".join(texts), answer)
+        write_records(json_file, records or [{**head, **tuned}], answer=answer)
         return status_of(outcome)
 
     run(action)
@@ -275,8 +278,9 @@ def given_sizes(expr: str, layer: str | None, size: list[str]) -> dict[str, int]
     return {**workload.VGG_16[layer].sizes(), **given}
 
 
-def _counted(model: JointModel, budget: Budget, json_file: Path | None) -> Status:
+def _counted(model: JointModel, budget: Budget, json_file: Path | None, answer: Answer) -> Status:
     outcome = model.mappings(budget)
+    answer.whole = is_whole(outcome)
     record: dict[str, Any] = {"name": model.program.name, "machine": model.machine.name}
     if isinstance(outcome, Found):
         typer.echo(
@@ -286,7 +290,7 @@ def _counted(model: JointModel, budget: Budget, json_file: Path | None) -> Statu
     else:
         typer.echo(f"{word_of(outcome)}: no mapping of '{model.program.name}'")
         record["outcome"] = word_of(outcome)
-    write_records(json_file, [record])
+    write_records(json_file, [record], answer=answer)
     return status_of(outcome)
 
 

@@ -19,6 +19,7 @@ from warploom.catalogue.tuning import (
     Tuner,
     tune_entry,
 )
+from warploom.cli.keeping import store_of
 from warploom.cli.progress import progress
 from warploom.errors import CheckError, ParseError
 from warploom.search.budget import Budget
@@ -26,7 +27,7 @@ from warploom.search.cluster import Cluster
 from warploom.search.farm import Farm
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.search.record import outcome_record
-from warploom.search.store import Store, users_store
+from warploom.search.store import Store
 from warploom.search.tune import Trial, Tuned
 
 C = TypeVar("C")
@@ -45,8 +46,7 @@ def tuner_of(
     crewed: bool,
 ) -> Tuner | None:
     """What the options ask for, together; none if there is nothing to tune."""
-    if store is not None and no_store:
-        raise ParseError("--store and --no-store exclude each other")
+    kept = store_of(store, no_store)
     if not tune:
         if crewed:
             raise ParseError("--processes and --cluster go with --tune")
@@ -60,8 +60,11 @@ def tuner_of(
             "--check and --mutate are of settings that were not measured",
             advice="tune first, and give what it says by --set",
         )
-    kept = None if no_store else Store(store) if store is not None else users_store()
-    return Tuner(TUNE_SECONDS if seconds is None else seconds, kept)
+    return tuner_for(seconds, kept)
+
+
+def tuner_for(seconds: float | None, store: Store | None) -> Tuner:
+    return Tuner(TUNE_SECONDS if seconds is None else seconds, store)
 
 
 def check_tuned(tuner: Tuner | None, name: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import typer
 
+from warploom.cli.remembered import Answer
 from warploom.errors import ParseError
 
 STDOUT = Path("-")
@@ -22,7 +23,10 @@ JSON: Any = typer.Option(
 )
 
 
-def write(file: Path, text: str) -> None:
+def write(file: Path, text: str, answer: Answer | None = None) -> None:
+    """The text goes to the file, and is noted in the answer that it is part of."""
+    if answer is not None:
+        answer.note(file, text)
     if file == STDOUT:
         sys.stdout.write(text)
         return
@@ -34,10 +38,13 @@ def write(file: Path, text: str) -> None:
 
 
 def write_records(
-    file: Path | None, records: Sequence[dict[str, Any]], indent: int | None = 1
+    file: Path | None,
+    records: Sequence[dict[str, Any]],
+    indent: int | None = 1,
+    answer: Answer | None = None,
 ) -> None:
     if file is not None:
-        write(file, records_text(records, indent))
+        write(file, records_text(records, indent), answer)
 
 
 def records_text(records: Sequence[dict[str, Any]], indent: int | None = 1) -> str:

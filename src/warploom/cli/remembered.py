@@ -1,9 +1,10 @@
-"""Answers of `warploom synth` that are kept: the same command and sketch, the same answer.
+"""Answers that are kept: the same command of the same thing, the same answer.
 
 It is looked for before anything large is imported, so that a repeated command answers at once. Only
-whole answers are kept: nothing that a budget or Ctrl-C cut short. What a Python file does is not
-known by its text, nor what will come from standard input: those are searched every time. Whatever
-is wrong with the store is a warning, and the command is run.
+whole answers are kept: nothing that a budget or Ctrl-C cut short, and nothing that was measured,
+of which the tuner keeps its samples. What a Python file makes is not known by its text, as it may
+import others: it is run, and the answer is looked for by what it made. What will come from standard
+input is not known either. Whatever is wrong with the store is a warning, and the command is run.
 """
 
 from __future__ import annotations
@@ -13,18 +14,47 @@ import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from warploom.errors import WarploomError
-from warploom.options import from_environment
-from warploom.search.store import Forgiving, Key, Store, users_store
+from warploom.options import CUDA_LIBRARIES, from_environment
+from warploom.search.store import Forgiving, Json, Key, Store, users_store
 
-KIND = "synth"
+# The commands, with the options whose answers are not kept: checks, what is measured, and what goes
+# on from a file that it also writes.
+KEPT = {
+    "synth": (),
+    "explore": ("--keep",),
+    "map": ("--tune",),
+    "layout solve": (),
+    "layout convert": ("--check", "--tune"),
+}
 # Options whose values say where something goes, and nothing of what is computed.
 _PLACES = ("-o", "--json", "--store", "--certificate")
 _WHO = ("--processes", "--cluster")  # does it; the answer is the same
+_ONLY_BOUND = ("--model", "--explain", "--estimate", "--engine=exact")  # of explore
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """All that an answer depends on, beside our sources; `is_open` until a file of the user's has
+    said what it makes."""
+
+    name: str
+    content: Json
+    label: str
+    is_open: bool = False
+
+    @property
+    def key(self) -> Key:
+        return Key(self.name.split()[0], {"name": self.name, **self.content}, "", self.label)
+
+    def about(self, made: str) -> Question:
+        """The same of what was made."""
+        return replace(self, content={**self.content, "made": made}, is_open=False)
 
 
 @dataclass(slots=True)
@@ -35,11 +65,37 @@ class Answer:
     store: Store | None = None
     whole: bool = False
     files: dict[str, str] = field(default_factory=dict)
+    question: Question | None = None
+    kept: Any = None  # the answer of another time
+    heard: tuple[Heard, ...] = ()
 
     def note(self, file: Path, text: str) -> None:
         """A file that was written; what went to standard output is heard there."""
         if str(file) != "-":
             self.files[str(file)] = text
+
+    def made(self, value: object) -> None:
+        """What the command is about, as a file of the user's made it. Ends the command if its
+        answer is kept; so nothing may have been printed yet but by that file."""
+        if self.store is None or self.question is None or not self.question.is_open:
+            return
+        # Here, not at the top: an answer that is known by its words needs none of it.
+        from warploom.cli.content import content_digest
+
+        found = content_digest(value)
+        if found is None:
+            return
+        self.question = self.question.about(found)
+        self.kept = self.store.get(self.question.key)
+        if self.kept is not None:
+            raise SystemExit(0)
+        for stream in self.heard:
+            stream.parts.clear()  # the file itself says it again
+
+
+def answer_of(given: object) -> Answer:
+    """The one that was handed to a command; one of its own, if it was called in another way."""
+    return given if isinstance(given, Answer) else Answer()
 
 
 class Heard(io.TextIOBase):
@@ -76,50 +132,83 @@ class Heard(io.TextIOBase):
         return "".join(self.parts)
 
 
-def remembering(words: Sequence[str], command: Callable[[Answer], None]) -> None:
+def kept_command(words: Sequence[str]) -> str | None:
+    """The name of a command whose answers are kept, if these words begin with one."""
+    names = (name for name in KEPT if list(words[: len(name.split())]) == name.split())
+    return next(names, None)
+
+
+def remembering(name: str, words: Sequence[str], command: Callable[[Answer], None]) -> None:
     """Gives the kept answer again, or runs the command, which exits, and keeps its answer."""
     named = _store_of(words)
     if named is None:
         command(Answer())
         return
     store = Forgiving(named.path, _warn)
-    key = key_of(words)
-    answer = Answer(store)
-    if key is None:
-        command(answer)
+    question = question_of(name, words)
+    if question is None:
+        command(Answer(store))
         return
-    kept = store.get(key)
-    if kept is not None and _repeat(kept, store):
-        raise SystemExit(int(kept["status"]))
-    with _heard() as (out, err):
+    if not question.is_open:
+        _give_again(store.get(question.key), store)
+    with _heard() as heard:
+        answer = Answer(store, question=question, heard=heard)
         try:
             command(answer)
             status: Any = 0
         except SystemExit as left:
             status = left.code
-    if answer.whole and status in (0, 1):
+    if answer.kept is not None:
+        _give_again(answer.kept, store)
+        command(Answer(store))
+    out, err = heard
+    if answer.whole and status in (0, 1) and answer.question and not answer.question.is_open:
         value = {"status": status, "out": out.text, "err": err.text, "files": answer.files}
-        store.put(key, value)
+        store.put(answer.question.key, value)
     raise SystemExit(status)
 
 
-def key_of(words: Sequence[str]) -> Key | None:
-    """By the words of the command, the bytes of the files that it names, and how it prints; None
-    where these do not say what it computes."""
+def question_of(name: str, words: Sequence[str]) -> Question | None:
+    """The words of the command, the bytes of the files that it names, and how it prints; None where
+    these do not say what it computes."""
+    glued = ["=".join(pair) for pair in pairwise(words)]
+    said = {each.partition("=")[0] for each in words}
+    if said & set(KEPT[name]) or (name == "explore" and _may_measure({*words, *glued}, said)):
+        return None
     wanted = [word for word, is_place in _with_options(words, _PLACES) if not is_place]
-    if any("::" in word or word == "-" for word in wanted):
+    if "-" in wanted:
         return None
     files: dict[str, str] = {}
-    for word in wanted:
+    for name_of in [*wanted, *(word.partition("=")[2] for word in wanted)]:
         try:
-            if Path(word).is_file():
-                files[word] = hashlib.sha256(Path(word).read_bytes()).hexdigest()
+            if Path(name_of).is_file():
+                files[name_of] = hashlib.sha256(Path(name_of).read_bytes()).hexdigest()
         except (OSError, ValueError):  # too long for a name, or not to be read: no answer to keep
             return None
     manner = [from_environment().color, sys.stdout.isatty(), sys.stderr.isatty()]
     asked = [word for word, is_who in _with_options(words, _WHO) if not is_who and word not in _WHO]
     content = {"words": asked, "files": files, "manner": manner}
-    return Key(KIND, content, "", " ".join(["synth", *words]))
+    is_open = not name.startswith("layout") and any("::" in word for word in wanted)
+    return Question(name, content, " ".join([name, *words]), is_open)
+
+
+def _may_measure(words: set[str], options: set[str]) -> bool:
+    """Whether `explore` may time what it finds, here or on a cluster."""
+    if words & set(_ONLY_BOUND):
+        return False
+    return "--cluster" in options or _has_driver()
+
+
+def _has_driver() -> bool:
+    import ctypes  # here: nobody else needs it
+
+    for name in CUDA_LIBRARIES:
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            continue
+        return True
+    return False
 
 
 def _with_options(words: Sequence[str], options: Sequence[str]) -> Iterator[tuple[str, bool]]:
@@ -143,17 +232,20 @@ def _store_of(words: Sequence[str]) -> Store | None:
     return users_store()
 
 
-def _repeat(kept: dict[str, Any], store: Store) -> bool:
-    """Whether the answer could be given; if a file cannot be written, the command says it."""
+def _give_again(kept: dict[str, Any] | None, store: Store) -> None:
+    """Ends with the kept answer; if there is none, or a file cannot be written, which the command
+    will say, it is not given."""
+    if kept is None:
+        return
     try:
         for name, text in kept["files"].items():
             Path(name).write_bytes(text.encode("utf-8", "surrogateescape"))
     except OSError:
-        return False
+        return
     sys.stdout.write(kept["out"])
     sys.stderr.write(kept["err"])
     sys.stderr.write(f"(from the store '{store.path}'; --no-store searches again)\n")
-    return True
+    raise SystemExit(int(kept["status"]))
 
 
 @contextmanager

@@ -20,7 +20,7 @@ COMMANDS = {
     "map": "Array expressions spread over groups and threads: counted, sampled, the best, written.",
     "ptx": "Shuffles into finished PTX; PTX run without a GPU.",
     "show": "Draw a result: one page that opens anywhere, SVG figures, a few lines of text.",
-    "store": "What is kept: answers of synth, settings that were measured; listed, pruned.",
+    "store": "What is kept: whole answers, settings that were measured; listed, pruned.",
     "check": "Check your own index arithmetic, for every lane that it declares.",
     "verify": "Check certificates: proofs that were written beside an answer.",
     "bench": "Measure the tables of the papers on this machine, beside the published figures.",
@@ -64,17 +64,18 @@ def _started() -> None:
         sys.stdout.write(f"warploom {__version__}\n")
     elif asked in COMMANDS:
         # Here, not at the top: the overview needs none of it.
-        from warploom.cli.remembered import Answer, remembering
+        from warploom.cli.remembered import Answer, kept_command, remembering
 
         def command(answer: Answer) -> None:
             from warploom.cli.app import application
 
             application(asked)(obj=answer)
 
-        if asked == "synth":
-            remembering(sys.argv[2:], command)
-        else:
+        name = kept_command(sys.argv[1:])
+        if name is None:
             command(Answer())
+        else:
+            remembering(name, sys.argv[1 + len(name.split()) :], command)
     else:
         near = get_close_matches(asked[:80], COMMANDS, n=1)
         meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"

@@ -14,7 +14,8 @@ from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.errors import CheckError, ParseError
 from warploom.search.store import Kept, Store, users_store
 
-HELP = """What is kept: answers of `synth`, and what --tune measured.
+HELP = """What is kept: whole answers of synth, explore, map, layout solve and layout
+convert, pieces of searches that were stopped, and what --tune measured.
 
 One SQLite file in the data folder of the user, or the one after --store. A result is found again by
 its content (sketch, options, sizes), the device it was measured on and a digest of our sources:
@@ -129,7 +130,7 @@ def _found(store: Store, number: str) -> Kept:
 def _line(kept: Kept) -> str:
     old = "" if kept.current else "  (outdated)"
     device = f"  on {kept.device}" if kept.device else ""
-    return f"{kept.number[:10]}  {_age(kept.written):>8}  {kept.kind:<6} {kept.label}{device}{old}"
+    return f"{kept.number[:10]}  {_age(kept.written):>8}  {kept.kind:<7} {kept.label}{device}{old}"
 
 
 def _age(written: float) -> str:

@@ -17,8 +17,9 @@ from warploom.catalogue.entry import Parameter
 from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
 from warploom.cli.guard import Status, attempt, run, status_of, worst
 from warploom.cli.inputs import Input, find_input, parse_parameters
+from warploom.cli.keeping import NO_STORE, STORE, store_of
 from warploom.cli.names import list_names, sketch_lines
-from warploom.cli.output import JSON, STDOUT, kept_free, records_text, write
+from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.own import (
     DTYPE,
     FORM,
@@ -32,7 +33,7 @@ from warploom.cli.own import (
     layout_of,
 )
 from warploom.cli.progress import progress
-from warploom.cli.remembered import Answer
+from warploom.cli.remembered import Answer, answer_of
 from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, verdict_text
 from warploom.cli.warp import solve_warp
 from warploom.cli.why import remarks
@@ -192,10 +193,8 @@ def synth(
     lanes: int = typer.Option(None, min=1, help=LANES),
     step: list[str] = typer.Option([], metavar="X=N", help=STEP),
     dtype: str = typer.Option(None, metavar="TYPE", help=DTYPE),
-    store: Path = typer.Option(
-        None, metavar="FILE", help="Where whole answers are kept (default: the user's own)."
-    ),
-    no_store: bool = typer.Option(False, "--no-store", help="Search again, and keep nothing."),
+    store: Path = STORE,
+    no_store: bool = NO_STORE,
     processes: int = PROCESSES,
     cluster: str = CLUSTER,
     index_bits: int = typer.Option(32, metavar="32|64", help=INDEX_BITS),
@@ -205,8 +204,7 @@ def synth(
     json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
-        if store is not None and no_store:
-            raise ParseError("--store and --no-store exclude each other")
+        store_of(store, no_store)
         if not sketches and _on_terminal():
             list_names()
             return Status.FOUND
@@ -221,7 +219,7 @@ def synth(
             raise ParseError("--all, --first and --best exclude each other")
         if memory is not None and not math.isfinite(memory):
             raise ParseError("--memory must be finite", advice="without it there is no limit")
-        answer = context.obj if isinstance(context.obj, Answer) else Answer()
+        answer = answer_of(context.obj)
         asked = Asked(
             mode=modes[0] if modes else "all" if text is None else "best",
             engine=engine.value,
@@ -272,18 +270,12 @@ def synth_all(
             if records and records[-1]["stopped"] == Reason.INTERRUPTED.value:
                 break
     for kernel in written.kernels:
-        write(out or STDOUT, kernel)
-        answer.note(out or STDOUT, kernel)
-    if written.proofs and proof is not None:
-        said = records_text(written.proofs)
-        write(proof, said)
-        answer.note(proof, said)
+        write(out or STDOUT, kernel, answer)
+    if written.proofs:
+        write_records(proof, written.proofs, answer=answer)
     # Without lines it is twenty times as fast, and nobody reads thousands of fills.
     lines = None if any(len(record["fills"]) > FILLS_IN_LINES for record in records) else 1
-    if json_file is not None:
-        said = records_text(records, lines)
-        write(json_file, said)
-        answer.note(json_file, said)
+    write_records(json_file, records, lines, answer)
     answer.whole = "-" not in texts and all(map(_is_whole, records))
     return worst(statuses)
 

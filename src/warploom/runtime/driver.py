@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from warploom.errors import DeviceError
+from warploom.options import CUDA_LIBRARIES
 
-LIBRARIES = ("libcuda.so.1", "libcuda.so", "nvcuda.dll")
 # CUdevice_attribute: the two halves of the compute capability.
 _MAJOR, _MINOR = 75, 76
 # CUresult: the calling thread has no context, or that of another device.
@@ -174,7 +174,7 @@ class Table:
 @lru_cache(maxsize=1)
 def open_driver() -> Driver:
     """The driver of this machine; an error where there is none."""
-    for name in LIBRARIES:
+    for name in CUDA_LIBRARIES:
         try:
             library = ctypes.CDLL(name)
         except OSError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
@@ -27,11 +28,18 @@ HELP = (
 )
 GPU = "GPU"  # the label of workers that measure: dask worker --resources GPU=1
 _SECONDS = 20  # to reach the scheduler
+_FETCH_SECONDS = 60  # for a result that is there
+_LOOK_EVERY = 0.5  # seconds
 _GOES_ON = "what was done is kept in the store: the same command goes on where it was"
 
 
 class Cluster(Executor):
-    """Workers of a Dask scheduler. Work of one that is lost is done again by Dask itself."""
+    """Workers of a Dask scheduler. Work of one that is lost is done again by Dask itself.
+
+    A scheduler that goes away is the end of all that was asked for: whoever waits hears it as an
+    error. Dask does not always say so (of one that ended in order, or while a result was fetched),
+    so somebody looks after the connection.
+    """
 
     def __init__(self, address: str) -> None:
         check_address(address)
@@ -47,10 +55,14 @@ class Cluster(Executor):
                 f"no Dask scheduler answers at '{address}': {str(error)[:200]}",
                 advice="start one with 'dask scheduler --host 127.0.0.1' and 'dask worker'",
             ) from None
+        self._waiting: set[Future[Any]] = set()
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
         self._check_sources()
+        threading.Thread(target=self._look_after, daemon=True).start()
 
     def _check_sources(self) -> None:
-        theirs = self._client.run(sources_digest)
+        theirs = self._asked(lambda: self._client.run(sources_digest))
         if not theirs:
             self._client.close()
             raise DeviceError(
@@ -66,17 +78,18 @@ class Cluster(Executor):
     @property
     def workers(self) -> int:
         """Threads of all workers, as it is now: they come and go."""
-        return max(1, sum(map(int, self._client.nthreads().values())))
+        threads = self._asked(self._client.nthreads)
+        return max(1, sum(map(int, threads.values())))
 
     @property
     def measures(self) -> bool:
         """Whether a worker has the label GPU."""
-        known = self._client.scheduler_info()["workers"].values()
+        known = self._asked(self._client.scheduler_info)["workers"].values()
         return any(each.get("resources", {}).get(GPU, 0) >= 1 for each in known)
 
     def share(self, value: Any) -> Any:
         """Sent to every worker once; stands for the value as an argument of `submit`."""
-        return self._client.scatter(value, broadcast=True, hash=False)
+        return self._asked(lambda: self._client.scatter(value, broadcast=True, hash=False))
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         return self._submitted(None, fn, *args, **kwargs)
@@ -88,16 +101,53 @@ class Cluster(Executor):
     def _submitted(self, label: Any, fn: Any, *args: Any, **kwargs: Any) -> Future[Any]:
         told: Future[Any] = Future()
         told.set_running_or_notify_cancel()
+        with self._lock:
+            self._waiting.add(told)
         try:
             asked = self._client.submit(fn, *args, pure=False, resources=label, **kwargs)
-            asked.add_done_callback(lambda done: _tell(done, told))
+            asked.add_done_callback(lambda done: self._tell(told, *_outcome(done)))
         except Exception as error:  # noqa: BLE001  # of its own kinds, which are many
-            told.set_exception(DeviceError(f"the cluster is gone: {error}", advice=_GOES_ON))
+            self._tell(told, None, _gone(error))
+        if self._closed.is_set():  # nobody looks any more
+            self._tell(told, None, _gone())
         return told
+
+    def _asked(self, question: Callable[[], Any]) -> Any:
+        try:
+            return question()
+        except Exception as error:  # noqa: BLE001  # as above
+            raise _gone(error) from None
+
+    def _tell(self, told: Future[Any], value: Any, error: BaseException | None) -> None:
+        """What became of work over there, to whoever waits here: once."""
+        with self._lock:
+            if told not in self._waiting:
+                return
+            self._waiting.discard(told)
+        if error is None:
+            told.set_result(value)
+        else:
+            told.set_exception(error)
+
+    def _look_after(self) -> None:
+        while self._is_there() and not self._closed.wait(_LOOK_EVERY):
+            pass
+        self._closed.set()
+        with self._lock:
+            left = list(self._waiting)
+        for told in left:
+            self._tell(told, None, _gone())
+
+    def _is_there(self) -> bool:
+        """Whether the client still listens to the scheduler. After a farewell it does not, and says
+        that it is running all the same."""
+        listener = getattr(self._client, "_handle_report_task", None)
+        return self._client.status == "running" and not (listener is not None and listener.done())
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """The cluster itself goes on; what we asked for ends with our connection."""
         del wait, cancel_futures
+        self._closed.set()
         with suppress(Exception):  # it may be gone already
             self._client.close(timeout=_SECONDS)
 
@@ -110,17 +160,25 @@ def _hush() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def _tell(asked: Any, told: Future[Any]) -> None:
-    """What became of work over there, to whoever waits here."""
-    if asked.status == "finished":
-        told.set_result(asked.result())
-        return
-    error = asked.exception() if asked.status == "error" else None
+def _gone(why: object = "the scheduler has ended") -> DeviceError:
+    return DeviceError(f"the cluster is gone: {str(why)[:200]}", advice=_GOES_ON)
+
+
+def _outcome(asked: Any) -> tuple[Any, BaseException | None]:
+    """The result of work over there, or its error; also if the way there is lost meanwhile."""
+    error = None
+    try:
+        if asked.status == "finished":
+            return asked.result(timeout=_FETCH_SECONDS), None
+        if asked.status == "error":
+            error = asked.exception(timeout=_FETCH_SECONDS)
+    except Exception as lost:  # noqa: BLE001  # as above
+        return None, DeviceError(f"a result on the cluster was lost: {str(lost)[:200]}")
     if error is None or type(error).__name__ in ("KilledWorker", "CancelledError"):
         error = DeviceError(
             f"work on the cluster was lost ({asked.status}): {error or 'no reason'}"
         )
-    told.set_exception(error)
+    return None, error
 
 
 def check_address(address: str) -> None:
