@@ -46,9 +46,8 @@ def main() -> int:
     asked = parser.parse_args()
     started = time.monotonic()
     rows: dict[str, list[dict[str, Any]]] = {}
-    wanted = [task for task in tasks() if asked.only in " ".join(task)]
     with Farm(asked.processes) as farm:
-        waiting = {farm.submit(looked_at, *task, asked.look): task for task in wanted}
+        waiting = {farm.submit(looked_at, *task, asked.look): task for task in tasks(asked.only)}
         for done in as_completed(waiting):
             group, name = waiting[done]
             try:

@@ -19,6 +19,7 @@ from warploom.ptx.fast import cores
 from warploom.ptx.table import OPCODES
 
 SLICE = cores.FIRST_SLICE
+FORMS = "forms"
 TOGETHER = 24  # forms of an instruction in one kernel
 Row = dict[str, Any]
 
@@ -54,18 +55,20 @@ def forms(name: str) -> list[str]:
     return texts[:: 1 + len(texts) // 1000 * 5]
 
 
-def tasks() -> list[tuple[str, str]]:
-    found = [(group, name) for group in GROUPS for name in jobs(group)]
-    for record in OPCODES.values():
+def tasks(only: str = "") -> list[tuple[str, str]]:
+    """Groups and kernels with that word; of one group alone, the others are not even made."""
+    groups = [only] if only in (*GROUPS, FORMS) else [*GROUPS, FORMS]
+    found = [(group, name) for group in groups if group != FORMS for name in jobs(group)]
+    for record in OPCODES.values() if FORMS in groups else ():
         if record.pure and record.name not in ("mov", "cvta", "isspacep"):
             count = len(forms(record.name))
-            found += [("forms", f"{record.name}/{first}") for first in range(0, count, TOGETHER)]
-    return found
+            found += [(FORMS, f"{record.name}/{first}") for first in range(0, count, TOGETHER)]
+    return [task for task in found if only in " ".join(task)]
 
 
 def looked_at(group: str, name: str, look: bool) -> Row:
     """How many of a task's kernels (or forms) are taken, which are left and why, which differ."""
-    return _forms(name, look) if group == "forms" else _kernel(jobs(group)[name], look)
+    return _forms(name, look) if group == FORMS else _kernel(jobs(group)[name], look)
 
 
 def _kernel(job: Job, look: bool) -> Row:

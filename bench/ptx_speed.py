@@ -3,6 +3,7 @@ the Mandelbrot set.
 
 python bench/ptx_speed.py [SIDE] [--against CHECKOUT] [--repeats N] [--json FILE]
 python bench/ptx_speed.py --flags=FLAGS [--text FOLDER]     as C alone, compiled with more flags
+python bench/ptx_speed.py [SIDE] --cores N                  as C, on one core and on N in turns
 
 Beside the rate of each kernel as C is how many times NumPy's that is, and how long a first launch
 takes, compiling included. With another checkout, each has a process and they take turns, launch by
@@ -31,7 +32,7 @@ TEXT = ROOT / "tests" / "ptx" / "golden" / "nvcc" / "kernels.ptx"
 MANDELBROT = ROOT / "tests" / "ptx" / "golden" / "nvrtc" / "mandelbrot.ptx"
 MODES: dict[str, dict[str, Any]] = {
     "bounds checked": {}, "races too": {"races": True}, "counters": {"counters": True},
-    "as C": {"engine": "c"},
+    "as C": {"engine": "c", "cores": 1},
 }  # fmt: skip
 TRIES = 3
 TURNS = 4  # of each row, for each repeat
@@ -66,8 +67,7 @@ class Launches:
 
         module = ptx.load(TEXT.read_text(), TEXT.name)
         picture = ptx.load(MANDELBROT.read_text(), MANDELBROT.name).kernel("mandelbrot")
-        known = "engine" in inspect.signature(picture.launch).parameters  # not in older checkouts
-        self.plain = {"engine": "numpy"} if known else {}
+        self.known = set(inspect.signature(picture.launch).parameters)  # fewer in older checkouts
         self.given = launches(side)
         self.kernels = {
             name: picture if name == "mandelbrot" else module.kernel(name) for name in self.given
@@ -76,7 +76,7 @@ class Launches:
             f"{name}, {mode}"
             for name in self.given
             for mode in MODES
-            if known or "engine" not in MODES[mode]
+            if "engine" in self.known or "engine" not in MODES[mode]
             if name != "mandelbrot" or mode not in SLOW
         ]
 
@@ -84,8 +84,10 @@ class Launches:
         """Processor seconds and thread-instructions of one launch."""
         name, _, mode = row.partition(", ")
         grid, block, args = self.given[name]
+        options = {"engine": "numpy", **MODES[mode]}
+        options = {name: value for name, value in options.items() if name in self.known}
         started = time.process_time()
-        report = self.kernels[name].launch(grid, block, args, **{**self.plain, **MODES[mode]})
+        report = self.kernels[name].launch(grid, block, args, **options)
         return time.process_time() - started, report.thread_instructions
 
     def serve(self) -> None:
@@ -202,6 +204,25 @@ def compiled(asked: argparse.Namespace) -> None:
             (asked.text / f"{name}.c").write_text(fast.source if fast else "")
 
 
+def shared_out(asked: argparse.Namespace) -> None:
+    """The kernels as C on one core and on several, in turns: by the clock, and processor time."""
+    here = Launches(ROOT, asked.side)
+    for name, (grid, block, args) in here.given.items():
+        kernel, took = here.kernels[name], []
+        kernel.launch(grid, block, args, engine="c")
+        for _ in range(TURNS * asked.repeats):
+            for cores in (1, asked.cores):
+                before = time.monotonic(), time.process_time()
+                report = kernel.launch(grid, block, args, engine="c", cores=cores)
+                took.append((time.monotonic() - before[0], time.process_time() - before[1]))
+        one, many = took[::2], took[1::2]
+        wall, spent = (
+            statistics.median(a[n] / b[n] for a, b in zip(one, many, strict=True)) for n in (0, 1)
+        )
+        print(f"{name:12} {report.cores} cores: {wall:.2f} times as fast, {1 / spent:.2f} of the "
+              f"processor time; at best {min(many)[0]:.3f} s of {min(one)[0]:.3f} s")  # fmt: skip
+
+
 def stamp() -> dict[str, Any]:
     return {
         "date": time.strftime("%Y-%m-%d"),
@@ -218,7 +239,11 @@ def main() -> None:
     parser.add_argument("--only", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--flags", help="of the C compiler, beside the engine's own")
     parser.add_argument("--text", type=Path, help="a folder for the C texts")
+    parser.add_argument("--cores", type=int, help="as C on one core and on so many")
     asked = parser.parse_args()
+    if asked.cores is not None:
+        shared_out(asked)
+        return
     if asked.flags is not None:
         compiled(asked)
         return

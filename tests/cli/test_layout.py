@@ -304,6 +304,23 @@ def test_conversions_are_not_measured_without_a_gpu(
     assert "there is no GPU to measure on\n  without --tune" in ran.err
 
 
+FIVE_HALVES = ("--from", "(32,5):(5,1)", "--to", "(32,5):(1,32)", "--element", "f16")
+
+
+def test_a_check_says_what_was_taken_and_whether_it_ran(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a compiler nothing was run of matrices, nothing was said, and all was well."""
+    monkeypatch.setattr(layout_convert, "can_compile", lambda: False)
+    given = ("layout", "convert", "--from", "(32,4):(4,1)", "--to", "(32,4):(1,32)", "--check")
+    ran = cli(*given)
+    assert ran.status == 3
+    assert "not run" in ran.out
+    ran = cli(*given, "--way", "shuffles")
+    assert ran.status == 0
+    assert ran.out.endswith("taken, as was asked: shuffles\n  simulator: right\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -316,6 +333,11 @@ def test_conversions_are_not_measured_without_a_gpu(
             "no element type",
         ),
         (("--from", "(32,4):(4,1)", "--to", "(32,4):(1,32)", "--way", "post"), "no way is called"),
+        ((*FIVE_HALVES, "--way", "matrices"), "do not fit"),
+        ((*FIVE_HALVES, "--way", "renames", "--check"), "threads do not hold what they want"),
+        (("--from", "(32,2):(2,1)", "--to", "(32,2):(2,1)", "--way", "shared"), "holds what it"),
+        (("--from", "(64,2):(2,1)", "--to", "(64,2):(1,64)", "--way", "shuffles"), "another holds"),
+        (("--from", "(512,32):(32,1)", "--to", "(512,32):(1,512)"), "it takes 65536 bytes"),
     ],
 )
 def test_conversions_refused(cli: Cli, arguments: tuple[str, ...], message: str) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import combinations
 from random import Random
 
 import numpy as np
 import pytest
+from tests.layout.brute import small_machine
 
 from warploom.errors import CheckError, UnsupportedError
 from warploom.layout import colour
 from warploom.layout.access import Access, Problem
 from warploom.layout.certificate import certificate, digest
-from warploom.layout.colour import apart, colouring_of, crowded
+from warploom.layout.colour import apart, colouring_of, crowded, rounded_down, whole_weights
 from warploom.layout.solve import solve
 from warploom.layout.task import Task
 from warploom.search.budget import Budget
@@ -127,3 +129,45 @@ def test_the_solver_wastes_nothing_where_the_last_row_is_a_part() -> None:
     assert isinstance(solved.outcome, Found)
     assert solved.best is not None
     assert sorted(task.addresses(solved.best.map)) == [*range(100)]
+
+
+def triangle(weights: list[float]) -> Task:
+    """Three words in two banks, and each two of them wanted together: one pair pays."""
+    pairs = combinations(range(3), 2)
+    accesses = [Access(f"{a}{b}", np.array([[[a], [b]]] * 7), "ld", w)
+                for (a, b), w in zip(pairs, weights, strict=True)]  # fmt: skip
+    return Task(Problem("triangle", (3,), 4, tuple(accesses), small_machine(2, 2)))
+
+
+FINE = [[0.1, 1 / 3, 0.7], [1 / 3, 0.1, 1e-3], [1e20, 1 / 7, 1e-20], [1.0, 2.0, 3.0]]
+
+
+@pytest.mark.parametrize("weights", FINE)
+def test_the_solver_is_exact_about_fine_weights(weights: list[float]) -> None:
+    """Its bounds are floats: rounded up, they said that its own layout cannot be."""
+    pytest.importorskip("ortools", reason="ortools is not installed: extra cp")
+    task = triangle(weights)
+    solved = solve(task, "any", Budget(seconds=60))
+    least = sum(map(Fraction, weights)) + Fraction(min(weights))
+    assert solved.best is not None
+    assert solved.best.cost == least
+    assert solved.least <= least
+    assert solved.proved or max(weights) > 1e10
+
+
+@pytest.mark.parametrize("weights", FINE)
+def test_weights_in_whole_numbers_never_cost_more(weights: list[float]) -> None:
+    colouring = colouring_of(triangle(weights))
+    assert colouring is not None
+    found, scale = whole_weights(colouring.groups)
+    exact = [weight / scale for weight in found] == [group.weight for group in colouring.groups]
+    assert exact == (max(weights) < 1e10)
+    for weight, group in zip(found, colouring.groups, strict=True):
+        assert group.weight - 1 / scale < weight / scale <= group.weight
+    assert sum(found) * 2 <= 1 << 60
+
+
+def test_a_bound_is_rounded_down() -> None:
+    for exact in (0, 1, 7, (1 << 50) - 1, (1 << 57) - 1, (1 << 60) + 1, 3**37):
+        assert exact - (exact >> 49) <= rounded_down(float(exact)) <= exact
+    assert rounded_down(float("-inf")) == rounded_down(float("nan")) == 0

@@ -293,3 +293,12 @@ def test_refused_conversions() -> None:
         convert(one, one, 3)
     with pytest.raises(WarploomError, match="1 warps to 2"):
         convert(one, read_fragment("(64,1):(1,1)"), 4)
+
+
+def test_the_rule_takes_what_a_block_has_room_for() -> None:
+    """Shared memory was chosen though a block has not so much of it, where shuffles do."""
+    one, other = "((32,16),16):((16,512),1)", "((32,16),16):((1,512),32)"
+    found = convert(read_fragment(one), read_fragment(other), 8)
+    assert found.costs["shared"] < found.costs["shuffles"]
+    assert "it takes 65536 bytes" in found.refusal("shared")
+    assert found.chosen == "shuffles"

@@ -207,6 +207,8 @@ BAD = {
     "99999999999999999999:1": "too large",
     "8:1 o \x00": "not part of a layout",
     "(" * 100 + "8": "deep",
+    "shift<1> o " * 150 + "8:1": "one after another",
+    "S<1,1,1> o " * 150 + "8:1": "one after another",
 }
 
 

@@ -107,6 +107,10 @@ def test_ten_thousand_texts_round_trip() -> None:
         ("(8,64):(64,1) o", "ends where a layout"),
         ("(Swizzle(3, 3, 3)) o ((8, 64) : (64, 1)", "'\\)' should stand"),
         ("Sw<3,4,3> o 0 o (8,128):(128,1)", "count bytes"),
+        ("(" * 60 + "S<1,1,1> o 8:1" + ")" * 60, "deep"),
+        ("S<1,1,1> o " * 150 + "8:1", "one after another"),
+        ("(S<1,1,1> o S<1,1,1>) o " * 60 + "8:1", "one after another"),
+        ("smem_ptr[16b](0x0)", "no layout"),
     ],
 )
 def test_bad_texts_are_one_error(text: str, message: str) -> None:

@@ -241,6 +241,13 @@ FORGED = {
     "a word for no waste": lambda r: r.__setitem__("waste", "no"),
     "a class that there is not": lambda r: r.__setitem__("class", "linear"),
     "no text": lambda r: r.__setitem__("layout", None),
+    "a text without end": lambda r: r.__setitem__("layout", "S<1,1,1> o " * 300 + "(4,32):(32,1)"),
+    "a least of a thousand million digits": lambda r: r.__setitem__("least", "1e999999999"),
+    "such a weight": lambda r: r["problem"]["accesses"][0].__setitem__("weight", "1e999999999"),
+    "a weight so small": lambda r: r["problem"]["accesses"][0].__setitem__(
+        "weight", "1e-999999999"
+    ),
+    "a weight that was rounded": lambda r: r["problem"]["accesses"][0].__setitem__("weight", 1.0),
 }
 
 

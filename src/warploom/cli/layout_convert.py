@@ -16,7 +16,7 @@ from warploom.cli.measured import lines, record_of, tuner_for
 from warploom.cli.output import STDOUT, kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.remembered import answer_of
-from warploom.errors import CheckError, DeviceError, ParseError
+from warploom.errors import CheckError, DeviceError, ParseError, UnsupportedError
 from warploom.layout.check import MOST_ELEMENTS
 from warploom.layout.convert import WAYS, Conversion, convert
 from warploom.layout.fragment_text import read_fragment
@@ -48,7 +48,7 @@ Example:
   $ warploom layout convert --from '(32,4):(4,1)' --to '(32,4):(1,32)' --tune --emit cuda
 
 Exit status: 0 the fewest rounds are proved or none are needed, 1 a check failed, 2 bad input, 3
-fewer rounds than found are not ruled out."""
+fewer rounds than found are not ruled out, or there is nothing to run a check on."""
 
 
 def convert_command(
@@ -91,17 +91,15 @@ def convert_command(
                 )
             for line in conversion_lines(found):
                 typer.echo(line)
-            used, tuned = way or found.chosen, dict[str, Any]()
+            used, tuned = taken(found, way), dict[str, Any]()
             if tuner is not None and found.renames is None:
                 used, found, tuned = measured_way(found, tuner)
-            wrong = tried(found, used) if check else {}
-            for device, what in wrong.items():
-                typer.echo(f"  {device}: {what or 'right'}")
+            status = told(found, tried(found, used)) if check else _status(found)
         answer.whole = not tune and not check and not budget.is_spent()
         write_records(json_file, [conversion_record(found, used) | tuned], answer=answer)
         if emit is not None:
             write(out, conversion_text(found, used, emit), answer)
-        return _status(found, wrong)
+        return status
 
     run(action)
 
@@ -153,12 +151,30 @@ def sizes(text: str) -> tuple[int, ...]:
     return found
 
 
-def _status(found: Conversion, wrong: dict[str, str]) -> Status:
-    if any(wrong.values()):
-        return Status.IMPOSSIBLE
+def taken(found: Conversion, way: str | None) -> str:
+    """The way that was asked for, or the rule's, if it can be done so."""
+    used = way or found.chosen
+    if refused := found.refusal(used):
+        raise UnsupportedError(f"it cannot be done by '{used}': {refused}")
+    if used != found.chosen:
+        typer.echo(f"  taken, as was asked: {used}")
+    return used
+
+
+def _status(found: Conversion) -> Status:
     if found.shuffles is not None and not found.shuffles.proved:
         return Status.UNDECIDED
     return Status.FOUND
+
+
+def told(found: Conversion, wrong: dict[str, str]) -> Status:
+    """What came out of a check."""
+    for device, what in wrong.items():
+        typer.echo(f"  {device}: {what or 'right'}")
+    if not wrong:
+        typer.echo("  not run: there is no CUDA compiler, and the simulator has no matrices")
+        return Status.UNDECIDED
+    return Status.IMPOSSIBLE if any(wrong.values()) else _status(found)
 
 
 def tried(found: Conversion, way: str) -> dict[str, str]:
@@ -205,11 +221,13 @@ def _way_text(found: Conversion, way: str) -> str:
         return f"{rounds}; at least {plan.bound.rounds}: {plan.bound.why}"
     staging = _staging(found, way)
     if staging is None:
-        return f"not possible: {found.why.get(way, '')}"
-    score = staging.answer.score
+        return f"not possible: {found.refusal(way)}"
+    score, refused = staging.answer.score, found.refusal(way)
     return (
         f"{staging.store.name} + {staging.load.name}, {score} wavefronts each, "
         f"{staging.wavefronts} in all, {staging.instructions} instructions: {show(staging.layout)}"
+        + f"; not possible: {refused}"
+        * bool(refused)
     )
 
 

@@ -7,8 +7,9 @@ wanted words than the group takes at least.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
@@ -27,6 +28,7 @@ from warploom.search.outcome import Reason
 MOST_CHUNKS = 4096
 _MOST_TRIED = 200_000  # sets looked at for the argument by counting
 BY_SOLVER = "by CP-SAT, no certificate"
+_MOST_TOTAL = 1 << 60  # the solver's whole numbers have 64 bits
 _MOST_SECONDS = 60.0  # for the solver, where nobody set a limit
 
 
@@ -203,9 +205,10 @@ def _better(
 ) -> Iterator[Answer | Least]:
     if best is None:
         return
-    found, least = model.least(best.cost, _seconds(watch))
-    if found is not None:
-        yield _answer(task, model.colouring, found)
+    colours, least = model.least(best.cost, _seconds(watch))
+    answer = None if colours is None else _answer(task, model.colouring, colours)
+    if answer is not None and answer.cost < best.cost:
+        yield answer
     yield Least(least, BY_SOLVER)
 
 
@@ -261,24 +264,27 @@ class _Model:
         return ("no" if status == self._cp.INFEASIBLE else "unknown"), None
 
     def least(self, below: Fraction, seconds: float) -> tuple[list[int] | None, Fraction]:
-        """A layout that costs less, if one is found; and the least cost, as far as it is proved."""
+        """A layout, if one is found; and the least cost, as far as it is proved. An optimum is
+        counted again from whole numbers: what the solver says of it is a float."""
         model, has = self._new()
-        groups = self.colouring.groups
-        scale = int(np.lcm.reduce([group.weight.denominator for group in groups]))
-        total = []
+        groups, counts = self.colouring.groups, []
         for group in groups:
-            most = len(group.words)
-            count = model.new_int_var(group.least, max(group.least, most), "")
+            count = model.new_int_var(group.least, max(group.least, len(group.words)), "")
             for some in self._wanted(has, group):
                 model.add(sum(some) <= count)
-            total.append(int(group.weight * scale) * count)
-        model.add(sum(total) <= int(below * scale))
-        model.minimize(sum(total))
+            counts.append(count)
+        weights, scale = whole_weights(groups)
+        total = sum(weight * count for weight, count in zip(weights, counts, strict=True))
+        model.add(total <= math.floor(below * scale))
+        model.minimize(total)
         solver, status = self._run(model, seconds)
+        if status == self._cp.OPTIMAL:
+            pairs = zip(weights, counts, strict=True)
+            proved = sum(weight * int(solver.value(count)) for weight, count in pairs)
+        else:
+            proved = rounded_down(solver.best_objective_bound)
         known = status in (self._cp.OPTIMAL, self._cp.FEASIBLE)
-        better = known and Fraction(round(solver.objective_value), scale) < below
-        proved = Fraction(int(np.ceil(solver.best_objective_bound - 1e-6)), scale)
-        return (_colours(solver, has) if better else None), proved
+        return (_colours(solver, has) if known else None), proved / scale
 
     def _run(self, model: Any, seconds: float) -> tuple[Any, Any]:
         solver = self._cp.CpSolver()
@@ -286,6 +292,24 @@ class _Model:
         solver.parameters.num_workers = 2
         solver.parameters.random_seed = 1
         return solver, solver.solve(model)
+
+
+def whole_weights(groups: Sequence[Wanted]) -> tuple[list[int], Fraction]:
+    """What a wavefront of each group costs, in whole numbers that the solver's sums have room for;
+    such a cost divided by the scale is a cost, or less where weights are too fine for that."""
+    scale = Fraction(math.lcm(*(group.weight.denominator for group in groups)))
+    scale /= math.gcd(*(int(group.weight * scale) for group in groups))
+    counts = (group.weight * max(group.least, len(group.words)) for group in groups)
+    most = sum(counts, Fraction(0))
+    scale = min(scale, _MOST_TOTAL / most)
+    return [math.floor(group.weight * scale) for group in groups], scale
+
+
+def rounded_down(bound: float) -> int:
+    """A whole number that is no more than what a float stands for, though that was rounded."""
+    if not math.isfinite(bound) or bound <= 0:
+        return 0
+    return math.ceil(bound - 1e-6) if bound < 1 << 50 else int(bound) - (int(bound) >> 50)
 
 
 def _colours(solver: Any, has: list[list[Any]]) -> list[int]:

@@ -22,6 +22,7 @@ from warploom.layout.fragment import Fragment
 from warploom.layout.schedule import schedule
 from warploom.layout.shuffle import Shuffles, Wants, moved
 from warploom.layout.staging import Staging, best_stagings, through
+from warploom.machine.record import CUDA
 from warploom.search.budget import Budget
 
 WORD_BYTES = 4
@@ -58,7 +59,25 @@ class Conversion:
             identity = tuple(range(self.target.registers))
             return "nothing" if self.renames == identity else "renames"
         costs = self.costs
-        return min(costs, key=lambda way: costs[way])
+        fitting = [way for way in costs if not self.refusal(way)]
+        return min(fitting or costs, key=lambda way: costs[way])
+
+    def refusal(self, way: str) -> str:
+        """Why it cannot be done so; empty where it can."""
+        if self.renames is not None:
+            same = self.renames == tuple(range(self.target.registers))
+            fits = way == "renames" or (way == "nothing" and same)
+            return "" if fits else "every thread holds what it wants" + ", elsewhere" * (not same)
+        if way in ("nothing", "renames"):
+            return "threads do not hold what they want"
+        if way == "shuffles":
+            return "" if self.shuffles is not None else self.why.get(way, "there are none")
+        staging = {"shared": self.shared, "matrices": self.matrices}[way]
+        if staging is None:
+            return self.why.get(way, "there is none")
+        taken = staging.slots * self.unit_bytes
+        declared = f"a block may declare at most {CUDA.shared_bytes}"
+        return f"it takes {taken} bytes, and {declared}" if taken > CUDA.shared_bytes else ""
 
     @property
     def costs(self) -> dict[str, float]:

@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias, get_args
 from warploom.errors import CheckError, Source, UnsupportedError
 from warploom.layout.ir import Layout, Shift, Strided, Swizzle, chain, compose
 from warploom.layout.laws import simplify
-from warploom.layout.parse import Reader, Token
+from warploom.layout.parse import MOST_DEPTH, Reader, Token
 from warploom.layout.recast import to_bytes, to_elements
 from warploom.layout.show import show, show_tree
 
@@ -50,9 +50,11 @@ class _CuteReader:
 
     def layout(self, element_bytes: int | None) -> Layout:
         reader, first = self._reader, self._reader.next
-        parts = self._composition()
+        parts = reader.composition(self._part)
         if reader.next.kind != "end":
             reader.fail(f"'{reader.next.text}' after a layout", reader.next)
+        if not parts:
+            reader.fail("a pointer is no layout", first, "its layout comes after it")
         if self._bytes_swizzled is not None:
             size = self._bytes_swizzled
             parts = [to_elements(p, size) if isinstance(p, Swizzle) else p for p in parts]
@@ -63,13 +65,7 @@ class _CuteReader:
             reader.fail("TileLang's layouts count bytes", first, "say how large an element is")
         return to_elements(found, element_bytes)
 
-    def _composition(self) -> list[Layout]:
-        parts = self._part()
-        while self._reader.accept("o"):
-            parts += self._part()
-        return parts
-
-    def _part(self) -> list[Layout]:
+    def _part(self, depth: int = 0) -> list[Layout]:
         reader, token = self._reader, self._reader.next
         match token.kind:
             case "pointer":
@@ -83,8 +79,10 @@ class _CuteReader:
             case "end":
                 reader.fail("the text ends where a layout should stand", token)
         if token.text == "(" and not self._is_tree():
+            if depth > MOST_DEPTH:
+                reader.fail(f"a layout is at most {MOST_DEPTH} deep", token)
             reader.take()
-            parts = self._composition()
+            parts = reader.composition(lambda: self._part(depth + 1))
             reader.expect(")")
             return parts
         return [self._strided(token)]

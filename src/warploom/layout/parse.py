@@ -31,6 +31,7 @@ _TOKEN = re.compile(
 )
 MOST_CHARACTERS = 4_000_000
 MOST_DEPTH = 40
+MOST_PARTS = 100  # of a composition
 _MOST_DIGITS = 13
 
 # The maps with numbers between < and >: how many, and what they make.
@@ -126,6 +127,15 @@ class Reader:
             parts.append(self.tree(depth + 1))
         return tuple(parts)
 
+    def composition(self, part: Callable[[], list[Layout]]) -> list[Layout]:
+        """Layouts one after another, outermost first."""
+        parts = part()
+        while self.accept("o"):
+            parts += part()
+            if len(parts) > MOST_PARTS:
+                self.fail(f"at most {MOST_PARTS} layouts one after another", self.next)
+        return parts
+
     def fail(self, message: str, token: Token, advice: str = "") -> NoReturn:
         raise ParseError(message, self.span(token), advice)
 
@@ -151,9 +161,7 @@ def parse(text: str, source_name: str = "<layout>") -> Layout:
     """
     reader = Reader(Source(source_name, text))
     first = reader.next
-    parts = [_part(reader)]
-    while reader.accept("o"):
-        parts.append(_part(reader))
+    parts = reader.composition(lambda: [_part(reader)])
     if reader.next.kind != "end":
         reader.fail(f"'{reader.next.text}' after a layout", reader.next, "compose with ' o '")
     return reader.checked(compose(*parts), first)

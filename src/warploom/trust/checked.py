@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import reduce
 from typing import Any
 
@@ -40,6 +42,16 @@ def whole_numbers(given: object) -> npt.NDArray[np.int64]:
     found = np.array(given)
     require(found.dtype == np.int64, "there are numbers that are not whole")
     return found
+
+
+# A numerator and a denominator. An exponent is not read: a few letters would be a number of many.
+_FRACTION = re.compile(r"-?\d{1,2000}(?:/\d{1,2000})?", re.ASCII)
+
+
+def fraction(given: object) -> Fraction:
+    """A number as it stands in a record: a text of whole numbers."""
+    require(isinstance(given, str) and _FRACTION.fullmatch(given) is not None, "a number is none")
+    return Fraction(str(given))
 
 
 # -- sums of bits, without carries -----------------------------------------------------------------

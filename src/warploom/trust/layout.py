@@ -23,6 +23,7 @@ from warploom.trust.checked import (
     Checked,
     bits_of,
     digest,
+    fraction,
     rank_of,
     require,
     room_for,
@@ -88,7 +89,7 @@ def _check(record: dict[str, Any]) -> Checked:
     bound = problem.cost([*map(sum, least)])
     require(str(bound) == record["bound"], f"the bound is {bound}")
     shown = [f"the layout costs {cost}", f"no layout whatever costs less than {bound}"]
-    claimed, klass, proof = Fraction(record["least"]), record["class"], record["proof"]
+    claimed, klass, proof = fraction(record["least"]), record["class"], record["proof"]
     if claimed > bound:
         match proof["by"], klass:
             case "members", "none" | "pad" | "swizzle" | "tma":
@@ -160,7 +161,7 @@ def _problem(record: dict[str, Any]) -> _Problem:
         served = _served(given["machine"], banks, each["kind"], width)
         groups = [group for step in elements for group in _groups(step, *served, lanes)]
         vectors = elements[elements[:, :, 0] >= 0]
-        accesses.append(_Access(name, Fraction(each["weight"]), elements, vectors, groups))
+        accesses.append(_Access(name, fraction(each["weight"]), elements, vectors, groups))
     require(bool(accesses) and all(a.weight >= 0 for a in accesses), "a weight is negative")
     asked = record["objective"] == "worst", bool(record["waste"])
     return _Problem(size, given["shape"][-1], element_bytes, banks, accesses, *asked)
