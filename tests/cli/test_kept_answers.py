@@ -200,6 +200,18 @@ def test_what_is_measured_or_checked_is_no_answer_to_keep(
     assert question_of("explore", ["axpy", "--cluster", "tcp://127.0.0.1:1"]) is None
 
 
+def test_with_another_solver_it_is_another_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was open without one may be decided with it."""
+    words = ["--pattern", "but-two:128", "--class", "any"]
+    monkeypatch.setattr(remembered, "find_spec", lambda _: None)
+    without = question_of("layout solve", words)
+    monkeypatch.setattr(remembered, "find_spec", lambda name: name)
+    found = question_of("layout solve", words)
+    assert without is not None
+    assert found is not None
+    assert without.key.digest != found.key.digest
+
+
 def test_other_commands_are_not_kept() -> None:
     for words in (["layout", "show"], ["layout"], ["verify", "x"], ["kernel", "a"], ["check"]):
         assert kept_command(words) is None

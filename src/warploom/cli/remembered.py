@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -187,9 +188,14 @@ def question_of(name: str, words: Sequence[str]) -> Question | None:
             return None
     manner = [from_environment().color, sys.stdout.isatty(), sys.stderr.isatty()]
     asked = [word for word, is_who in _with_options(words, _WHO) if not is_who and word not in _WHO]
-    content = {"words": asked, "files": files, "manner": manner}
+    content = {"words": asked, "files": files, "manner": manner, "solvers": _solvers()}
     is_open = not name.startswith("layout") and any("::" in word for word in wanted)
     return Question(name, content, " ".join([name, *words]), is_open)
+
+
+def _solvers() -> list[str]:
+    """The extras that are there: with one more, more is decided."""
+    return [name for name in ("ortools", "z3") if find_spec(name) is not None]
 
 
 def _may_measure(words: set[str], options: set[str]) -> bool:
