@@ -89,6 +89,10 @@ class DeviceError(WarploomError):
     """Compiling, launching or running failed, or the arguments of a launch do not fit."""
 
 
+class GoneError(DeviceError):
+    """Whoever did the work is gone, which says nothing of the work."""
+
+
 class KernelError(DeviceError):
     """A kernel did something wrong while it ran; `output` is what it had printed by then."""
 

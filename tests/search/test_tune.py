@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from warploom.errors import DeviceError, SearchError
+from warploom.errors import DeviceError, GoneError, SearchError
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.search.store import Store
@@ -125,6 +126,22 @@ def test_a_new_candidate_is_measured_beside_the_old_ones(
     bench = Bench([30, 20, 5])
     assert answer(tune(bench.task(), store=store, pool=pool)).best.candidate == 5
     assert set(bench.samples) == {5}
+
+
+def test_a_cluster_that_is_gone_is_no_fault_of_a_candidate(
+    tmp_path: Path, pool: ThreadPoolExecutor
+) -> None:
+    """Were it kept, the candidate would be one that does not run, for ever."""
+    bench, store = Bench([5, 3]), Store(tmp_path / "store")
+
+    def gone(prepared: int, samples: int) -> list[float]:
+        if prepared == 3:
+            raise GoneError("the cluster is gone")
+        return [5e-6] * samples
+
+    with pytest.raises(GoneError):
+        tune(replace(bench.task(), measure=gone), store=store, pool=pool)
+    assert answer(tune(bench.task(), store=store, pool=pool)).best.candidate == 3
 
 
 def test_a_spent_budget_is_never_no(pool: ThreadPoolExecutor) -> None:

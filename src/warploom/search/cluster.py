@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
-from warploom.errors import CheckError, DeviceError, missing_extra
+from warploom.errors import CheckError, DeviceError, GoneError, missing_extra
 from warploom.search.store import sources_digest
 
 T = TypeVar("T")
@@ -160,8 +160,8 @@ def _hush() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def _gone(why: object = "the scheduler has ended") -> DeviceError:
-    return DeviceError(f"the cluster is gone: {str(why)[:200]}", advice=_GOES_ON)
+def _gone(why: object = "the scheduler has ended") -> GoneError:
+    return GoneError(f"the cluster is gone: {str(why)[:200]}", advice=_GOES_ON)
 
 
 def _outcome(asked: Any) -> tuple[Any, BaseException | None]:
@@ -173,7 +173,7 @@ def _outcome(asked: Any) -> tuple[Any, BaseException | None]:
         if asked.status == "error":
             error = asked.exception(timeout=_FETCH_SECONDS)
     except Exception as lost:  # noqa: BLE001  # as above
-        return None, DeviceError(f"a result on the cluster was lost: {str(lost)[:200]}")
+        return None, GoneError(f"a result on the cluster was lost: {str(lost)[:200]}")
     if error is None or type(error).__name__ in ("KilledWorker", "CancelledError"):
         error = DeviceError(
             f"work on the cluster was lost ({asked.status}): {error or 'no reason'}"

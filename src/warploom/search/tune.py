@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Generic, TypeVar
 
-from warploom.errors import SearchError, WarploomError
+from warploom.errors import GoneError, SearchError, WarploomError
 from warploom.search.budget import STOPS, Budget, reason_of
 from warploom.search.farm import Farm
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
@@ -195,6 +195,8 @@ class _Run(Generic[C, P]):
                 if trial.text in futures:
                     self.prepared[trial.text] = self._waited(futures[trial.text])
                 self._measure(trial, samples - len(trial.samples))
+            except GoneError:
+                raise  # what is kept of a candidate is its own fault
             except WarploomError as error:
                 trial.error, trial.samples = str(error)[:500] or type(error).__name__, []
             self._keep(trial)
