@@ -73,6 +73,10 @@ class OptionError(CheckError):
         self.option = option
 
 
+class OperandError(CheckError):
+    """An operator that is not for every number, and nothing shows that it gets no other."""
+
+
 class UnsupportedError(WarploomError):
     """A construct, target or extra that is not there; the advice names the nearest that is."""
 

@@ -16,7 +16,7 @@ from warploom.errors import ParseError
 from warploom.kernel.dtype import f32, i32
 from warploom.kernel.evaluate import run
 from warploom.loopnest.bound import Bound
-from warploom.loopnest.build import LoopNest, cast, exp
+from warploom.loopnest.build import LoopNest, cast, exp, maximum
 from warploom.loopnest.certain import Certain
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import evaluate
@@ -167,6 +167,8 @@ def _again(kind: str) -> Program:
             y[i] = exp(x[i]) * exp(x[i])
         case "the other way round":
             y[i] = exp(x[i] * x[i + 1]) + exp(x[i + 1] * x[i])
+        case "again and again":
+            y[i] = maximum(maximum(x[i] * -1.0, 0.0), 0.0)
         case "nothing":
             y[i] = exp(x[i] * 1.0) + 0.0
         case "known before":
@@ -185,6 +187,7 @@ def _again(kind: str) -> Program:
         ("the other way round", "alu", {"value_1.multiply_2": 0, "value_1.exp_2": 0}),
         ("nothing", "alu", {"value_1.exp_1": 64, "value_1.multiply_1": 0, "value_1": 0}),
         ("known before", "alu", {"sum_1.exp_1": 0}),
+        ("again and again", "alu", {"value_1.multiply_1": 0, "value_1.max_1": 64, "value_1": 0}),
     ],
 )
 def test_what_a_compiler_may_have_already_is_not_counted(
@@ -213,6 +216,8 @@ def _folded(kind: str, turns: int) -> Program:
     match kind:
         case "indices that are integers":
             y[i] = nest.sum(nest.index(j) * 3, over=j) + x[i]
+        case "integers times an index":
+            y[i] = nest.sum(x[i] * nest.index(j), over=j)
         case "the greatest":
             y[i] = nest.fold("max", x[i], over=j)
         case _:
@@ -225,6 +230,7 @@ def _folded(kind: str, turns: int) -> Program:
     [
         ("integers", False),
         ("indices that are integers", False),
+        ("integers times an index", False),
         ("the greatest", False),
         ("floats", True),
     ],

@@ -305,6 +305,16 @@ def test_what_makes_no_program_is_refused(message: str) -> None:
     assert message == "stores nothing" or error.value.span.source.name == __file__
 
 
+def test_what_is_cast_is_of_its_own_type() -> None:
+    nest = LoopNest("cast")
+    i = nest.axis("i", 1)
+    p, y = nest.parameter("p"), nest.array("y", i, dtype=i32)
+    y[i] = cast(p, i32)
+    program = nest.done()
+    for given, wanted in ((1e10, 2**31 - 1), (float("nan"), 0), (-2.9, -2)):
+        assert evaluate(program, {}, {"p": given})["y"].tolist() == [wanted]
+
+
 def test_results_are_rounded_to_their_type_and_quotients_of_integers_cut_off() -> None:
     """As kernels have them: what is too large or too small on the way stays so."""
     nest = LoopNest("rounded")

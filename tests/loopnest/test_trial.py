@@ -168,6 +168,7 @@ def test_what_was_kept_is_whole_and_possible() -> None:
         {"best": {**best, "nanoseconds": "x"}},
         {"best": {**best, "nanoseconds": nest.least() / 2}},  # faster than any can be
         {"best": {**best, "nanoseconds": float("nan")}},
+        {"best": {**best, "nanoseconds": 10**400}},
         {"best": {**best, "decisions": []}},
         {"best": {**best, "decisions": [{"choice": 7}]}},
         {"best": {**best, "decisions": 7}},

@@ -110,7 +110,9 @@ def _apply(op: Op, functions: tuple[Lambda, ...], *arguments: Term) -> Apply:
                     advice="write literal(0.0, array(f32, n)) for an array of numbers",
                 )
         made = _ir.apply(op, functions, arguments)
-    if isinstance(op, Split | Slide | Pad | Slice | Element | Gather | Scatter | AsVector):
+    doubtful = isinstance(op, Compute) and op.op in _ir.DOUBTFUL
+    sized = Split | Slide | Pad | Slice | Element | Gather | Scatter | AsVector
+    if doubtful or isinstance(op, sized):
         span = calling_line(*_OURS)
         if span is not None:
             _ir.note_place(made, span)

@@ -277,16 +277,16 @@ def is_concrete(term: Term) -> bool:
 
 # Operators that are not for all integers.
 DOUBTFUL = ("/", "<<", ">>")
-# The line on which an operation was first written, for errors that show only once sizes are known.
+# The line on which an operation was last written, for errors that show only once sizes are known.
 _PLACES: WeakKeyDictionary[Apply, Span] = WeakKeyDictionary()
 
 
 def note_place(term: Apply, span: Span) -> None:
-    _PLACES.setdefault(term, span)
+    _PLACES[term] = span
 
 
 def place_of(term: Term) -> Span | None:
-    """The user's line that built this operation first."""
+    """The user's line that built this operation."""
     return _PLACES.get(term) if isinstance(term, Apply) else None
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, OperandError
 from warploom.index.ir import Binary, Const, Expr, walk
 from warploom.index.show import show
 from warploom.kernel.bounds import INDEX_BITS
@@ -242,7 +242,7 @@ class Flow:
         goal = number.ne(0) if value.op == "/" else number.ge(0).and_(number.lt(bits))
         if not whole.shows(goal):
             what = "a divisor may be zero" if value.op == "/" else f"'{value.op}' may shift too far"
-            raise CheckError(
+            raise OperandError(
                 f"{what}: nothing shows otherwise of the second operand of '{value.op}'",
                 advice="bound it, as in (d & 15) + 1, or choose(d.ne(0), n / d, 0)",
             )

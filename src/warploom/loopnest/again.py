@@ -5,6 +5,8 @@ running, along which axes every index surely gives something new (of `x[i + j]` 
 those along `i`, seen again along `j`, and loads of `x[i]` and `x[i + 1]` meet where a loop is
 unrolled), and which folds have a short form. Compilers are taken to know that operands may change
 places, what 0 and 1 leave as it is, and sums of integers; floats are added as they are written.
+What a user would not write (`v - v`, an integer times 0, the greater of `v` and the least of all)
+is counted as it stands.
 """
 
 from __future__ import annotations
@@ -86,6 +88,12 @@ def _simple(op: str, parts: list[Hashable], inst: Instruction) -> Hashable:
             return parts[0]
         if op in COMMUTE and parts[0] == nothing:
             return parts[1]
+    if op in ("min", "max", "&", "|"):
+        for one, other in (parts, parts[::-1]):  # of one that was taken into account already
+            match one:
+                case (word, dtype, frozenset() as inside) if (word, dtype) == (op, inst.dtype):
+                    if any(part == other for part, _ in inside):
+                        return one
     if op in COMMUTE:
         return op, inst.dtype, frozenset(Counter(parts).items())
     if op == "fma":
@@ -123,22 +131,36 @@ def _given(
 
 
 def idle(insts: Sequence[Instruction], dims: Sequence[Dim]) -> Flags:
-    """[instructions, dims]: dimensions of folds whose turns a compiler may do all at once. The
-    least and the greatest of the same are that; integers that are the same, or follow from an
-    index, have a sum in closed form."""
+    """[instructions, dims]: dimensions of folds whose turns a compiler may do all at once, and of
+    integers that only such folds use. The least and the greatest of the same are that; integers
+    that are the same, or follow from an index, have a sum in closed form."""
     known: dict[Instruction, frozenset[Axis] | None] = {}
-    rows = []
+    skipped: dict[Instruction, set[Axis]] = {}
+    users: dict[Instruction, list[Instruction]] = {inst: [] for inst in insts}
     for inst in insts:
         known[inst] = _given_along(inst, known)
-        skipped: set[Axis] = set()
-        match inst.action:
-            case Compute(op, operands) if inst.running is not None:
-                if op in ("min", "max") or not inst.dtype.is_float:
-                    given = [_given(o, known) for o in operands if not isinstance(o, Running)]
-                    varying = frozenset[Axis]().union(*(g for g in given if g is not None))
-                    skipped = {dim.axis for dim in inst.over} - varying
-        rows.append([dim in inst.dims and dim.axis in skipped for dim in dims])
+        skipped[inst] = _closed(inst, known)
+        for each in inst.operands:
+            if isinstance(each, Result) and each.instruction in users:
+                users[each.instruction].append(inst)
+    for inst in reversed(insts):
+        plain = isinstance(inst.action, Compute) and inst.running is None
+        if plain and not inst.dtype.is_float and users[inst]:
+            all_of_them = set.intersection(*(skipped[user] for user in users[inst]))
+            skipped[inst] = all_of_them - (known[inst] or frozenset())
+    rows = [[dim in inst.dims and dim.axis in skipped[inst] for dim in dims] for inst in insts]
     return np.array(rows, np.bool_)
+
+
+def _closed(inst: Instruction, known: dict[Instruction, frozenset[Axis] | None]) -> set[Axis]:
+    """The axes that a fold goes along and nothing from memory does."""
+    match inst.action:
+        case Compute(op, operands) if inst.running is not None:
+            if op in ("min", "max") or not inst.dtype.is_float:
+                given = [_given(each, known) for each in operands if not isinstance(each, Running)]
+                varying = frozenset[Axis]().union(*(each for each in given if each is not None))
+                return {dim.axis for dim in inst.over} - varying
+    return set()
 
 
 def anew(insts: Sequence[Instruction], dims: Sequence[Dim]) -> Flags:

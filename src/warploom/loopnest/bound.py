@@ -91,6 +91,8 @@ class Bound:
         match inst.action:
             case Compute("move", _):
                 return 0.0, 0.0  # a compiler may do without
+            case Compute("*", (Constant(-1), _) | (_, Constant(-1))) if self.rates.hoists:
+                return 0.0, 0.0  # a sign, too
             case Compute("neg" | "abs", _) if self.rates.hoists:
                 return 0.0, 0.0  # a sign is part of who uses it
             case Compute(op, operands):

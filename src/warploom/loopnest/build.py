@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import TypeAlias
 
 import numpy as np
@@ -256,6 +257,11 @@ class LoopNest:
     ) -> Tensor:
         """An array argument; the last dimension is contiguous unless strides say otherwise."""
         sizes = tuple(each.size if isinstance(each, Axis) else each for each in shape)
+        for size in sizes:
+            if not isinstance(size, Integral):
+                raise CheckError(
+                    f"'{name}' has a size of {size!r:.40}", advice="use axes, integers"
+                )
         if strides is None:
             strides = _row_major(sizes)
         if len(strides) != len(sizes):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Integral
 from typing import TypeAlias
 
 from warploom.errors import CheckError, Span
@@ -105,7 +106,8 @@ def check_array(array: Array, where: Span | None = None) -> None:
         check_name(array.name)
     check_type(array.dtype, array.name, where)
     for size, stride in zip(array.shape, array.strides, strict=True):
-        if not (isinstance(size, int) and isinstance(stride, int)) or size < 1 or stride < 0:
+        whole = isinstance(size, Integral) and isinstance(stride, Integral)
+        if not whole or size < 1 or stride < 0:
             raise CheckError(
                 f"'{array}' has shape {array.shape} and strides {array.strides}",
                 where,

@@ -159,8 +159,8 @@ class Evaluation:
         match operand:
             case Constant(value):
                 return wide(np.full(ones, value), dtype)
-            case Parameter(name):
-                return wide(np.full(ones, self.numbers[name]), dtype)
+            case Parameter(name, own):  # a cast has another type than what it casts
+                return wide(np.full(ones, self.numbers[name]), own)
             case IndexOf(axis):
                 return wide(self.index(axis), dtype)
             case Result(instruction):

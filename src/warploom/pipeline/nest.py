@@ -8,6 +8,7 @@ estimates of the space, reasons of the bound, or an `Explored` record. What is m
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -284,16 +285,16 @@ class Nest:
     def kept_from(self, record: Mapping[str, Any], device: str | None = None) -> Kept:
         """What a record of this very question says; an error if it is of another."""
         for key, value in self._question(device).items():
-            if record.get(key) != value:
+            if record.get(key) != value or (key == "details" and value is None):
                 raise CheckError(f"what was kept has another {key}", advice="name another file")
         match record:
             case {"runs": int(runs), "evaluated": int(evaluated), "best": best} if (
-                runs >= 0 and evaluated >= 0 and self._is_best(best)
+                runs >= 0 and evaluated >= 0 and self._is_best(best, device)
             ):
                 return Kept(runs, evaluated, best)
         raise CheckError("what was kept is no record of an exploration")
 
-    def _is_best(self, best: Any) -> bool:
+    def _is_best(self, best: Any, device: str | None) -> bool:
         """Whether it may be the best of a record; an error if it is of another space. Said before
         anything is searched, or the search would be lost."""
         match best:
@@ -301,5 +302,7 @@ class Nest:
                 return True
             case {"nanoseconds": int() | float() as time, "decisions": list()}:
                 self.again(best)
-                return self.least() * (1 - ROUNDING) <= time < math.inf
+                # Of what was measured the bound may have been wrong, which is counted elsewhere.
+                least = self.least() * (1 - ROUNDING) if device is None else 0.0
+                return least <= time <= sys.float_info.max
         return False

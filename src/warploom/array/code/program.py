@@ -25,8 +25,8 @@ from warploom.array.mapping.sound import sound
 from warploom.array.mapping.tree import map_tree
 from warploom.array.numbered import numbered
 from warploom.array.op import Compute
-from warploom.array.types import Array, Tuple, Type
-from warploom.errors import CheckError, Span
+from warploom.array.types import Array, Tuple, Type, dtype_of
+from warploom.errors import CheckError, OperandError, Span
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel
 from warploom.pictured import Pictured
@@ -132,7 +132,7 @@ def compile_candidate(plan: Plan, candidate: Candidate) -> Compiled:
     made = numbered(plan, candidate.sizes)
     try:
         kernels = [lower(made, at, spread) for at, spread in enumerate(candidate.spreads)]
-    except CheckError as error:  # of what the program says: no other candidate would do
+    except OperandError as error:  # of what the program says: no other candidate would do
         error.span = error.span or _undivided(plan.program)
         raise
     return Compiled(
@@ -145,7 +145,8 @@ def _undivided(program: Program) -> Span | None:
     for term in walk(program.body):
         match term:
             case Apply(Compute(op), _, (_, by)) if op in DOUBTFUL and not isinstance(by, Literal):
-                if (found := place_of(term)) is not None:
+                dtype, found = dtype_of(by.type), place_of(term)
+                if dtype is not None and not dtype.is_float and found is not None:
                     return found
     return None
 
