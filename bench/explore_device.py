@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -327,6 +328,7 @@ def concluded(
     best = min(finals or found.good, key=lambda each: each[0], default=None)
     record: dict[str, Any] = {
         "name": row.name,
+        "date": date.today().isoformat(),
         "reference": row.what,
         "reference_us": reference / 1e3,
         "measured": found.measured,
@@ -384,7 +386,8 @@ def curves(row: Row, given: argparse.Namespace, torch: Any) -> list[dict[str, An
             NESTS[0].search(
                 engine, 10**6, measure=times, budget=Budget(given.seconds), seed=100 + seed
             )
-            records.append({"name": row.name, "engine": engine, "seed": seed,
+            records.append({"name": row.name, "date": date.today().isoformat(),
+                            "engine": engine, "seed": seed,
                             "best_us": found.best / 1e3, "measured": found.measured,
                             "violations": found.violated, "curve": found.curve})  # fmt: skip
             print(records[-1], flush=True)

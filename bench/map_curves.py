@@ -20,6 +20,7 @@ import random
 import sys
 import time
 from concurrent.futures import Future
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,8 @@ def main() -> None:
         record["valid_at_random"] = {"drawn": len(pieces) * PIECE, "valid": valid}
         print(f"without a solver: {record['valid_at_random']}", flush=True)
         if device is not None:
-            given.out.write_text(json.dumps({"device": device.name, **record}, indent=1) + "\n")
+            about = {"device": device.name, "date": date.today().isoformat()}
+            given.out.write_text(json.dumps(about | record, indent=1) + "\n")
     finally:
         farm.shutdown(cancel_futures=True)
 

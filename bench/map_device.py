@@ -22,6 +22,7 @@ import random
 import sys
 from concurrent.futures import Future
 from dataclasses import astuple
+from datetime import date
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -255,7 +256,8 @@ def run_all(out: Path, count: int, limit: float, memory: int | None, more: int) 
             _keep(out, {"device": row["device"], "shapes": rows})
         report(name, names, rows[name])
     if len(rows) == len(shapes()):
-        record = {"device": rows["conv1_1"]["device"], "shapes": rows, "totals": totals(rows)}
+        record = {"device": rows["conv1_1"]["device"], "date": date.today().isoformat(),
+                  "shapes": rows, "totals": totals(rows)}  # fmt: skip
         ways = {"ours": {name: row["ours"]["blocks"] for name, row in rows.items()}}
         if limited := record["totals"]["within_1_MB_on_average"]:
             ways["ours within 1 MB on average"] = limited["blocks"]
