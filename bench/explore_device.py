@@ -457,3 +457,5 @@ LONG = ("decisions", "curve", "worst_violations")
 
 if __name__ == "__main__":
     main()
+    sys.stdout.flush()
+    os._exit(0)  # threads that hand out tasks may wait for ever for workers that were ended

@@ -285,7 +285,7 @@ def gesummv() -> Row:
     make = partial(
         kernels.gesummv, 8192, 8192, tiles=((4, 8, 16), (2, 4)), inner=((2, 4, 8),), parts=128
     )
-    uses = [("A_1", "sum_1.add_1"), ("B_1", "sum_1.add_1.multiply_1")]
+    uses = [("A_1", "sum_1.add_1"), ("B_1", "sum_1.multiply_1")]
 
     def reference(torch: Any, a: Arrays, n: dict[str, float]) -> Callable[[], object]:
         def twice() -> None:
