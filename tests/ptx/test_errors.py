@@ -209,6 +209,17 @@ def test_endless_loop_ends() -> None:
         launch("again:\n  bra again;", np.zeros(1, np.uint32), seconds=0.2)
 
 
+@pytest.mark.parametrize(
+    "option",
+    [{"seconds": "x"}, {"seconds": -1}, {"seconds": float("nan")}, {"schedule": "x"}, {"schedule": -1},
+     {"engine": "cuda"}, {"races": "some"}, {"cores": 0}],
+    ids=str,
+)  # fmt: skip
+def test_options_that_mean_nothing_are_refused(option: dict[str, object]) -> None:
+    with pytest.raises(DeviceError):
+        launch("  st.global.u32 [%rd3], 1;", np.zeros(64, np.uint32), **option)
+
+
 def test_store_to_constant() -> None:
     text = f"{HEADER}.const .u32 c = 5;\n.visible .entry k()\n{{ st.global.u32 [c], 3; ret; }}\n"
     with pytest.raises(DeviceError, match="constant memory"):
@@ -226,6 +237,8 @@ def test_store_to_constant() -> None:
         (1, (1, 1, 128), [np.zeros(1)], "a block of"),
         ((1, 70000), 32, [np.zeros(1)], "a grid of"),
         (0, 32, [np.zeros(1)], "positive"),
+        (float("nan"), 32, [np.zeros(1)], "positive"),
+        (float("inf"), 32, [np.zeros(1)], "positive"),
         ((1, 1, 1, 1), 32, [np.zeros(1)], "one to three"),
         (1, 32, [], "takes 1 arguments"),
         (1, 32, [np.zeros((4, 4))[:, ::2]], "not contiguous"),

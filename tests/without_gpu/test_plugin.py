@@ -72,6 +72,11 @@ X = np.zeros(32, np.float32)
 ], ids=range(9))
 def test_bad(gpu, launch):
     launch(gpu)
+
+@pytest.mark.parametrize("field, value", [("seconds", "x"), ("seconds", -1), ("arch", 90)])
+def test_bad_field(gpu, field, value):
+    setattr(gpu, field, value)
+    gpu.launch(PTX, (1, 32), X)
 '''
 
 
@@ -102,7 +107,8 @@ def test_findings_fail_tests(tmp_path: Path) -> None:
 
 def test_bad_input_is_one_failure_without_our_frames(tmp_path: Path) -> None:
     said = ran(tmp_path, BAD_INPUT)
-    assert "9 failed" in said, said
+    assert "12 failed" in said, said
+    assert "a launch of 'x' seconds" in said
     assert "no kernel 'absent' in this module" in said
     assert "is no kernel that can be emulated" in said
     for ours in ("Traceback", "During handling", "pytest_plugin.py", "warploom/", "def launch"):

@@ -279,10 +279,21 @@ class RaceDetector:
                 )
             case _:
                 group = layout.cluster if apart is Apart.OTHER_CLUSTER else 1
-                return lambda entries, threads: np.asarray(
-                    clocks.unordered(entries, threads)
-                    & (layout.block(entries) // group != layout.block(clocks.now(threads)) // group)
-                )
+                return lambda entries, threads: self._elsewhere(entries, threads, group)
+
+    def _elsewhere(self, entries: Array, threads: Array, group: int) -> Mask:
+        """Unordered accesses of other blocks, or of other groups of so many.
+
+        At a flag in shared memory there are none, however many threads wait at it: whose they are
+        is asked first, as what a thread knows of another takes much longer to find.
+        """
+        clocks, layout = self.clocks, self.layout
+        theirs, mine = layout.block(entries), layout.block(clocks.now(threads))
+        found: Mask = (entries != 0) & (theirs // group != mine // group)
+        at = np.flatnonzero(found)
+        if at.size:
+            found[at] = clocks.unordered(entries[at], threads[at])
+        return found
 
     def _cells(
         self, region: Hashable, shadow: _Shadow, threads: Array, cells: Array, manner: Manner,

@@ -3,8 +3,9 @@
 A form is a row of modifiers: `a|b` is a choice, `?` stands after what may be missing, `{round}` is
 a named choice, and `~` stands before words that are read but change nothing we compute
 (`table.WITHOUT_EFFECT` says why). After `=` come operands, after `@` control, where they differ
-from the opcode's. The emulator, the walk on symbols and the rewriter ask the records and nothing
-else; an instruction that matches no form is not known, and never taken for one that is.
+from the opcode's. Where the record says so the words before the type may stand in any order. The
+emulator, the walk on symbols and the rewriter ask the records and nothing else; an instruction that
+matches no form is not known, and never taken for one that is.
 """
 
 from __future__ import annotations
@@ -77,6 +78,11 @@ class OpcodeForm:
             at += taken
         return at == len(modifiers)
 
+    def matches_reordered(self, modifiers: tuple[str, ...]) -> bool:
+        """Whether they are this form's words in another order, the type still at the end."""
+        words, kind = modifiers[:-1], modifiers[-1:]
+        return self.slots[-1].taken(kind, 0) == 1 and _fill(self.slots[:-1], words)
+
     def spellings(self) -> Iterator[tuple[str, ...]]:
         """Every row of modifiers that the form allows."""
         choices = [slot.words + (("",) if slot.optional else ()) for slot in self.slots]
@@ -99,22 +105,39 @@ class Opcode:
     memory: MemoryEffect
     control: Control
     reads_carry: bool
+    any_order: bool  # of the words before the type, as assemblers allow and libraries write
 
     def spelled(self, modifiers: tuple[str, ...]) -> tuple[OpcodeForm, ...]:
         """The forms with these modifiers; they differ in their operands."""
-        return tuple(form for form in self.forms if form.matches(modifiers))
+        found = tuple(form for form in self.forms if form.matches(modifiers))
+        if found or not self.any_order:
+            return found
+        return tuple(form for form in self.forms if form.matches_reordered(modifiers))
+
+
+def _fill(slots: tuple[Slot, ...], words: tuple[str, ...]) -> bool:
+    """Whether the slots take all words, each once, whatever their order."""
+    if not slots:
+        return not words
+    first, rest = slots[0], slots[1:]
+    for parts in (parts for some in first.starts.values() for parts in some):
+        if set(parts) <= set(words):
+            left = tuple(word for word in words if word not in parts)
+            if len(left) == len(words) - len(parts) and _fill(rest, left):
+                return True
+    return first.optional and _fill(rest, words)
 
 
 def opcode(
     name: str, operands: str, forms: str, choices: dict[str, str], *, pure: bool = False,
     memory: MemoryEffect = MemoryEffect.NOTHING, control: Control = Control.NEXT,
-    reads_carry: bool = False,
+    reads_carry: bool = False, any_order: bool = False,
 ) -> Opcode:  # fmt: skip
     """A record from its text, one form a line; `.` is a form without modifiers."""
     words = tuple(operands.split())
     lines = [line for line in forms.split("\n") if line.strip()]
     rows = tuple(_form(line, words, control, choices) for line in lines)
-    return Opcode(name, words, rows, pure, memory, control, reads_carry)
+    return Opcode(name, words, rows, pure, memory, control, reads_carry, any_order)
 
 
 def _form(

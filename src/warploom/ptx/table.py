@@ -342,7 +342,7 @@ _MEMORY = (
         relaxed|acquire ~{scope} {shared}? {loaded}
         relaxed|acquire ~{scope} global? ~{evict}? HINT ~{fetch}? {loaded}
         mmio relaxed ~sys global? {scalar}
-    """), memory=_READS),
+    """), memory=_READS, any_order=True),
     _op("ldu", "d [a]", "global? {loaded}", memory=_READS),
     _op("st", "[a] b", _hinted("[a] b", """
         ~weak? global|{shared}|local|param|param::func? ~wb|cg|cs|wt? {loaded}
@@ -352,11 +352,12 @@ _MEMORY = (
         relaxed|release ~{scope} {shared}? {loaded}
         relaxed|release ~{scope} global? ~{evict}? HINT {loaded}
         mmio relaxed ~sys global? {scalar}
-    """), memory=_WRITES),
+    """), memory=_WRITES, any_order=True),
     _op("atom", "d [a] b",
         _atomics("d [a]", "{semantics}", _UPDATED + "exch b32|b64\ncas b16|b32|b64"),
-        memory=_UPDATES),
-    _op("red", "[a] b", _atomics("[a]", "relaxed|release", _UPDATED), memory=_UPDATES),
+        memory=_UPDATES, any_order=True),
+    _op("red", "[a] b", _atomics("[a]", "relaxed|release", _UPDATED), memory=_UPDATES,
+        any_order=True),
     _op("cp", "", """
         async ~ca|cg shared|shared::cta global ~{fetch}? = [d] [a] n k?
         async ~ca|cg shared|shared::cta global ~L2::cache_hint ~{fetch}? = [d] [a] n k? p

@@ -96,6 +96,8 @@ def emulate(
         "races": races, "benign": benign, "check": check, "counters": counters, "seconds": seconds,
         "cores": cores,
     }  # fmt: skip
+    if not isinstance(arch, str):
+        raise DeviceError(f"{arch!r} is no GPU architecture", advice="use sm_80, sm_90, …")
     made: TritonKernel | NumbaKernel | CudaKernel
     if is_triton(kernel):
         made = TritonKernel(kernel, arch)

@@ -39,6 +39,9 @@ Fetch = Callable[[Frame], Array]
 Store = Callable[[Frame, Array], None]
 Step = Callable[[Frame], None]
 CARRY = "%cc"
+# Cooperative groups find memory there that only a driver gives: read as 0, it would be the kernel
+# that is blamed for where it then reads and writes.
+OF_THE_DRIVER = ("%envreg", "%reserved_smem")
 
 
 @dataclass(slots=True)
@@ -100,6 +103,8 @@ class Context:
                 return self._read_slot(self.slot(register, index), kind, register.type)
             case Immediate():
                 return constant(immediate(operand, kind))
+            case Special(name) if name.startswith(OF_THE_DRIVER):
+                raise self.unknown(f"{name}, which a driver sets (grids that meet, tiles of warps)")
             case Special(name):
                 return _typed(special_fetch(name), DTYPES[kind])
             case Negated(inner):

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -230,8 +230,7 @@ class Kernel:
         started = time.monotonic()
         grid_size, block_size = _triple(grid, "grid"), _triple(block, "block")
         self._check_shape(grid_size, block_size, shared_bytes)
-        if cores is not None and (not isinstance(cores, numbers.Integral) or cores < 1):
-            raise DeviceError(f"a launch on {cores!r} cores", advice="one is the least")
+        _check_options(races, seconds, schedule, engine, cores)
         together = self._cluster(grid_size, cluster)
         found = self._lookup(self.name)
         assert found is not None
@@ -376,10 +375,27 @@ def _words(module: Module, functions: Sequence[Function]) -> set[str]:
     }
 
 
+def _check_options(
+    races: Any, seconds: Any, schedule: Any, engine: Any, cores: Any
+) -> None:  # fmt: skip
+    """What is said of a launch beside its shape: refused, never taken for something else."""
+    if seconds is not None and not (isinstance(seconds, int | float | np.number) and seconds >= 0):
+        raise DeviceError(f"a launch of {seconds!r} seconds", advice="give 0 or more, or None")
+    if cores is not None and (not isinstance(cores, numbers.Integral) or cores < 1):
+        raise DeviceError(f"a launch on {cores!r} cores", advice="one is the least")
+    if schedule is not None and (not isinstance(schedule, numbers.Integral) or schedule < 0):
+        raise DeviceError(f"{schedule!r} is no seed of a schedule", advice="give 0 or more")
+    if engine not in get_args(EngineName):
+        known = ", ".join(get_args(EngineName))
+        raise DeviceError(f"there is no engine {engine!r}", advice=f"there are {known}")
+    if races != "all" and not isinstance(races, bool | np.bool_):
+        raise DeviceError(f"races={races!r}", advice='write True, False or "all"')
+
+
 def _triple(value: int | Sequence[int], what: str) -> Triple:
     given = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
     sizes = list(given)
-    whole = all(isinstance(s, numbers.Real) and int(s) == s and s >= 1 for s in sizes)
+    whole = all(isinstance(s, numbers.Real) and s >= 1 and s % 1 == 0 for s in sizes)
     if not 1 <= len(sizes) <= 3 or not whole:
         raise DeviceError(f"{what} must be one to three positive sizes")
     padded = [int(s) for s in sizes] + [1] * (3 - len(sizes))

@@ -29,8 +29,9 @@ Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
 SPLIT = 0.3  # how often a group is split, where chance decides
-PATIENCE = 2000  # turns one group may take over waiting ones before they get a turn
-SPINNING = 50  # for so many a turn counts that looks at a flag: it may be waiting for the others
+PATIENCE = 2000  # turns one group may take over waiting ones before they get theirs
+SPINNING = 250  # for so many a turn counts that looks at a flag: it may be waiting for the others
+AHEAD = 40  # turns that a group may then take itself, so that it comes to what is waited for
 
 
 # What NumPy and Python raise for operands that do not fit an instruction, such as and.f32.
@@ -138,7 +139,9 @@ class Runner:
         self.going: Going = []
         self.unions: dict[tuple[int, ...], frozenset[int]] = {}
         self.impatience = 0
-        self.favoured = -1  # who was let run last, out of turn
+        self.favoured = -1  # where those stood that were let run last, out of turn
+        self.ahead: Mask | None = None  # the threads that run out of turn,
+        self.credit = 0  # … and how many turns they still have
 
     def run(self, mask: Mask | None) -> None:
         self.add(self.code.entry, mask)
@@ -155,12 +158,33 @@ class Runner:
             return self._by_chance(self.batch.chance)
         rank = min(self.pending)
         if len(self.pending) > 1:
-            self.impatience += SPINNING if self.code.blocks[rank].looks else 1
-            if self.impatience > PATIENCE:  # a thread may be spinning on what another will do
-                self.impatience = 0
-                later = [each for each in self.pending if each > self.favoured]
-                rank = self.favoured = min(later, default=rank)
+            rank = self._out_of_turn(rank)
         return rank, self.pending.pop(rank)
+
+    def _out_of_turn(self, first: int) -> int:
+        """Who runs where several could: the first, unless it may spin on what another will do."""
+        rank = self._going_ahead() if self.credit > 0 else None
+        if rank is not None:
+            self.credit -= AHEAD // 4 if self.code.blocks[rank].looks else 1
+            return rank
+        self.impatience += SPINNING if self.code.blocks[first].looks else 1
+        if self.impatience <= PATIENCE:
+            return first
+        self.impatience, self.credit = 0, AHEAD
+        later = [each for each in self.pending if each > self.favoured]
+        rank = self.favoured = min(later, default=first)
+        self.ahead = self.pending[rank]
+        return rank
+
+    def _going_ahead(self) -> int | None:
+        """Where the threads stand that run out of turn; they may have left or wait themselves."""
+        ahead = self.ahead
+        for rank in sorted(self.pending):
+            mask = self.pending[rank]
+            if ahead is None or mask is None or (mask & ahead).any():
+                return rank
+        self.credit = 0
+        return None
 
     def _by_chance(self, chance: np.random.Generator) -> tuple[int, Mask | None]:
         """Any group, or some lanes of it: lanes need not stay together, nor meet again."""
