@@ -40,6 +40,7 @@ LAYOUTS: dict[str, Layout] = {
     "tiles": parse("tile<40,4,8> o rotate<40,8,1,4> o (34,34):(40,1)"),
     "exchange": parse("exchange<24,1,8,2> o (32,24):(24,1)"),
     "nested": parse("((2,4),(8,2)):((8,16),(1,64))"),
+    "far": parse("rotate<24,24,2147483647,1> o (32,24):(24,1)"),
     "flat": parse("S<2,0,3> o 64:1"),
     "three": parse("pad<5,1> o (2,3,5):(15,5,1)"),
     "table": compose(Table(tuple(range(99, -1, -1))), row_major(10, 10)),

@@ -11,6 +11,7 @@ from warploom.errors import WarploomError
 from warploom.layout.access import IDLE
 from warploom.layout.named import USUAL, pattern
 from warploom.layout.pattern import load_pattern, parse_pattern
+from warploom.layout.task import Task
 
 TILE = """\
 name = "tile"
@@ -55,6 +56,19 @@ def test_masks_warps_and_vectors_in_any_direction() -> None:
     assert elements[2, 3].tolist() == [128 + 3, 160 + 3, 192 + 3, 224 + 3]
     assert (elements[0, 24:] == IDLE).all()
     assert (elements[1] == IDLE).all()
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
+def test_an_access_that_nobody_does(size: int) -> None:
+    problem = parse_pattern(
+        f'shape = [8, 32]\nbytes = {size}\n[[access]]\nindex = "lane"\n'
+        '[[access]]\nsteps = 2\nindex = "lane"\nmask = "lane < 0"\n'
+    )
+    task = Task(problem)
+    assert task.bound.wavefronts == (max(1, size // 4), 0)
+    found = task.meter.score(np.arange(problem.size))
+    assert found is not None
+    assert found.wavefronts == task.bound.wavefronts
 
 
 def at(text: str, old: str, new: str) -> str:

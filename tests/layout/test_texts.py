@@ -149,6 +149,25 @@ def test_swizzled_shared_layouts_are_their_formula() -> None:
         assert np.array_equal(values(layout).reshape(64, 16).T, wanted)
 
 
+@pytest.mark.parametrize("shape", [(4, 4, 64), (4, 16, 64), (2, 1, 64), (3, 24, 64), (1, 6, 64)])
+def test_matrices_one_after_another_are_swizzled_alike(shape: tuple[int, int, int]) -> None:
+    for vec, per_phase, max_phase in [(8, 1, 8), (4, 2, 4), (8, 4, 2), (1, 1, 8)]:
+        layout = swizzled_shared(shape, vec, per_phase, max_phase)
+        number, row, column = np.indices(shape)
+        wanted = (number * shape[1] + row) * 64 + (column ^ vec * (row // per_phase % max_phase))
+        assert np.array_equal(values(layout).reshape(shape[::-1]).T, wanted)
+    with pytest.raises(CheckError, match="2 matrices of 12 rows"):
+        swizzled_shared((2, 12, 64), 8, 1, 8)
+
+
+def test_columns_that_lie_together_are_swizzled_as_rows_are() -> None:
+    rows = values(given_layout("SwizzledSharedLayout(8, 1, 8, [1, 0])", (16, 64), 2))
+    columns = values(given_layout("SwizzledSharedLayout(8, 1, 8, [0, 1])", (64, 16), 2))
+    assert np.array_equal(rows.reshape(64, 16).T, columns.reshape(16, 64))
+    same = given_layout("NVMMASharedLayout(128, 16, 2, transposed=True)", (64, 16), 2)
+    assert np.array_equal(values(same), columns)
+
+
 def test_the_matrix_units_layouts() -> None:
     assert show(nvmma_shared((8, 64), 128, 2)) == "S<3,3,3> o (8,64):(64,1)"
     assert show(nvmma_shared((8, 32), 64, 2)) == "S<2,3,3> o (8,32):(32,1)"
@@ -179,8 +198,24 @@ def test_offset_bases() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("SwizzledSharedLayout(vec=8, per_phase=1)", "needs maxphase"),
-        ("SwizzledSharedLayout(8, 1, 8, order=[0, 1])", "not understood"),
+        ("SwizzledSharedLayout(vec=8, per_phase=1)", "needs max_phase"),
+        ("SwizzledSharedLayout(8, 1, 8, order=[0, 0])", "the order"),
+        ("SwizzledSharedLayout(8, 1, 8, order=5)", "no list of numbers"),
+        ("SwizzledSharedLayout(8, 1, 8, [1, 0], 5, 5)", "takes 4 parameters"),
+        ("SwizzledSharedLayout(8, 1, True)", "max_phase = True"),
+        ("SwizzledSharedLayout(8, 1, eight)", "not made of numbers"),
+        ("SwizzledSharedLayout(8, 1", "is no call"),
+        ("SwizzledSharedLayout(8, 1, 8, vec=8)", "not understood"),
+        ("SwizzledSharedLayout(8, 1, 8, [1, 0], cga_layout=[[1, 0]])", "several blocks"),
+        ("NVMMASharedLayout(128, element_bitwidth=32, rank=2)", "of 32 bits"),
+        ("NVMMASharedLayout(128, element_bitwidth=16, rank=3)", "of 3 dimensions"),
+        ("NVMMASharedLayout(128, 16, 2, fp4_padded=True)", "4-bit"),
+        ("NVMMASharedLayout(128, 16, 2, transposed=True)", "a row has 16 bytes"),
+        ("PaddedSharedLayout([[32, 4], [64, 8]])", "interval = "),
+        ("PaddedSharedLayout(interval_padding_pairs=[[32, 4], [64, 8]])", "one pair"),
+        ("PaddedSharedLayout(64, 4, shape=[8, 32])", "the tensor is of"),
+        ("SharedLinearLayout(alignment=16)", "needs offset_bases"),
+        ("SharedLinearLayout([[0, 1]])", "9 bases are needed"),
         ("SwizzledSharedLayout(vec=8, per_phase=1, max_phase=8, ctas=2)", "not understood"),
         ("SwizzledSharedLayout(vec=3, per_phase=1, max_phase=8)", "power of two"),
         ("SwizzledSharedLayout(vec=8, per_phase=1, max_phase=16)", "a row has 64"),
@@ -201,11 +236,21 @@ def test_parameters_are_read() -> None:
         "SwizzledSharedLayout(vec=8, per_phase=1, max_phase=8, order=[1, 0])",
         "SwizzledSharedLayout(8, 1, 8)",
         "swizzled(8,1,8)",
+        "SwizzledSharedLayout(vec=8, perPhase=1, maxPhase=8)",
+        "SwizzledSharedLayout(vec=8, per_phase=1, max_phase=8, order=[1, 0], cga_layout=())",
         "NVMMASharedLayout(swizzle_byte_width=128)",
+        "NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2, transposed=False,"
+        " fp4_padded=False, ctas_per_cga=None, cta_split_num=None, cta_order=None)",
+        "SharedLinearLayout(offset_bases=[[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8],"
+        " [2, 16], [4, 32]], block_bases=[], alignment=16)",
     ):
         assert show(given_layout(text, (8, 64), 2)) == "S<3,3,3> o (8,64):(64,1)"
     with pytest.raises(ParseError, match="does not say the shape"):
         given_layout("swizzled(8,1,8)")
+    gaps = "PaddedSharedLayout(interval_padding_pairs=[[64, 4]], offset_bases={}, shape=[8, 64])"
+    for bases in ([], offset_bases(row_major(8, 64))["offset"]):
+        found = given_layout(gaps.format(bases), (8, 64), 2)
+        assert np.array_equal(values(found), values(padded_shared((8, 64), 64, 4)))
     assert read_bases("{'lane': [[0, 1]]}") == {"lane": [[0, 1]]}
 
 
@@ -233,6 +278,11 @@ def test_modes_are_their_masks() -> None:
         (16, Swizzle(1, 3, 3), "32B"),
         (64, Swizzle(2, 4, 2), "128B, 32-byte atoms"),
         (48, Swizzle(0, 0, 0), "none"),
+        (16, Swizzle(2, 3, 3), None),  # rows shorter than the swizzle leave room after them
+        (32, Swizzle(3, 3, 3), None),
+        (32, Swizzle(2, 4, 2), None),
+        (20, Swizzle(0, 0, 0), None),  # 40 bytes
+        (512, Swizzle(0, 0, 0), None),  # no box is that wide
         (128, Swizzle(3, 3, 3), None),  # a row is longer than the mode allows
         (64, Swizzle(3, 3, 4), None),
     ],

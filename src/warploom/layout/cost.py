@@ -157,4 +157,4 @@ def words_of(
         return addresses * element_bytes // word_bytes, wanted
     count = element_bytes // word_bytes
     words = addresses[:, :, None] * count + np.arange(count)
-    return words.reshape(len(addresses), -1), np.repeat(wanted, count, axis=1)
+    return words.reshape(len(addresses), words.shape[1] * count), np.repeat(wanted, count, axis=1)

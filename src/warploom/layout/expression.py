@@ -191,7 +191,7 @@ def mapped(part: Layout, x: Expr) -> Expr:
 def _by_rows(part: Rotate | Exchange | Tile, row: Expr, column: Expr) -> Expr | _Cell:
     match part:
         case Rotate(columns, within, by, rows):
-            place = (column + by * (row // rows)) % within
+            place = (column + by % within * (row // rows)) % within
             whole = place if within == columns else column // within * within + place
             return _Cell(row, whole, columns)
         case Exchange(columns, unit, period, shift):

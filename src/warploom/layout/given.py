@@ -12,7 +12,8 @@ from warploom.layout.export import read_cute_type
 from warploom.layout.expression import sizes_of
 from warploom.layout.ir import Layout
 from warploom.layout.parse import parse
-from warploom.layout.triton import from_offset_bases, read_bases, read_call
+from warploom.layout.shared_text import read_call
+from warploom.layout.triton import from_offset_bases, read_bases
 
 
 def given_layout(

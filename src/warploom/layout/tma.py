@@ -113,14 +113,19 @@ def box_of(addresses: Numbers, problem: Problem) -> Box | None:
 def mode_of(addresses: Numbers, columns: int, element_bytes: int) -> Mode | None:
     """The mode that puts every element of a row-major box where a layout has it, if there is one.
 
+    A row shorter than the swizzle would leave the rest of its room unused: rows one right after
+    another are what a mode writes if they are as long as it, and if a copy can have such rows.
+
     >>> rows = np.arange(512)
     >>> found = mode_of(evaluate(Swizzle(3, 3, 3), rows), 64, 2)
     >>> found.name if found else None
     '128B'
     """
-    byte = np.arange(len(addresses), dtype=np.int64) * element_bytes
+    byte, row = np.arange(len(addresses), dtype=np.int64) * element_bytes, columns * element_bytes
+    if row % ROW_BYTES or columns > MOST_SIDE:
+        return None
     for mode in MODES:
-        fits = mode.most_bytes is None or columns * element_bytes <= mode.most_bytes
+        fits = mode.most_bytes is None or row == mode.most_bytes
         if fits and np.array_equal(evaluate(mode.swizzle, byte), addresses * element_bytes):
             return mode
     return None

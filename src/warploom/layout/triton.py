@@ -8,9 +8,8 @@ other.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,13 +20,20 @@ from warploom.layout.check import MOST_ELEMENTS, check
 from warploom.layout.evaluate import values
 from warploom.layout.expression import sizes_of
 from warploom.layout.facts import as_matrix, as_swizzle, facts_of
-from warploom.layout.ir import Compose, Layout, Matrix, Pad, Swizzle
+from warploom.layout.ir import Compose, Layout, Matrix, Pad, Strided, Swizzle
 
 Bases = dict[str, list[list[int]]]
 
 
-def swizzled_shared(shape: tuple[int, ...], vec: int, per_phase: int, max_phase: int) -> Layout:
-    """SwizzledSharedLayout: column ^ vec · ((row / per_phase) mod max_phase), on rows.
+def swizzled_shared(
+    shape: tuple[int, ...],
+    vec: int,
+    per_phase: int,
+    max_phase: int,
+    order: Sequence[int] | None = None,
+) -> Layout:
+    """SwizzledSharedLayout: column ^ vec · ((row / per_phase) mod max_phase), on rows; `order` has
+    the dimension of columns first, then that of rows. Others only lie one after another.
 
     >>> from warploom.layout.show import show
     >>> show(swizzled_shared((64, 64), 8, 1, 8))
@@ -36,20 +42,51 @@ def swizzled_shared(shape: tuple[int, ...], vec: int, per_phase: int, max_phase:
     for name, number in (("vec", vec), ("perPhase", per_phase), ("maxPhase", max_phase)):
         if number < 1 or number & (number - 1):
             raise CheckError(f"{name} = {number}", advice="it is a power of two, at least 1")
-    columns = shape[-1]
+    inner = _ordered(shape, order)
+    sizes = [shape[dimension] for dimension in order or range(len(shape))[::-1]]
+    columns = sizes[0]
     if vec * max_phase > columns or columns & (columns - 1):
         raise CheckError(
             f"{vec} · {max_phase} columns are exchanged, and a row has {columns}",
             advice="a row is a power of two, at least vec · maxPhase",
         )
-    bits, base = max_phase.bit_length() - 1, vec.bit_length() - 1
+    phases = _phases(sizes, per_phase, max_phase)
+    bits, base = phases.bit_length() - 1, vec.bit_length() - 1
     shift = (columns * per_phase // vec).bit_length() - 1
     swizzle = Swizzle(bits, base, shift) if bits else Swizzle(0, 0, 0)
-    return check(Compose(swizzle, row_major(*shape)))
+    return check(Compose(swizzle, inner))
 
 
-def nvmma_shared(shape: tuple[int, ...], swizzle_bytes: int, element_bytes: int) -> Layout:
+def _ordered(shape: tuple[int, ...], order: Sequence[int] | None) -> Strided:
+    """The elements one after another, the first dimension of the order fastest."""
+    if order is None:
+        return row_major(*shape)
+    if sorted(order) != [*range(len(shape))]:
+        raise CheckError(f"the order {list(order)} of {len(shape)} dimensions")
+    strides, stride = [0] * len(shape), 1
+    for dimension in order:
+        strides[dimension], stride = stride, stride * shape[dimension]
+    return Strided(shape, tuple(strides)) if len(shape) > 1 else Strided(shape[0], 1)
+
+
+def _phases(sizes: list[int], per_phase: int, max_phase: int) -> int:
+    """How many phases there are: rows of the next matrix begin again with the first."""
+    rows, matrices = ([*sizes, 1][1], int(np.prod(sizes[2:], dtype=np.int64)))
+    if matrices == 1 or rows % (per_phase * max_phase) == 0:
+        return max_phase
+    if rows & (rows - 1):
+        raise CheckError(
+            f"{matrices} matrices of {rows} rows, swizzled in {per_phase} · {max_phase} rows",
+            advice="rows are a power of two, or a multiple of perPhase · maxPhase",
+        )
+    return max(1, rows // per_phase)
+
+
+def nvmma_shared(
+    shape: tuple[int, ...], swizzle_bytes: int, element_bytes: int, transposed: bool = False
+) -> Layout:
     """NVMMASharedLayout for rows of `swizzle_bytes`: the mode that TMA and wgmma have.
+    `transposed`: columns are what lies together.
 
     >>> from warploom.layout.show import show
     >>> show(nvmma_shared((64, 64), 128, 2))
@@ -57,15 +94,26 @@ def nvmma_shared(shape: tuple[int, ...], swizzle_bytes: int, element_bytes: int)
     """
     if swizzle_bytes not in (32, 64, 128):
         raise CheckError(f"a swizzle of {swizzle_bytes} bytes", advice="there are 32, 64 and 128")
-    if shape[-1] * element_bytes != swizzle_bytes:
-        raise CheckError(f"a row has {shape[-1] * element_bytes} bytes, not {swizzle_bytes}")
-    phases = {128: (1, 8), 64: (2, 4), 32: (4, 2)}[swizzle_bytes]
-    return swizzled_shared(shape, 16 // element_bytes, *phases)
+    if transposed and len(shape) != 2:
+        raise CheckError("a transposed NVMMASharedLayout is of two dimensions")
+    row = shape[0 if transposed else -1] * element_bytes
+    if row != swizzle_bytes:
+        raise CheckError(f"a row has {row} bytes, not {swizzle_bytes}")
+    bits = {128: 3, 64: 2, 32: 1}[swizzle_bytes]
+    swizzle = Swizzle(bits, (16 // element_bytes).bit_length() - 1, 3)
+    return check(Compose(swizzle, _ordered(shape, (0, 1) if transposed else None)))
 
 
 def padded_shared(shape: tuple[int, ...], interval: int, padding: int) -> Layout:
     """PaddedSharedLayout with one interval: so many unused places after every so many elements."""
     return check(Compose(Pad(interval, padding), row_major(*shape)))
+
+
+def padded_bases(
+    bases: list[list[int]], shape: tuple[int, ...], interval: int, padding: int
+) -> Layout:
+    """The same, of elements in the order of their offsets' bases."""
+    return check(Compose(Pad(interval, padding), from_offset_bases(bases, shape)))
 
 
 def offset_bases(layout: Layout) -> Bases:
@@ -124,9 +172,6 @@ def _number(coordinates: list[int], sizes: tuple[int, ...]) -> int:
     return result
 
 
-_CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
-
-
 def read_bases(text: str) -> Bases:
     """Bases by the name of each input, as JSON or as Python writes them."""
     try:
@@ -141,60 +186,3 @@ def read_bases(text: str) -> Bases:
     if not right:
         raise ParseError("bases are lists of coordinates", advice='{"lane": [[0, 1], [0, 2]]}')
     return dict(found)
-
-
-def read_call(text: str, shape: tuple[int, ...] | None, element_bytes: int) -> Layout | None:
-    """A shared layout by its parameters, as Triton and Gluon write it; None if it is none.
-
-    >>> from warploom.layout.show import show
-    >>> show(read_call("SwizzledSharedLayout(vec=8, per_phase=1, max_phase=8)", (8, 64), 2))
-    'S<3,3,3> o (8,64):(64,1)'
-    """
-    found = _CALL.fullmatch(text)
-    if found is None or found[1] not in _SHARED:
-        return None
-    if shape is None:
-        raise ParseError(f"{found[1]} does not say the shape", advice="give the pattern it is for")
-    names, build = _SHARED[found[1]]
-    numbers = _arguments(found[1], found[2], names, len(shape))
-    missing = [name for name in names if name not in numbers]
-    if missing:
-        raise ParseError(f"{found[1]} needs {', '.join(missing)}")
-    return build(shape, [numbers[name] for name in names], element_bytes)
-
-
-def _arguments(call: str, text: str, names: tuple[str, ...], rank: int) -> dict[str, int]:
-    """Numbers by name or in order. An order of dimensions may be said if it is that of rows."""
-    numbers: dict[str, int] = {}
-    for place, word in enumerate(re.split(r",(?![^\[]*\])", text)):
-        key, equals, value = word.partition("=")
-        name = key.strip().lower().replace("_", "") if equals else dict(enumerate(names)).get(place)
-        said = (value if equals else word).strip()
-        if name == "order" and re.sub(r"\s", "", said) == str([*range(rank)][::-1]).replace(
-            " ", ""
-        ):
-            continue
-        if name not in names or not re.fullmatch(r"[0-9]{1,6}", said):
-            raise ParseError(
-                f"'{word.strip()[:40]}' is not understood in {call}",
-                advice=f"it takes {', '.join(names)}, and an order in which rows are contiguous",
-            )
-        numbers[name] = int(said)
-    return numbers
-
-
-_Build: TypeAlias = Callable[[tuple[int, ...], list[int], int], Layout]
-_SHARED: dict[str, tuple[tuple[str, ...], _Build]] = {
-    "SwizzledSharedLayout": (
-        ("vec", "perphase", "maxphase"), lambda shape, n, _: swizzled_shared(shape, *n)
-    ),
-    "swizzled": (
-        ("vec", "perphase", "maxphase"), lambda shape, n, _: swizzled_shared(shape, *n)
-    ),
-    "NVMMASharedLayout": (
-        ("swizzlebytewidth",), lambda shape, n, size: nvmma_shared(shape, n[0], size)
-    ),
-    "PaddedSharedLayout": (
-        ("interval", "padding"), lambda shape, n, _: padded_shared(shape, *n)
-    ),
-}  # fmt: skip
