@@ -99,6 +99,24 @@ def test_what_a_text_does_not_say_is_never_kept(ask: Ask, word: str) -> None:
     assert search.ran == 2
 
 
+def test_what_comes_through_a_pipe_is_another_question_every_time(tmp_path: Path) -> None:
+    """`synth <(cat FILE)` and `synth /dev/stdin`: the name is the same, what comes is not."""
+    pipe = tmp_path / "63"
+    os.mkfifo(pipe)
+    assert question_of("synth", [str(pipe)]) is None
+    assert question_of("explore", ["axpy", f"--machine={pipe}"]) is None
+    pipe.unlink()
+    pipe.write_text("x: [4]")
+    assert question_of("synth", [str(pipe)]) is not None
+
+
+def test_a_name_that_is_no_text_is_kept_like_others(ask: Ask, tmp_path: Path) -> None:
+    search, file = Search(), tmp_path / "\udcff.swflow"
+    file.write_text("x: [4]")
+    assert [ask(search, str(file))[0] for _ in range(2)] == [0, 0]
+    assert search.ran == 1
+
+
 def test_where_it_goes_is_no_part_of_the_question() -> None:
     assert question_of("synth", [SUMS, "-o", "-"]) is not None
     assert question_of("synth", [SUMS, "--json=-"]) is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import traceback
 from collections.abc import Callable, Iterable
 from enum import IntEnum
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 
 import typer
 
+from warploom.cli.start import CANNOT_WRITE
 from warploom.errors import InternalError, ParseError, WarploomError
 from warploom.search.outcome import Found, Impossible, Outcome
 
@@ -26,8 +26,6 @@ class Status(IntEnum):
     UNDECIDED = 3
     INTERRUPTED = 130  # as the shell says it of a command stopped by Ctrl-C
 
-
-_CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 # Of several inputs the worst decides.
 _WORST = (
@@ -79,7 +77,7 @@ def attempt(action: Callable[[], T], tell: Callable[[WarploomError], None] = com
     except (typer.Exit, typer.Abort, BrokenPipeError):
         raise
     except OSError as error:
-        if error.filename is not None or error.errno not in _CANNOT_WRITE:
+        if error.filename is not None or error.errno not in CANNOT_WRITE:
             tell(_internal(error))
         else:
             tell(WarploomError(f"cannot write the output: {error.strerror}"))

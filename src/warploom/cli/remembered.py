@@ -184,13 +184,16 @@ def question_of(name: str, words: Sequence[str]) -> Question | None:
         try:
             if Path(name_of).is_file():
                 files[name_of] = hashlib.sha256(Path(name_of).read_bytes()).hexdigest()
+            elif Path(name_of).exists() and not Path(name_of).is_dir():
+                return None  # a pipe or a device: what will come is not known
         except (OSError, ValueError):  # too long for a name, or not to be read: no answer to keep
             return None
     manner = [from_environment().color, sys.stdout.isatty(), sys.stderr.isatty()]
     asked = [word for word, is_who in _with_options(words, _WHO) if not is_who and word not in _WHO]
     content = {"words": asked, "files": files, "manner": manner, "solvers": _solvers()}
     is_open = not name.startswith("layout") and any("::" in word for word in wanted)
-    return Question(name, content, " ".join([name, *words]), is_open)
+    label = " ".join([name, *words]).encode("utf-8", "backslashreplace").decode()
+    return Question(name, content, label, is_open)
 
 
 def _solvers() -> list[str]:

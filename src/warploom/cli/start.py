@@ -5,10 +5,16 @@ Only the module of the command that is asked for is imported: nobody waits for w
 
 from __future__ import annotations
 
+import errno
+import io
+import os
 import sys
+from contextlib import suppress
 from difflib import get_close_matches
 
 from warploom import __version__
+
+CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 # Each command is a module of this folder with `add(app)`.
 COMMANDS = {
@@ -49,11 +55,36 @@ def overview() -> str:
 
 
 def main() -> None:
+    _write_any_name(sys.stdout)
     try:
-        _started()
+        try:
+            _started()
+        finally:
+            sys.stdout.flush()  # here, where what goes wrong can be said
     except KeyboardInterrupt:  # while a command is being imported; later on each has its own answer
         sys.stderr.write("interrupted before anything was begun\n")
         sys.exit(3)
+    except BrokenPipeError:  # the reader of our output has seen enough
+        _leave_unsaid()
+    except OSError as error:
+        if error.filename is not None or error.errno not in CANNOT_WRITE:
+            raise
+        _leave_unsaid()
+        sys.stderr.write(f"cannot write the output: {error.strerror}\n")
+        sys.exit(2)
+
+
+def _write_any_name(stream: object) -> None:
+    """Names of files may hold bytes that are no text, and a terminal may lack letters of ours."""
+    if isinstance(stream, io.TextIOWrapper):
+        is_utf8 = stream.encoding.lower().replace("-", "") == "utf8"
+        stream.reconfigure(errors="surrogateescape" if is_utf8 else "backslashreplace")
+
+
+def _leave_unsaid() -> None:
+    """What could not be written is not tried again when Python ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _started() -> None:
