@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from tests.layout.mutants import mutated
 
+from warploom.cli.check import examined_lines
 from warploom.errors import CheckError
 from warploom.layout.own import Examined, SharedTile, Use, examine
 
@@ -143,23 +145,68 @@ def test_idle_lanes_and_warps() -> None:
         ({"steps": 1.5}, "steps is 1.5, no whole number"),
         ({"place": max}, "does not say its parameters"),
         ({"place": 3}, "does not say its parameters"),
+        ({"place": lambda lane: sys.exit(0)}, "SystemExit: 0 at lane = 0"),
+        ({"name": None}, "a use is called None"),
+        ({"wavefronts": "4"}, "'4' wavefronts are stated"),
+        (
+            {"element": lambda step, warp: warp * 4089 + step * 8, "warps": 2, "lanes": 1},
+            "store, lane 0 of step 0 of warp 1: element 4096, and the last is 4095",
+        ),
     ],
 )
 def test_refused(change: dict[str, Any], message: str) -> None:
     first, *rest = tile().uses
     with pytest.raises(CheckError, match=message):
         examine(SharedTile((64, 64), 2, (replace(first, **change), *rest)))
-    with pytest.raises(CheckError, match="there is no use"):
-        examine(SharedTile((4,), 4, ()))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"shape": "ab"}, "the shape is 'ab'"),
+        ({"shape": (0, 64)}, "a tensor of"),
+        ({"shape": ()}, "a tensor of"),
+        ({"shape": (1 << 40, 1 << 40)}, "a tensor of"),
+        ({"uses": tile().uses[0]}, "tuple of Use"),
+        ({"uses": ()}, "there is no use"),
+        ({"uses": (Use("load", lambda: None, lambda: 0),)}, "no lane uses anything"),
+        ({"element_bytes": 2.0}, "an element of 2.0 bytes"),
+        ({"element_bytes": True}, "an element of True bytes"),
+        ({"places": "many"}, "there are 'many' places"),
+        ({"places": 0}, "there are 0 places"),
+        ({"layout": 5}, "the layout of a tile is 5"),
+        ({"name": None}, "the name of a tile is None"),
+        ({"serving": "h200"}, "served by 'h200'"),
+    ],
+)
+def test_refused_tiles(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(CheckError, match=message):
+        examine(replace(tile(), **change))
     with pytest.raises(CheckError, match="a list is no SharedTile"):
         examine([tile()])  # type: ignore[arg-type]
-    mistakes: list[tuple[dict[str, Any], str]] = [
-        ({"shape": "ab"}, "the shape is 'ab'"),
-        ({"uses": first}, "tuple of Use"),
-    ]
-    for mistake, said in mistakes:
-        with pytest.raises(CheckError, match=said):
-            examine(replace(tile(), **mistake))
+
+
+def test_wavefronts_that_are_no_whole_number() -> None:
+    def steps(stated: float) -> SharedTile:  # the third step collides
+        use = Use("load", lambda lane, step: step * 32 + lane,
+                  lambda lane, step: step * 32 + lane * (2 if step == 2 else 1),
+                  steps=3, wavefronts=stated)  # fmt: skip
+        return SharedTile((96,), 4, (use,))
+
+    assert examine(steps(4 / 3)).right
+    assert wrong(examine(steps(1.33))) == "load takes 1.33333 wavefronts, not 1.33"
+
+
+def test_what_was_looked_at() -> None:
+    half = replace(tile().uses[0], steps=8)
+    found = examine(replace(tile(places=4096), uses=(half,)))
+    assert (found.right, found.used, found.size, found.reach) == (True, 2048, 4096, 2048)
+    said = examined_lines(found)[0]
+    assert (
+        "one place for each of 2048 elements (nobody uses the other 2048), inside of 4096" in said
+    )
+    said = examined_lines(examine(tile()))[0]
+    assert "each element, from 0 to 4095 (how many places there are was not said)" in said
 
 
 def test_mutants_are_noticed_or_none() -> None:

@@ -70,12 +70,24 @@ def examined_lines(found: Examined) -> list[str]:
         return [f"{found.name}: wrong", *(f"  {line}" for line in found.wrong)]
     lines = [
         f"{found.name}: proved for every lane, step and warp, {found.tried} in all: one place for "
-        "each element, inside, the same for all, vectors whole"
+        f"{_elements(found)}, {_inside(found)}, the same for all, vectors whole"
     ]
     for name, count, bound in zip(found.accesses, found.wavefronts, found.bound, strict=True):
         best = "no layout takes fewer" if count == bound else f"the bound is {bound:g}"
         lines.append(f"  {name:20} {count:g} wavefronts per request; {best}")
     return lines
+
+
+def _elements(found: Examined) -> str:
+    if found.used == found.size:
+        return "each element"
+    return f"each of {found.used} elements (nobody uses the other {found.size - found.used})"
+
+
+def _inside(found: Examined) -> str:
+    if found.places is not None:
+        return f"inside of {found.places}"
+    return f"from 0 to {found.reach - 1} (how many places there are was not said)"
 
 
 def examined_record(found: Examined) -> dict[str, Any]:
@@ -87,4 +99,8 @@ def examined_record(found: Examined) -> dict[str, Any]:
         "wavefronts": list(found.wavefronts),
         "bound": list(found.bound),
         "tried": found.tried,
+        "used": found.used,
+        "size": found.size,
+        "reach": found.reach,
+        "places": found.places,
     }

@@ -14,6 +14,7 @@
 Two elements at one place, a place outside, a load that looks elsewhere than the store put it, a
 vector that is torn, more wavefronts than stated, another layout than stated: each is found with the
 lanes that show it. As every lane, step and warp is tried, nothing found is a proof for all of them.
+The arithmetic is Python's: `//` and `%` round down, where C's round towards zero.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from warploom.layout.access import (
     Problem,
     coordinates,
 )
+from warploom.layout.check import MOST_ELEMENTS
 from warploom.layout.evaluate import Numbers
 from warploom.layout.given import given_layout, row_major_addresses
 from warploom.layout.task import Task
@@ -84,10 +86,6 @@ class Looked:
     at: Numbers
     stated: float | None = None
 
-    def who(self, request: int, lane: int, steps: int) -> str:
-        warp, step = divmod(request, steps)
-        return f"lane {lane} of step {step}" + (f" of warp {warp}" if warp else "")
-
 
 @dataclass(frozen=True, slots=True)
 class Examined:
@@ -99,6 +97,10 @@ class Examined:
     bound: tuple[float, ...] = ()
     accesses: tuple[str, ...] = ()
     tried: int = 0  # pairs of a thread and a step
+    used: int = 0  # elements that somebody stores or loads
+    size: int = 0  # elements of the tensor
+    reach: int = 0  # places below this are used
+    places: int | None = None  # and there are so many, where that is said
 
     @property
     def right(self) -> bool:
@@ -111,7 +113,13 @@ def examine(tile: SharedTile) -> Examined:
     if not tile.uses:
         raise CheckError(f"{tile.name}: there is no use", advice="say who stores and who loads")
     shape = tuple(tile.shape)
+    if min(shape, default=0) < 1 or math.prod(shape) > MOST_ELEMENTS:
+        raise CheckError(
+            f"{tile.name}: a tensor of {shape}", advice=f"1 to {MOST_ELEMENTS} elements"
+        )
     looked = [_tabulated(tile, use) for use in tile.uses]
+    if not any((each.access.elements != IDLE).any() for each in looked):
+        raise CheckError(f"{tile.name}: no lane uses anything", advice="all elements are None")
     accesses = tuple(each.access for each in looked)
     problem = Problem(tile.name, shape, tile.element_bytes, accesses, tile.serving)
     steps = [use.steps for use in tile.uses]
@@ -142,18 +150,19 @@ def examine_tables(
     wrong += where.together()
     names = tuple(each.access.name for each in looked)
     tried = sum(each.at.size for each in looked)
+    extent = (len(where.at), problem.size, where.reach, places)
     if wrong or task.torn is not None:
         more = () if task.torn is None else (task.torn,)
-        return Examined(problem.name, (*wrong, *more), accesses=names, tried=tried)
+        return Examined(problem.name, (*wrong, *more), (), (), names, tried, *extent)
     score = task.meter.score(where.everywhere())
     assert score is not None, "torn vectors were looked for"
     for each, found in zip(looked, score.per_request, strict=True):
-        if each.stated is not None and Fraction(each.stated) != found:
+        if each.stated is not None and each.stated != float(found):  # 16/3 is stated as a float
             wrong.append(
                 f"{each.access.name} takes {float(found):g} wavefronts, not {each.stated:g}"
             )
     counts, bound = (tuple(float(f) for f in s.per_request) for s in (score, task.bound))
-    return Examined(problem.name, tuple(wrong), counts, bound, names, tried)
+    return Examined(problem.name, tuple(wrong), counts, bound, names, tried, *extent)
 
 
 def _check_kinds(tile: object) -> None:
@@ -164,12 +173,29 @@ def _check_kinds(tile: object) -> None:
         raise CheckError(f"{tile.name}: the shape is {tile.shape!r:.40}", advice="write (128, 48)")
     if not (isinstance(tile.uses, tuple | list) and all(isinstance(u, Use) for u in tile.uses)):
         raise CheckError(f"{tile.name}: uses are a tuple of Use", advice="(Use(…), Use(…))")
+    _check_more(tile)
     for use in tile.uses:
+        if not isinstance(use.name, str):
+            raise CheckError(f"a use is called {use.name!r:.40}", advice='write "store"')
         for number in ("width", "steps", "warps", "lanes"):
             if type(getattr(use, number)) is not int:
                 raise CheckError(
                     f"{use.name}: {number} is {getattr(use, number)!r:.40}, no whole number"
                 )
+
+
+def _check_more(tile: SharedTile) -> None:
+    if type(tile.element_bytes) is not int:
+        raise CheckError(f"{tile.name}: an element of {tile.element_bytes!r:.40} bytes")
+    if tile.places is not None and (type(tile.places) is not int or tile.places < 1):
+        raise CheckError(f"{tile.name}: there are {tile.places!r:.40} places", advice="at least 1")
+    if not isinstance(tile.serving, Serving):
+        raise CheckError(
+            f"{tile.name}: served by {tile.serving!r:.40}", advice='write serving_named("gfx942")'
+        )
+    for word, what in ((tile.name, "name"), (tile.layout or "", "layout")):
+        if not isinstance(word, str):
+            raise CheckError(f"the {what} of a tile is {word!r:.40}", advice="it is a text")
 
 
 def _tabulated(tile: SharedTile, use: Use) -> Looked:
@@ -181,18 +207,24 @@ def _tabulated(tile: SharedTile, use: Use) -> Looked:
         raise CheckError(
             f"{use.name}: no access is a '{use.kind}'", advice=f"known: {', '.join(ACCESS_KINDS)}"
         )
-    if use.wavefronts is not None and not math.isfinite(use.wavefronts):
-        raise CheckError(f"{use.name}: {use.wavefronts} wavefronts are stated")
+    if use.wavefronts is not None and not (
+        isinstance(use.wavefronts, Real) and math.isfinite(use.wavefronts)
+    ):
+        raise CheckError(f"{use.name}: {use.wavefronts!r:.40} wavefronts are stated")
     element, place = _by_name(use.element), _by_name(use.place)
     elements = np.full((use.warps * use.steps, use.lanes, use.width), IDLE)
     at = np.zeros((use.warps * use.steps, use.lanes), dtype=np.int64)
     for warp, step, lane in np.ndindex(use.warps, use.steps, use.lanes):
         given = {"lane": int(lane), "step": int(step), "warp": int(warp)}
-        first = _number(tile, use, _called(use, element, given))
+        request = warp * use.steps + step
+        who = f"{use.name}, {_who(request, lane, use.steps)}"
+        first = _number(tile, who, _called(use, element, given))
         if first is not None:
-            request = warp * use.steps + step
+            if first + use.width > math.prod(tile.shape):
+                last = math.prod(tile.shape) - 1
+                raise CheckError(f"{who}: element {first + use.width - 1}, and the last is {last}")
             elements[request, lane] = first + np.arange(use.width)
-            at[request, lane] = _whole(use, _called(use, place, given))
+            at[request, lane] = _whole(who, _called(use, place, given))
     return Looked(Access(use.name, elements, use.kind), at, use.wavefronts)
 
 
@@ -219,38 +251,43 @@ def _called(use: Use, known: tuple[Callable[..., Any], list[str]], given: dict[s
         return function(**{name: given[name] for name in names})
     except WarploomError:
         raise
-    except Exception as error:  # noqa: BLE001 - it is the user's own function
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the user's own function
         told = ", ".join(f"{name} = {given[name]}" for name in names)
         raise CheckError(
             f"{use.name}: {type(error).__name__}: {error} at {told}", defining_line(function)
         ) from None
 
 
-def _number(tile: SharedTile, use: Use, found: Any) -> int | None:
+def _number(tile: SharedTile, who: str, found: Any) -> int | None:
     if found is None:
         return None
     if not isinstance(found, tuple):
-        number = _whole(use, found)
+        number = _whole(who, found)
         if number < 0:
             raise CheckError(
-                f"{use.name}: element {number}", advice="a lane that wants nothing gives None"
+                f"{who}: element {number}", advice="a lane that wants nothing gives None"
             )
         return number
     if len(found) != len(tile.shape):
-        raise CheckError(f"{use.name}: coordinates {found} of a tensor of {tile.shape}")
-    numbers = [_whole(use, each) for each in found]
+        raise CheckError(f"{who}: coordinates {found} of a tensor of {tile.shape}")
+    numbers = [_whole(who, each) for each in found]
     for place, size in zip(numbers, tile.shape, strict=True):
         if not 0 <= place < size:
-            raise CheckError(f"{use.name}: {tuple(numbers)} is outside {tile.shape}")
+            raise CheckError(f"{who}: {tuple(numbers)} is outside {tile.shape}")
     return int(np.ravel_multi_index(numbers, tile.shape))
 
 
-def _whole(use: Use, found: Any) -> int:
+def _whole(who: str, found: Any) -> int:
     if isinstance(found, bool) or not isinstance(found, int | np.integer):
-        raise CheckError(f"{use.name}: {found!r} is no whole number")
+        raise CheckError(f"{who}: {found!r} is no whole number")
     if abs(int(found)) >= 1 << 62:
-        raise CheckError(f"{use.name}: {int(found):.3g} is too large")
+        raise CheckError(f"{who}: {int(found):.3g} is too large")
     return int(found)
+
+
+def _who(request: int, lane: int, steps: int) -> str:
+    warp, step = divmod(request, steps)
+    return f"lane {lane} of step {step}" + (f" of warp {warp}" if warp else "")
 
 
 # -- what may be wrong -----------------------------------------------------------------------------
@@ -264,7 +301,7 @@ def _outside(each: Looked, steps: int, places: int | None) -> str | None:
         return None
     request, lane = np.argwhere(outside)[0].tolist()
     end = "" if places is None else f", and there are {places}"
-    who = each.who(request, lane, steps)
+    who = _who(request, lane, steps)
     return f"{each.access.name}: {who} goes to place {int(each.at[request, lane])}{end}"
 
 
@@ -275,7 +312,7 @@ def _unaligned(each: Looked, steps: int) -> str | None:
         return None
     request, lane = np.argwhere(torn)[0].tolist()
     return (
-        f"{each.access.name}: the vector of {each.access.width} of {each.who(request, lane, steps)}"
+        f"{each.access.name}: the vector of {each.access.width} of {_who(request, lane, steps)}"
         f" begins at place {int(each.at[request, lane])}, which is no multiple of it"
     )
 
@@ -297,7 +334,7 @@ class _Where:
             elements = access.elements[request, lane].tolist()
             if elements[0] == IDLE:
                 continue
-            who = f"{access.name}, {each.who(request, lane, steps)}"
+            who = f"{access.name}, {_who(request, lane, steps)}"
             for part, element in enumerate(elements):
                 place = int(each.at[request, lane]) + part
                 known = self.at.setdefault(element, (place, who))
@@ -314,6 +351,10 @@ class _Where:
                     )
         return wrong
 
+    @property
+    def reach(self) -> int:
+        return max((place for place, _ in self.at.values()), default=-1) + 1
+
     def together(self) -> list[str]:
         """Two elements at one place."""
         first: dict[int, int] = {}
@@ -328,8 +369,7 @@ class _Where:
 
     def everywhere(self) -> Numbers:
         """The address of every element; those that nobody asks for lie beyond all others."""
-        beyond = max((place for place, _ in self.at.values()), default=0) + 1
-        found = np.arange(self.problem.size, dtype=np.int64) + -(-beyond // 1024) * 1024
+        found = np.arange(self.problem.size, dtype=np.int64) + -(-self.reach // 1024) * 1024
         for element, (place, _) in self.at.items():
             found[element] = place
         return found
