@@ -15,7 +15,7 @@ import numpy as np
 
 from warploom.kernel.tensor import COLUMNS, DEPTH, ROWS
 from warploom.loopnest.again import anew, idle, repeated
-from warploom.loopnest.certain import Certain, Facts
+from warploom.loopnest.certain import SLACK, Certain, Facts, Use
 from warploom.loopnest.ir import Compute, Constant, Get, Instruction, Load, Put, Store
 from warploom.loopnest.sector import Neighbours, touched_by
 from warploom.loopnest.space import NestSpace
@@ -39,6 +39,15 @@ class Reason:
         return f"{self.nanoseconds / 1e6:.4g} ms by {self.resource}: {self.why}"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Needed:
+    """`dims` [rows, instructions, dims] are those of an instruction and of who uses its result;
+    `threads` [rows, instructions] how many of a block do it at least, in whole warps."""
+
+    dims: Flags
+    threads: Numbers
+
+
 class Bound:
     """Called with candidates, it gives the bound of each in nanoseconds."""
 
@@ -60,8 +69,11 @@ class Bound:
         self.writes = np.array([isinstance(i.action, Store | Put) for i in insts])
         self.puts = self._puts()
         self.sums = self._sums()
+        self.uses = self._uses()
+        self.handed, self.mapped = self._handing(), np.uint64(space.threads.bits(["MAPPED"]))
         self.elements = np.array([math.prod(float(a.size) for a in i.axes) for i in insts])
         self.anew = anew(insts, self.facts.dims) if rates.hoists else self.facts.own
+        self.unrolled = rates.unrolled if rates.hoists else 0
         self.busy = ~(idle(insts, self.facts.dims) & rates.hoists)
         self.overlaps = (self.anew != self.facts.own).any(axis=1)
         self.again = repeated(insts) & rates.hoists
@@ -134,6 +146,33 @@ class Bound:
         found = [(at, space.space.numbering[i]) for at, i in enumerate(insts) if i.running]
         return [(at, column[number]) for at, number in found if number in column]
 
+    def _handing(self) -> list[tuple[int, int, Index]]:
+        """The store and the load of each temporary array, with pairs of their dimensions and where
+        it is decided how threads are mapped to both."""
+        space, found = self.space, []
+        start = space.propagator.columns(space.threads).start
+        mapping = {pair: start + at for at, pair in enumerate(space.threads.instances)}
+        for each in space.program.temporaries:
+            pairs = [(a, b, mapping.get((a, b), mapping.get((b, a)))) for a, b in each.pairs]
+            rows = [(self.facts.number[a], self.facts.number[b], at) for a, b, at in pairs]
+            at = space.insts.index(each.put), space.insts.index(each.get)
+            found.append((*at, np.array(rows, np.int64).reshape(-1, 3)))
+        return found
+
+    def _uses(self) -> list[tuple[int, int, Use]]:
+        """Who uses whose result in a register, and when; the last who uses something first."""
+        at = {inst: number for number, inst in enumerate(self.space.insts)}
+        stored, used = list[tuple[int, int, Use]](), list[tuple[int, int, Use]]()
+        for each in self.space.program.communications:
+            first, last, made = at[each.producer], at[each.consumer], each.temporary
+            if made is None:
+                used.append((first, last, None))
+                continue
+            put, get = at[made.put], at[made.get]
+            stored.append((first, put, (put, True)))
+            used += [(first, last, (put, False)), (get, last, (put, True))]
+        return stored + sorted(used, key=lambda use: -use[1])
+
     def _passed(self, known: Certain) -> Flags:
         """[rows, instructions]: stores that a copy past the registers may do on its way."""
         found = np.zeros(known.active.shape, np.bool_)
@@ -156,51 +195,84 @@ class Bound:
 
     def terms(self, candidates: Candidates) -> Terms:
         known = Certain(self.facts, candidates)
-        work = self._work(known)
+        needed = self._needed(known)
+        around = self._repeated(known, needed)
+        work = self._work(known, around, needed)
         low, high = self._blocks(known)
         device = {name: self._device(name, amount, high) for name, amount in work.items()}
         room = self._room(known)
         waves = np.ceil(low * ROUNDING / room)
-        one = self._blocks_times(known, ("LOOP",))
-        every = self._blocks_times(known, ("LOOP", "BLOCK"))
+        one = self._blocks_times(known, around, needed, ("LOOP",))
+        every = self._blocks_times(known, around, needed, ("LOOP", "BLOCK"))
         blocks = {
             name: _larger(name, one[name] * waves[:, None], every[name] / room[:, None])
             for name in one
         }
         return Terms(work, device, blocks)
 
-    def _repeated(self, known: Certain) -> Flags:
+    def _repeated(self, known: Certain, needed: Needed) -> Flags:
         """[rows, instructions, dims]: dimensions in every turn of which an instruction is done.
 
-        What is the same in every turn a compiler may do once, but not across blocks or threads, nor
-        for all that a loop inside computes, nor across the turns of a loop that is not unrolled if
-        it is not the same in all of them.
+        What is the same in every turn a compiler may do once, but not across blocks or threads that
+        need it, nor for all that a long loop inside computes.
         """
         if not self.rates.hoists:
             return known.around
-        apart = known.surely("BLOCK", *self.threaded)[:, None]
-        looped = self.facts.own & known.surely("LOOP")[:, None]
-        return known.around & self.busy & (self.anew | known.outside | apart | looped)
+        apart = needed.dims & known.surely(*self.threaded)[:, None]
+        outside = known.outside(self.unrolled)  # blocks among them
+        return known.around & self.busy & (self.anew | outside | apart)
+
+    def _needed(self, known: Certain) -> Needed:
+        """By whom. What one thread alone stores a compiler may let it alone load and compute: of
+        others only those do so who are meant to, or go on with the result in registers."""
+        filled = self._filled(known)[:, None]
+        if not self.rates.hoists:
+            return Needed(self.facts.own, filled)
+        dims = np.broadcast_to(self.facts.own, known.around.shape).copy()
+        threads = known.least(dims & known.surely(*self.threaded)[:, None])
+        for producer, consumer, there in self.uses:
+            used = known.lowers(there)
+            dims[:, producer] |= dims[:, consumer] & used[:, None]
+            more = np.where(used, threads[:, consumer], 1.0)
+            threads[:, producer] = np.maximum(threads[:, producer], more)
+        whole = np.ceil(threads * ROUNDING / self.lanes) * self.lanes
+        return Needed(dims, np.minimum(whole, filled))
 
     def _counted(self, known: Certain) -> Flags:
-        """[rows, instructions]: those that are surely there, and that no other does as well."""
-        return known.active & ~self.again
+        """[rows, instructions]: those that are surely there, and that no other does as well. What a
+        thread has put into shared memory itself it may have in registers still."""
+        found = known.active & ~self.again
+        if self.rates.hoists:
+            for put, get, pairs in self.handed:
+                found[:, [put, get]] &= self._handed(known, pairs)[:, None]
+        return found
 
-    def _work(self, known: Certain) -> dict[str, Numbers]:
+    def _handed(self, known: Certain, pairs: Index) -> Flags:
+        """[rows]: whether some thread surely gets what another one put."""
+        put, get, mapping = pairs.T
+        threads, others = known.surely(*self.threaded), ~known.maybe(*self.threaded)
+        apart = known.candidates.domains[:, mapping] & self.mapped == 0
+        apart &= threads[:, put] & threads[:, get]
+        apart |= (threads[:, put] & others[:, get]) | (others[:, put] & threads[:, get])
+        several = known.low(self.space.num_threads) > 1
+        found: Flags = (apart & (known.turns[:, put] > SLACK)).any(axis=1) & several
+        return found
+
+    def _work(self, known: Certain, around: Flags, needed: Needed) -> dict[str, Numbers]:
         """[rows, instructions] for each resource: what all threads together take at least.
 
         Of the lanes of a warp as many do something of their own as there are thread dimensions
         around the instruction. The others do the same again, but for stores, of which one is done.
         Beyond the end of an axis nothing is loaded or stored.
         """
-        around, own, counted = self._repeated(known), self.facts.own, self._counted(known)
+        own, counted = self.facts.own, self._counted(known)
         total = np.where(counted, known.least(around), 0.0)
         wide = known.greatest(own & known.maybe(*self.widened)[:, None])
         if self.rates.hoists:  # a compiler may put neighbours in shared memory together
             wide = np.where(self.is_shared, np.inf, wide)
         wide = np.clip(wide, 1, self.space.target.vector[1])
         threads = known.greatest(around & known.maybe(*self.shared_out)[:, None])
-        filled = self._filled(known)[:, None]
+        filled = needed.threads
         slots = total / wide * np.maximum(1.0, filled / threads)
         slots = np.where(self._passed(known), 0.0, slots)
         # Threads of others' dimensions leave a store to the first of them.
@@ -259,7 +331,9 @@ class Bound:
         found: Numbers = amount.sum(axis=1) / rate
         return found
 
-    def _blocks_times(self, known: Certain, kinds: tuple[str, ...]) -> dict[str, Numbers]:
+    def _blocks_times(
+        self, known: Certain, around: Flags, needed: Needed, kinds: tuple[str, ...]
+    ) -> dict[str, Numbers]:
         """[rows, instructions]: how long a block takes by what each thread does one after the
         other: what it issues, the turns of loops in which it waits for a load, folds that wait for
         themselves.
@@ -267,13 +341,13 @@ class Bound:
         With BLOCK among the kinds it is the time of all blocks together: whether a dimension makes
         blocks or is looped over, it multiplies.
         """
-        rates, around, own = self.rates, self._repeated(known), self.facts.own
+        rates, own = self.rates, self.facts.own
         turns = known.least(around & known.surely(*kinds, "UNROLL")[:, None])
         turns = np.where(self._counted(known) & ~self._passed(known), turns, 0.0)
         sums = np.where(self._on_tensor_cores(known), ROWS * COLUMNS / self.lanes, 1.0)
         issued = turns / sums * self.issue  # a thread has several of one product
         accessed = np.where(self.moves | self.is_shared, turns, 0.0)
-        loops = around & known.surely(*kinds)[:, None] & (own | known.outside)
+        loops = around & known.surely(*kinds)[:, None] & (own | known.outside(self.unrolled))
         waits = np.maximum(rates.nanoseconds(rates.turn.latency), self.latency) / rates.overlap
         looped = known.least(loops)
         looped = np.where(self._counted(known) & (looped > 1), looped * waits, 0.0)
@@ -282,7 +356,7 @@ class Bound:
         chained = np.where(self.chains, chain * np.maximum(1, others / rates.overlap), 0.0)
         return {
             "issue of a thread": issued / rates.thread.issue,
-            "issue of a block": issued * self._filled(known)[:, None] / rates.processor.issue,
+            "issue of a block": issued * needed.threads / rates.processor.issue,
             "accesses of a thread": accessed / rates.thread.access,
             "turns of a loop": looped,
             "a fold": chained * self.latency,
@@ -308,15 +382,17 @@ class Bound:
 
     def _registers(self, known: Certain) -> Numbers:
         """How many a thread has at least. A compiler has what is not needed at once in the same
-        ones, so only the sums of one fold count, while a loop goes on that is not unrolled."""
+        ones, so only the sums of one fold count, while a loop goes on that is not undone."""
         space, most = self.space, self.space.target.machine.thread_registers
         counted = known.low(space.registers)
         if self.rates.hoists:
             counted = np.ones(len(counted))
-            looped = (self.facts.over & known.surely("LOOP")[:, None]).any(axis=2) & ~self.again
+            loops = self.facts.over & known.surely("LOOP")[:, None]
+            turns = known.least(loops)
             for at, column in self.sums:
                 own = known.candidates.low[:, column]
-                counted = np.maximum(counted, np.where(looped[:, at], own, 1))
+                long = loops[:, at].any(axis=1) & (turns[:, at] * own > self.unrolled)
+                counted = np.maximum(counted, np.where(long & ~self.again[at], own, 1))
         found: Numbers = np.clip(counted, 1, most)  # the others are spilled
         return found
 
@@ -351,7 +427,8 @@ class Bound:
         if times[0, at] <= 0:
             return "nothing"
         kinds = ("LOOP",) if name in ("turns of a loop", "a fold") else ("LOOP", "UNROLL")
-        around = (self._repeated(known) & known.surely(*kinds)[:, None])[0, at]
+        again = self._repeated(known, self._needed(known))
+        around = (again & known.surely(*kinds)[:, None])[0, at]
         loops = [str(dim) for dim, inside in zip(self.facts.dims, around, strict=True) if inside]
         where = f" in {', '.join(loops)}" if loops else ""
         return f"{self.space.insts[at]}{where}; blocks one after another where there is no room"

@@ -7,8 +7,10 @@ sizes. All sizes of an axis are looked at together: they are those of one of its
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +22,12 @@ from warploom.search.candidate import Bits, Candidates, Flags, Index, Numbers
 from warploom.search.space.ir import Choice, Counter
 
 Logs = npt.NDArray[np.float64]
+SLACK = 1e-9  # of sums of logarithms
+TRUE, FALSE = np.uint64(1), np.uint64(2)  # as flags have it
+
+
+# The store to a temporary array, and whether there is to be one; None: there is none to begin with.
+Use: TypeAlias = tuple[int, bool] | None
 
 
 class Facts:
@@ -116,24 +124,42 @@ class Certain:
         self.kinds: Bits = domains[:, facts.kind_columns]
         self.feasible = [axis.feasible(domains) for axis in facts.axes]
         self.active = self._active(domains)
-        self.around: Flags = (domains[:, facts.iterates_at] == np.uint64(1)) & self.active[
-            ..., None
-        ]
+        self.around: Flags = (domains[:, facts.iterates_at] == TRUE) & self.active[..., None]
 
     def _active(self, domains: Bits) -> Flags:
         """Which instructions are surely there."""
-        flags = domains[:, np.maximum(self.facts.flag_at, 0)] == np.uint64(1)
+        flags = domains[:, np.maximum(self.facts.flag_at, 0)] == TRUE
         return np.where(self.facts.flag_at < 0, True, flags)
 
+    def lowers(self, use: Use) -> Flags:
+        """[rows]: whether a value surely goes that way."""
+        if use is None:
+            return np.ones(len(self.kinds), np.bool_)
+        put, there = use
+        flags = self.candidates.domains[:, self.facts.flag_at[put]]
+        found: Flags = flags == (TRUE if there else FALSE)
+        return found
+
     @cached_property
-    def outside(self) -> Flags:
-        """[rows, instructions, dims]: surely around a loop of an instruction's own, so that what
-        happens in a turn of that happens again in every turn of this."""
+    def turns(self) -> Numbers:
+        """[rows, dims]: the logarithm of each size, at least."""
+        alone = np.eye(len(self.facts.dims), dtype=np.bool_)
+        found: Numbers = np.log(self.least(np.broadcast_to(alone, (len(self.kinds), *alone.shape))))
+        return found
+
+    def outside(self, unrolled: int) -> Flags:
+        """[rows, instructions, dims]: surely around loops of an instruction's own, so that what
+        happens in their turns happens again in every turn of this; blocks are around everything.
+        Loops of no more turns than `unrolled` a compiler may undo, and then do once what they do.
+        """
         facts = self.facts
         nested = self.candidates.domains[:, facts.order_at] == facts.outer_bit
         loops = facts.own & self.surely("LOOP")[:, None]
-        count = loops.astype(np.float32) @ nested.swapaxes(1, 2).astype(np.float32)
-        found: Flags = (count > 0) | self.surely("BLOCK")[:, None]
+        weights, most = (self.turns, math.log(unrolled) + SLACK) if unrolled else (1.0, 0.0)
+        turns = (loops * np.broadcast_to(weights, self.kinds.shape)[:, None]) @ (
+            nested.swapaxes(1, 2).astype(np.float64)
+        )
+        found: Flags = (turns > most) | self.surely("BLOCK")[:, None]
         return found
 
     def surely(self, *kinds: str) -> Flags:

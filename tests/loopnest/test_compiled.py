@@ -1,0 +1,107 @@
+"""The bound beside what a compiler makes of implementations: NVRTC's PTX, counted by the emulator.
+
+A compiler does less than a kernel says: it undoes short loops, takes out of loops what they only
+repeat, and lets a thread that alone stores something alone load it. A bound must know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from tests.loopnest.programs import random_program
+from tests.loopnest.running import inputs
+
+from warploom.emit.cuda import cuda
+from warploom.emit.spell import function_name
+from warploom.index.ir import Const
+from warploom.kernel.ir import Kernel
+from warploom.loopnest.bound import Bound
+from warploom.loopnest.decided import Implementation
+from warploom.loopnest.ir import Program
+from warploom.loopnest.kernels import axpy, gesummv, matmul, matvec
+from warploom.loopnest.lower import lower
+from warploom.loopnest.space import NestSpace
+from warploom.loopnest.target import everything
+from warploom.machine.rates import H200
+from warploom.machine.record import MACHINES
+from warploom.machine.report import Report
+from warploom.ptx import load
+from warploom.runtime.compile import compile_cuda
+from warploom.search.descent import descents
+from warploom.search.fix import fixed
+from warploom.search.problem import SpaceProblem
+
+pytest.importorskip("cuda.bindings.nvrtc")
+
+
+def counted(kernel: Kernel, program: Program, seed: int) -> Report:
+    arrays, numbers = inputs(program, seed)
+    outputs = {a.name: np.zeros_like(arrays[a.name]) for a in program.arrays}
+    given = [arrays.get(a.name, outputs[a.name]).copy() for a in program.arrays]
+    grid = [each.value for each in kernel.grid if isinstance(each, Const)]
+    text = compile_cuda(cuda(kernel), "sm_90", contract=False).text
+    function = load(text).kernel(function_name(kernel, "cuda"))
+    values = [np.float32(each) for each in numbers.values()]
+    return function.launch((grid[0], grid[1], grid[2]), kernel.block, [*given, *values],
+                           counters=True)  # fmt: skip
+
+
+def below_what_is_compiled(program: Program, count: int, seed: int, *fixes: str) -> int:
+    """How many implementations were looked at."""
+    space = NestSpace(program, everything(MACHINES["h200"]))
+    bound = Bound(space, H200)
+    decisions = tuple(fixed(space.propagator, fixes))
+    problem = SpaceProblem(space.propagator, decisions, space.branch)
+    found = descents(problem, count, np.random.default_rng(seed))
+    for row in np.flatnonzero(found.arrived):
+        report = counted(lower(Implementation(space, found.leaves, int(row))), program, seed)
+        work = bound.terms(found.leaves.take(slice(row, row + 1))).work
+        total = {name: float(each.sum()) * (1 - 1e-9) for name, each in work.items()}
+        moved = report.global_loads + report.global_stores
+        assert total["access"] / 32 <= moved.requests + report.shared.requests
+        assert total["l2_store"] <= report.global_stores.sectors
+        assert total["shared"] / 128 <= report.shared.wavefronts
+    return int(found.arrived.sum())
+
+
+SMALL = {
+    "axpy": axpy(2048, tiles=((256, 64, 32), (4, 2))),
+    "matmul": matmul(16, 16, 16, ((4, 2), (4,), (8,))),
+    "matvec": matvec(64, 64),
+    "gesummv": gesummv(32, 32),
+}
+# Of axpy: x goes to shared memory once in every turn of y's loop.
+AGAIN = (
+    "dim_kind(n0)=BLOCK", "size(n1)=256", "size(n2)=4", "dim_kind(y_1.n1)=LOOP",
+    "dim_kind(x_1.n1)=THREAD", "dim_kind(x_1.n2)=LOOP", "order(y_1.n1,x_1.n2)=OUTER",
+)  # fmt: skip
+# All threads of y load x, compute, and leave it to the first of them to store.
+LEFT_TO_ONE = (
+    "dim_kind(n0)=BLOCK", "size(n1)=64", "size(n2)=2", "dim_kind(y_1.n1)=THREAD",
+    "dim_kind(x_1.n1)=LOOP", "dim_kind(value_1.n1)=UNROLL", "dim_kind(store_z_1.n1)=UNROLL",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("fixes", [AGAIN, LEFT_TO_ONE], ids=["again", "left to one"])
+def test_what_a_compiler_does_once_is_counted_once(fixes: Sequence[str]) -> None:
+    assert below_what_is_compiled(SMALL["axpy"], 2, 1, *fixes) == 2
+
+
+def test_what_is_compiled_does_no_less_than_the_bound_says() -> None:
+    """The random program has one thread that gets back what it put itself into shared memory."""
+    assert below_what_is_compiled(SMALL["matmul"], 2, 7) >= 1
+    assert below_what_is_compiled(random_program(24), 4, 24) >= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_what_is_compiled_of_many_does_no_less(name: str, seed: int) -> None:
+    assert below_what_is_compiled(SMALL[name], 10, seed) >= 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(700, 760))
+def test_what_is_compiled_of_random_programs_does_no_less(seed: int) -> None:
+    below_what_is_compiled(random_program(seed), 4, seed)
