@@ -9,14 +9,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from tests.cli.conftest import Cli
 
 from warploom.catalogue.conversion_tuning import ReadyWay
-from warploom.cli import layout_convert
+from warploom.cli import layout, layout_convert
 from warploom.errors import DeviceError
+from warploom.layout import choose
+from warploom.layout.access import Problem
 from warploom.layout.named import FIFTY
 from warploom.runtime.compile import can_compile
 
@@ -196,6 +198,40 @@ def test_ctrl_c_keeps_the_best_so_far() -> None:
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 3
     assert "interrupted" in out
+
+
+def test_an_interrupt_is_for_all_problems(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that is being solved says what it has; no other is begun; nothing is lost."""
+    file, solved = tmp_path / "t.json", list[str]()
+
+    def best_way(problem: Problem, *args: Any, **more: Any) -> Any:
+        solved.append(problem.name)
+        if len(solved) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return choose.best_way(problem, *args, **more)
+
+    monkeypatch.setattr(layout, "best_way", best_way)
+    three = ("transpose:32x32:f32", "rcd:32x32", "blocks:32x32")
+    ran = cli("layout", "solve", *three, "--no-store", "--json", str(file))
+    assert ran.status == 3
+    assert solved == [*three[:2]]
+    assert "interrupted: 1 were not begun" in ran.out
+    assert [each["name"] for each in json.loads(file.read_text())] == solved
+
+
+def test_a_conversion_that_was_stopped_says_so(cli: Cli) -> None:
+    both = ("--from", "(32,40):(40,1)", "--to", "(32,40):(1,32)", "--no-store")
+    ran = cli("layout", "convert", *both, "--seconds", "0")
+    assert ran.status == 3
+    assert "stopped: a layout of shared memory may take fewer" in ran.out
+    ran = cli("layout", "convert", *both)
+    assert ran.status == 0
+    assert "stopped" not in ran.out
+    ran = cli("layout", "convert", "--from", "(32,4):(4,1)", "--to", "(32,4):(4,1)", "--no-store",
+              "--seconds", "0")  # fmt: skip
+    assert ran.status == 0  # there is nothing to search
 
 
 def test_conversions(cli: Cli, tmp_path: Path) -> None:

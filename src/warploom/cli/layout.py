@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -152,29 +153,29 @@ def solve(
             raise ParseError("no pattern was given", advice="try transpose:32x32:f32")
         known_class(klass)
         known_export(emit, name)
-        statuses = []
-        with kept_free(json_file, out if emit else None, proof):
+        with kept_free(json_file, out if emit else None, proof), pressed.interruptible():
             found = problems(texts, machine)
             if len(found) > 1 and (proof or emit):
                 raise CheckError("a function or a proof is of one pattern")
             if len(found) > 1:
                 typer.echo(table_head())
             answer.whole = True
-            for problem in found:
-                status = attempt(partial(one, problem, len(found) > 1))
-                statuses.append(Status.BAD_INPUT if status is None else status)
+            statuses = one_by_one([partial(one, each, len(found) > 1) for each in found], pressed)
+            answer.whole &= not pressed.is_spent()
         write_records(json_file, records, answer=answer)
         for file, text in texts_out:
             write(file, text, answer)
         return worst(statuses)
 
+    pressed = Budget()  # Ctrl-C is for all problems, time and memory for each
     records: list[dict[str, Any]] = []
     texts_out: list[tuple[Path, str]] = []  # written last: they may go to standard output
 
     def one(problem: Problem, short: bool) -> Status:
-        budget = Budget(seconds, memory)
+        budget = pressed.watched(None) if seconds is None else pressed.up_to(seconds)
+        budget.megabytes = memory
         what = tuple(vary.split(",")) if vary else ()
-        with progress(problem.name) as report, budget.interruptible():
+        with progress(problem.name) as report:
             chosen = best_way(
                 problem, what, klass or usual_class(problem), worst=worst_, waste=not no_waste,
                 budget=budget, on_progress=_on_progress(report),
@@ -189,7 +190,7 @@ def solve(
             layout = task.layout(front.best)
             texts_out.append((out, exported(layout, emit, name, problem.element_bytes)))
         if proof is not None:
-            with progress(problem.name) as report, budget.interruptible():
+            with progress(problem.name) as report:
                 watch = Watch(budget, _on_progress(report))
                 record = certificate(task, front.solved, watch)
             if "not written out" in record["proof"]["by"]:
@@ -199,6 +200,18 @@ def solve(
         return Status.UNDECIDED if chosen.open else status_of(front.asked.outcome)
 
     run(action)
+
+
+def one_by_one(actions: list[Callable[[], Status]], pressed: Budget) -> list[Status]:
+    """What each of them gives; after Ctrl-C no further one is begun, and nothing is lost."""
+    statuses: list[Status] = []
+    for number, action in enumerate(actions):
+        if pressed.is_spent():
+            typer.echo(f"interrupted: {len(actions) - number} were not begun")
+            return [*statuses, Status.UNDECIDED]
+        status = attempt(action)
+        statuses.append(Status.BAD_INPUT if status is None else status)
+    return statuses
 
 
 def _is_whole(chosen: Chosen) -> bool:

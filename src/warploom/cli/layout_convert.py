@@ -48,7 +48,8 @@ Example:
   $ warploom layout convert --from '(32,4):(4,1)' --to '(32,4):(1,32)' --tune --emit cuda
 
 Exit status: 0 the fewest rounds are proved or none are needed, 1 a check failed, 2 bad input, 3
-fewer rounds than found are not ruled out, or there is nothing to run a check on."""
+fewer rounds than found are not ruled out, the search for layouts of shared memory was stopped, or
+there is nothing to run a check on."""
 
 
 def convert_command(
@@ -91,11 +92,16 @@ def convert_command(
                 )
             for line in conversion_lines(found):
                 typer.echo(line)
+            stopped = found.renames is None and budget.is_spent()
+            if stopped:
+                typer.echo("  stopped: a layout of shared memory may take fewer wavefronts")
             used, tuned = taken(found, way), dict[str, Any]()
             if tuner is not None and found.renames is None:
                 used, found, tuned = measured_way(found, tuner)
             status = told(found, tried(found, used)) if check else _status(found)
-        answer.whole = not tune and not check and not budget.is_spent()
+        if stopped and status == Status.FOUND:
+            status = Status.UNDECIDED
+        answer.whole = not tune and not check and not stopped
         write_records(json_file, [conversion_record(found, used) | tuned], answer=answer)
         if emit is not None:
             write(out, conversion_text(found, used, emit), answer)
