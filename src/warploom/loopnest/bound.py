@@ -220,6 +220,7 @@ class Bound:
             return known.around
         apart = needed.dims & known.surely(*self.threaded)[:, None]
         outside = known.outside(self.unrolled)  # blocks among them
+        outside &= ~known.maybe(*self.threaded)[:, None]
         return known.around & self.busy & (self.anew | outside | apart)
 
     def _needed(self, known: Certain) -> Needed:
