@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tests.cli.conftest import Cli
+
+from warploom.cli.show import MOST_SAMPLES
 
 SUMS = "examples/sketches/sums.swflow"
 IMPOSSIBLE = """x: [12] = range(0, 12)
@@ -65,8 +69,38 @@ def test_a_search_that_was_kept(cli: Cli, tmp_path: Path) -> None:
     assert "dropped: 2 by bound" in ran.out
     (tmp_path / "other.json").write_text("[{}]")
     assert cli("show", str(tmp_path / "other.json")).status == 2
-    (tmp_path / "none.json").write_text("{")
-    assert "cannot read" in cli("show", str(tmp_path / "none.json")).err
+    for text in ("{", "[" * 200_000):
+        (tmp_path / "none.json").write_text(text)
+        assert "cannot read" in cli("show", str(tmp_path / "none.json")).err
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        [0.1, "tree", 3, 0, None, {"bound": "many"}],
+        [0.1, "tree", 3, 0, None, {"bound": None}],
+        [0.1, "tree", 3, 0, None, {"bound": float("inf")}],
+        [0.1, "tree", 10**400, 0, None, {}],
+        [10**400, "tree", 3, 0, None, {}],
+        [0.1, "tree", 3, 0, float("nan"), {}],
+        [-5, "tree", 3, 0, None, {}],
+        [0.1, "tree"],
+    ],
+    ids=lambda sample: f"{sample}"[:40],
+)
+def test_a_history_that_is_none_is_one_error(cli: Cli, tmp_path: Path, sample: list[Any]) -> None:
+    file = tmp_path / "kept.json"
+    file.write_text(json.dumps([{"history": {"unit": "ns", "bound": None, "samples": [sample]}}]))
+    ran = cli("show", str(file), "-o", str(tmp_path / "page.html"))
+    assert (ran.status, "internal error" in ran.err) == (2, False)
+    assert "a search's history" in ran.err
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_history_without_end_is_not_drawn(cli: Cli, tmp_path: Path) -> None:
+    file, samples = tmp_path / "kept.json", [[0.1, "tree", 3, 0, None, {}]] * (MOST_SAMPLES + 1)
+    file.write_text(json.dumps([{"history": {"unit": "ns", "bound": None, "samples": samples}}]))
+    assert cli("show", str(file)).status == 2
 
 
 def test_a_fill_that_is_not_there(cli: Cli) -> None:

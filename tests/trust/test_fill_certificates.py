@@ -128,6 +128,32 @@ SIGNED = {
     "no proof": (("verdict",), "refuted", "not a proof"),
     "huge": (("steps", 0, "shape"), [1 << 40], "has more than"),
     "nothing": (("steps",), [], "not of this form"),
+    "another kind": (("kind",), "layout", "other parts"),
+    "true for 1": (("version",), True, "another version"),
+    "a fraction": (("version",), 1.0, "another version"),
+    "no name": (("name",), None, "a text is none"),
+    "no host": (("made", "host"), [["x"]], "a text is none"),
+    "a list of a text": (("goal", "text"), ["x"], "a text is none"),
+    "no words": (("words",), {}, "other parts"),
+    "true argument": (("steps", 2, "args"), [True], "reads what is not there"),
+    "half a fill": (("steps", 2, "fill"), {"family": "xform"}, "a fill has other parts"),
+    "more than a fill": (
+        ("steps", 2, "fill"),
+        {"family": "", "parameters": {}, "text": "", "more": 1},
+        "a fill has other parts",
+    ),
+    "around 64 bits": (
+        ("steps", 2, "reads", "offset"),
+        "x0 * 3 + (x1 - x0) % 3 + 4294967296 * 4294967296",
+        "too large",
+    ),
+    "shifted out": (
+        ("steps", 2, "reads", "offset"),
+        "x0 * 3 + (x1 - x0) % 3 + (4294967296 << 40)",
+        "too large",
+    ),
+    "halves": (("steps", 2, "reads"), {"table": [0.5] * 12}, "not whole"),
+    "truths": (("steps", 2, "reads"), {"table": [True, *[0] * 11]}, "not whole"),
 }
 
 
@@ -178,6 +204,19 @@ def test_index_expressions_are_read_as_they_are_meant(expr: Expr, env: dict[str,
     if abs(int(wanted)) < 1 << 40:
         found = fill._Expression(show(expr), known).value
         assert np.broadcast_to(found, (1,)).tolist() == [int(wanted)]
+
+
+def test_numbers_are_equal_to_the_last_digit() -> None:
+    """As fractions of 64 bits these two are one."""
+    record = json.loads(written("sums"))
+    shape, large = [1], 1 << 53
+    record |= {"steps": [{"name": "x", "shape": shape, "values": [{"number": large}]}]}
+    record |= {"goal": {"text": "", "shape": shape, "values": [{"number": float(large)}]}}
+    record |= {"operators": []}
+    check_fill(signed(record))
+    record["goal"]["values"] = [{"number": large + 1}]
+    with pytest.raises(CheckError, match="does not hold its goal"):
+        check_fill(signed(record))
 
 
 def test_a_zero_is_one_number() -> None:

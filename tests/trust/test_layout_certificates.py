@@ -247,6 +247,14 @@ FORGED = {
     "a weight so small": lambda r: r["problem"]["accesses"][0].__setitem__(
         "weight", "1e-999999999"
     ),
+    "another kind": lambda r: r.__setitem__("kind", "fill"),
+    "a version that is true": lambda r: r.__setitem__("version", True),
+    "true for an address": lambda r: r["addresses"].__setitem__(r["addresses"].index(1), True),
+    "elements of true bytes": lambda r: r["problem"].__setitem__("element_bytes", True),
+    "elements of 4.0 bytes": lambda r: r["problem"].__setitem__("element_bytes", 4.0),
+    "wavefronts that were measured": lambda r: r["wavefronts"].__setitem__(
+        0, float(r["wavefronts"][0])
+    ),
     "a weight that was rounded": lambda r: r["problem"]["accesses"][0].__setitem__("weight", 1.0),
 }
 

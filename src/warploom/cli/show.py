@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -33,7 +34,7 @@ from warploom.report.picture import Picture
 from warploom.report.ptx import observed
 from warploom.report.registry import picture
 from warploom.search.budget import Budget
-from warploom.search.history import history_from
+from warploom.search.history import History, history_from
 from warploom.search.outcome import Found
 from warploom.sketch.code.proved import fill_from_json
 from warploom.sketch.front import load_text
@@ -67,6 +68,7 @@ spent)."""
 
 
 AMONG = 500  # candidates of a mapping to choose the most promising from
+MOST_SAMPLES = 1 << 14  # of a search's history that is drawn; we write fewer than a thousand
 
 
 class Kind(StrEnum):
@@ -228,18 +230,34 @@ def _kept(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
     """A record that was written: the history of a search, or fills with their sketch."""
     try:
         record = json.loads(Path(subject).read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ParseError(f"cannot read '{subject}': {error}") from None
     match record:
         case [{"history": dict() as history, **rest}, *_] | {"history": dict() as history, **rest}:
             title = str(rest.get("name", Path(subject).stem))
-            return picture(history_from(history), title=title), Status.FOUND
+            return picture(_kept_history(history), title=title), Status.FOUND
         case [{"sketch": str(text), "choices": [*fills], **rest}, *_] if fills:
             return _kept_fill(text, fills, rest, wanted)
     raise CheckError(
         f"'{subject}' has nothing in it to draw",
         advice="write it with 'warploom synth … --json FILE' or 'warploom explore … --json FILE'",
     )
+
+
+def _kept_history(record: dict[str, Any]) -> History:
+    """What can be drawn: every number has a place on an axis."""
+    try:
+        found = history_from(record)
+        numbers = [0 if found.bound is None else found.bound]
+        for each in found.samples[: MOST_SAMPLES + 1]:
+            best = 0 if each.best is None else each.best
+            numbers += [each.seconds, each.states, each.found, best, *each.pruned.values()]
+        good = all(math.isfinite(each) and each >= 0 for each in numbers)
+    except (ValueError, TypeError, OverflowError):
+        good = False
+    if not good or len(found.samples) > MOST_SAMPLES:
+        raise CheckError("not the record of a search's history")
+    return found
 
 
 def _kept_fill(
@@ -251,7 +269,7 @@ def _kept_fill(
         raise CheckError(f"there is no fill {number} in it", advice=f"0 to {len(fills) - 1}")
     name = str(rest.get("name", "sketch"))
     program = load_text(text, name)
-    if not isinstance(goal, int) or not 1 <= goal <= len(program.goals):
+    if type(goal) is not int or not 1 <= goal <= len(program.goals):
         raise CheckError(f"the sketch has no goal {goal!r:.40}")
     taken = fill_from_json(program, fills[number])
     made = shown_fill(program, program.goals[goal - 1], taken, wanted.code)

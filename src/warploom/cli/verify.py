@@ -47,9 +47,12 @@ def verify(
 
 def records(file: Path) -> list[dict[str, Any]]:
     try:
-        data = file.read_bytes()[: MOST_BYTES + 1]
+        with file.open("rb") as opened:
+            data = opened.read(MOST_BYTES + 1)
     except OSError as error:
         raise ParseError(f"cannot read '{file}': {error.strerror or error}") from None
+    if len(data) > MOST_BYTES:
+        raise ParseError(f"{file} is larger than {MOST_BYTES} bytes")
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):

@@ -38,10 +38,10 @@ def require(holds: bool, message: str) -> None:
 
 
 def whole_numbers(given: object) -> npt.NDArray[np.int64]:
-    """A table as it stands in a record; nothing is rounded."""
-    found = np.array(given)
-    require(found.dtype == np.int64, "there are numbers that are not whole")
-    return found
+    """A table as it stands in a record; nothing is rounded, and true is no number."""
+    found = np.array(given, dtype=object)
+    require(set(map(type, found.ravel())) <= {int}, "there are numbers that are not whole")
+    return found.astype(np.int64)
 
 
 # A numerator and a denominator. An exponent is not read: a few letters would be a number of many.

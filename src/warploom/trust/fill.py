@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError
-from warploom.trust.checked import Checked, digest, require
+from warploom.trust.checked import Checked, digest, require, whole_numbers
 
 Numbers = npt.NDArray[np.int64]
 
@@ -32,6 +32,7 @@ _KEYS = {
 _INPUT = {"name", "shape", "values"}
 _APPLY = {"name", "shape", "cells", "args", "reads", "fold", "operator", "written", "fill"}
 _GOAL = {"text", "shape", "values"}
+_FILL = {"family", "parameters", "text"}
 _MADE = {"date", "host", "version"}
 UNSIGNED = ("made", "digest")  # who wrote it, and when, is not part of what is proved
 
@@ -53,9 +54,10 @@ def check_fill(record: dict[str, Any]) -> Checked:
 
 
 def _check(record: dict[str, Any]) -> Checked:
-    require(set(record) == _KEYS and record["version"] == 1, "it has other parts than it should")
-    require(set(record["made"]) == _MADE, "it has other parts than it should")
+    whole = set(record) == _KEYS and set(record["made"]) == _MADE
+    require(whole and record["kind"] == "fill", "it has other parts than it should")
     require(digest(record, UNSIGNED) == record["digest"], "it was changed after it was written")
+    _check_labels(record)
     require(record["verdict"] == "proved", f"it claims {record['verdict']!r:.40}, not a proof")
     laws, goal = record["laws"], record["goal"]
     require(laws in ([], ["flatten"]), f"it uses laws that are none: {laws!r:.40}")
@@ -76,9 +78,25 @@ def _check(record: dict[str, Any]) -> Checked:
     require(sorted(terms.operators) == record["operators"], "it uses other operators than it says")
     operators = ", ".join(record["operators"]) or "none"
     return Checked((
-        f"each of the {len(wanted)} cells of '{last['name']}' holds its goal, {goal['text']}",
+        f"each of the {len(wanted)} cells of '{last['name']}' holds its goal, called "
+        f"{goal['text']!r:.80}",
         f"operators: {operators}; laws: {', '.join(laws) or 'the order of items'}",
     ))  # fmt: skip
+
+
+def _check_labels(record: dict[str, Any]) -> None:
+    """What is there for the reader is a text, whatever it says: it is not part of the proof."""
+    words, steps, made = record["words"], record["steps"], record["made"]
+    texts = [record["name"], record["goal"]["text"], *words, *made.values()]
+    for step in steps:
+        fill = step.get("fill")
+        require(fill is None or set(fill) == _FILL, "a fill has other parts than it should")
+        texts += [step["name"], step.get("operator", ""), step.get("written", "")]
+        texts += [] if fill is None else [fill["family"], fill["text"]]
+    require(all(isinstance(text, str) for text in texts), "what should be a text is none")
+    lists = isinstance(words, list) and isinstance(steps, list)
+    require(lists and isinstance(record["size"], dict), "it has other parts than it should")
+    require(repr(record["version"]) == "1", "it is of another version")
 
 
 def _size(shape: list[int]) -> int:
@@ -102,7 +120,7 @@ def _run(terms: _Terms, steps: list[dict[str, Any]]) -> Numbers:
             arrays.append(terms.zeros.made(held))
             continue
         require(set(step) == _APPLY, f"'{step['name']}' has other parts than it should")
-        args = [arrays[arg] for arg in step["args"] if arg >= 0]
+        args = [arrays[arg] for arg in step["args"] if type(arg) is int and arg >= 0]
         require(len(args) == len(step["args"]) > 0, f"'{step['name']}' reads what is not there")
         arrays.append(_applied(terms, step, args, size))
     return arrays[-1]
@@ -129,7 +147,7 @@ def _table(step: dict[str, Any], lengths: list[int]) -> Numbers:
     cells, reads = step["cells"], step["reads"]
     size = _size(cells)
     if set(reads) == {"table"}:
-        table = np.array(reads["table"], np.int64)
+        table = whole_numbers(reads["table"])
         require(len(table) == size, f"the table of '{step['name']}' lacks cells")
         require(int(table.min()) >= _UNDEFINED, f"the table of '{step['name']}' reads nothing")
         return np.where(table < sum(lengths), table, _UNDEFINED)
@@ -180,7 +198,7 @@ class _Terms:
             case int():
                 return self._number(("symbol", value), None, 0)
             case {"number": int() | float() as number, **rest} if not rest:
-                return self._number(("number", float(number)), None, 0)
+                return self._number(("number", number), None, 0)  # whole ones are exact
             case [str() as operator, *items] if items:
                 return self.fold(operator, [self.read(item) for item in items], consumes=False)
         raise ValueError(f"no term: {value!r:.40}")
@@ -269,6 +287,9 @@ _BINARY: tuple[dict[str, Callable[[Any, Any], Any]], ...] = (  # the weakest fir
     {"*": np.multiply, "//": np.floor_divide, "%": np.remainder},
 )  # fmt: skip
 _NOT = 2  # binds between `and` and comparisons
+_GROWING: dict[str, Callable[[Any, Any], Any]] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "<<": lambda a, b: a * 2.0**b,
+}  # fmt: skip
 
 
 class _Expression:
@@ -309,6 +330,9 @@ class _Expression:
             if word in ("<<", ">>"):
                 good = bool(((other >= 0) & (other < 63)).all())
                 require(good, "an index expression shifts too far")
+            if word in _GROWING:  # a number of 64 bits that is too large is another one
+                size = np.abs(_GROWING[word](np.float64(value), np.float64(other)))
+                require(bool((size < 2.0**63).all()), "an index expression is too large")
             value = _BINARY[level][word](value, other)
         return value
 
