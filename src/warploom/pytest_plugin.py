@@ -43,6 +43,7 @@ class Gpu:
     arch: str = DEFAULT_ARCH
     races: bool = True
     benign: bool = True
+    counters: bool = True
     seconds: float = SECONDS
     reports: list[Report] = field(default_factory=list)  # of all launches of the test
 
@@ -56,8 +57,8 @@ class Gpu:
         found: WarploomError
         try:
             emulated = emulate(
-                kernel, name, arch=self.arch, races=self.races, benign=self.benign, counters=True,
-                seconds=self.seconds,
+                kernel, name, arch=self.arch, races=self.races, benign=self.benign,
+                counters=self.counters, seconds=self.seconds,
             )  # fmt: skip
             report = emulated[launch](*args, **named)
             self.reports.append(report)

@@ -71,6 +71,21 @@ def test_saved_arrays_have_the_name_that_was_given(cli: Cli) -> None:
     assert not Path("none.npy").exists()
 
 
+LARGE = ["--grid", "256", "--block", "256", "--arg", "f32[65000]=range", "--arg", "f32[65000]=ones"]
+LARGE += ["--arg", "f32=2", "--arg", "i32=65000"]
+
+
+@pytest.mark.parametrize("asked", [[], ["--counters"], ["--races"]], ids=str)
+def test_large_launches_are_compiled_unless_more_is_asked_for(asked: list[str], cli: Cli) -> None:
+    ran = cli("ptx", "run", SAXPY, *LARGE, *asked, "--save", "out.npy", "--json", "-")
+    assert ran.status == 0, ran.err
+    record = json.loads(ran.out)[0]
+    assert record["engine"] == ("numpy" if asked else "c")
+    assert record["thread_instructions"] == sum(record["mix"].values()) > 65000
+    assert ("global_load_sectors" in record) == (asked == ["--counters"])
+    assert np.array_equal(np.load("out.npy"), (2 * np.arange(65000) + 1).astype(np.float32))
+
+
 @pytest.mark.parametrize(
     ("line", "caret"),
     [

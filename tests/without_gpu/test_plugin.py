@@ -121,3 +121,14 @@ def test_a_report_of_each_launch() -> None:
     report = gpu.launch("examples/ptx/saxpy.ptx", (1, 32), x, x.copy(), np.float32(2), 32)
     assert gpu.reports == [report]
     assert report.sectors == 12
+
+
+def test_large_launches_are_compiled_where_nothing_else_is_asked_for() -> None:
+    n = 1 << 16
+    for asked, engine in ((False, "c"), (True, "numpy")):
+        gpu = Gpu(races=False, counters=asked)
+        x, y = np.arange(n, dtype=np.float32), np.ones(n, np.float32)
+        report = gpu.launch("examples/ptx/saxpy.ptx", (n // 256, 256), x, y, np.float32(2), n)
+        assert report.engine == engine
+        assert (report.sectors > 0) == asked
+        assert np.array_equal(y, 2 * x + 1)

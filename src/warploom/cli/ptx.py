@@ -39,7 +39,7 @@ Exit status: 0 done ("no gain, kept" is an answer), 1 --check found a difference
 3 --check could not run some kernel, which shows nothing."""
 
 KIND = "ptx run"
-RUN = """Run a kernel on the NumPy emulator: no GPU needed, every access checked.
+RUN = """Run a kernel without a GPU, every access checked.
 
 An argument is TYPE=VALUE for a number or TYPE[COUNT]=START for an array, where START is zeros,
 ones, range, random or a .npy file: f32[1024]=random, i32=1024, u8[64]=@bytes.npy.
@@ -48,6 +48,10 @@ ones, range, random or a .npy file: f32[1024]=random, i32=1024, u8[64]=@bytes.np
 Example:
   $ warploom ptx run saxpy.ptx --grid 4 --block 256 \\
       --arg f32[1000]=range --arg f32[1000]=ones --arg f32=2 --arg i32=1000 --races
+
+Launches of 65,536 threads and more are compiled to C, where the kernel can be, with the same
+answers sooner; races and counters are the evaluator's alone, so they are looked for only if asked
+for. `engine` in the output says who ran.
 
 CUDA text (.cu) is compiled by NVRTC or nvcc first. What is found is shown at the line of the source
 where the PTX names one (-lineinfo), with block and thread; `--json` has it as `findings`, whatever
@@ -166,6 +170,9 @@ def run_kernel(
     seed: int = typer.Option(0, help="For random arrays."),
     races: bool = typer.Option(False, "--races", help="Also look for data races."),
     benign: bool = typer.Option(False, "--benign", help="Writes of one value are no races."),
+    counters: bool = typer.Option(
+        False, "--counters", help="Also count sectors, bank conflicts, divergence and the like."
+    ),
     seconds: float = typer.Option(SECONDS, min=0, help="Wall time for the launch."),
     arch: str = typer.Option("sm_90a", help="What CUDA text is compiled for."),
     save: Path = typer.Option(
@@ -184,9 +191,10 @@ def run_kernel(
         try:
             report = module.kernel(kernel).launch(
                 parse_shape(grid), parse_shape(block), args, shared_bytes=shared,
-                races="all" if races else False, benign=benign, counters=True, seconds=seconds,
+                races="all" if races else False, benign=benign, counters=counters,
+                seconds=seconds,
             )  # fmt: skip
-            record = _run_record(report)
+            record = _run_record(report, counters)
             with kept_free(json_file):
                 _print_output(report.output)
             for race in report.races:
@@ -224,11 +232,21 @@ def _show_run(record: dict[str, Any], arrays: dict[str, Any]) -> None:
         typer.echo(f"{name}: {np.array2string(array, threshold=16, edgeitems=4)}")
 
 
-def _run_record(report: Report) -> dict[str, Any]:
-    seen = report.counters
+def _run_record(report: Report, counted: bool) -> dict[str, Any]:
+    """What a launch did; figures that nobody asked for are left out, as they are not known."""
     return {
         "thread_instructions": report.thread_instructions,
         "seconds": round(report.seconds, 6),
+        "engine": report.engine,
+        "cores": report.cores,
+        **(_counted(report) if counted else {}),
+        "mix": dict(sorted(report.mix.items(), key=lambda item: -item[1])),
+    }
+
+
+def _counted(report: Report) -> dict[str, int]:
+    seen = report.counters
+    return {
         "global_load_requests": seen.global_loads.requests,
         "global_load_sectors": seen.global_loads.sectors,
         "global_store_requests": seen.global_stores.requests,
@@ -238,5 +256,4 @@ def _run_record(report: Report) -> dict[str, Any]:
         "divergent_branches": seen.divergent_branches,
         "barriers": seen.barriers,
         "atomics": seen.atomics,
-        "mix": dict(sorted(report.mix.items(), key=lambda item: -item[1])),
     }
