@@ -242,6 +242,8 @@ _COMPARISONS = (
         {order}|{unordered} JOIN u32|s32|f32 f64
         {order}|{unordered} JOIN ftz? u16|s16|u32|s32|f16 f16
         {order}|{unordered} JOIN u16|s16|u32|s32|bf16 bf16
+        {order}|{unordered} JOIN ftz? u32|s32|f16x2 f16x2
+        {order}|{unordered} JOIN u32|s32|bf16x2 bf16x2
     """)),
     _pure("selp", "d a b c", "{any}"),
     _pure("slct", "d a b c", "{any} s32\n{any} ftz? f32\nftz {any} f32"),

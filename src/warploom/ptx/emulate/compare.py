@@ -103,11 +103,9 @@ def _setp_pairs(ctx: Context, ins: Instruction, kind: str) -> Step:
     a, b = (ctx.read(operand, kind) for operand in ins.operands[1:3])
     combine = _combiner(ins)
     c = ctx.read(ins.operands[3], "pred") if combine is not None else None
-    dtype = F16 if kind == "f16x2" else U16
 
     def step(f: Frame) -> None:
-        x, y = (np.ascontiguousarray(v).view(dtype).reshape(-1, 2) for v in (a(f), b(f)))
-        result = np.atleast_2d(compare(x, y))
+        result = _of_halves(compare, kind, a(f), b(f))
         for store, column in ((first, 0), (second, 1)):
             value = result[:, column]
             if combine is not None and c is not None:
@@ -118,9 +116,18 @@ def _setp_pairs(ctx: Context, ins: Instruction, kind: str) -> Step:
     return step
 
 
+def _of_halves(compare: Function, kind: str, a: Array, b: Array) -> Array:
+    """A comparison of packed pairs: one column for the lower halves, one for the upper."""
+    dtype = F16 if kind == "f16x2" else U16
+    x, y = (np.ascontiguousarray(value).view(dtype).reshape(-1, 2) for value in (a, b))
+    return np.atleast_2d(compare(x, y))
+
+
 def set_(ctx: Context, ins: Instruction) -> Step:
     """set.lt.u32.f32: all ones (or 1.0 for a floating result) where the comparison holds."""
     target, source = type_of(ins, -2), type_of(ins, -1)
+    if source.endswith("x2"):
+        return _set_pairs(ctx, ins, target, source)
     compare = comparison(ins, source)
     combine = _combiner(ins)
     store, (a, b) = parts(ctx, ins, target, source, source)
@@ -133,6 +140,23 @@ def set_(ctx: Context, ins: Instruction) -> Step:
         if combine is not None and c is not None:
             result = combine(result, c(f))
         store(f, np.where(result, yes, zero))
+
+    return step
+
+
+def _set_pairs(ctx: Context, ins: Instruction, target: str, source: str) -> Step:
+    """On packed pairs each half of the result says whether the comparison of these halves holds."""
+    compare, combine = comparison(ins, source), _combiner(ins)
+    store, (a, b) = parts(ctx, ins, "u32", source, source)
+    c = ctx.read(ins.operands[3], "pred") if combine is not None else None
+    ones = {"f16x2": 0x3C00, "bf16x2": 0x3F80}
+    yes = np.array([1, 1 << 16], np.uint32) * np.uint32(ones.get(target, 0xFFFF))
+
+    def step(f: Frame) -> None:
+        result = _of_halves(compare, source, a(f), b(f))
+        if combine is not None and c is not None:
+            result = combine(result, c(f)[:, None])
+        store(f, np.where(result, yes, 0).sum(axis=1, dtype=np.uint32))
 
     return step
 
