@@ -264,6 +264,13 @@ call (r), f, (a); ld.param.u32 %r2, [r]; ld.param.u64 %rd1, [out]; st.global.u32
     assert out[0] == 7
 
 
+def test_a_kernel_must_be_named_where_there_is_not_one() -> None:
+    for count in (0, 2):
+        entries = "".join(f".visible .entry k{i}()\n{{ ret; }}\n" for i in range(count))
+        with pytest.raises(DeviceError, match=f"a module with {count} kernels, and none is named"):
+            ptx.load(HEADER + entries).kernel()
+
+
 def test_unknown_kernel() -> None:
     with pytest.raises(DeviceError, match="no kernel 'x'"):
         ptx.load(HEADER).kernel("x")

@@ -93,7 +93,10 @@ class LoadedModule:
             name = plain[0] if len(plain) == 1 else name
         if name is None or name not in self.kernels:
             known = ", ".join(self.kernels) or "none"
-            raise DeviceError(f"no kernel '{name}' in this module", advice=f"kernels: {known}")
+            wrong = f"no kernel '{name}' in this module"
+            if name is None:
+                wrong = f"a module with {len(self.kernels)} kernels, and none is named"
+            raise DeviceError(wrong, advice=f"kernels: {known}")
         found = self._kernels.get(name)
         if found is None:
             function = self.module.function(name)
