@@ -52,7 +52,7 @@ def test_run_writes_arrays_and_a_record(saxpy: Path, tmp_path: Path) -> None:
     arrays, record = tmp_path / "out.npz", tmp_path / "run.json"
     status, text = call(
         "run", str(saxpy), "--grid", "4", "--block", "256", "--arg", "f32[1000]=range",
-        "--arg", "f32[1000]=ones", "--arg", "f32=2", "--arg", "u32=1000", "--races",
+        "--arg", "f32[1000]=ones", "--arg", "f32=2", "--arg", "u32=1000", "--races", "--counters",
         "--save", str(arrays), "--json", str(record),
     )  # fmt: skip
     assert status == 0, text
