@@ -227,8 +227,19 @@ def test_tiles_that_hang_over_and_wrap() -> None:
 
 def test_triton_objects_are_the_names() -> None:
     parent = "NVMMADistributedLayout(version=[2, 0], warps_per_cta=[4, 1], instr_shape=[16, 8])"
+    whole = "ctas_per_cga=None, cta_split_num=None, cta_order=None"  # as it prints
     for text, name in (
         (parent, "mma_c([4, 1])"),
+        (f"{parent[:-1]}, {whole})", "mma_c([4, 1])"),
+        (
+            f"BlockedLayout(size_per_thread=[1, 4], threads_per_warp=[4, 8], warps_per_cta=[4, 1], "
+            f"order=[1, 0], {whole})",
+            "blocked([1, 4], [4, 8], [4, 1], [1, 0])",
+        ),
+        (
+            "BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0], cga_layout=[])",
+            "blocked([1, 4], [4, 8], [4, 1], [1, 0])",
+        ),
         (f"DotOperandLayout(operand_index=0, parent={parent}, k_width=2)", "mma_a(2, [4, 1])"),
         (f"DotOperandLayout(operand_index=1, parent={parent}, k_width=2)", "mma_b(2, [4, 1])"),
     ):
@@ -248,6 +259,8 @@ def test_triton_objects_are_the_names() -> None:
         ("blocked([1,4],[8,4])", (32, 32), "warps_per_cta is missing"),
         ("blocked([1,4],[8,4],[1,1],[1,1])", (32, 32), "2 numbers of each kind"),
         ("blocked([1,4],[8,8],[1,1],[1,0])", (32, 32), "64 lanes"),
+        ("blocked([1,4],[4,8],[4,1],[1,0],cga_layout=[[0,1]])", (32, 32), "'cga_layout' in"),
+        ("blocked([1,4],[4,8],[4,1],[1,0],cga_layout=None,turn=None)", (32, 32), "'turn' in"),
         ("mma_c()", None, "does not say the shape"),
         ("mma_c(__import__('os'))", (16, 8), "is not made of numbers"),
         ("mma_a(3)", (16, 16), "with 3 neighbours"),

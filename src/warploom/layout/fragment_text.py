@@ -27,6 +27,7 @@ from warploom.layout.fragment import (
     mma_result,
 )
 from warploom.layout.given import given_layout
+from warploom.layout.shared_text import OF_BLOCKS
 from warploom.layout.triton import Bases, read_bases
 
 MOST_TEXT = 4000
@@ -207,6 +208,12 @@ def _arguments(call: ast.Call, name: str) -> dict[str, Any]:
     }
     for keyword in call.keywords:
         names = next((n for n in parameters if keyword.arg in n), None)
+        if (
+            names is None
+            and keyword.arg in OF_BLOCKS
+            and not _literal({keyword.arg: keyword.value}, keyword.arg, None)
+        ):
+            continue  # a layout of one block prints what it does not have
         if names is None or names[0] in found:
             listed = ", ".join(n[-1] for n in parameters)
             raise ParseError(f"'{keyword.arg}' in {name}", advice=f"it takes {listed}")

@@ -23,7 +23,7 @@ MOST_NUMBER = 10**6
 MOST_TEXT = 4000
 _NAME = re.compile(r"\s*(\w+)\s*\(")
 # What says how several blocks share a tensor: one block has none of it.
-_BLOCKS = ("ctas_per_cga", "cta_split_num", "cta_order", "cga_layout", "block_bases")
+OF_BLOCKS = ("ctas_per_cga", "cta_split_num", "cta_order", "cga_layout", "block_bases")
 _PARAMETERS: dict[str, tuple[str, ...]] = {
     "SwizzledSharedLayout": ("vec", "per_phase", "max_phase", "order"),
     "NVMMASharedLayout": (
@@ -111,13 +111,13 @@ def _arguments(name: str, text: str) -> dict[str, Any]:
     found = dict(zip(names, (_literal(name, each) for each in call.args), strict=False))
     for keyword in call.keywords:
         key = _same_name(str(keyword.arg), names)
-        if key in found or key not in (*names, *_BLOCKS):
+        if key in found or key not in (*names, *OF_BLOCKS):
             raise ParseError(
                 f"'{str(keyword.arg)[:40]}' is not understood in {name}",
                 advice=f"it takes {', '.join(names)}",
             )
         found[key] = _literal(name, keyword.value)
-    shared = [each for each in _BLOCKS if found.get(each)]
+    shared = [each for each in OF_BLOCKS if found.get(each)]
     if shared:
         raise CheckError(f"{name} of several blocks: {shared[0]}", advice="a tile is of one block")
     return found
