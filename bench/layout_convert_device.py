@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -188,7 +189,8 @@ def main() -> int:
                 rows.append({"name": case[0], "failed": f"{type(error).__name__}: {error}"[:300]})
             print(json.dumps(rows[-1]), flush=True)
             record = {"turns": TURNS, "tritons": list(tritons), "rows": rows,
-                      "seconds": round(time.monotonic() - started)}  # fmt: skip
+                      "seconds": round(time.monotonic() - started),
+                      "date": date.today().isoformat()}  # fmt: skip
             given.out.write_text(json.dumps(record, indent=1) + "\n")
         pool.shutdown(cancel_futures=True)
     told = [row for row in rows if "of_triton" in row]

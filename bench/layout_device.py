@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,7 @@ def main() -> int:
         record: dict[str, Any] = {"kernels": measured(plan, Path(folder))}
     given.out.write_text(json.dumps(record, indent=1) + "\n")
     record["seconds"] = round(time.monotonic() - started)
+    record["date"] = date.today().isoformat()
     given.out.write_text(json.dumps(record, indent=1) + "\n")
     rows = record["kernels"]
     print(f"{sum(row['wrong'] is False for row in rows)} of {len(rows)} right, "

@@ -16,6 +16,7 @@ import argparse
 import json
 import sys
 import time
+from datetime import date
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -207,7 +208,8 @@ def main() -> int:
                 rows.append({"bytes": size, "n": n, "failed": f"{type(error).__name__}: {error}"})
             print(json.dumps(rows[-1]), flush=True)
             seconds = round(time.monotonic() - started)
-            record = {"space": given.space, "rows": rows, "seconds": seconds}
+            today = date.today().isoformat()
+            record = {"space": given.space, "rows": rows, "seconds": seconds, "date": today}
             given.out.write_text(json.dumps(record, indent=1) + "\n")
     pool.shutdown(cancel_futures=True)
     return 0
