@@ -5,7 +5,7 @@ repeat, and lets a thread that alone stores something alone load it. A bound mus
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -17,8 +17,9 @@ from warploom.emit.spell import function_name
 from warploom.index.ir import Const
 from warploom.kernel.ir import Kernel
 from warploom.loopnest.bound import Bound
+from warploom.loopnest.build import LoopNest
 from warploom.loopnest.decided import Implementation
-from warploom.loopnest.ir import Program
+from warploom.loopnest.ir import Compute, Instruction, Program
 from warploom.loopnest.kernels import axpy, gesummv, matmul, matvec
 from warploom.loopnest.lower import lower
 from warploom.loopnest.space import NestSpace
@@ -62,7 +63,14 @@ def below_what_is_compiled(program: Program, count: int, seed: int, *fixes: str)
         assert total["access"] / 32 <= moved.requests + report.shared.requests
         assert total["l2_store"] <= report.global_stores.sectors
         assert total["shared"] / 128 <= report.shared.wavefronts
+        compared = sum(report.mix.get(each, 0) for each in ("min", "max"))
+        if all(inst.action.op in ("max", "move") for inst in space.insts if _computes(inst)):
+            assert total["alu"] <= compared
     return int(found.arrived.sum())
+
+
+def _computes(inst: Instruction) -> bool:
+    return isinstance(inst.action, Compute)
 
 
 SMALL = {
@@ -86,6 +94,71 @@ LEFT_TO_ONE = (
 @pytest.mark.parametrize("fixes", [AGAIN, LEFT_TO_ONE], ids=["again", "left to one"])
 def test_what_a_compiler_does_once_is_counted_once(fixes: Sequence[str]) -> None:
     assert below_what_is_compiled(SMALL["axpy"], 2, 1, *fixes) == 2
+
+
+def _threads(*names: str) -> tuple[str, ...]:
+    return tuple(f"dim_kind({name})=THREAD" for name in names)
+
+
+def beyond_by_blocks() -> tuple[Program, tuple[str, ...]]:
+    """Blocks of which some are beyond the end of i; these load nothing of x[j], either."""
+    nest = LoopNest("beyond")
+    i, j = nest.axis("i", 5, (8,), tail=True), nest.axis("j", 32, (32,), dynamic=False)
+    x, z = nest.array("x", j), nest.array("z", i, j)
+    z[i, j] = x[j] * 2.0
+    merged = tuple(f"order(x_1.j1,{name}.j1)=MERGED" for name in ("store_z_1", "value_1"))
+    blocks = ("dim_kind(i0)=BLOCK", "dim_kind(store_z_1.i1)=BLOCK")
+    return nest.done(), (*merged, *blocks, *_threads("x_1.j1", "value_1.j1", "store_z_1.j1"))
+
+
+def beyond_by_warps() -> tuple[Program, tuple[str, ...]]:
+    """The second warp has nothing to do."""
+    nest = LoopNest("tail")
+    i = nest.axis("i", 32, (33,), tail=True)
+    x, z = nest.array("x", i), nest.array("z", i)
+    z[i] = x[i] + 1.0
+    return nest.done(), ("dim_kind(i0)=BLOCK", *_threads("x_1.i1", "value_1.i1", "store_z_1.i1"))
+
+
+def beyond_by_turns() -> tuple[Program, tuple[str, ...]]:
+    """33 turns of 64: the others are not there when it is compiled."""
+    nest = LoopNest("fold")
+    i, k = nest.axis("i", 32, (32,), dynamic=False), nest.axis("k", 33, (64,), tail=True)
+    x, z = nest.array("x", k, i), nest.array("z", i)
+    z[i] = nest.fold("max", x[k, i], over=k)
+    fixes = ("order(x_1.k1,fold_1.k1)=MERGED", "dim_kind(k0)=LOOP", "dim_kind(x_1.k1)=UNROLL")
+    return nest.done(), (*fixes, *_threads("x_1.i1", "fold_1.i1", "store_z_1.i1"))
+
+
+def part_of_another() -> tuple[Program, tuple[str, ...]]:
+    nest = LoopNest("subset")
+    i, j = nest.axis("i", 64, (32,)), nest.axis("j", 4, (4,), dynamic=False)
+    a, z = nest.array("A", i, j), nest.array("z", i, j)
+    z[i, j] = a[i, j] + a[i, 0]
+    own = tuple(f"dim_kind({name}.j1)=UNROLL" for name in ("A_1", "value_1", "store_z_1"))
+    return nest.done(), (
+        "dim_kind(i0)=BLOCK", *own, *_threads("A_1.i1", "A_2.i1", "value_1.i1", "store_z_1.i1"),
+    )  # fmt: skip
+
+
+def dealt_to_oneself() -> tuple[Program, tuple[str, ...]]:
+    nest = LoopNest("deal")
+    i = nest.axis("i", 64, (32,))
+    x, z = nest.array("x", 128), nest.array("z", i)
+    z[i] = x[i + 1] + 1.0
+    return nest.done(), (
+        "dim_kind(i0)=BLOCK", "dim_kind(x_1.i1)=DEAL", *_threads("value_1.i1", "store_z_1.i1"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "made", [beyond_by_blocks, beyond_by_warps, beyond_by_turns, part_of_another, dealt_to_oneself]
+)
+def test_what_is_not_done_is_not_counted(
+    made: Callable[[], tuple[Program, tuple[str, ...]]],
+) -> None:
+    program, fixes = made()
+    assert below_what_is_compiled(program, 4, 1, *fixes) >= 1
 
 
 def test_what_is_compiled_does_no_less_than_the_bound_says() -> None:

@@ -2,11 +2,11 @@
 
 In come instructions; out go which of them compute what one before them did or what is known without
 running, along which axes every index surely gives something new (of `x[i + j]` the elements are
-those along `i`, seen again along `j`, and loads of `x[i]` and `x[i + 1]` meet where a loop is
-unrolled), and which folds have a short form. Compilers are taken to know that operands may change
-places, what 0 and 1 leave as it is, and sums of integers; floats are added as they are written.
-What a user would not write (`v - v`, an integer times 0, the greater of `v` and the least of all)
-is counted as it stands.
+those along `i`, seen again along `j`; of `x[i]` and `x[i + 1]` only the first counts), and which
+folds have a short form. Compilers are taken to know that operands may change places, what 0 and 1
+leave as it is, and sums of integers; floats are added as they are written. What a user would not
+write (`v - v`, an integer times 0, the greater of `v` and the least of all) is counted as it
+stands.
 """
 
 from __future__ import annotations
@@ -35,16 +35,21 @@ from warploom.search.candidate import Flags
 
 
 def repeated(insts: Sequence[Instruction]) -> Flags:
-    """[instructions]: those that load or compute what one before them does, or what is known before
-    the kernel runs."""
+    """[instructions]: those that compute what one before them does or what is known before the
+    kernel runs, and those that load from an array of which something was loaded before."""
     seen: set[Hashable] = set()
+    loaded: set[Array] = set()
     keys: dict[Instruction, Hashable] = {}
     given: dict[Instruction, frozenset[Axis] | None] = {}
     found = []
     for inst in insts:
         key = keys[inst] = _key(inst, keys)
         given[inst] = _given_along(inst, given)
-        found.append(key in seen or (isinstance(inst.action, Compute) and given[inst] is None))
+        had = key in seen or (isinstance(inst.action, Compute) and given[inst] is None)
+        if isinstance(inst.action, Load):  # all of it may be among what was loaded before
+            had |= inst.action.access.array in loaded
+            loaded.add(inst.action.access.array)
+        found.append(had)
         seen.add(key)
     return np.array(found)
 

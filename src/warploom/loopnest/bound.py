@@ -9,6 +9,7 @@ What is open is taken to be as good as it can be. `explain` says which term it i
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,17 @@ import numpy as np
 from warploom.kernel.tensor import COLUMNS, DEPTH, ROWS
 from warploom.loopnest.again import anew, idle, repeated
 from warploom.loopnest.certain import SLACK, Certain, Facts, Use
-from warploom.loopnest.ir import Compute, Constant, Get, Instruction, Load, Put, Store
+from warploom.loopnest.ir import (
+    Compute,
+    Constant,
+    Get,
+    Instruction,
+    Load,
+    Operand,
+    Parameter,
+    Put,
+    Store,
+)
 from warploom.loopnest.sector import Neighbours, touched_by
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.tile import products
@@ -46,6 +57,17 @@ class Needed:
 
     dims: Flags
     threads: Numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Handed:
+    """The store and the load of a temporary array, `pairs` of their dimensions and where it is
+    decided how threads are mapped to both; `elsewhere` are dimensions of axes that it has not."""
+
+    put: int
+    get: int
+    pairs: Index
+    elsewhere: Flags
 
 
 class Bound:
@@ -107,6 +129,8 @@ class Bound:
                 return 0.0, 0.0  # a sign, too
             case Compute("neg" | "abs", _) if self.rates.hoists:
                 return 0.0, 0.0  # a sign is part of who uses it
+            case Compute(_, operands) if self._is_gathered(inst, operands):
+                return 0.0, 0.0
             case Compute(op, operands):
                 if op == "/" and isinstance(operands[1], Constant) and self.rates.hoists:
                     op = "*"  # by what is one over it
@@ -117,6 +141,11 @@ class Bound:
                 return cost.issue / both, cost.alu / both
             case _:
                 return 1.0, 0.0
+
+    def _is_gathered(self, inst: Instruction, operands: Sequence[Operand]) -> bool:
+        """Integers that are parameters a compiler may put together before it begins."""
+        given = any(isinstance(each, Parameter) for each in operands)
+        return given and self.rates.hoists and not inst.dtype.is_float
 
     def _latency(self, inst: Instruction) -> float:
         """Nanoseconds until the result is there for whoever uses it in the same turn."""
@@ -146,9 +175,7 @@ class Bound:
         found = [(at, space.space.numbering[i]) for at, i in enumerate(insts) if i.running]
         return [(at, column[number]) for at, number in found if number in column]
 
-    def _handing(self) -> list[tuple[int, int, Index]]:
-        """The store and the load of each temporary array, with pairs of their dimensions and where
-        it is decided how threads are mapped to both."""
+    def _handing(self) -> list[Handed]:
         space, found = self.space, []
         start = space.propagator.columns(space.threads).start
         mapping = {pair: start + at for at, pair in enumerate(space.threads.instances)}
@@ -156,7 +183,8 @@ class Bound:
             pairs = [(a, b, mapping.get((a, b), mapping.get((b, a)))) for a, b in each.pairs]
             rows = [(self.facts.number[a], self.facts.number[b], at) for a, b, at in pairs]
             at = space.insts.index(each.put), space.insts.index(each.get)
-            found.append((*at, np.array(rows, np.int64).reshape(-1, 3)))
+            elsewhere = np.array([dim.axis not in each.put.axes for dim in self.facts.dims])
+            found.append(Handed(*at, np.array(rows, np.int64).reshape(-1, 3), elsewhere))
         return found
 
     def _uses(self) -> list[tuple[int, int, Use]]:
@@ -197,7 +225,10 @@ class Bound:
         known = Certain(self.facts, candidates)
         needed = self._needed(known)
         around = self._repeated(known, needed)
+        # What is beyond the end of an axis is not done, nor by a warp that has nothing else.
+        within = np.where(known.within < 1, known.within / 2, 1.0)[:, None]
         work = self._work(known, around, needed)
+        work = {name: each if name == "dram" else each * within for name, each in work.items()}
         low, high = self._blocks(known)
         device = {name: self._device(name, amount, high) for name, amount in work.items()}
         room = self._room(known)
@@ -205,7 +236,7 @@ class Bound:
         one = self._blocks_times(known, around, needed, ("LOOP",))
         every = self._blocks_times(known, around, needed, ("LOOP", "BLOCK"))
         blocks = {
-            name: _larger(name, one[name] * waves[:, None], every[name] / room[:, None])
+            name: within * _larger(name, one[name] * waves[:, None], every[name] / room[:, None])
             for name in one
         }
         return Terms(work, device, blocks)
@@ -239,24 +270,27 @@ class Bound:
         whole = np.ceil(threads * ROUNDING / self.lanes) * self.lanes
         return Needed(dims, np.minimum(whole, filled))
 
-    def _counted(self, known: Certain) -> Flags:
+    def _counted(self, known: Certain, needed: Needed) -> Flags:
         """[rows, instructions]: those that are surely there, and that no other does as well. What a
         thread has put into shared memory itself it may have in registers still."""
         found = known.active & ~self.again
         if self.rates.hoists:
-            for put, get, pairs in self.handed:
-                found[:, [put, get]] &= self._handed(known, pairs)[:, None]
+            for each in self.handed:
+                found[:, [each.put, each.get]] &= self._handed(known, needed, each)[:, None]
         return found
 
-    def _handed(self, known: Certain, pairs: Index) -> Flags:
-        """[rows]: whether some thread surely gets what another one put."""
-        put, get, mapping = pairs.T
-        threads, others = known.surely(*self.threaded), ~known.maybe(*self.threaded)
+    def _handed(self, known: Certain, needed: Needed, way: Handed) -> Flags:
+        """[rows]: whether some thread surely gets what another one put: one has another part of it,
+        or several have the same, which only one of them put."""
+        put, get, mapping = way.pairs.T
+        plain = tuple(kind for kind in self.threaded if kind != "DEAL")
+        threads, others = known.surely(*plain), ~known.maybe(*self.threaded)
         apart = known.candidates.domains[:, mapping] & self.mapped == 0
         apart &= threads[:, put] & threads[:, get]
         apart |= (threads[:, put] & others[:, get]) | (others[:, put] & threads[:, get])
-        several = known.low(self.space.num_threads) > 1
-        found: Flags = (apart & (known.turns[:, put] > SLACK)).any(axis=1) & several
+        several = known.turns > SLACK
+        shared = needed.dims[:, way.get] & threads & several & way.elsewhere
+        found: Flags = (apart & several[:, put]).any(axis=1) | shared.any(axis=1)
         return found
 
     def _work(self, known: Certain, around: Flags, needed: Needed) -> dict[str, Numbers]:
@@ -264,9 +298,9 @@ class Bound:
 
         Of the lanes of a warp as many do something of their own as there are thread dimensions
         around the instruction. The others do the same again, but for stores, of which one is done.
-        Beyond the end of an axis nothing is loaded or stored.
+        Turns beyond the end of an axis count here, and are taken off by `terms`.
         """
-        own, counted = self.facts.own, self._counted(known)
+        own, counted = self.facts.own, self._counted(known, needed)
         total = np.where(counted, known.least(around), 0.0)
         wide = known.greatest(own & known.maybe(*self.widened)[:, None])
         if self.rates.hoists:  # a compiler may put neighbours in shared memory together
@@ -344,14 +378,14 @@ class Bound:
         """
         rates, own = self.rates, self.facts.own
         turns = known.least(around & known.surely(*kinds, "UNROLL")[:, None])
-        turns = np.where(self._counted(known) & ~self._passed(known), turns, 0.0)
+        turns = np.where(self._counted(known, needed) & ~self._passed(known), turns, 0.0)
         sums = np.where(self._on_tensor_cores(known), ROWS * COLUMNS / self.lanes, 1.0)
         issued = turns / sums * self.issue  # a thread has several of one product
         accessed = np.where(self.moves | self.is_shared, turns, 0.0)
         loops = around & known.surely(*kinds)[:, None] & (own | known.outside(self.unrolled))
         waits = np.maximum(rates.nanoseconds(rates.turn.latency), self.latency) / rates.overlap
         looped = known.least(loops)
-        looped = np.where(self._counted(known) & (looped > 1), looped * waits, 0.0)
+        looped = np.where(self._counted(known, needed) & (looped > 1), looped * waits, 0.0)
         chain = known.least(around & self.facts.over & ~self._deep(known)[:, None])
         others = known.least(loops & ~self.facts.over)
         chained = np.where(self.chains, chain * np.maximum(1, others / rates.overlap), 0.0)

@@ -89,8 +89,8 @@ class Facts:
 
 class _AxisTable:
     """The tilings of an axis: `bits[t, l]` is the size of level l in tiling t as a bit of `size`,
-    `logs[l, t]` its logarithm, the number of tiles (level -1) in the last row; and `of_dims[d, l]`
-    which dimensions are on which level."""
+    `logs[l, t]` its logarithm, the number of tiles (level -1) in the last row; `of_dims[d, l]`
+    which dimensions are on which level; and `within[t]` which part of all is not beyond the end."""
 
     def __init__(self, space: NestSpace, axis: Axis, dims: Sequence[Dim]) -> None:
         own = [tile for tile in space.program.tiles if tile.axis is axis]
@@ -102,6 +102,7 @@ class _AxisTable:
         ).reshape(len(rows), len(own))
         sizes = [[*row, outer_size(axis, row) if axis.dynamic else 1] for row in rows]
         self.logs: Logs = np.log(np.array(sizes, np.float64)).T
+        self.within = np.array([axis.size / math.prod(row) for row in sizes])
         self.of_dims = np.zeros((len(dims), len(own) + 1))
         for at, dim in enumerate(dims):
             if dim.axis is axis:
@@ -130,6 +131,16 @@ class Certain:
         """Which instructions are surely there."""
         flags = domains[:, np.maximum(self.facts.flag_at, 0)] == TRUE
         return np.where(self.facts.flag_at < 0, True, flags)
+
+    @cached_property
+    def within(self) -> Numbers:
+        """[rows]: which part of all turns is not beyond the end of an axis, at least."""
+        parts = [
+            np.where(feasible, axis.within, 1.0).min(axis=1, initial=1.0)
+            for axis, feasible in zip(self.facts.axes, self.feasible, strict=True)
+        ]
+        found: Numbers = np.prod(parts, axis=0) if parts else np.ones(len(self.kinds))
+        return found
 
     def lowers(self, use: Use) -> Flags:
         """[rows]: whether a value surely goes that way."""
