@@ -14,7 +14,7 @@ TEXT = """.version 9.0
 .target sm_100a
 .address_size 64
 .visible .entry k(.param .u64 a, .param .u64 out)
-{{ .reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %l<9>; .reg .f32 %f<9>; .reg .b64 %a, %o;
+{{ .reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %l<9>; .reg .f32 %f<9>; .reg .f64 %d<9>; .reg .b64 %a, %o;
 ld.param.u64 %a, [a]; ld.param.u64 %o, [out]; ld.global.b64 %l1, [%a]; ld.global.b64 %l2, [%a+8]; ld.global.b64 %l3, [%a+16]; ld.global.b64 %l4, [%a+24];
 cvt.u32.u64 %r1, %l1; cvt.u32.u64 %r2, %l2; cvt.u32.u64 %r3, %l3; cvt.u32.u64 %r4, %l4; cvt.u16.u64 %h1, %l1; cvt.u16.u64 %h2, %l2;
 mov.b32 %f1, %r1; mov.b32 %f2, %r2; mov.u64 %l0, 0;
@@ -74,6 +74,11 @@ def test_by_zero(kind: str, opcode: str) -> None:
         ("fns.b32 %r0, %r1, %r2, %r3;", (0xF0, 40, -1), 0xFFFFFFFF),
         ("fns.b32 %r0, %r1, %r2, %r3;", (0xF0, 7, -2), 6),
         ("fns.b32 %r0, %r1, %r2, %r3;", (0xF0, 32, 0), 0xFFFFFFFF),
+        # Saturated, a NaN of a double is zero; else a half has its sign and upper bits.
+        ("mov.b64 %d1, %l1; cvt.rn.sat.f16.f64 %h0, %d1;", (0x7FF8000000000001,), 0),
+        ("mov.b64 %d1, %l1; cvt.rp.sat.f16.f64 %h0, %d1;", (0xFFF4000000000000,), 0),
+        ("mov.b64 %d1, %l1; cvt.rz.f16.f64 %h0, %d1;", (0xFFF4000000000000,), 0xFF00),
+        ("mov.b64 %d1, %l1; cvt.rm.sat.f16.f64 %h0, %d1;", (0x3FF4000000000000,), 0x3C00),
         # 1 / b is flushed where it is subnormal; not by .full.
         ("div.approx.f32 %f0, %f1, %f2;", (0x7F000000, 0x7F000000), 0),
         ("div.approx.ftz.f32 %f0, %f1, %f2;", (0xFF000000, 0x7E800001), 0x80000000),

@@ -130,7 +130,8 @@ def _float_to_float(ins: Instruction, target: str, source: str, widen: Function)
     name = next((m for m in ins.modifiers if m in _INTEGRAL), None)
     mode = rounding_of(ins)
     # NaNs keep their upper bits from f64, and to f32 from bf16; elsewhere there is only one NaN.
-    wide = source == "f64" and target in ("f16", "bf16")
+    # Saturated, a NaN is zero, of doubles too (as on an H200).
+    wide = source == "f64" and target in ("f16", "bf16") and "sat" not in ins.modifiers
     keep = target == "f32" and source in ("f64", "bf16") and name is None
     if target == source == "f32" and len(ins.modifiers) == 2:
         return lambda a: a  # a copy
