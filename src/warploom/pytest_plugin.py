@@ -45,6 +45,7 @@ class Gpu:
     benign: bool = True
     counters: bool = True
     seconds: float = SECONDS
+    heap_bytes: int | None = None
     reports: list[Report] = field(default_factory=list)  # of all launches of the test
 
     def launch(
@@ -58,7 +59,7 @@ class Gpu:
         try:
             emulated = emulate(
                 kernel, name, arch=self.arch, races=self.races, benign=self.benign,
-                counters=self.counters, seconds=self.seconds,
+                counters=self.counters, seconds=self.seconds, heap_bytes=self.heap_bytes,
             )  # fmt: skip
             report = emulated[launch](*args, **named)
             self.reports.append(report)

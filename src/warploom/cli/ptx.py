@@ -167,6 +167,7 @@ def run_kernel(
     block: str = typer.Option("32", help="Threads of a block, likewise."),
     arg: list[str] = typer.Option([], "--arg", metavar="TYPE…", help="One for each parameter."),
     shared: int = typer.Option(0, help="Bytes of dynamic shared memory."),
+    heap: int = typer.Option(None, help="Bytes for device malloc; 8 MiB if not said."),
     seed: int = typer.Option(0, help="For random arrays."),
     races: bool = typer.Option(False, "--races", help="Also look for data races."),
     benign: bool = typer.Option(False, "--benign", help="Writes of one value are no races."),
@@ -192,7 +193,7 @@ def run_kernel(
             report = module.kernel(kernel).launch(
                 parse_shape(grid), parse_shape(block), args, shared_bytes=shared,
                 races="all" if races else False, benign=benign, counters=counters,
-                seconds=seconds,
+                seconds=seconds, heap_bytes=heap,
             )  # fmt: skip
             record = _run_record(report, counters)
             with kept_free(json_file):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,17 @@ class Fault(Exception):  # noqa: N818 - never leaves the evaluators, which make 
     what: str
     position: int
     address: int
+    piece: Any = None  # of a heap: the one that is meant
+
+
+class Parts(Protocol):
+    """Of a region that many share: which bytes belong to whom (see `heap`)."""
+
+    def inside(self, offset: Array, width: int, active: Array | None) -> Array:
+        """What `check` does, for one part at a time."""
+
+    def bytes_from(self, offset: int) -> tuple[int, int]:
+        """Where the bytes from an address on lie, and how many there are."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,6 +57,7 @@ class Region:
 
     `origin[t]` is where the copy of thread t starts in `data` (None: all see one copy).
     `written` marks bytes that were stored to, where reads of others are to be reported.
+    With `parts`, `size` counts addresses, of which most have no bytes.
     """
 
     name: str
@@ -56,6 +68,7 @@ class Region:
     written: npt.NDArray[np.uint8] | None = None
     read_only: bool = False
     space: str = "global"
+    parts: Parts | None = None
     _views: dict[tuple[DType, bool], Array] = field(default_factory=dict)
 
     def view(self, dtype: DType, marks: bool = False) -> Array:
@@ -79,6 +92,11 @@ class Region:
         fresh[:, : self.data.size // owners] = self.data.reshape(owners, -1)
         self.data, self.size = fresh.reshape(-1), stride
         self.origin = np.arange(owners, dtype=np.int64) * stride
+        self._views.clear()
+
+    def forget_bytes(self) -> None:
+        """Its addresses stay taken; nothing lies there any more."""
+        self.data, self.written = np.zeros(0, np.uint8), None
         self._views.clear()
 
     def offsets(self, address: Array) -> Array:
@@ -129,11 +147,19 @@ class Memory:
     ) -> Region:
         base = self._next[space]
         region = Region(name, base, data.size, data, read_only=read_only, space=space)
-        above = bisect_right(self._bases, base)
-        self._bases.insert(above, base)
-        self._regions.insert(above, region)
+        self.put(region)
         self._next[space] += -(-(data.size + GAP) // ALIGNMENT) * ALIGNMENT
         return region
+
+    def put(self, region: Region) -> None:
+        """A region that has its address already."""
+        above = bisect_right(self._bases, region.base)
+        self._bases.insert(above, region.base)
+        self._regions.insert(above, region)
+
+    def drop(self, region: Region) -> None:
+        at = bisect_right(self._bases, region.base) - 1
+        del self._bases[at], self._regions[at]
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -146,12 +172,25 @@ class Memory:
             return self._regions[above - 1]
         return self._regions[min(above, len(self._regions) - 1)] if self._regions else None
 
+    def bytes_from(self, address: int) -> tuple[Region, int, int] | None:
+        """The region that holds an address, where in its data that is, and how many bytes follow
+        that belong to it."""
+        found = self.find(address)
+        if found is None or not 0 <= address - found.base <= found.size:
+            return None
+        at = address - found.base
+        return (found, at, found.size - at) if found.parts is None else (
+            found, *found.parts.bytes_from(at)
+        )  # fmt: skip
+
 
 def check(region: Region, offset: Array, width: int, active: Array | None) -> Array:
     """Indices in units of `width` into the region; raises `Fault` for a bad active access.
 
     Indices of inactive threads come back clipped into the region.
     """
+    if region.parts is not None:
+        return region.parts.inside(offset, width, active)
     limit = region.size - width
     mask = width - 1
     good = limit >= 0 and int(offset.max()) <= limit
@@ -180,8 +219,12 @@ def _check_slowly(region: Region, offset: Array, width: int, active: Array | Non
 
 def _outside(region: Region, offset: int, width: int) -> str:
     where = offset - (1 << 64) if offset >= 1 << 63 else offset
-    side = f"{-where} bytes before" if where < 0 else f"{where} bytes into"
-    return f"out-of-bounds access of {width} bytes, {side} {region.name} ({region.size} bytes)"
+    whole = f"{region.name} ({region.size} bytes)"
+    return f"out-of-bounds access of {width} bytes, {distance(where)} {whole}"
+
+
+def distance(where: int) -> str:
+    return f"{-where} bytes before" if where < 0 else f"{where} bytes into"
 
 
 def place(index: Array, width: int, owner: Array | None) -> Array:

@@ -134,6 +134,11 @@ class SourceMap:
             error.message, span, f"{error.advice}; {compiled}" if error.advice else compiled
         )
 
+    def words(self, span: Span) -> str:
+        """A place of the PTX as one says it: in lines of the source, where they are known."""
+        place = self.at(span)
+        return place.words if place else f"line {span.line}"
+
     def at(self, span: Span) -> SourcePlace | None:
         """Where the instruction at a place of the PTX comes from."""
         if span.source is not self._text.source or not self._files:

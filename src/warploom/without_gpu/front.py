@@ -80,6 +80,7 @@ def emulate(
     counters: bool = False,
     seconds: float | None = SECONDS,
     cores: int | None = None,
+    heap_bytes: int | None = None,
 ) -> Emulated:
     """Somebody's kernel, to be launched without a GPU on NumPy arrays or CPU tensors.
 
@@ -90,11 +91,11 @@ def emulate(
     wrote, barriers that never complete, and with `races` all data races of the launch. Writes of
     one value, which Triton has lanes do all the time, are races only without `benign`. A launch is
     stopped after `seconds`. Without `races` and `counters` large ones are compiled and use as many
-    `cores` as there are, or as are said.
+    `cores` as there are, or as are said. `heap_bytes` are for device malloc (8 MiB).
     """
     options = {
         "races": races, "benign": benign, "check": check, "counters": counters, "seconds": seconds,
-        "cores": cores,
+        "cores": cores, "heap_bytes": heap_bytes,
     }  # fmt: skip
     if not isinstance(arch, str):
         raise DeviceError(f"{arch!r} is no GPU architecture", advice="use sm_80, sm_90, …")

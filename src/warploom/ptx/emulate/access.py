@@ -17,6 +17,7 @@ from warploom.errors import DeviceError, Span
 from warploom.machine.banks import matrix_use
 from warploom.machine.counters import Counters, by_warp
 from warploom.machine.flag import Order
+from warploom.machine.heap import PIECE, Owner, Piece
 from warploom.machine.manner import Kind, Manner
 from warploom.machine.memory import (
     GAP,
@@ -32,7 +33,7 @@ from warploom.machine.memory import (
 from warploom.machine.race import RELAXED, Race, Side, Writing
 from warploom.machine.tally import own_traffic
 from warploom.ptx.emulate.context import Context, Step
-from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.emulate.frame import Frame, thread_name
 from warploom.ptx.ir import Instruction
 
 Array = npt.NDArray[Any]
@@ -132,7 +133,7 @@ def load(
     index = place(index, site.width, _owner(f, region, packed=False))
     _watch(f, site, region, index, packed=False)
     out = _take(region, index, dtype, count_of)
-    if region.written is not None:
+    if region.written is not None and f.batch.check:
         _note_unwritten(f, site, region, index, dtype, count_of, active, unwritten)
     return out
 
@@ -157,7 +158,7 @@ def _note_unwritten(
         bad = unstored(region, _part(index, count_of, part), dtype, active)
         if unwritten is not None:
             unwritten.append(bad)
-        elif bad.any():
+        elif region.parts is None and bad.any():
             thread = _thread(f, int(bad.argmax()), packed=False)
             raise site.error(f, "reads shared memory that was never written", thread)
 
@@ -169,13 +170,15 @@ def _load_slowly(
     """Active threads only, in several regions if need be."""
     packed = np.broadcast_to(f.active_part(address), (f.count,))
     out = [np.zeros(f.count, dtype) for _ in range(count_of)]
+    bad = [np.zeros(f.count, bool) for _ in range(count_of)]
     for region, chosen, index in places(f, site, packed):
         values = _take(region, index, dtype, count_of)
-        for target, value in zip(out, values, strict=True):
-            target[chosen] = value
-        if region.written is not None and unwritten is not None:
-            for part in range(count_of):
-                unwritten.append(f.spread(unstored(region, _part(index, count_of, part), dtype)))
+        for part, value in enumerate(values):
+            out[part][chosen] = value
+            if region.written is not None:
+                bad[part][chosen] = unstored(region, _part(index, count_of, part), dtype)
+    if unwritten is not None and f.batch.check and any(each.any() for each in bad):
+        unwritten += [f.spread(each) for each in bad]
     return [f.spread(value) for value in out]
 
 
@@ -248,22 +251,39 @@ def _checked(f: Frame, site: Site, region: Region, address: Array, where: Any) -
         position = fault.position
         if not isinstance(where, slice):
             position = int(np.flatnonzero(where)[position])
-        far = min(abs(fault.address - region.base), abs(fault.address - region.base - region.size))
+        far = max(region.base - fault.address, fault.address - region.base - region.size)
         if far > GAP:
             raise _nowhere(f, site, position, fault.address) from None
         within = fault.address - window_of(region.base)
-        message = f"{fault.what}, at address {within:#x}"
+        what = fault.what if fault.piece is None else named(f, fault.what, fault.piece)
+        message = f"{what}, at address {within:#x}"
         raise site.error(f, message, int(f.index[position])) from None
+
+
+def named(f: Frame, what: str, piece: Piece) -> str:
+    """What is said of a piece of the heap, with its size and who asked for it and freed it."""
+    text = f"the {piece.size} bytes that malloc gave {_whom(f, piece.given)}"
+    if piece.freed is not None:
+        text += f" and that {_whom(f, piece.freed)} freed"
+    return what.replace(PIECE, text)
+
+
+def _whom(f: Frame, owner: Owner) -> str:
+    call = owner.call
+    place = f.batch.said(call.label) if isinstance(call.label, Span) else ""
+    return f"{thread_name(owner.thread, call.grid, call.block)}{place}"
 
 
 def _nowhere(f: Frame, site: Site, position: int, address: int) -> DeviceError:
     """No memory that the instruction may reach is there; perhaps some of another space is."""
     if site.space in ("const", "param"):
         address = (address - WINDOWS[site.space]) % (1 << 64)
-    named = "no argument or variable"
+    memory = "no argument or variable"
     if site.space not in ("generic", "global"):
-        named = f"no {_SPOKEN[site.space]}"
-    message = f"out-of-bounds access: address {address:#x} belongs to {named}"
+        memory = f"no {_SPOKEN[site.space]}"
+    message = f"out-of-bounds access: address {address:#x} belongs to {memory}"
+    if f.batch.heap.was_given(address):
+        message = f"use after free: address {address:#x} was given by malloc, and freed long ago"
     return site.error(f, message + _elsewhere(f.batch.memory, address), int(f.index[position]))
 
 
@@ -313,7 +333,7 @@ def race_error(f: Frame, site: Site, race: Race) -> DeviceError:
     first, second = race.first, race.second
     return DeviceError(
         f"{site.name}: data race: this {second.words} and an earlier {first.words} by "
-        f"{_who(f, first)}{_line(first)} have nothing between them that orders them; "
+        f"{_who(f, first)}{_line(f, first)} have nothing between them that orders them; "
         f"{_who(f, second)}",
         site.span,
     )
@@ -323,8 +343,8 @@ def _who(f: Frame, side: Side) -> str:
     return f.batch.where((side.block - f.batch.first_block) * f.batch.block_size + side.thread)
 
 
-def _line(side: Side) -> str:
-    return f" (line {side.label.line})" if isinstance(side.label, Span) else ""
+def _line(f: Frame, side: Side) -> str:
+    return f.batch.said(side.label) if isinstance(side.label, Span) else ""
 
 
 def _count(f: Frame, site: Site, region: Region, threads: Array, start: Array) -> None:

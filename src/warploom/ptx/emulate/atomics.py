@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from warploom.machine import rounding as r
 from warploom.machine.manner import Kind
-from warploom.machine.memory import unstored
+from warploom.machine.memory import Region, mark_stored, unstored
 from warploom.ptx.emulate.access import Site, places
 from warploom.ptx.emulate.context import Context, Fetch, Step, Store
 from warploom.ptx.emulate.frame import Frame
@@ -101,8 +101,11 @@ def _step(
             for region, chosen, index in found:
                 memory = region.view(DTYPES[kind])
                 at = index * count + part
-                if region.written is not None:
-                    _require_stored(f, site, unstored(region, at, DTYPES[kind]))
+                if region.written is not None and name == "exch":
+                    mark_stored(region, at, DTYPES[kind])
+                elif region.written is not None and f.batch.check:
+                    bad = unstored(region, at, DTYPES[kind])
+                    _require_stored(f, site, region, f.index[chosen], bad)
                 old[chosen] = apply(memory, at, b[chosen], c[chosen], store is not None)
                 if name == "add" and kind == "f32":  # which makes one NaN of all
                     memory[at] = r.clean_single(memory[at])
@@ -112,10 +115,11 @@ def _step(
     return step
 
 
-def _require_stored(f: Frame, site: Site, bad: Array) -> None:
+def _require_stored(f: Frame, site: Site, region: Region, threads: Array, bad: Array) -> None:
     if bad.any():
-        thread = int(f.index[int(bad.argmax())])
-        raise site.error(f, "atomic on shared memory that was never written", thread)
+        thread = int(threads[int(bad.argmax())])
+        memory = "memory of the device heap" if region.parts is not None else region.name
+        raise site.error(f, f"atomic on {memory} that was never written", thread)
 
 
 def _applier(name: str, kind: str) -> Callable[[Array, Array, Array, Array, bool], Array]:

@@ -87,11 +87,11 @@ class _Copier:
                 yield self.shared(f, thread, address & own | there, size), found
 
     def region(self, f: Frame, thread: int, address: int, size: int) -> tuple[Region, int]:
-        found = f.batch.memory.find(address)
-        if found is None or not 0 <= address - found.base <= found.size - size:
+        found = f.batch.memory.bytes_from(address)
+        if found is None or found[2] < size:
             message = f"out-of-bounds access of {size} bytes at address {address:#x}"
             raise self.fail(f, message, thread)
-        return found, address - found.base
+        return found[0], found[1]
 
     def note(
         self, f: Frame, thread: int, key: Any, size: int, places: Array, width: int, kind: Kind
@@ -248,6 +248,7 @@ def _plain_out(ctx: Context, ins: Instruction) -> Step:
             region, start = copier.region(f, thread, target, count)
             place = copier.shared(f, thread, source, count)
             region.data[start : start + count] = f.batch.shared.data[place : place + count]
+            _mark(region, start, count)
             _leaving(f, copier, thread, np.array([place]), count, region, np.array([start]), count)
 
     return step

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from warploom.errors import MalformedError
-from warploom.ptx.emulate import printf, stack, undefined
+from warploom.ptx.emulate import heap, printf, stack, undefined
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.schedule import Code, Runner
@@ -16,6 +16,14 @@ from warploom.ptx.types import DTYPES
 
 DEEPEST_CALL = 64
 Lookup = Callable[[str], tuple[Function, Code] | None]
+Provided = Callable[
+    [Context, Instruction, str, tuple[Operand, ...], tuple[Operand, ...]], Step
+]  # fmt: skip
+# What compilers declare and a driver brings.
+PROVIDED: dict[str, Provided] = {
+    "vprintf": printf.vprintf, "__assertfail": printf.assertion,
+    "malloc": heap.malloc, "free": heap.free, "__cuda_syscall_aligned_malloc": heap.malloc,
+}  # fmt: skip
 
 
 class CallCompiler:
@@ -43,10 +51,8 @@ class CallCompiler:
         self, ctx: Context, ins: Instruction, name: str, results: tuple[Operand, ...],
         arguments: tuple[Operand, ...],
     ) -> Step:  # fmt: skip
-        if name == "vprintf":
-            return printf.vprintf(ctx, results, arguments)
-        if name == "__assertfail":
-            return printf.assertion(ctx, ins, arguments)
+        if name in PROVIDED and not _has_body(ctx, name):
+            return PROVIDED[name](ctx, ins, name, results, arguments)
 
         def step(f: Frame) -> None:
             found = self.lookup(name)
@@ -64,16 +70,32 @@ class CallCompiler:
         def step(f: Frame) -> None:
             address = f.widen(target(f))
             for one in np.unique(address[f.index]).tolist():
-                found = self.lookup(self.names.get(int(one), ""))
-                if found is None:
-                    raise ctx.fail(f"a call to {one:#x}, where no function is", ins)
                 chosen = address == one
                 if f.compact:
                     chosen = chosen[f.index]
                 with f.narrowed(chosen):
-                    invoke(ctx, ins, f, found, results, arguments)
+                    self._call(ctx, ins, f, int(one), results, arguments)
 
         return step
+
+    def _call(
+        self, ctx: Context, ins: Instruction, f: Frame, address: int, results: tuple[Operand, ...],
+        arguments: tuple[Operand, ...],
+    ) -> None:  # fmt: skip
+        name = self.names.get(address, "")
+        if name in PROVIDED and not _has_body(ctx, name):
+            PROVIDED[name](ctx, ins, name, results, arguments)(f)
+            return
+        found = self.lookup(name)
+        if found is None:
+            raise ctx.fail(f"a call to {address:#x}, where no function is", ins)
+        invoke(ctx, ins, f, found, results, arguments)
+
+
+def _has_body(ctx: Context, name: str) -> bool:
+    """Whether a module has a function of its own that is called like one of ours."""
+    function = ctx.module.function(name)
+    return function is not None and function.body is not None
 
 
 def invoke(

@@ -10,7 +10,7 @@ some threads are active, two ways of working are used:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import Span
 from warploom.machine.counters import Counters
+from warploom.machine.heap import Heap
 from warploom.machine.memory import Memory, Region
 from warploom.machine.race import RaceDetector
 from warploom.machine.record import CUDA
@@ -75,6 +77,8 @@ class Batch:
     flight: Any = None  # products of warpgroups that are not waited for, once there was one
     output: list[str] = field(default_factory=list)  # what the kernel printed
     bulks: dict[int, list[Any]] = field(default_factory=dict)  # groups of bulk copies, by thread
+    heap: Heap = field(default_factory=Heap)  # where malloc takes from
+    line_of: Callable[[Span], str] = field(default=lambda span: f"line {span.line}")
     joined: Array = field(init=False)  # by block, of its last bar.red: how many hold, of how many
 
     def __post_init__(self) -> None:
@@ -135,9 +139,18 @@ class Batch:
     def where(self, thread: int) -> str:
         """`block (1,0,0), thread (3,0,0)` for an index into the batch."""
         block, inside = divmod(thread, self.block_size)
-        return (
-            f"block {_triple(self.number(block), self.grid)}, thread {_triple(inside, self.block)}"
-        )
+        number = self.number(block) * self.block_size + inside
+        return thread_name(number, self.grid, self.block)
+
+    def said(self, span: Span) -> str:
+        """Where an instruction that is not the one at fault stands, in words."""
+        return f" ({self.line_of(span)})"
+
+
+def thread_name(number: int, grid: Triple, block: Triple) -> str:
+    """Of a thread counted through the whole grid, the x of everything first."""
+    outer, inner = divmod(number, prod(block))
+    return f"block {_triple(outer, grid)}, thread {_triple(inner, block)}"
 
 
 def in_grid(place: Array, grid: Triple, cluster: Triple) -> Array:

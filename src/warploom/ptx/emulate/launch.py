@@ -28,6 +28,7 @@ from warploom.errors import (
     located,
 )
 from warploom.machine.counters import Counters
+from warploom.machine.heap import Heap
 from warploom.machine.memory import WINDOWS, Memory, allocate, per_owner
 from warploom.machine.race import Race, RaceDetector, Side
 from warploom.machine.record import CUDA, H200
@@ -53,13 +54,15 @@ BATCH_THREADS = 1 << 15  # what fits the caches of a core, a few registers at a 
 PRODUCT_THREADS = 1 << 11  # with wgmma, whose one step would take seconds: a limit is kept to one
 BATCH_BYTES = 1 << 28  # shared and local memory of one batch
 FIRST_FUNCTION = 0x10
+MOST_HEAP = 1 << 29
 
 
 class LoadedModule:
-    """A parsed module with the memory of its global variables, which lasts over launches."""
+    """A parsed module with the memory that lasts over launches: its variables and its heap."""
 
     def __init__(self, module: Module, texts: Mapping[str, str] | None = None) -> None:
         self.module = module
+        self.heap = Heap()
         self.variables: dict[str, npt.NDArray[np.uint8]] = {}
         self.functions = {f.name: FIRST_FUNCTION * (i + 1) for i, f in enumerate(module.functions)}
         self.places = SourceMap(module, texts)
@@ -120,6 +123,7 @@ class LoadedModule:
             space = self._spaces[name]
             region = memory.add(f"variable '{name}'", data, space == "const", space)
             symbols[name] = region.base - WINDOWS[space]
+        self.heap.attach(memory)
         return memory, symbols
 
 
@@ -197,7 +201,8 @@ class Kernel:
         """What leaves every launch to the evaluator; empty where the kernel can be compiled."""
         found = self._lookup(self.name)
         assert found is not None
-        return self.fast.judged(found[1].locals)
+        heap = "memory that malloc gave" if self.owner.heap.was_used else ""
+        return self.fast.judged(found[1].locals) or heap
 
     def launch(
         self,
@@ -216,6 +221,7 @@ class Kernel:
         engine: EngineName = "auto",
         cluster: int | Sequence[int] | None = None,
         cores: int | None = None,
+        heap_bytes: int | None = None,
     ) -> Report:
         """Runs the kernel on all blocks of the grid.
 
@@ -229,11 +235,14 @@ class Kernel:
         "auto" does that for launches large enough to be worth it. `cluster`: how many blocks are
         one, where the kernel does not say it. `cores`: on how many a compiled kernel may run its
         blocks, where their order makes no difference; all that there are, if it is not said.
+        `heap_bytes`: what malloc may give, from this launch on (8 MiB if it is never said).
         """
         started = time.monotonic()
         grid_size, block_size = _triple(grid, "grid"), _triple(block, "block")
         self._check_shape(grid_size, block_size, shared_bytes)
         _check_options(races, seconds, schedule, engine, cores)
+        if heap_bytes is not None:
+            self.owner.heap.limit = _heap_limit(heap_bytes)
         together = self._cluster(grid_size, cluster)
         found = self._lookup(self.name)
         assert found is not None
@@ -247,6 +256,7 @@ class Kernel:
         report = Report(grid=grid_size, threads=prod(block_size))
         deadline = None if seconds is None else started + seconds
         plain = not races and not counters and schedule is None and together == (1, 1, 1)
+        plain = plain and not self.owner.heap.was_used
         if plain and self.fast.is_worth_it(grid_size, block_size, engine):
             job = Job(
                 grid_size, block_size, memory, symbols, self._static_shared + shared_bytes,
@@ -395,6 +405,13 @@ def _check_options(
         raise DeviceError(f"races={races!r}", advice='write True, False or "all"')
 
 
+def _heap_limit(given: Any) -> int:
+    if not isinstance(given, int | np.integer) or not 0 <= given <= MOST_HEAP:
+        advice = f"give a whole number of bytes, {MOST_HEAP} at most"
+        raise DeviceError(f"a device heap of {given!r} bytes", advice=advice)
+    return int(given)
+
+
 def _triple(value: int | Sequence[int], what: str) -> Triple:
     given = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
     sizes = list(given)
@@ -464,7 +481,8 @@ class _Launch:
             counters=self.counters,
             races=self.races, deadline=self.deadline,
             dynamic_shared=self.shared_bytes, check=self.check, chance=self.chance,
-            output=self.output, cluster=self.cluster,
+            output=self.output, cluster=self.cluster, heap=self.kernel.owner.heap,
+            line_of=self.kernel.owner.places.words,
         )  # fmt: skip
         if self.same_shape and self.same_shape["threads"].size == total:
             batch.special |= self.same_shape

@@ -16,8 +16,9 @@ import numpy.typing as npt
 from warploom.machine.memory import WINDOWS
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.emulate.passing import give_result, passed
 from warploom.ptx.emulate.product import failing
-from warploom.ptx.ir import Instruction, Operand, Symbol
+from warploom.ptx.ir import Instruction, Operand
 
 Array = npt.NDArray[Any]
 LONGEST = 1 << 12  # bytes of one string
@@ -33,11 +34,11 @@ def read_bytes(f: Frame, thread: int, address: int, size: int) -> bytes:
             own = 0 if region.origin is None else int(region.origin[thread])
             end = min(start + size, region.size)
             return region.data[own + start : own + end].tobytes()
-    found = f.batch.memory.find(address)
-    if found is None or not 0 <= address - found.base < found.size:
+    found = f.batch.memory.bytes_from(address)
+    if found is None:
         return b""
-    start = address - found.base
-    return found.data[start : start + size].tobytes()
+    held, start, left = found
+    return held.data[start : start + min(size, left)].tobytes()
 
 
 def read_string(f: Frame, thread: int, address: int) -> str:
@@ -78,44 +79,36 @@ def formatted(f: Frame, thread: int, text: str, values: int) -> str:
     return _PART.sub(part, text)
 
 
-def _arguments(ctx: Context, f: Frame, operands: tuple[Operand, ...], sizes: str) -> list[Array]:
-    """The values of a call's parameters, by thread; `sizes` has q for eight bytes, i for four."""
-    out = []
-    for operand, size in zip(operands, sizes, strict=False):
-        width = struct.calcsize(size)
-        assert isinstance(operand, Symbol)
-        at = f.local_base + ctx.locals[operand.name]
-        data = f.batch.local.data.reshape(f.n, -1)[:, at : at + width]
-        out.append(np.ascontiguousarray(data).view(f"<u{width}").reshape(-1))
-    return out
+def vprintf(
+    ctx: Context, ins: Instruction, name: str, results: tuple[Operand, ...],
+    arguments: tuple[Operand, ...],
+) -> Step:  # fmt: skip
+    text, value = passed(ctx, ins, name, arguments, "QQ")
+    give = give_result(ctx, ins, name, results, 4)
 
-
-def vprintf(ctx: Context, results: tuple[Operand, ...], arguments: tuple[Operand, ...]) -> Step:
     def step(f: Frame) -> None:
-        texts, values = _arguments(ctx, f, arguments, "QQ")
-        for thread in f.index.tolist():
+        every = zip(f.index.tolist(), text(f).tolist(), value(f).tolist(), strict=True)
+        for thread, format_, values in every:
             if len(f.batch.output) < MOST_LINES:
-                text = read_string(f, thread, int(texts[thread]))
-                f.batch.output.append(formatted(f, thread, text, int(values[thread])))
-        for result in results[:1]:
-            assert isinstance(result, Symbol)
-            at = f.local_base + ctx.locals[result.name]
-            f.batch.local.data.reshape(f.n, -1)[f.index, at : at + 4] = 0
+                said = formatted(f, thread, read_string(f, thread, format_), values)
+                f.batch.output.append(said)
+        give(f, np.zeros(f.count, np.uint32))
 
     return step
 
 
-def assertion(ctx: Context, ins: Instruction, arguments: tuple[Operand, ...]) -> Step:
+def assertion(
+    ctx: Context, ins: Instruction, name: str, _: tuple[Operand, ...],
+    arguments: tuple[Operand, ...],
+) -> Step:  # fmt: skip
     """__assertfail(message, file, line, function, size of a character)"""
     fail = failing(ctx, ins)
+    values = passed(ctx, ins, name, arguments, "QQIQQ")
 
     def step(f: Frame) -> None:
         thread = int(f.index[0])
-        message, file, line, function = _arguments(ctx, f, arguments, "QQIQ")
-        said, where, name = (
-            read_string(f, thread, int(each[thread])) for each in (message, file, function)
-        )
-        place = f"{where}:{int(line[thread])}: {name}"
-        raise fail(f, f"assertion `{said}` failed at {place}", thread)
+        message, file, line, function = (int(value(f)[0]) for value in values[:4])
+        said, where, around = (read_string(f, thread, each) for each in (message, file, function))
+        raise fail(f, f"assertion `{said}` failed at {where}:{line}: {around}", thread)
 
     return step

@@ -206,9 +206,9 @@ def _at_the_load(
     site = f.batch.sites.get(cause)
     if site is None:
         return error
-    line = f" (line {error.span.line})" if error.span else ""
+    line = f.batch.said(error.span) if error.span else ""
     told: WarploomError = site.error(
-        f, f"reads shared memory that was never written: {what}{line}", thread
+        f, f"reads {_memory(site)} that was never written: {what}{line}", thread
     )
     return told
 
@@ -288,15 +288,20 @@ def note(f: Frame, slot: int, active: Array, cause: Array | None) -> None:
 # -- loads and stores -----------------------------------------------------------------------------
 
 
+def _memory(site: Site) -> str:
+    return "shared memory" if site.space == "shared" else "memory of the device heap"
+
+
 def loaded(
     f: Frame, slots: list[tuple[int, ...]], unwritten: list[Array], site: Site
 ) -> None:  # fmt: skip
     """Registers were filled from memory; of each, which threads read what nobody stored."""
-    cause = f"{site.name} (line {site.span.line}) reads shared memory that was never written"
     for part, own in enumerate(slots):
         bad = unwritten[part] if unwritten else None
         found = None
         if bad is not None and bad.any():
+            line = f.batch.said(site.span)
+            cause = f"{site.name}{line} reads {_memory(site)} that was never written"
             f.batch.sites[cause] = site
             found = np.where(f.widen(bad), np.int32(cause_number(f, cause)), np.int32(0))
         for slot in own:
