@@ -27,6 +27,7 @@ SEEN = [
     ("cvt.rp.ftz.f16.f32 %h0, %f1;", "%h0", 0x1, 0x1),
     ("cvt.rp.ftz.sat.f16.f32 %h0, %f1;", "%h0", 0x1, 0x1),
     *((f"cvt.{mode}.f16.f64 %h0, %d1;", "%h0", DOUBLE, 0x7E00) for mode in ("rn", "rz", "rm", "rp")),
+    *((f"cvt.{mode}.sat.f16.f64 %h0, %d1;", "%h0", DOUBLE, 0) for mode in ("rn", "rz", "rm", "rp")),
     *((f"cvt.{mode}.bf16.f64 %h0, %d1;", "%h0", DOUBLE, 0x7FC0) for mode in ("rn", "rz", "rm", "rp")),
     *((f"cvt.{mode}.tf32.f32 %r0, %f1;", "%r0", SINGLE, 0x7FFFE000) for mode in ("rn", "rz", "rn.relu", "rz.relu")),
     ("cvt.rna.tf32.f32 %r0, %f1;", "%r0", SINGLE, 0x7FC00000),

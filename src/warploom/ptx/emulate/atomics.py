@@ -94,8 +94,9 @@ def _step(
         if f.batch.counters is not None:
             f.batch.counters.atomics += f.count
         found = list(places(f, site, where))
-        for part, (value, store) in enumerate(zip(values, stores, strict=True)):
-            b = np.broadcast_to(f.active_part(value(f)), (f.count,))
+        # All are read before one is written: a register may be among both.
+        given = [np.broadcast_to(f.active_part(value(f)), (f.count,)) for value in values]
+        for part, (b, store) in enumerate(zip(given, stores, strict=True)):
             c = b if swap is None else np.broadcast_to(f.active_part(swap(f)), (f.count,))
             old = np.zeros(f.count, DTYPES[kind])
             for region, chosen, index in found:

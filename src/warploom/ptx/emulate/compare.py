@@ -106,12 +106,11 @@ def _setp_pairs(ctx: Context, ins: Instruction, kind: str) -> Step:
 
     def step(f: Frame) -> None:
         result = _of_halves(compare, kind, a(f), b(f))
+        if combine is not None and c is not None:
+            result = combine(result, c(f)[:, None])  # before p is written, which it may be
         for store, column in ((first, 0), (second, 1)):
-            value = result[:, column]
-            if combine is not None and c is not None:
-                value = combine(value, c(f))
             if store is not None:
-                store(f, value)
+                store(f, result[:, column])
 
     return step
 

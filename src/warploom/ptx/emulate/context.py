@@ -101,6 +101,8 @@ class Context:
                 return self._read_slot(self.slot(operand), kind, operand.type)
             case Component(register, index):
                 return self._read_slot(self.slot(register, index), kind, register.type)
+            case Immediate() if not _is_readable(operand, kind):
+                raise self.fail(f"a floating constant cannot be read as .{kind}")
             case Immediate():
                 return constant(immediate(operand, kind))
             case Special(name) if name.startswith(OF_THE_DRIVER):
@@ -223,6 +225,16 @@ def _nowhere(_: Frame, __: Array) -> None:
 def constant(value: Array) -> Fetch:
     value.setflags(write=False)
     return lambda _: value
+
+
+def _is_readable(operand: Immediate, kind: str) -> bool:
+    """Whether a constant has a meaning in a type: a floating one has its bits in none narrower."""
+    dtype = DTYPES[kind]
+    if operand.spelling is Spelling.INTEGER or dtype in (F16, F32, F64):
+        return True
+    if operand.spelling is Spelling.DECIMAL and kind == "b32":
+        return True
+    return dtype.itemsize == (4 if operand.spelling is Spelling.SINGLE else 8)
 
 
 def immediate(operand: Immediate, kind: str) -> Array:

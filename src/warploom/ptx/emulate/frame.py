@@ -170,12 +170,17 @@ def _triple(number: int, sizes: tuple[int, int, int]) -> str:
     return f"({x},{rest % sizes[1]},{rest // sizes[1]})"
 
 
+def _whole(value: Array) -> Array:
+    """The array that a view shows, which the same bits under another type are."""
+    return value if value.base is None else value.base
+
+
 class Frame:
     """Registers of one function call and the group of threads that runs now."""
 
     __slots__ = (
-        "_index", "batch", "compact", "count", "depth", "local_base", "mask", "n", "parameters",
-        "private", "protected", "regs", "undefined",
+        "_index", "_owners", "batch", "compact", "count", "depth", "local_base", "mask", "n",
+        "parameters", "private", "protected", "regs", "undefined",
     )  # fmt: skip
 
     def __init__(self, batch: Batch, registers: list[Array], depth: int, local_base: int) -> None:
@@ -185,7 +190,8 @@ class Frame:
         self.depth = depth
         self.local_base = local_base
         self.parameters: dict[str, int] = {}
-        self.private: set[int] = set()
+        self.private: dict[int, Array] = {}  # by register, an array that no other one has
+        self._owners: dict[int, int] = {}  # the same by identity of the array
         self.undefined: dict[int, Array] = {}  # see `undefined`
         self.mask: Mask | None = None
         self.compact = False
@@ -238,18 +244,24 @@ class Frame:
         return wide
 
     def write(self, slot: int, value: Array) -> None:
-        if self.mask is None:
-            self.regs[slot] = value
-            self.private.discard(slot)
-        elif slot not in self.protected:
-            if self.compact and value.size != 1:
-                wide = np.empty(self.n, value.dtype)
-                wide[self.index] = value
-                value = wide
-            self.regs[slot] = value
-            self.private.discard(slot)
-        else:
+        if self.mask is not None and slot in self.protected:
             self._blend(slot, value)
+            return
+        if self.compact and value.size != 1:
+            wide = np.empty(self.n, value.dtype)
+            wide[self.index] = value
+            value = wide
+        if self.private:
+            self._release(slot, value)
+        self.regs[slot] = value
+
+    def _release(self, slot: int, value: Array) -> None:
+        """A register gets an array, perhaps that of another: neither writes into it in place."""
+        sharing = self._owners.get(id(_whole(value)))
+        for each in {slot} if sharing is None else {slot, sharing}:
+            mine = self.private.pop(each, None)
+            if mine is not None:
+                del self._owners[id(mine)]
 
     def _blend(self, slot: int, value: Array) -> None:
         old = self.regs[slot]
@@ -258,14 +270,15 @@ class Frame:
         if not self.compact:
             assert self.mask is not None
             self.regs[slot] = np.where(self.mask, value, old)
-        elif slot in self.private and old.size == self.n:
+        elif _whole(old) is self.private.get(slot):
             old[self.index] = value
             self.regs[slot] = old
         else:
             wide = np.broadcast_to(old, (self.n,)).copy()
             wide[self.index] = value
-            self.regs[slot] = wide
-            self.private.add(slot)
+            self._release(slot, wide)
+            self.regs[slot] = self.private[slot] = wide
+            self._owners[id(wide)] = slot
 
     @contextmanager
     def narrowed(self, condition: Array) -> Iterator[bool]:

@@ -18,7 +18,7 @@ from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.ordering import copy_groups, fence, manner_of, order_of
 from warploom.ptx.emulate.shape import Compile, parts, type_of
-from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Register, Symbol, Vector
+from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Symbol, Vector
 from warploom.ptx.known import space_of
 from warploom.ptx.types import DTYPES, UNSIGNED
 
@@ -200,15 +200,7 @@ def mov(ctx: Context, ins: Instruction) -> Step:
     if isinstance(source, Vector):
         return _pack(ctx, target, source, kind)
     store, (a,) = parts(ctx, ins, kind, kind)
-    if not isinstance(source, Register):
-        return lambda f: store(f, a(f))
-    slot = ctx.slot(source)
-
-    def step(f: Frame) -> None:
-        f.private.discard(slot)  # two registers share the array from now on
-        store(f, a(f))
-
-    return step
+    return lambda f: store(f, a(f))
 
 
 def _unpack(ctx: Context, ins: Instruction, target: Vector, source: Operand, kind: str) -> Step:

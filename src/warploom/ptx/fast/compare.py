@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warploom.ptx.emulate.shape import type_of
 from warploom.ptx.fast import floats
-from warploom.ptx.fast.operand import NotTaken, Spell, Writer, sources
+from warploom.ptx.fast.operand import NotTaken, Spell, Writer, sources, sources_bits
 from warploom.ptx.ir import Instruction, Operand, Pair
 from warploom.ptx.types import DTYPES, is_float
 
@@ -63,13 +63,14 @@ def set_(w: Writer, ins: Instruction) -> None:
 
 def selp(w: Writer, ins: Instruction) -> None:
     kind = f"u{8 * DTYPES[type_of(ins)].itemsize}"
-    a, b = sources(w, ins, kind, kind)
+    a, b = sources_bits(w, ins, type_of(ins), type_of(ins))
     w.write(ins.operands[0], kind, f"{w.read(ins.operands[3], 'pred')} ? {a} : {b}")
 
 
 def slct(w: Writer, ins: Instruction) -> None:
     kind, tested = f"u{8 * DTYPES[type_of(ins, -2)].itemsize}", type_of(ins, -1)
-    a, b, c = sources(w, ins, kind, kind, tested)
+    a, b = sources_bits(w, ins, type_of(ins, -2), type_of(ins, -2))
+    c = w.value(tested, w.read(ins.operands[3], tested))
     if "ftz" in ins.modifiers:
         c = w.value(tested, f"flush({c})")
     w.write(ins.operands[0], kind, f"{c} >= 0 ? {a} : {b}")

@@ -101,14 +101,14 @@ def _between_floats(w: Writer, ins: Instruction, target: str, source: str) -> No
     if target == "tf32" or source == "tf32":
         raise NotTaken(ins.name)
     if target == source == "f32" and len(ins.modifiers) == 2:
-        w.write(ins.operands[0], "u32", w.read(ins.operands[1], "u32"))  # a copy
+        w.write(ins.operands[0], "u32", w.bits(ins.operands[1], "f32"))  # a copy
         return
     if source == "f64" and target in HALVES:
         raise NotTaken(ins.name)  # whose NaNs have bits of the double's
     name = next((m for m in ins.modifiers if m in _WHOLE), None)
     if target == "f64" and source == "f16" and name is None:
         refuse(ins, "sat", "ftz")
-        w.write(ins.operands[0], "f64", f"h64({w.read(ins.operands[1], 'u16')})")
+        w.write(ins.operands[0], "f64", f"h64({w.bits(ins.operands[1], 'f16')})")
         return
     a = _number(w, ins, ins.operands[1], source, target)
     if name is not None:

@@ -7,7 +7,7 @@ in the evaluator too. Pairs are two numbers side by side.
 from __future__ import annotations
 
 from warploom.ptx.emulate.shape import rounding_of, type_of, types_of
-from warploom.ptx.fast.operand import NotTaken, Writer, refuse, sources
+from warploom.ptx.fast.operand import NotTaken, Writer, refuse, sources, sources_bits
 from warploom.ptx.ir import Instruction, Operand
 from warploom.ptx.types import DTYPES
 
@@ -31,7 +31,7 @@ def numbers(w: Writer, operand: Operand, kind: str, *, flushed: bool = False) ->
     """The number in an operand, or the two of a pair, as singles; the lower first."""
     one = single(kind)
     bits, count = 8 * DTYPES[one].itemsize, 2 if kind.endswith("x2") else 1
-    whole = w.value(f"u{bits * count}", w.read(operand, f"u{bits * count}"))
+    whole = w.value(f"u{bits * count}", w.bits(operand, kind))
     found = []
     for part in range(count):
         text = f"(uint{bits}_t)({whole} >> {bits * part})" if count == 2 else whole
@@ -297,7 +297,7 @@ def sign_changed(w: Writer, ins: Instruction) -> None:
 def copysign(w: Writer, ins: Instruction) -> None:
     kind = type_of(ins)
     bits = kind[1:]
-    a, b = sources(w, ins, f"u{bits}", f"u{bits}")
+    a, b = sources_bits(w, ins, kind, kind)
     top = f"(uint{bits}_t)0x{1 << int(bits) - 1:x}ull"
     w.write(ins.operands[0], f"u{bits}", f"({a} & {top}) | ({b} & (uint{bits}_t)~{top})")
 

@@ -65,7 +65,7 @@ def redux(w: Writer, ins: Instruction) -> None:
     group = members(w, ins, ins.operands[2])
     kind = type_of(ins)
     name = next(m for m in ins.modifiers if m in ("add", "and", "or", "xor", "min", "max"))
-    given, out = w.filled(32, w.read(ins.operands[1], "u32")), w.array(32)
+    given, out = w.filled(32, w.bits(ins.operands[1], kind)), w.array(32)
     made = f"reduced_{name}({given}, group, {int(kind == 's32')})"
     if kind == "f32":
         least, keep = int(name == "min"), int("NaN" in ins.modifiers)

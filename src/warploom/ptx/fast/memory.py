@@ -135,7 +135,7 @@ def st(w: Writer, ins: Instruction) -> None:
     space = _space(w, ins, ins.operands[0])
     if space in ("param", "const"):
         raise NotTaken(ins.name)
-    values = [w.filled(bits, w.read(element, f"u{bits}")) for element in elements]
+    values = [w.filled(bits, w.bits(element, kind)) for element in elements]
     places = _places(w, space, ins.operands[0], len(elements), bits)
     for at, value in zip(places, values, strict=True):
         w.must(_call("store", space, bits, at, value))

@@ -204,6 +204,12 @@ class Writer:
             case _:
                 raise NotTaken(f"the operand {operand}")
 
+    def bits(self, operand: Operand, kind: str) -> str:
+        """The bits of an operand of a type; a constant is written as one of that type."""
+        if isinstance(operand, Immediate):
+            return raw(operand, kind)
+        return self.read(operand, f"u{8 * DTYPES[kind].itemsize}")
+
     def _cast(self, text: str, bits: int, kind: str) -> str:
         if (kind == "pred") != (bits == 1):
             raise NotTaken("a predicate as a number")
@@ -368,20 +374,32 @@ class Writer:
 
 
 def constant(operand: Immediate, kind: str) -> str:
-    value = immediate(operand, kind)
     if kind == "pred":
-        return "1u" if value[0] else "0u"
-    bits = 8 * value.dtype.itemsize
-    text = f"(uint{bits}_t)0x{int(bits_of(value)[0]):x}ull"
+        return "1u" if immediate(operand, kind)[0] else "0u"
+    text = raw(operand, kind)
     if kind in ("f32", "f64"):
         return f"{kind}({text})"
-    return f"(int{bits}_t){text}" if is_signed(kind) else text
+    return f"(int{8 * DTYPES[kind].itemsize}_t){text}" if is_signed(kind) else text
+
+
+def raw(operand: Immediate, kind: str) -> str:
+    """The bits of a constant of a type."""
+    value = immediate(operand, kind)
+    return f"(uint{8 * value.dtype.itemsize}_t)0x{int(bits_of(value)[0]):x}ull"
 
 
 def sources(w: Writer, ins: Instruction, *kinds: str) -> list[str]:
     """The operands after the first, each in a variable: some are read several times."""
     return [
         w.value(kind, w.read(operand, kind))
+        for operand, kind in zip(ins.operands[1:], kinds, strict=False)
+    ]
+
+
+def sources_bits(w: Writer, ins: Instruction, *kinds: str) -> list[str]:
+    """The bits of the operands after the first, each in a variable."""
+    return [
+        w.value(f"u{8 * DTYPES[kind].itemsize}", w.bits(operand, kind))
         for operand, kind in zip(ins.operands[1:], kinds, strict=False)
     ]
 

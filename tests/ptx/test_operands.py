@@ -1,0 +1,131 @@
+# ruff: noqa: E501 - programs read better with a line each
+"""What an instruction reads and writes: constants, one register as source and result, copies."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from warploom import ptx
+from warploom.errors import DeviceError
+
+ENGINES: tuple[Literal["numpy", "c"], ...] = ("numpy", "c")
+THREADS = 64
+TEXT = """.version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out)
+{{ .reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %l<9>; .reg .f32 %f<9>; .reg .f64 %d<9>; .reg .b64 %i, %o; .reg .b32 %t;
+mov.u32 %t, %tid.x; ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mad.wide.u32 %i, %t, 8, %i; mad.wide.u32 %o, %t, 8, %o;
+ld.global.b64 %l1, [%i]; cvt.u32.u64 %r1, %l1; shr.u64 %l2, %l1, 32; cvt.u32.u64 %r2, %l2; mov.b32 %f1, %r1; mov.b32 %f2, %r2;
+{body}
+ret; }}
+"""
+
+
+def given() -> np.ndarray:
+    return np.random.default_rng(3).integers(0, 1 << 62, THREADS).astype(np.uint64)
+
+
+def ran(body: str, engine: Literal["numpy", "c"]) -> np.ndarray:
+    out = np.zeros(THREADS, np.uint64)
+    kernel = ptx.load(TEXT.format(body=body)).kernel("k")
+    kernel.launch(1, THREADS, [given(), out], engine=engine)
+    return out
+
+
+# -- constants ------------------------------------------------------------------------------------
+
+WRITTEN = ("1.5", "0f3FC00000", "0d3FF8000000000000")  # one number, in the ways that ptxas takes
+WITH_CONSTANTS = {
+    "mov.f32 %f0, {}; st.global.f32 [%o], %f0;": 1.5,
+    "mov.f32 %f0, 0f3F800000; add.f32 %f0, %f0, {}; st.global.f32 [%o], %f0;": 2.5,
+    "mov.f32 %f0, 0f3F800000; fma.rz.f32 %f0, %f0, {}, {}; st.global.f32 [%o], %f0;": 3.0,
+    "mov.f32 %f0, 0f40400000; div.rn.f32 %f0, %f0, {}; st.global.f32 [%o], %f0;": 2.0,
+    "mov.f32 %f0, 0f40400000; min.f32 %f0, %f0, {}; st.global.f32 [%o], %f0;": 1.5,
+    "mov.f32 %f0, 0fC0400000; copysign.f32 %f0, %f0, {}; st.global.f32 [%o], %f0;": -1.5,
+    "setp.gt.f32 %p1, {}, 0f3F800000; selp.f32 %f0, {}, 0f00000000, %p1; st.global.f32 [%o], %f0;": 1.5,
+    "slct.f32.f32 %f0, {}, 0f00000000, {}; st.global.f32 [%o], %f0;": 1.5,
+    "cvt.f32.f32 %f0, {}; st.global.f32 [%o], %f0;": 1.5,
+    "cvt.rpi.f32.f32 %f0, {}; st.global.f32 [%o], %f0;": 2.0,
+    "st.global.f32 [%o], {};": 1.5,
+    "redux.sync.max.f32 %f0, {}, -1; st.global.f32 [%o], %f0;": 1.5,
+    "mov.f64 %d0, {}; cvt.rn.f32.f64 %f0, %d0; st.global.f32 [%o], %f0;": 1.5,
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_constant_is_one_of_the_type_however_it_is_written(engine: Literal["numpy", "c"]) -> None:
+    body, want = [], []
+    for text, number in WITH_CONSTANTS.items():
+        for written in WRITTEN:
+            body.append(text.replace("{}", written) + " add.u64 %o, %o, 4;")
+            want.append(number)
+    out = np.zeros(len(want), np.float32)
+    kernel = ptx.load(TEXT.format(body="\n".join(body))).kernel("k")
+    report = kernel.launch(1, 1, [given(), out], engine=engine)
+    assert out[: len(want)].tolist() == want
+    assert report.engine == engine
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mov.u32 %r0, 1.5;", "add.s32 %r0, %r1, 1.5;", "mov.b16 %h0, 0f3FC00000;", "add.bf16 %h0, %h0, 1.5;",
+        "add.f16x2 %r0, %r1, 1.5;", "mov.b32 %r0, 0d3FF8000000000000;", "mov.b64 %l0, 0f3FC00000;", "mov.pred %p0, 1.5;",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("engine", ENGINES)
+def test_floating_constants_of_other_types_are_refused(
+    line: str, engine: Literal["numpy", "c"]
+) -> None:
+    with pytest.raises(DeviceError, match="a floating constant cannot be read as"):
+        ran(line, engine)
+
+
+# -- one register, read and written ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_results_of_which_one_was_a_source(engine: Literal["numpy", "c"]) -> None:
+    """The upper comparison is joined with what the predicate was, not with what it has become."""
+    body = """setp.lt.s32 %p1, %t, 32; mov.b32 %r3, 0; mov.b32 %r4, 0x3C000000;
+        setp.lt.and.f16x2 %p1|%p2, %r3, %r4, %p1;
+        selp.b64 %l3, 1, 0, %p1; selp.b64 %l4, 2, 0, %p2; or.b64 %l3, %l3, %l4; st.global.b64 [%o], %l3;"""
+    assert ran(body, engine).tolist() == [2] * 32 + [0] * 32
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_vectors_that_are_added_and_read_back_at_once(engine: Literal["numpy", "c"]) -> None:
+    body = """mov.f32 %f3, 0f41200000; mov.f32 %f4, 0f42000000; mov.f32 %f5, 0f3F800000; mov.f32 %f6, 0f40000000;
+        st.global.v2.f32 [%o], {%f3, %f4};
+        atom.global.add.v2.f32 {%f5, %f6}, [%o], {%f6, %f5};"""
+    assert ran(body, engine).view(np.float32)[:2].tolist() == [12.0, 33.0]
+
+
+COPIES = ("cvta.to.global.u64 %l4, %l3;", "cvta.global.u64 %l4, %l3;", "mov.b64 %l4, %l3;")
+
+
+@pytest.mark.parametrize("copy", COPIES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_copy_stays_when_few_lanes_change_the_register(
+    copy: str, engine: Literal["numpy", "c"]
+) -> None:
+    body = f"""add.u64 %l3, %l1, 0; setp.lt.u32 %p1, %t, 3;
+        @%p1 add.u64 %l3, %l3, 1; {copy} @%p1 add.u64 %l3, %l3, 5; @%p1 add.u64 %l3, %l3, 5;
+        st.global.b64 [%o], %l4;"""
+    want = given() + (np.arange(THREADS) < 3)
+    assert np.array_equal(ran(body, engine), want)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_copied_single_stays_when_few_lanes_change_the_register(
+    engine: Literal["numpy", "c"],
+) -> None:
+    body = """mov.f32 %f3, 0f3F800000; cvt.rn.f32.u32 %f4, %t; add.f32 %f3, %f3, %f4; setp.lt.u32 %p1, %t, 3;
+        @%p1 add.f32 %f3, %f3, 1.0; cvt.f32.f32 %f4, %f3; @%p1 add.f32 %f3, %f3, 5.0; @%p1 add.f32 %f3, %f3, 5.0;
+        cvt.rzi.u64.f32 %l3, %f4; st.global.b64 [%o], %l3;"""
+    want = [i + 2 if i < 3 else i + 1 for i in range(THREADS)]
+    assert ran(body, engine).tolist() == want
