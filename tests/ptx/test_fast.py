@@ -265,7 +265,8 @@ def test_large_launches_are_compiled_by_themselves() -> None:
     assert kernel.launch(1, 1024, [data]).engine == "numpy"
     assert kernel.launch(64, 1024, [data]).engine == "c"
     assert kernel.launch(1, 1024, [data]).engine == "c"  # as it is there
-    assert kernel.launch(64, 1024, [data], races=False, counters=True).engine == "numpy"
+    assert kernel.launch(64, 1024, [data], counters=True).engine == "c"
+    assert kernel.launch(64, 1024, [data], schedule=1).engine == "numpy"
 
 
 def test_a_compiler_that_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,8 +50,8 @@ Example:
       --arg f32[1000]=range --arg f32[1000]=ones --arg f32=2 --arg i32=1000 --races
 
 Launches of 65,536 threads and more are compiled to C, where the kernel can be, with the same
-answers sooner; races and counters are the evaluator's alone, so they are looked for only if asked
-for. `engine` in the output says who ran.
+answers sooner. Races and counters cost time, so they are looked for only if asked for. `engine` in
+the output says who ran.
 
 CUDA text (.cu) is compiled by NVRTC or nvcc first. What is found is shown at the line of the source
 where the PTX names one (-lineinfo), with block and thread; `--json` has it as `findings`, whatever

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +60,11 @@ class Counters:
         use = bank_use(rows, width, active, load=not write)
         self.add_shared(array, use)
         return use
+
+    def onto(self, other: Counters) -> None:
+        """Makes these the counters of another."""
+        for each in fields(Counters):
+            setattr(other, each.name, getattr(self, each.name))
 
     # -- totals -------------------------------------------------------------------------------
 

@@ -367,7 +367,7 @@ def _count(f: Frame, site: Site, region: Region, threads: Array, start: Array) -
         write = site.kind.writes
         moved = counters.count_global(region.name, warp, lane, start, site.width, write)
         tallies.moved(site.span, "global", lanes, moved)
-    else:
+    elif region.space != "param":  # of those there is nothing to tell
         warps = 1 + int(np.count_nonzero(warp[1:] != warp[:-1]))  # they come in order
         tallies.asked(site.span, region.space, warps, lanes)
 

@@ -43,6 +43,7 @@ from warploom.ptx.emulate.ordering import uses_flags
 from warploom.ptx.emulate.schedule import Code, Runner
 from warploom.ptx.fast.cores import Job
 from warploom.ptx.fast.engine import EngineName, FastKernel
+from warploom.ptx.fast.notes import Notes
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.parse import parse
 from warploom.ptx.source import SourceMap, plain_name
@@ -255,14 +256,14 @@ class Kernel:
         symbols |= bind(self.owner.module, self.function, args, memory)
         report = Report(grid=grid_size, threads=prod(block_size))
         deadline = None if seconds is None else started + seconds
-        plain = not races and not counters and schedule is None and together == (1, 1, 1)
-        plain = plain and not self.owner.heap.was_used
-        if plain and self.fast.is_worth_it(grid_size, block_size, engine):
+        plain = schedule is None and together == (1, 1, 1) and not self.owner.heap.was_used
+        notes = Notes(bool(counters), bool(races))
+        if plain and self.fast.is_worth_it(grid_size, block_size, engine, notes):
             job = Job(
                 grid_size, block_size, memory, symbols, self._static_shared + shared_bytes,
                 shared_bytes, found[1].local_size, check, deadline, cores,
             )  # fmt: skip
-            if self.fast.run(job, report, found[1].locals):
+            if self.fast.run(job, report, found[1].locals, notes):
                 report.seconds = time.monotonic() - started
                 return report
         launch = _Launch(

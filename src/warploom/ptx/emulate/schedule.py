@@ -138,6 +138,8 @@ class Runner:
         self.clusters = ClusterWaits(self.batch, self._error)
         self.going: Going = []
         self.unions: dict[tuple[int, ...], frozenset[int]] = {}
+        looks = any(block.looks for block in code.blocks)
+        self.patient = self.batch.counters is not None and not looks
         self.impatience = 0
         self.favoured = -1  # where those stood that were let run last, out of turn
         self.ahead: Mask | None = None  # the threads that run out of turn,
@@ -162,7 +164,13 @@ class Runner:
         return rank, self.pending.pop(rank)
 
     def _out_of_turn(self, first: int) -> int:
-        """Who runs where several could: the first, unless it may spin on what another will do."""
+        """Who runs where several could: the first, unless it may spin on what another will do.
+
+        Where that is counted which warps do together, lanes that do not look at flags meet as early
+        as they can, however long others wait: how many blocks are a batch then makes no difference.
+        """
+        if self.patient:
+            return first
         rank = self._going_ahead() if self.credit > 0 else None
         if rank is not None:
             self.credit -= AHEAD // 4 if self.code.blocks[rank].looks else 1

@@ -24,8 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import LimitError
+from warploom.machine.counters import Counters
 from warploom.machine.memory import Memory, Region
 from warploom.machine.record import CUDA
+from warploom.ptx.fast.notes import Counting, Noted
 
 Triple = tuple[int, int, int]
 # Instructions of warps between two looks at the clock and at Ctrl-C: as many as take a moment,
@@ -35,6 +37,7 @@ MOMENT = 0.1  # seconds
 SHARES = 16  # for each core: blocks differ in how long they take
 MOST_BYTES = 1 << 28  # of what cores have beside the memory of the launch, all together
 FIRST_LOOK = 0.5  # seconds, after which a launch on several cores is looked at for clashes; doubled
+MOST_SHADOW = 1 << 30  # bytes that remember who came to which cell of memory
 WORD = 4  # bytes
 ALIGNMENT = 256
 _KINDS = {"global": 1, "const": 2, "param": 4}
@@ -54,6 +57,7 @@ class _PassedRegion(ctypes.Structure):
     _fields_ = [
         ("base", ctypes.c_uint64), ("size", ctypes.c_uint64), ("data", ctypes.c_void_p),
         ("kind", ctypes.c_uint64), ("touched", ctypes.c_void_p),
+        ("shadow", ctypes.c_void_p),
     ]  # fmt: skip
 
 
@@ -70,6 +74,9 @@ def _value(which: int, x: float) -> float:
 _ask = _Asked(_value)
 
 
+_Full = ctypes.CFUNCTYPE(ctypes.c_int)
+
+
 class _Passed(ctypes.Structure):
     _fields_ = [
         ("regions", ctypes.c_uint64), ("region", ctypes.c_void_p),
@@ -83,6 +90,11 @@ class _Passed(ctypes.Structure):
         *((name, ctypes.c_uint64) for name in ("chunk", "next", "stop", "running", "ready")),
         ("fuel", ctypes.c_int64), ("warp", ctypes.c_void_p), ("ask", _Asked),
         ("missing", ctypes.c_uint64),
+        *((name, ctypes.c_void_p) for name in
+          ("patterns", "shared_shadow", "latest", "branched")),
+        *((name, ctypes.c_uint64) for name in ("different", "barriers", "shuffles", "updates")),
+        ("full", _Full),
+        *((name, ctypes.c_uint64) for name in ("stamp", "first_stamp", "suspect")),
     ]  # fmt: skip
 
 
@@ -112,19 +124,23 @@ class Compiled:
     warp_bytes: int
     symbols: tuple[str, ...]
     blocks: int  # of its text
+    noted: Noted
+    cell_bytes: int  # of what remembers who came to a cell of memory, where races are looked for
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
     """How a launch ended, on how many cores, and how often threads came to each part of the text.
 
-    `missing`: somebody met a value that nobody gave.
+    `missing`: somebody met a value that nobody gave; `suspect`: what may be a race.
     """
 
     status: Status
     executed: list[int]
     missing: bool
     cores: int
+    suspect: bool = False
+    counters: Counters | None = None
 
 
 class Core:
@@ -150,8 +166,29 @@ class Core:
             taken.ctypes.data, chunk, warp=state, ask=_ask,
         )  # fmt: skip
         self._kept = (rooms, symbols, taken, parameters)
+        self.counting: Counting | None = None
+        self._take_notes(code, job)
         self._launch = code.launch
         self._slice = FIRST_SLICE
+
+    def _take_notes(self, code: Compiled, job: Job) -> None:
+        if code.noted.notes.counts:
+            self.counting = counting = Counting(code.noted, job.memory.regions)
+            self.passed.patterns = counting.table.ctypes.data
+            self.passed.latest = counting.latest.ctypes.data
+            self.passed.branched = counting.branched.ctypes.data
+            self.passed.full = _Full(counting.take)
+        if code.noted.notes.races:
+            self._shadows = _shadows(code, job)
+            self.passed.shared_shadow = self._shadows[-1].ctypes.data
+            written = [r for r in self.regions if not r.kind & _READ_ONLY]
+            for region, shadow in zip(written, self._shadows, strict=False):
+                region.shadow = shadow.ctypes.data
+
+    def counted(self, counters: Counters) -> None:
+        if self.counting is not None:
+            passed = self.passed
+            self.counting.into(counters, passed.barriers, passed.shuffles, passed.updates)
 
     @property
     def bytes(self) -> int:
@@ -169,6 +206,8 @@ class Core:
 
 def run(code: Compiled, job: Job) -> Ran:
     """Runs a launch; memory is as it came only if that ends with `DONE`."""
+    if code.noted.notes:
+        return _noted(code, job)
     blocks = prod(job.grid)
     cores = job.cores or _there_are()
     taken = np.zeros(1, np.uint64)
@@ -188,6 +227,40 @@ def run(code: Compiled, job: Job) -> Ran:
         any(core.passed.missing for core in crew),
         len(crew),
     )
+
+
+def _noted(code: Compiled, job: Job) -> Ran:
+    """A launch whose accesses are noted: on one core."""
+    if _shadow_bytes(code, job) > MOST_SHADOW:
+        return Ran(Status.FAULT, [], False, 1, suspect=True)
+    core = Core(code, job, np.zeros(1, np.uint64), prod(job.grid))
+    status = core.step()
+    if status is Status.AGAIN:
+        status = _alone(code, job, core)
+    if core.counting is not None and core.counting.broke is not None:
+        raise core.counting.broke
+    counters = Counters()
+    if status is Status.DONE:
+        core.counted(counters)
+    passed = core.passed
+    return Ran(
+        status, core.executed.tolist(), bool(passed.missing), 1, bool(passed.suspect), counters
+    )
+
+
+def _shadow_sizes(code: Compiled, job: Job) -> list[int]:
+    """Of what remembers who came to which cell: of each region that may be written, and of shared
+    memory."""
+    sizes = [*(region.size for region in _writable(job)), job.shared]
+    return [(size // code.noted.unit + 1) * code.cell_bytes for size in sizes]
+
+
+def _shadow_bytes(code: Compiled, job: Job) -> int:
+    return sum(_shadow_sizes(code, job)) if code.noted.notes.races else 0
+
+
+def _shadows(code: Compiled, job: Job) -> list[npt.NDArray[Any]]:
+    return [np.zeros(size, np.uint8) for size in _shadow_sizes(code, job)]
 
 
 def _alone(code: Compiled, job: Job, core: Core) -> Status:

@@ -3,7 +3,8 @@
 Writable memory is copied before a launch. If anything happens that the text does not plainly allow
 (an access out of bounds, a read of what nobody wrote, lanes that do not meet), memory is put back
 and the caller runs the evaluator, which finds the same and says it in full. If blocks that ran on
-several cores came to the same words, memory is put back and one core runs them in order.
+several cores came to the same words, memory is put back and one core runs them in order. So it is
+where races are looked for and two accesses may be one (`notes.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from warploom.native import kept_library, load_library
 from warploom.options import cache_folder
 from warploom.ptx.emulate.arguments import parameter_offsets
 from warploom.ptx.fast.cores import Compiled, Job, Ran, Status, Triple, run
+from warploom.ptx.fast.notes import NO_NOTES, Notes
 from warploom.ptx.fast.operand import NotTaken
 from warploom.ptx.fast.text import CText, spell
 from warploom.ptx.ir import Function, Module
@@ -50,61 +52,79 @@ class FastKernel:
 
     def __init__(self, module: Module, function: Function, shared: dict[str, int]) -> None:
         self._module, self._function, self._shared = module, function, shared
-        self._engine: Engine | None = None
+        self._engines: dict[Notes, Engine] = {}
+        self._left: dict[Notes, str] = {}  # why launches that note so much are left alone
         self._watch = False
         self.why_not = ""
 
-    def is_worth_it(self, grid: Triple, block: Triple, engine: EngineName) -> bool:
-        if self.why_not or engine == "numpy":
+    def is_worth_it(self, grid: Triple, block: Triple, engine: EngineName, notes: Notes) -> bool:
+        if self.why_not or notes in self._left or engine == "numpy":
             return False
-        return engine == "c" or self._engine is not None or prod(grid) * prod(block) >= WORTH_IT
+        return engine == "c" or notes in self._engines or prod(grid) * prod(block) >= WORTH_IT
 
     @property
     def text(self) -> CText | None:
         """What runs, once it was compiled."""
-        return None if self._engine is None else self._engine.text
+        return next((engine.text for engine in self._engines.values()), None)
 
     def judged(self, locals_: dict[str, int]) -> str:
         """What keeps the kernel from being compiled, found without compiling it; or nothing."""
         try:
             if not self.why_not:
-                self._spell(locals_)
+                self._spell(locals_, NO_NOTES)
         except NotTaken as error:
             self.why_not = error.message
         return self.why_not
 
-    def run(self, job: Job, report: Report, locals_: dict[str, int]) -> bool:
+    def run(self, job: Job, report: Report, locals_: dict[str, int], notes: Notes) -> bool:
         """Whether the launch was done; else nothing has changed.
 
         One that meets values which nobody gave is run again by a text that watches them, and so
-        are those that come after it.
+        are those that come after it. One in which there may be a race is the evaluator's.
         """
         ran = None
         for _ in range(2):
-            if self._engine is None:
-                try:
-                    self._engine = Engine(self._spell(locals_), _budget(job.deadline))
-                except (NotTaken, DeviceError) as error:
-                    self.why_not = error.message
-                    return False
-            ran = self._engine.run(job)
+            engine = self._compiled(job, locals_, notes)
+            if engine is None:
+                return False
+            ran = engine.run(job)
             if ran.status is Status.DONE or not ran.missing or self._watch:
                 break
-            self._watch, self._engine = True, None
-        if ran is None or ran.status is not Status.DONE or self._engine is None:
+            self._watch, self._engines = True, {}
+        if ran is None or engine is None or ran.status is not Status.DONE:
+            if ran is not None and ran.suspect:
+                self._left[notes] = "accesses that may race"
             return False
+        if ran.counters is not None:
+            ran.counters.onto(report)
         mix: Counter[str] = Counter()
-        for names, times in zip(self._engine.text.blocks, ran.executed, strict=True):
+        for names, times in zip(engine.text.blocks, ran.executed, strict=True):
             for name in names if times else ():
                 mix[name] += times
         report.mix, report.engine, report.cores = dict(mix), "c", ran.cores
         return True
 
-    def _spell(self, locals_: dict[str, int]) -> CText:
+    def _compiled(self, job: Job, locals_: dict[str, int], notes: Notes) -> Engine | None:
+        found = self._engines.get(notes)
+        if found is None:
+            try:
+                found = Engine(self._spell(locals_, notes), _budget(job.deadline))
+            except (NotTaken, DeviceError) as error:
+                if notes:
+                    self._left[notes] = error.message
+                else:
+                    self.why_not = error.message
+                return None
+            self._engines[notes] = found
+        return found
+
+    def _spell(self, locals_: dict[str, int], notes: Notes) -> CText:
         parameters = self._function.parameters
         offsets, _ = parameter_offsets(parameters)
         places = {p.name: offset for p, offset in zip(parameters, offsets, strict=True)}
-        return spell(self._module, self._function, self._shared, places, locals_, self._watch)
+        return spell(
+            self._module, self._function, self._shared, places, locals_, self._watch, notes
+        )
 
 
 class Engine:
@@ -117,10 +137,10 @@ class Engine:
         code = kept_library(text.source, (level, *FLAGS), cache_folder(), seconds)
         library = load_library(code)
         library.launch.restype = library.clash.restype = ctypes.c_int
-        library.warp_bytes.restype = ctypes.c_uint64
+        library.warp_bytes.restype = library.cell_bytes.restype = ctypes.c_uint64
         self._code = Compiled(
             text.name, library.launch, library.clash, int(library.warp_bytes()), text.symbols,
-            len(text.blocks),
+            len(text.blocks), text.noted, int(library.cell_bytes()),
         )  # fmt: skip
 
     def run(self, job: Job) -> Ran:

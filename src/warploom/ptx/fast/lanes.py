@@ -30,6 +30,7 @@ def shfl(w: Writer, ins: Instruction) -> None:
     flags = w.flags(ins.operands[1])
     own = w.filled(1, flags) if flags else "0"
     w.must(f"shuffle(L, {mode}, {given}, {group}, @, {out}, {inside}, {own}, {none})")
+    w.put("TALLY(shuffles, 1);")
     w.write(pair[0], "b32", f"{out}[l]")
     w.set_flags(pair[0], f"{none}[l]")
     if pair[1] is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from warploom.machine.fused import rule_for
+from warploom.machine.manner import Kind
 from warploom.ptx.emulate import fragment
 from warploom.ptx.emulate.product import BITS, machine_of, vector
 from warploom.ptx.fast.operand import NotTaken, Spell, Writer
@@ -22,7 +23,26 @@ def _rows(w: Writer, ins: Instruction, address: Operand, count: int, writes: boo
         raise NotTaken(ins.name)
     where = w.filled(64, w.address(address))
     w.must(f"row_parts(L, {where}, @, {count}, {int(writes)})")
+    _note(w, ins, where, count, Kind.WRITE if writes else Kind.READ)
     return where
+
+
+def _note(w: Writer, ins: Instruction, where: str, count: int, kind: Kind) -> None:
+    """Counted are rows, whose addresses the first lanes give; races are of each lane's part."""
+    if w.noted.notes.counts:
+        site, giving = w.site(ins, 16, kind, rows=True), f"m & {(1 << 8 * count) - 1:#x}u"
+        w.put(f"if (!noted_shared(L, S, {site}, {where}, 0, {giving})) return FAULT;")
+    if not w.noted.notes.races:
+        return
+    for number in range(count):
+        row, part = f"{8 * number} + (l >> 2)", "4 * (l & 3)"
+        pieces = [(f"{where}[{row}] + {part}", 4)]
+        if "trans" in ins.modifiers:
+            pieces = [
+                (f"{where}[{8 * number} + 2 * (l & 3) + {n}] + 2 * (l >> 2)", 2) for n in (0, 1)
+            ]
+        for text, width in pieces:
+            w.note(ins, "shared", w.filled(64, text), width, kind, part=True)
 
 
 def ldmatrix(w: Writer, ins: Instruction) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warploom.machine.manner import Kind
 from warploom.machine.memory import WINDOWS
 from warploom.ptx.emulate.compile import byte_size
 from warploom.ptx.emulate.shape import type_of
@@ -66,21 +67,22 @@ def ld(w: Writer, ins: Instruction) -> None:
         return
     values = [w.array(bits) for _ in elements]
     if space == "shared":
-        _load_shared(w, ins.operands[1], bits, values, elements)
+        _load_shared(w, ins, bits, values, elements)
     else:
         places = _places(w, space, ins.operands[1], len(elements), bits)
         for at, value in zip(places, values, strict=True):
             w.must(_call("load", space, bits, at, value))
+        w.note(ins, space, places[0], len(values) * bits // 8, Kind.READ)
     for element, value in zip(elements, values, strict=True):
         text = f"{kind}({value}[l])" if kind in ("f32", "f64") else f"{value}[l]"
         w.write(element, kind, text)
 
 
 def _load_shared(
-    w: Writer, operand: Operand, bits: int, values: list[str], elements: tuple[Operand, ...]
+    w: Writer, ins: Instruction, bits: int, values: list[str], elements: tuple[Operand, ...]
 ) -> None:
     size, width = bits // 8, len(values) * bits // 8
-    at, how, far = w.shape(operand, bits, width)
+    at, how, far = w.shape(ins.operands[1], bits, width)
     if len(values) > 1:
         w.must(f"aligned({at}, @, {width})")
     for number, (value, element) in enumerate(zip(values, elements, strict=True)):
@@ -90,6 +92,7 @@ def _load_shared(
             none = w.array(1)
             w.must(f"unmarked(L, {at}, {away}, {size}, @, {none})")
             w.set_flags(element, f"{none}[l]")
+    w.note(ins, "shared", at, width, Kind.READ, far)
 
 
 def _parameter(w: Writer, ins: Instruction, kind: str, elements: tuple[Operand, ...]) -> None:
@@ -139,6 +142,7 @@ def st(w: Writer, ins: Instruction) -> None:
     places = _places(w, space, ins.operands[0], len(elements), bits)
     for at, value in zip(places, values, strict=True):
         w.must(_call("store", space, bits, at, value))
+    w.note(ins, space, places[0], len(values) * bits // 8, Kind.WRITE)
     for at, element in zip(places, elements, strict=True):
         flags = w.flags(element) if space == "shared" else ""
         if flags:
@@ -167,6 +171,18 @@ def red(w: Writer, ins: Instruction) -> None:
         w.must(f"red_{name}_{kind}_shared(L, {where}, @, {own})")
     else:
         w.must(f"red_{name}_{kind}(L, S, {where}, @, {own})")
+    if w.noted.notes.races:
+        _never_apart(w, ins, space, bits)
+    w.note(ins, space, where, bits // 8, Kind.ATOMIC)
+    if w.noted.notes.counts:
+        w.must("(L->updates += __builtin_popcount(@), 1)")
+
+
+def _never_apart(w: Writer, ins: Instruction, space: str, bits: int) -> None:
+    """Updates of one size, among all threads that may come to it, do not race with each other."""
+    sizes = {site.width for site in w.noted.sites if site.kind is Kind.ATOMIC}
+    if sizes - {bits // 8} or (space == "global" and {"cta", "cluster"} & set(ins.modifiers)):
+        raise NotTaken(f"{ins.name}: updates of several scopes or sizes, which may race")
 
 
 def cp(w: Writer, ins: Instruction) -> None:
@@ -184,6 +200,11 @@ def cp(w: Writer, ins: Instruction) -> None:
     target, source = (w.filled(64, w.address(each)) for each in plain[:2])
     kept = w.filled(32, w.read(plain[3], "u32") if len(plain) > 3 else f"{width.value}u")
     w.must(f"copied(L, S, {target}, {source}, {kept}, @, {width.value})")
+    if w.noted.notes.races:
+        raise NotTaken(f"{ins.name}: when a copy ends")
+    if w.noted.notes:
+        sites = f"{w.site(ins, width.value, Kind.READ)}, {w.site(ins, width.value, Kind.WRITE)}"
+        w.must(f"noted_copy(L, S, {sites}, {source}, {target}, {kept}, @)")
 
 
 def cvta(w: Writer, ins: Instruction) -> None:

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from warploom.errors import UnsupportedError
+from warploom.machine.manner import Kind
 from warploom.ptx.emulate.context import CARRY, immediate
+from warploom.ptx.fast.notes import Noted, NotedSite
 from warploom.ptx.ir import (
     Address,
     Component,
@@ -84,6 +86,7 @@ class Writer:
     lasting: frozenset[str]  # registers that outlive a block
     used: frozenset[str]  # registers that anybody reads
     watched: frozenset[str] = frozenset()  # registers that may hold what nobody gave
+    noted: Noted = field(default_factory=Noted)
     names: dict[str, str] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)  # bits of each register; 1 for a predicate
     symbols: list[str] = field(default_factory=list)
@@ -371,6 +374,24 @@ class Writer:
         name = f"m{self.count}"
         self.put(f"const uint32_t {name} = m & packed({self.guard});")
         self.put(f"if ({name} && !{call.replace('@', name)}) return FAULT;")
+
+    def note(
+        self, ins: Instruction, space: str, at: str, width: int, kind: Kind, far: int = 0,
+        part: bool = False,
+    ) -> None:  # fmt: skip
+        """An access that was made, where somebody asks; its addresses are `far` beyond `at`."""
+        if self.noted.notes:
+            site = self.site(ins, width, kind, part=part)
+            verb = {"shared": "noted_shared", "local": "noted_local"}.get(space, "noted")
+            self.must(f"{verb}(L, S, {site}, {at}, (uint64_t){far}ll, @)")
+
+    def site(
+        self, ins: Instruction, width: int, kind: Kind, rows: bool = False, part: bool = False
+    ) -> int:
+        if kind not in (Kind.READ, Kind.WRITE, Kind.ATOMIC):
+            raise NotTaken(f"{ins.name}: the order of memory")
+        made = NotedSite(self.module.span(ins), width, kind, "nc" in ins.modifiers, rows, part)
+        return self.noted.site(made)
 
 
 def constant(operand: Immediate, kind: str) -> str:

@@ -29,6 +29,7 @@ typedef struct {
   uint8_t *data;
   uint64_t kind;
   uint8_t *touched;  /* a byte for each word, where cores share the launch out; else none */
+  void *shadow;  /* who came to each of its cells, where races are looked for and it may be written */
 } Region;
 
 typedef struct {
@@ -46,6 +47,11 @@ typedef struct {
   struct Warp *warp;
   double (*ask)(int, double);  /* NumPy's value of a function */
   uint64_t missing;  /* a value that nobody gave was met, by a text that does not watch them */
+  void *patterns, *shared_shadow;  /* of a text that notes accesses (see `notes_text`) */
+  uint32_t *latest;
+  uint64_t *branched, different, barriers, shuffles, updates;
+  int (*full)(void);
+  uint64_t stamp, first_stamp, suspect;
 } Launch;
 """
 
@@ -185,8 +191,8 @@ static void begin(Launch *L, uint64_t block) {
   for (uint64_t w = 0; w < L->warps; w++) {
     Warp *S = &L->warp[w];
     uint64_t first = w * LANES, count = L->threads - first < LANES ? L->threads - first : LANES;
-    S->alive = count == LANES ? ALL : (1u << count) - 1;
-    S->pending = 0; S->state = AGAIN; S->last = S->products = 0;
+    S->alive = S->whole = count == LANES ? ALL : (1u << count) - 1;
+    S->pending = 0; S->state = AGAIN; S->last = S->products = S->syncs = 0;
     S->local = L->local + w * LANES * L->local_stride;
     S->block[0] = block % L->grid[0];
     S->block[1] = block / L->grid[0] % L->grid[1];
@@ -202,6 +208,17 @@ static void begin(Launch *L, uint64_t block) {
     push(S, ENTRY, S->alive);
   }
   L->ready = 1;
+  L->first_stamp = ++L->stamp;
+}
+
+/* a barrier: what came before it is ordered before what comes after, if all threads are there */
+static int passed(Launch *L) {
+  for (uint64_t w = 0; w < L->warps; w++) {
+    Warp *S = &L->warp[w];
+    if (S->alive != S->whole) return 0;
+    S->syncs = 0;
+  }
+  return ++L->stamp < UINT32_MAX;
 }
 
 static int block(Launch *L) {
@@ -225,6 +242,8 @@ static int block(Launch *L) {
       where = S->at;
       S->state = AGAIN;
     }
+    TALLY(barriers, 1);
+    if (RACES && !passed(L)) return FAULT;
   }
 }
 

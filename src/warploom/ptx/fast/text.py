@@ -15,6 +15,8 @@ from warploom.ptx.fast.floats_text import FLOATS
 from warploom.ptx.fast.lanes_text import LANES
 from warploom.ptx.fast.matrix_text import MATRICES
 from warploom.ptx.fast.memory_text import MEMORY
+from warploom.ptx.fast.notes import NO_NOTES, Noted, Notes
+from warploom.ptx.fast.notes_text import NOTES
 from warploom.ptx.fast.operand import NotTaken, Writer, plain
 from warploom.ptx.fast.prelude import BODY, HEAD, TAIL
 from warploom.ptx.fast.warpgroup_text import WARPGROUPS
@@ -37,15 +39,17 @@ class CText:
     source: str
     symbols: tuple[str, ...]
     blocks: tuple[tuple[str, ...], ...]  # opcodes of each block, in running order
+    noted: Noted
 
 
 def spell(
     module: Module, function: Function, shared: dict[str, int], parameters: dict[str, int],
-    locals_: dict[str, int], watch: bool = False,
+    locals_: dict[str, int], watch: bool = False, notes: Notes = NO_NOTES,
 ) -> CText:  # fmt: skip
     """The C text of a kernel; `NotTaken` says what keeps it from being written.
 
-    `watch`: it goes on with values that nobody gave, as long as nothing depends on them.
+    `watch`: it goes on with values that nobody gave, as long as nothing depends on them. `notes`:
+    what it notes of its accesses.
     """
     graph = flow.build(module, function, after=frozenset({Control.BARRIER}), before=WAITS)
     if len(graph.code) > MOST_INSTRUCTIONS:
@@ -57,7 +61,9 @@ def spell(
     lasting = frozenset(key for keys in live for key in keys)
     used = frozenset(key for step in graph.code for key in uses(step)[0])
     lasting |= {f"{key}?" for key in lasting & watched}
-    writer = Writer(module, function, shared, parameters, locals_, lasting, used, watched)
+    writer = Writer(
+        module, function, shared, parameters, locals_, lasting, used, watched, Noted(notes)
+    )  # fmt: skip
     texts: dict[int, tuple[list[str], tuple[str, ...]]] = {}
     for number, block in enumerate(graph.blocks):
         lines = _block(writer, graph, block, rank, rank[number])
@@ -69,6 +75,7 @@ def spell(
         _whole(writer, [lines for lines, _ in ordered], rank[0], live[0]),
         tuple(writer.symbols),
         tuple(opcodes for _, opcodes in ordered),
+        writer.noted,
     )
 
 
@@ -117,7 +124,9 @@ def _barrier(w: Writer, ins: Instruction, targets: list[int], place: int) -> Non
     if w.guard:
         raise NotTaken("a barrier under a predicate")
     if not _is_block_barrier(ins):
-        lanes.members(w, ins, ins.operands[0])
+        group = lanes.members(w, ins, ins.operands[0])
+        if w.noted.notes.races:
+            w.must(f"warp_met(S, {group}, @)")
         return
     whole = len(ins.operands) == 1 and isinstance(ins.operands[0], Immediate)
     if "sync" not in ins.modifiers or not whole:
@@ -137,6 +146,8 @@ def _jump(w: Writer, ins: Instruction, targets: list[int]) -> None:
         w.put(f"if (packed({w.filled(1, flags)}) & m) return FAULT;")
     operand = Negated(ins.predicate) if ins.negated else ins.predicate
     w.put(f"const uint32_t taken = m & packed({w.filled(1, w.read(operand, 'pred'))});")
+    if w.noted.notes.counts:
+        w.put(f"BRANCHED({w.noted.branch(w.module.span(ins))}, taken);")
     if control is Control.LEAVE:
         w.put(f"LEAVE_SOME(taken, {targets[0]});")
     else:
@@ -172,7 +183,7 @@ def _whole(w: Writer, blocks: list[list[str]], entry: int, unwritten: frozenset[
     warp = [
         "typedef struct Warp {", "  uint32_t tid[3][LANES];", *fields,
         "  uint32_t rank[LANES], mask[LANES];",
-        "  uint32_t alive, block[3];", "  int pending, state;", "  int64_t at;",
+        "  uint32_t alive, whole, block[3], syncs;", "  int pending, state;", "  int64_t at;",
         "  uint64_t last, number, products;", "  uint8_t *local;",
         "} __attribute__((aligned(64))) Warp;",
     ]  # fmt: skip
@@ -189,10 +200,12 @@ def _whole(w: Writer, blocks: list[list[str]], entry: int, unwritten: frozenset[
     start = "\n".join([f"#define ENTRY {entry}", f"#define NOBODY_WROTE(S){wrote}", *tables])
     parts = [
         f"#define WATCHED {int(bool(w.watched))}",
+        w.noted.head(),
         HEAD,
         "\n".join(warp),
         BODY,
         MEMORY,
+        NOTES,
         LANES,
         FLOATS,
         MATRICES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warploom.machine.manner import Kind
 from warploom.ptx.emulate.product import vector
 from warploom.ptx.emulate.wmma import BITS, TF32_STEP, in_order, shape_of, sides_of
 from warploom.ptx.fast.matrix import multiplied
@@ -37,6 +38,7 @@ def _load(w: Writer, ins: Instruction) -> None:
     for place in _places(w, ins, 1):
         values.append(w.array(bits))
         w.must(f"load_{bits}(L, S, {place}, @, {SPACES[space_of(ins)]}, {values[-1]})")
+        w.note(ins, space_of(ins), place, bits // 8, Kind.READ)
     word, each = (64, 1) if bits == 64 else (32, 32 // bits)
     words = [values[n : n + each] for n in range(0, len(values), each)]
     for number, target in enumerate(vector(ins.operands[0])):
@@ -52,6 +54,7 @@ def _store(w: Writer, ins: Instruction) -> None:
     for number, place in enumerate(_places(w, ins, 0)):
         value = w.filled(bits, f"{held[number // each]}[l] >> {bits * (number % each)}")
         w.must(f"store_{bits}(L, S, {place}, @, {SPACES[space_of(ins)]}, {value})")
+        w.note(ins, space_of(ins), place, bits // 8, Kind.WRITE)
 
 
 def _mma(w: Writer, ins: Instruction) -> None:
