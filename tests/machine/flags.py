@@ -163,11 +163,17 @@ def flag_races(trace: FlagTrace) -> set[frozenset[int]]:
         if act.kind in ("strong read", "atomic"):
             edges += [(2 * x + 1, 2 * y) for x, y in rules.synchronised(read)]
     before = closure(2 * len(acts), edges)
+    seen_by: dict[int, list[int]] = {}  # of a write: the reads it precedes in observation order
+    for read, act in enumerate(acts):
+        if act.kind in ("strong read", "atomic", "reduction"):
+            for write in rules.observed(read):
+                seen_by.setdefault(write, []).append(read)
     return {
         frozenset({i, j})
         for j in range(len(acts))
         for i in range(j)
         if rules.conflict(acts[i], acts[j]) and not before[2 * j] >> 2 * i & 1
+        if not any(before[2 * j] >> 2 * read & 1 for read in seen_by.get(i, ()))
     }
 
 

@@ -11,31 +11,50 @@ import numpy as np
 import pytest
 
 from warploom import ptx
+from warploom.errors import WarploomError
 from warploom.ptx.emulate.launch import LoadedModule
 from warploom.ptx.source import SourceMap
 
 HERE = Path(__file__).parent / "order"
+RACY = ("racy", "racy_more", "racy_lib", "racy_sm90")
+CORRECT = ("correct", "correct_more", "correct_lib", "correct_sm90")
 
 
 @dataclass
 class Written:
-    """A kernel as its source has it: how many threads a block has, and which lines race."""
+    """A kernel as its source has it: its launch, which lines race, and what is said otherwise."""
 
+    file: str
+    name: str
+    blocks: int = 2
     threads: int = 64
+    cluster: int = 1
+    error: str = ""
     lines: set[int] = field(default_factory=set)
 
+    def __str__(self) -> str:
+        return f"{self.file}-{self.name}"
 
-def written(name: str) -> dict[str, Written]:
-    found: dict[str, Written] = {}
-    current = Written()
+
+def written(*names: str) -> list[Written]:
+    return [kernel for name in names for kernel in written_in(name)]
+
+
+@lru_cache
+def written_in(name: str) -> list[Written]:
+    found: list[Written] = []
     for number, line in enumerate((HERE / f"{name}.cu").read_text().split("\n"), 1):
         head = re.match(r"K\((\w+)\)", line)
         if head:
-            current = found[head[1]] = Written()
-            threads = re.search(r"// block (\d+)", line)
-            current.threads = int(threads[1]) if threads else 64
+            said = re.search(r"// ((?:\w+ \d+ ?)*)(?:error: (.*))?$", line)
+            numbers = dict(re.findall(r"(\w+) (\d+)", said[1] if said else ""))
+            sizes = [
+                int(numbers.get(word, usual))
+                for word, usual in (("grid", 2), ("block", 64), ("cluster", 1))
+            ]
+            found.append(Written(name, head[1], *sizes, (said and said[2]) or ""))
         if line.endswith("//!"):
-            current.lines.add(number)
+            found[-1].lines.add(number)
     return found
 
 
@@ -45,43 +64,56 @@ def module(name: str) -> tuple[LoadedModule, SourceMap]:
     return loaded, SourceMap(loaded.module)
 
 
-def racing_lines(name: str, kernel: str, threads: int, **options) -> set[int]:
-    loaded, places = module(name)
+def racing_lines(kernel: Written, **options) -> set[int]:
+    loaded, places = module(kernel.file)
     a, b = (np.arange(4096) * 37 % 64).astype(np.int32), np.zeros(4096, np.int32)
-    report = loaded.kernel(kernel).launch(2, threads, [a, b, 64], races="all", **options)
+    report = loaded.kernel(kernel.name).launch(
+        kernel.blocks, kernel.threads, [a, b, 64], races="all", cluster=kernel.cluster,
+        shared_bytes=512, **options,
+    )  # fmt: skip
     lines = set()
     for race in report.races:
         for side in (race.first, race.second):
             place = places.at(side.label)
             assert place is not None
             outer = place.frames[-1]  # not in a header
-            assert outer.file == f"{name}.cu"
+            assert outer.file == f"{kernel.file}.cu"
             lines.add(outer.line)
     return lines
 
 
-@pytest.mark.parametrize(("kernel", "as_written"), written("racy").items())
-def test_every_race_is_found(kernel: str, as_written: Written) -> None:
-    assert as_written.lines
-    assert racing_lines("racy", kernel, as_written.threads, check=False) == as_written.lines
+@pytest.mark.parametrize("kernel", written(*RACY), ids=str)
+def test_every_race_is_found(kernel: Written) -> None:
+    assert kernel.lines
+    assert racing_lines(kernel, check=False) == kernel.lines
 
 
-@pytest.mark.parametrize(("kernel", "as_written"), written("correct").items())
-def test_no_false_alarm(kernel: str, as_written: Written) -> None:
-    assert not as_written.lines
-    assert not racing_lines("correct", kernel, as_written.threads)
+@pytest.mark.parametrize("kernel", written(*CORRECT), ids=str)
+def test_no_false_alarm(kernel: Written) -> None:
+    assert not kernel.lines
+    assert not racing_lines(kernel)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kernel", "as_written"), written("correct").items())
-def test_no_false_alarm_whoever_runs_first(kernel: str, as_written: Written) -> None:
+@pytest.mark.parametrize("kernel", written(*CORRECT), ids=str)
+def test_no_false_alarm_whoever_runs_first(kernel: Written) -> None:
     for seed in range(5):
-        assert not racing_lines("correct", kernel, as_written.threads, schedule=seed)
+        assert not racing_lines(kernel, schedule=seed)
+
+
+@pytest.mark.parametrize("kernel", written("wrong"), ids=str)
+def test_what_is_wrong_is_said(kernel: Written) -> None:
+    assert kernel.error
+    with pytest.raises(WarploomError, match=kernel.error):
+        racing_lines(kernel)
 
 
 def test_there_are_enough() -> None:
-    assert len(written("racy")) >= 60
-    assert len(written("correct")) >= 60
+    """As many as docs/ptx.md says."""
+    racy, correct = len(written(*RACY)), len(written(*CORRECT))
+    assert min(racy, correct) >= 120
+    said = (Path(__file__).parents[2] / "docs" / "ptx.md").read_text()
+    assert f"`tests/ptx/order` {racy + correct} kernels" in said
 
 
 def test_writes_of_one_value_are_told_apart() -> None:

@@ -283,8 +283,12 @@ class Vector(Clocks):
         """These threads come to know something."""
         if known is not None:
             self._flags = True
+            made: dict[int, Knowledge | None] = {}  # most often they all knew the same before
             for thread in threads.tolist():
-                self._beyond[thread] = joined(self._beyond[thread], known)
+                before = self._beyond[thread]
+                if id(before) not in made:
+                    made[id(before)] = joined(before, known)
+                self._beyond[thread] = made[id(before)]
 
     def block_number(self, thread: int) -> int:
         return self.first_block + thread // self.layout.block_threads
@@ -304,13 +308,21 @@ class Vector(Clocks):
         bad &= other_block | ((entries >= self._floor[threads]) & (stamp >= seen))
         if self._flags and bad.any():
             at = np.flatnonzero(bad)
-            bad[at] = ~self._told(entries[at], stamp[at], inside[at], threads[at])
+            bad[at] = ~self.told(layout.block(entries[at]), stamp[at], inside[at], threads[at])
         return bad
 
-    def _told(self, entries: Array, stamp: Array, inside: Array, threads: Array) -> Mask:
-        """Whether each thread learned of an access through flags."""
-        told = np.zeros(entries.size, bool)
-        block = self.layout.block(entries)
+    def ordered_before(self, entries: Array, thread: int) -> Mask:
+        """Which of many accesses are ordered before what one thread does now, or its own."""
+        found = np.zeros(entries.size, bool)
+        step = max(1, self.entries.size - 1)  # as many as there are threads are one of each
+        for first in range(0, entries.size, step):
+            part = entries[first : first + step]
+            found[first : first + step] = ~self.unordered(part, np.full(part.size, thread))
+        return found
+
+    def told(self, block: Array, stamp: Array, inside: Array, threads: Array) -> Mask:
+        """Whether each thread learned of an access, or of what else has a number and ticks."""
+        told = np.zeros(block.size, bool)
         groups: dict[int, list[int]] = {}
         for position, known in enumerate(self._beyond[threads]):
             if known is not None:

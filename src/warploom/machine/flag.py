@@ -17,13 +17,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warploom.machine.clock import Array, Vector
+from warploom.machine.clock import Array, Ints, Mask, Vector
 from warploom.machine.knowledge import Knowledge, Ticks, joined
 from warploom.machine.manner import Manner, Scope
 
 Group = tuple[Scope, int]  # a scope, and which block, cluster or grid of it
 Known = dict[Group, Knowledge | None]
 Place = tuple[Hashable, int, int]  # a region, a byte of it, and a thread
+Observed = tuple[int, int, int]  # the entry of a read; the first and the last write that it sees
+REMEMBERED = 4  # of what one thread saw of a place at different times
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,38 @@ class _Fence:
 
 
 @dataclass(slots=True)
+class _Trail:
+    """The strong writes to a place, numbered from 1, and which of them each reader has seen.
+
+    A read sees the last, and, if that was an atomic, what it saw in turn.
+    """
+
+    writes: int = 0
+    since: int = 1  # the first write that a read sees now
+    number: dict[int, int] = field(default_factory=dict)  # of the last write of an entry
+    readers: dict[int, list[Observed]] = field(default_factory=dict)  # by thread of the grid
+
+    def read(self, code: int, entry: int) -> None:
+        """A thread sees; its last looks are remembered beside its first few."""
+        seen = self.readers.setdefault(code, [])
+        now = (entry, self.since, self.writes)
+        if not seen or seen[-1] != now:
+            del seen[REMEMBERED - 1 :]
+            seen.append(now)
+
+    def write(self, entry: int, goes_on: bool) -> None:
+        self.writes += 1
+        self.number[entry] = self.writes
+        if not goes_on:
+            self.since = self.writes
+
+
+@dataclass(slots=True)
 class Flags:
     """The places of one launch that strong accesses touched, and the fences of its threads."""
 
     places: dict[Hashable, dict[int, _Flag]] = field(default_factory=dict)  # by region and byte
+    trails: dict[Hashable, dict[int, _Trail]] = field(default_factory=dict)  # by region and byte
     own: dict[Place, dict[Scope, Knowledge]] = field(default_factory=dict)  # released before
     fences: dict[Scope, _Fence] = field(default_factory=dict)
     collected: dict[Scope, Array] = field(default_factory=dict)  # by strong reads, of each thread
@@ -83,6 +113,7 @@ class Flags:
 
     def forget(self, region: Hashable) -> None:
         self.places.pop(region, None)
+        self.trails.pop(region, None)
 
     # -- fences -------------------------------------------------------------------------------
 
@@ -124,26 +155,59 @@ class Flags:
 
     def strong(
         self, clocks: Vector, region: Hashable, threads: Array, start: Array, manner: Manner,
-        order: Order,
+        order: Order, entries: Ints, failed: Mask | None = None,
     ) -> None:  # fmt: skip
-        """Strong accesses of one instruction, in the order of the threads."""
+        """Strong accesses of one instruction, in the order of the threads.
+
+        `entries` are how they are written down; those that `failed` do not write.
+        """
         places = self.places.setdefault(region, {})
+        trails = self.trails.setdefault(region, {})
         if order.releases:
             clocks.advance(threads)
-        for thread, place in zip(threads.tolist(), start.tolist(), strict=True):
+        only_read = [False] * threads.size if failed is None else failed.tolist()
+        every = zip(threads.tolist(), start.tolist(), entries.tolist(), only_read, strict=True)
+        for thread, place, entry, unwritten in every:
             block = clocks.block_number(thread)
             flag = places.get(place)
             known: Known = {}
             reads = manner.kind.reads
-            if reads and flag and flag.seen_by(manner.scope, block, clocks.layout.cluster):
+            trail = trails.get(place)
+            if trail is None:
+                trail = trails[place] = _Trail()
+            cluster = clocks.layout.cluster
+            seen = flag is not None and flag.seen_by(manner.scope, block, cluster)
+            if reads and flag is not None and seen:
                 known = flag.known
+                trail.read(entry & clocks.layout.code_mask, entry)
             if reads and order.sees:
                 self._read(clocks, (region, place, thread), known, manner, order)
-            if manner.kind.writes:
+            if manner.kind.writes and not unwritten:
+                trail.write(entry, goes_on=reads and seen)
                 given = self._given(clocks, (region, place, thread), manner, order)
                 for group, before in known.items():  # a chain of atomics goes on
                     given[group] = joined(given.get(group), before)
                 places[place] = _Flag(manner.size, manner.scope, block, given)
+
+    def observed(
+        self, clocks: Vector, region: Hashable, place: int, thread: int, now: frozenset[int]
+    ) -> Array:
+        """The strong writes to a place that were seen by reads that a thread knows of: from, to.
+
+        Not by those that it does `now`.
+        """
+        trail = self.trails.get(region, {}).get(place)
+        seen = [] if trail is None else [one for each in trail.readers.values() for one in each]
+        found = np.array(seen, np.int64).reshape(-1, 3)
+        before = clocks.ordered_before(found[:, 0], thread)
+        before &= ~np.isin(found[:, 0], list(now))
+        return found[before, 1:].T
+
+    def is_among(self, region: Hashable, place: int, entry: int, seen: Array) -> bool:
+        """Whether a strong write, as it is written down, is one of those."""
+        trail = self.trails.get(region, {}).get(place)
+        number = 0 if trail is None else trail.number.get(entry, 0)
+        return bool(((seen[0] <= number) & (number <= seen[1])).any())
 
     @staticmethod
     def _groups(clocks: Vector, thread: int) -> list[Group]:

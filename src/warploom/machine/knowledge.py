@@ -8,7 +8,7 @@ out only when somebody asks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -38,9 +38,7 @@ class Knowledge:
                 parts = each._flat.items() if each._flat is not None else (each._own,)
                 for part in parts:
                     if part is not None:
-                        block, ticks = part
-                        old = found.get(block)
-                        found[block] = ticks if old is None else np.maximum(old, ticks)
+                        _merge(found, *part)
             self._flat, self._own, self._parents = found, None, ()
         return self._flat
 
@@ -56,6 +54,16 @@ class Knowledge:
                         seen.add(id(parent))
                         work.append(parent)
 
+    def renamed(self, number: Callable[[int], int | None]) -> Knowledge:
+        """The same of threads under other numbers of blocks; None for what is left out."""
+        made = Knowledge(None, ())
+        made._flat = {}
+        for block, ticks in self.flat().items():
+            other = number(block)
+            if other is not None:
+                _merge(made._flat, other, ticks)
+        return made
+
     def seen(self, blocks: Array, inside: Array) -> Array:
         """How far each of these threads was seen; 0 for not at all."""
         out = np.zeros(blocks.size, np.int64)
@@ -64,6 +72,11 @@ class Knowledge:
             if here.any():
                 out[here] = ticks[inside[here]]
         return out
+
+
+def _merge(found: dict[int, Ticks], block: int, ticks: Ticks) -> None:
+    old = found.get(block)
+    found[block] = ticks if old is None else np.maximum(old, ticks)
 
 
 def joined(*parts: Knowledge | None) -> Knowledge | None:

@@ -49,7 +49,12 @@ class Apart(Enum):
     OTHER_BLOCK = "other block"  # … of two blocks
     OTHER_CLUSTER = "other cluster"
     UNFENCED = "unfenced"  # if nothing orders them, or no fence between the ways to memory does
+    UNMET = "unmet"  # if nothing orders them, nor did their lanes meet
     ALWAYS = "always"  # whatever orders them
+
+
+# What makes two accesses conflict if nothing orders them.
+BY_ORDER = (Apart.UNORDERED, Apart.OTHER_BLOCK, Apart.OTHER_CLUSTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,17 @@ class Manner:
     constant: bool = False
     under_way: bool = False  # done by a copy that nobody has waited for yet
     asynchronous: bool = False  # by the way of bulk copies and of wgmma
+    told: int = 0  # ends for those who are told (`telling`); apart for each number
+    mbarrier: bool = False  # an operation on an mbarrier
+
+    @property
+    def writes_for_readers(self) -> bool:
+        """A strong write, which a strong read may see."""
+        return self.kind.strong and self.kind.writes
+
+    @property
+    def ends_mbarrier(self) -> bool:
+        return self.mbarrier and not self.kind.strong
 
     def apart(self, other: Manner) -> Apart:
         """Of an access and an earlier one."""
@@ -71,6 +87,8 @@ class Manner:
             return Apart.ALWAYS
         if self.asynchronous and other.kind.writes and not other.asynchronous:
             return Apart.UNFENCED
+        if self.ends_mbarrier and other.mbarrier and other.kind.strong:
+            return Apart.UNMET
         if not (self.kind.strong and other.kind.strong) or self.size != other.size:
             return Apart.UNORDERED
         match min(self.scope, other.scope):

@@ -10,19 +10,23 @@ of instructions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
 from warploom.errors import InternalError
 from warploom.machine.clock import Array, Clocks, Ints, Layout, Mask, Nested, Vector
 from warploom.machine.flag import Flags, Order
-from warploom.machine.knowledge import Knowledge
-from warploom.machine.manner import Apart, Kind, Manner, Scope
-from warploom.machine.shadow import ByLabel, History, Judge, Latest, Store, UnderWay
+from warploom.machine.knowledge import Knowledge, joined
+from warploom.machine.manner import BY_ORDER, Apart, Kind, Manner, Scope
+from warploom.machine.shadow import ByLabel, History, Judge, Latest, UnderWay
+from warploom.machine.telling import Telling, Told
 
+Conflict = Callable[[Array, Array], Mask]  # a judge that does not ask for cells
+Store = Latest | ByLabel | History | UnderWay | Told
 RELAXED = Order()
 
 
@@ -98,17 +102,19 @@ class RaceDetector:
     `labels` is how many instructions there can be. `partial`: threads may synchronise in other
     groups than whole blocks and whole warps; `flags`: also by flags and fences, across blocks.
     `every`: a race for every pair of instructions is wanted, not only that there is one. `benign`:
-    writes of the same value are none.
+    writes of the same value are none. `meetings`: that lanes met is told too (`lanes_meet`).
     """
 
     def __init__(
         self, blocks: int, block_threads: int, lanes: int, labels: int, *, partial: bool = False,
         flags: bool = False, every: bool = False, benign: bool = False, cluster: int = 1,
+        meetings: bool = False,
     ) -> None:  # fmt: skip
         self.layout = Layout(blocks, block_threads, lanes, labels, cluster)
         self.partial = partial = partial or flags
         self.every = every
         self.benign = benign
+        self.meetings = meetings and flags
         self.flags = Flags() if flags else None
         self.races: list[Race] = []
         self._clock_type = Vector if partial else Nested
@@ -117,13 +123,13 @@ class RaceDetector:
         self._names: list[Hashable] = []
         self._seen: dict[frozenset[tuple[Kind, Hashable]], Race] = {}
         self._ticks = 0
+        self._sources = 0
 
     # -- batches and synchronisation ----------------------------------------------------------
 
     def start(self, first_block: int, blocks: int) -> None:
         """The next blocks run; from now on threads are numbered from the first of these."""
         self.clocks: Clocks = self._clock_type(self.layout, first_block, blocks, self._ticks)
-        self._fenced = np.zeros(self.clocks.entries.size, np.int64)  # ticks
         if self.flags is not None:
             self.flags.start()
 
@@ -153,10 +159,41 @@ class RaceDetector:
         return self.clocks
 
     def proxy_fence(self, threads: Array) -> None:
-        """What these threads wrote, or know of, may be read by the asynchronous way from now on."""
+        """What these threads wrote, or know of, may be read by the asynchronous way from now on.
+
+        By whom that is known: it is handed on as all else is, under numbers of its own.
+        """
         if isinstance(self.clocks, Vector):
             self.clocks.advance(threads)
-            self._fenced[threads] = self.clocks.ticks
+            for thread in threads.tolist():
+                known = self.clocks.knowledge(thread).renamed(self._as_fenced)
+                self.clocks.learn(np.array([thread]), known)
+
+    def _as_fenced(self, block: int) -> int | None:
+        return _fenced(block) if 0 <= block < self.layout.blocks else None
+
+    def lanes_meet(self, threads: Array, group: Array) -> None:
+        """Lanes of one group are at one instruction, which orders no memory.
+
+        What they did to an mbarrier is done all the same: whoever hears of one of them later may
+        end it, as the last of those does that leave a `cuda::pipeline`.
+        """
+        self.vector.advance(threads)
+        for name in np.unique(group).tolist():
+            who = threads[group == name]
+            known = joined(*[self.vector.knowledge(thread) for thread in who.tolist()])
+            assert known is not None
+            self.vector.learn(who, known.renamed(self._as_met))
+
+    def _as_met(self, block: int) -> int | None:
+        if 0 <= block < self.layout.blocks:
+            return _met(block)
+        return block if block < 0 and block % 2 == 0 else None
+
+    def new_source(self) -> int:
+        """A number for whoever tells that accesses are done (`telling`)."""
+        self._sources += 1
+        return self.layout.blocks + self._sources
 
     def fence(self, threads: Array, scope: Scope, order: Order) -> None:
         """These threads pass a fence."""
@@ -174,11 +211,11 @@ class RaceDetector:
     def access(
         self, region: Hashable, size: int, threads: Array, start: Array, width: int,
         manner: Kind | Manner, label: Hashable = None, *, order: Order = RELAXED,
-        writing: Writing | None = None,
+        writing: Writing | None = None, telling: Telling | None = None, failed: Mask | None = None,
     ) -> list[Race]:  # fmt: skip
         """Notes that each thread (once, in order) touches `width` bytes from byte `start` on.
 
-        Gives the races that are new.
+        Gives the races that are new. `failed`: swaps that found another value, and only read.
         """
         if not threads.size:
             return []
@@ -188,14 +225,18 @@ class RaceDetector:
         mine = self.clocks.now(threads) | np.int64(self._number(label) << self.layout.code_bits)
         if self.flags is not None:  # what an acquire orders is before the acquire itself
             if manner.kind.strong:
-                self.flags.strong(self.vector, region, threads, start, manner, order)
+                self.flags.strong(self.vector, region, threads, start, manner, order, mine, failed)
             elif manner.kind.writes:
                 self.flags.weak_write(region, start, width)
         first = start >> (shadow.unit.bit_length() - 1)
         found: list[Race] = []
         for part in range(width // shadow.unit):
             cells = first + part if part else first
-            found += self._cells(region, shadow, threads, cells, manner, mine, writing)
+            for chosen, how in _by_success(manner, failed):
+                some = (threads[chosen], cells[chosen], how, mine[chosen])
+                found += self._cells(region, shadow, *some, writing)
+            if telling is not None:
+                self._told(shadow, manner).begin(cells, mine, telling)
         self.races += found
         return found
 
@@ -213,15 +254,37 @@ class RaceDetector:
         label: Hashable,
     ) -> None:  # fmt: skip
         """Copies that were under way are done: from now on what they did is their threads'."""
+        store = self._store(self._shadows[region], replace(manner, under_way=False))
+        for cells, mine in self._ended(region, threads, start, width, manner, label):
+            store.note(cells, mine, self.clocks, False)
+
+    def land(
+        self, region: Hashable, threads: Array, start: Array, width: int, manner: Manner,
+        label: Hashable, telling: Telling,
+    ) -> None:  # fmt: skip
+        """Copies that were under way are done, for those who are told."""
+        store = self._told(self._shadows[region], replace(manner, told=1))
+        for cells, mine in self._ended(region, threads, start, width, manner, label):
+            store.begin(cells, mine, telling)
+
+    def _ended(
+        self, region: Hashable, threads: Array, start: Array, width: int, manner: Manner,
+        label: Hashable,
+    ) -> Iterator[tuple[Array, Ints]]:  # fmt: skip
+        """The cells and entries of copies that were under way, which they are no more."""
         shadow = self._shadows[region]
         mine = self.clocks.now(threads) | np.int64(self._number(label) << self.layout.code_bits)
         pending = shadow.stores[manner]
         assert isinstance(pending, UnderWay)
         first = start >> (shadow.unit.bit_length() - 1)
-        store = self._store(shadow, Manner(manner.kind))
         for part in range(width // shadow.unit):
             pending.done(first + part)
-            store.note(first + part, mine, self.clocks, False)
+            yield first + part, mine
+
+    def _told(self, shadow: _Shadow, manner: Manner) -> Told:
+        store = self._store(shadow, manner)
+        assert isinstance(store, Told)
+        return store
 
     def _shadow(self, region: Hashable, size: int, start: Array, width: int) -> _Shadow:
         ends = width | int(np.bitwise_or.reduce(start))
@@ -237,7 +300,9 @@ class RaceDetector:
         store = shadow.stores.get(manner)
         if store is None:
             cells = -(-shadow.size // shadow.unit)
-            if manner.under_way:
+            if manner.told:
+                store = Told(cells, self.layout)
+            elif manner.under_way:
                 store = UnderWay(cells, self.layout)
             elif self.partial:
                 store = History(cells, self.layout, self.flags is not None)
@@ -256,16 +321,50 @@ class RaceDetector:
         return number
 
     def _unfenced(self, entries: Array, threads: Array) -> Mask:
-        """Writes that are unordered, or that neither writer nor reader passed a fence after."""
-        clocks, layout = self.clocks, self.layout
-        row = layout.block(entries) - clocks.first_block
-        here = (row >= 0) & (row < clocks.blocks)
-        writer = np.where(here, row, 0) * layout.block_threads + layout.inside(entries)
-        fence = np.maximum(np.where(here, self._fenced[writer], 0), self._fenced[threads])
-        bare = (entries != 0) & (entries >> layout.stamp_shift >= fence)
-        return np.asarray(bare | clocks.unordered(entries, threads))
+        """Writes that are unordered, or that no fence stands behind of which the reader knows."""
+        bare = (entries != 0) & ~self._heard(entries, threads, _fenced)
+        return np.asarray(bare | self.clocks.unordered(entries, threads))
 
-    def _judge(self, apart: Apart) -> Judge:
+    def _unmet(self, entries: Array, threads: Array) -> Mask:
+        """Accesses that are unordered, and whose lanes met nobody that the reader heard of."""
+        unordered = self.clocks.unordered(entries, threads)
+        if self.meetings and unordered.any():
+            unordered &= ~self._heard(entries, threads, _met)
+        return unordered
+
+    def _heard(self, entries: Array, threads: Array, number: Callable[[Array], Array]) -> Mask:
+        """Whether each thread knows an access under the other number of its block."""
+        layout = self.layout
+        stamp = entries >> layout.stamp_shift
+        return self.vector.told(
+            number(layout.block(entries)), stamp, layout.inside(entries), threads
+        )
+
+    def _unobserved(
+        self, conflict: Conflict, region: Hashable, unit: int, other: Manner, now: frozenset[int]
+    ) -> Judge:
+        """Strong writes that are unordered, and that nobody read of whom the thread knows.
+
+        A write is before what follows a strong read that sees it, though what the writer did
+        before is not: the last block that counted may set the counter back.
+        """
+        clocks, flags = self.vector, self.flags
+        assert flags is not None
+        known: dict[tuple[int, int], Array] = {}
+
+        def judge(entries: Array, threads: Array, cells: Array) -> Mask:
+            bad = conflict(entries, threads)
+            for at in np.flatnonzero(bad).tolist():
+                place, thread = int(cells[at]) * unit // other.size * other.size, int(threads[at])
+                if (place, thread) not in known:
+                    known[place, thread] = flags.observed(clocks, region, place, thread, now)
+                seen = known[place, thread]
+                bad[at] = not flags.is_among(region, place, int(entries[at]), seen)
+            return bad
+
+        return judge
+
+    def _judge(self, apart: Apart) -> Conflict:
         """Which earlier accesses conflict with accesses now."""
         clocks, layout = self.clocks, self.layout
         match apart:
@@ -273,6 +372,8 @@ class RaceDetector:
                 return clocks.unordered
             case Apart.UNFENCED:
                 return self._unfenced
+            case Apart.UNMET:
+                return self._unmet
             case Apart.ALWAYS:
                 return lambda entries, threads: np.asarray(
                     (entries != 0) & (layout.differ(entries, clocks.now(threads)) != 0)
@@ -299,12 +400,19 @@ class RaceDetector:
         self, region: Hashable, shadow: _Shadow, threads: Array, cells: Array, manner: Manner,
         mine: Ints, writing: Writing | None,
     ) -> list[Race]:  # fmt: skip
+        if not threads.size:
+            return []
         found: list[tuple[Manner, int, int, bool]] = []
         for other, store in shadow.stores.items():
             apart = manner.apart(other)
             if apart is Apart.NEVER:
                 continue
-            judge = self._judge(apart)
+            judge = _of_any_cell(self._judge(apart))
+            if isinstance(store, Told):
+                judge = store.unknown_to(self.vector.told)
+            elif self.flags is not None and other.writes_for_readers and apart in BY_ORDER:
+                now = frozenset(mine.tolist() if manner.kind.strong else ())
+                judge = self._unobserved(self._judge(apart), region, shadow.unit, other, now)
             met = store.earlier(cells, threads, judge)
             if not met or writing is None or not _both_only_write(manner, other):
                 found += [(other, one.entry, one.position, False) for one in met]
@@ -350,6 +458,30 @@ class RaceDetector:
         self.races = [each for each in self.races if each is not known]
         self._seen[pair] = race
         return True
+
+
+Blocks = TypeVar("Blocks", int, Array)
+
+
+def _fenced(block: Blocks) -> Blocks:
+    """Under which number a block is known by what a fence let the asynchronous way see."""
+    return -1 - 2 * block
+
+
+def _met(block: Blocks) -> Blocks:
+    """… by what its lanes had done when they met."""
+    return -2 - 2 * block
+
+
+def _of_any_cell(conflict: Conflict) -> Judge:
+    return lambda entries, threads, _: conflict(entries, threads)
+
+
+def _by_success(manner: Manner, failed: Mask | None) -> list[tuple[Any, Manner]]:
+    """Which accesses are of which manner; a swap that fails is a strong read."""
+    if failed is None or not failed.any():
+        return [(slice(None), manner)]
+    return [(~failed, manner), (failed, replace(manner, kind=Kind.STRONG_READ))]
 
 
 def _both_only_write(one: Manner, other: Manner) -> bool:

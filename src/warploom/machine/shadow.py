@@ -30,8 +30,8 @@ from warploom.machine.clock import Array, Clocks, Ints, Layout, Mask
 
 # Of accesses that came to one cell at once: positions, and for each the entry of another.
 Met = tuple[Array, Ints]
-# Which of some earlier accesses (entries) conflict with accesses by threads now.
-Judge = Callable[[Array, Array], Mask]
+# Which of some earlier accesses (entries) conflict with accesses by threads to cells now.
+Judge = Callable[[Array, Array, Array], Mask]
 FEW = 4  # less than one of so many: picked out before they are kept
 SMALLEST = 1 << 10  # accesses in a history before it is first tidied up
 
@@ -156,7 +156,7 @@ class Latest:
         for plane in (self._latest, *self._before):
             entries = _at(plane, cells)
             if entries.size and entries.max():
-                bad = judge(entries, threads)
+                bad = judge(entries, threads, cells)
                 if bad.any():
                     yield bad, entries
 
@@ -280,7 +280,7 @@ class History:
                 return list(found.values())
             position, number = position[going], number[going]
             entries = self._entry[number]
-            bad = np.flatnonzero(judge(entries, threads[position]))
+            bad = np.flatnonzero(judge(entries, threads[position], cells[position]))
             labels, first = np.unique(self._layout.label(entries[bad]), return_index=True)
             for label, at in zip(labels.tolist(), bad[first].tolist(), strict=True):
                 one = Earlier(int(position[at]), int(entries[at]))
@@ -290,26 +290,29 @@ class History:
 
 
 class UnderWay:
-    """Copies that are not complete: the latest for each cell; a second is a race by itself."""
+    """Copies that are not complete: the latest for each cell; a second that writes is a race.
+
+    Many may read one cell; it is free when all of them are done.
+    """
 
     def __init__(self, cells: int, _: Layout) -> None:
         self._entry = np.zeros(cells, np.int64)
+        self._count = np.zeros(cells, np.int64)
 
     def refine(self, ratio: int) -> None:
-        self._entry = np.repeat(self._entry, ratio)
+        self._entry, self._count = np.repeat(self._entry, ratio), np.repeat(self._count, ratio)
 
     def note(self, cells: Array, entries: Ints, _: Clocks, _met: bool) -> Met:
+        np.add.at(self._count, cells, 1)
         self._entry[cells] = entries
         after = self._entry.take(cells)
         lost = np.flatnonzero(after != entries)
         return lost, after[lost]
 
     def done(self, cells: Array) -> None:
-        self._entry[cells] = 0
+        np.subtract.at(self._count, cells, 1)
+        self._entry[cells[self._count[cells] == 0]] = 0
 
     def earlier(self, cells: Array, _: Array, __: Judge) -> list[Earlier]:
         found = np.flatnonzero(self._entry.take(cells))
         return [Earlier(int(at), int(self._entry[cells[at]])) for at in found[:1]]
-
-
-Store = Latest | ByLabel | History | UnderWay

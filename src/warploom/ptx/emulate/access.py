@@ -131,7 +131,7 @@ def load(
     except Fault:
         return _load_slowly(f, site, address, dtype, count_of, unwritten)
     index = place(index, site.width, _owner(f, region, packed=False))
-    _watch(f, site, region, index, packed=False)
+    watch(f, site, region, index, packed=False)
     out = _take(region, index, dtype, count_of)
     if region.written is not None and f.batch.check:
         _note_unwritten(f, site, region, index, dtype, count_of, active, unwritten)
@@ -183,11 +183,12 @@ def _load_slowly(
 
 
 def places(
-    f: Frame, site: Site, address: Array, write: Write | None = None
+    f: Frame, site: Site, address: Array, write: Write | None = None, *, unseen: bool = False
 ) -> Iterator[tuple[Region, Any, Array]]:
     """(region, which of the active threads, index in units of the width) for packed addresses.
 
-    `write` tells the race detector how to store, and whose values are there.
+    `write` tells the race detector how to store, and whose values are there. `unseen`: whoever
+    asks calls `watch` itself, when it knows what was done.
     """
     if site.space not in _MAY_REACH:
         region = _region(f, site, 0)
@@ -197,7 +198,8 @@ def places(
             address, owner = _far(f, site, region, address, owner)
         index = _checked(f, site, region, address, slice(None))
         index = place(index, site.width, owner)
-        _watch(f, site, region, index, packed=True, write=write)
+        if not unseen:
+            watch(f, site, region, index, packed=True, write=write)
         yield region, slice(None), index
         return
     rest = np.ones(address.size, bool)
@@ -214,7 +216,8 @@ def places(
         index = _checked(f, site, region, address[where], where)
         if site.kind.writes and region.read_only:
             raise site.error(f, f"stores to constant memory {region.name}", int(f.index[first]))
-        _watch(f, site, region, index, packed=True, chosen=where, write=write)
+        if not unseen:
+            watch(f, site, region, index, packed=True, chosen=where, write=write)
         yield region, where, index
         rest &= ~chosen
 
@@ -304,10 +307,11 @@ def _elsewhere(memory: Memory, address: int) -> str:
 # -- counters and races -------------------------------------------------------------------------
 
 
-def _watch(
+def watch(
     f: Frame, site: Site, region: Region, index: Array, packed: bool, chosen: Any = slice(None),
-    write: Write | None = None,
+    write: Write | None = None, failed: Array | None = None,
 ) -> None:  # fmt: skip
+    """Counters and races of an access; `failed` are swaps that did not write."""
     batch = f.batch
     if batch.counters is None and batch.races is None:
         return
@@ -322,6 +326,7 @@ def _watch(
         races = batch.races.access(
             key, region.data.size, threads, start, site.width, site.manner, site.span,
             order=site.order, writing=None if write is None else write(region, chosen, index),
+            failed=failed,
         )  # fmt: skip
         if site.manner.under_way:
             batch.copies.add(key, threads, start, site.width, site.manner, site.span)

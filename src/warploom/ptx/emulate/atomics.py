@@ -11,7 +11,7 @@ import numpy.typing as npt
 from warploom.machine import rounding as r
 from warploom.machine.manner import Kind
 from warploom.machine.memory import Region, mark_stored, unstored
-from warploom.ptx.emulate.access import Site, places
+from warploom.ptx.emulate.access import Site, places, watch
 from warploom.ptx.emulate.context import Context, Fetch, Step, Store
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.memory import by_space, elements_of
@@ -93,7 +93,7 @@ def _step(
         where = np.broadcast_to(f.active_part(address(f)), (f.count,))
         if f.batch.counters is not None:
             f.batch.counters.atomics += f.count
-        found = list(places(f, site, where))
+        found = list(places(f, site, where, unseen=swap is not None))
         # All are read before one is written: a register may be among both.
         given = [np.broadcast_to(f.active_part(value(f)), (f.count,)) for value in values]
         for part, (b, store) in enumerate(zip(given, stores, strict=True)):
@@ -108,6 +108,9 @@ def _step(
                     bad = unstored(region, at, DTYPES[kind])
                     _require_stored(f, site, region, f.index[chosen], bad)
                 old[chosen] = apply(memory, at, b[chosen], c[chosen], store is not None)
+                if swap is not None:
+                    failed = old[chosen] != b[chosen]
+                    watch(f, site, region, index, packed=True, chosen=chosen, failed=failed)
                 if name == "add" and kind == "f32":  # which makes one NaN of all
                     memory[at] = r.clean_single(memory[at])
             if store is not None:

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeviceError
-from warploom.machine.knowledge import Knowledge
 from warploom.machine.manner import Kind, Manner
 from warploom.machine.memory import FIRST_ADDRESS, WINDOWS, Region
+from warploom.machine.telling import Telling
 from warploom.ptx.emulate import memory
 from warploom.ptx.emulate.access import REMOTE, SHARED, Site, race_error, tallied
 from warploom.ptx.emulate.context import Context, Fetch, Step
@@ -37,6 +37,7 @@ from warploom.ptx.ir import Address, Instruction
 Array = npt.NDArray[Any]
 UNIT = 16  # sizes and addresses are multiples of it
 Bytes = npt.NDArray[np.uint8]
+Done = Callable[[Telling | None], None]  # nobody tells of what a thread waits for itself
 
 
 class _Copier:
@@ -95,25 +96,39 @@ class _Copier:
 
     def note(
         self, f: Frame, thread: int, key: Any, size: int, places: Array, width: int, kind: Kind
-    ) -> Callable[[], Knowledge | None]:
-        """Accesses that are under way; the result is called when they are done."""
+    ) -> Done:
+        """Accesses that are under way; the result is called when they are done, and for whom."""
         races = f.batch.races
         if races is None:
-            return lambda: None
+            return lambda _: None
         manner = Manner(kind, under_way=True, asynchronous=True)
         label = self.site.span
+        places, width = (places[:, None] + np.arange(0, width, UNIT)).reshape(-1), min(width, UNIT)
         for who, part in races.by_one(thread, places):
             found = races.access(key, size, who, part, width, manner, label)
             if found and not races.every:
                 raise race_error(f, self.site, found[0])
 
-        def done() -> Knowledge | None:
+        def done(telling: Telling | None) -> None:
             for who, part in races.by_one(thread, places):
-                races.complete(key, who, part, width, manner, label)
-            races.vector.advance(np.array([thread]))
-            return races.vector.knowledge(thread)
+                if telling is None:
+                    races.complete(key, who, part, width, manner, label)
+                else:
+                    races.land(key, who, part, width, manner, label, telling)
 
         return done
+
+    def note_source(self, f: Frame, thread: int, region: Region, places: Array, width: int) -> Done:
+        """Global memory that is read; of a multicast, until the first of its blocks has it."""
+        size = region.data.size
+        done = self.note(f, thread, region.base, size, places, width, Kind.READ)
+        waiting = [done]
+
+        def once(telling: Telling | None) -> None:
+            while waiting:
+                waiting.pop()(telling)
+
+        return once
 
 
 def _mark(region: Region, start: int, size: int) -> None:
@@ -160,9 +175,10 @@ def _plain_in(ctx: Context, ins: Instruction) -> Step:
             target, source, count = targets[number], sources[number], sizes[number]
             copier.whole(f, thread, "the size or an address", target, source, count)
             region, start = copier.region(f, thread, source, count)
+            read = copier.note_source(f, thread, region, np.array([start]), count)
             for place, barrier in _targets(f, copier, thread, target, count, meant):
                 f.batch.shared.data[place : place + count] = region.data[start : start + count]
-                _landed(f, copier, thread, barrier, np.array([place]), count, count)
+                _landed(f, copier, thread, barrier, np.array([place]), count, count, read)
 
     return step
 
@@ -184,8 +200,7 @@ def _across(ctx: Context, ins: Instruction) -> Step:
             shared.data[place : place + count] = shared.data[start : start + count].copy()
             read = copier.note(f, thread, SHARED, shared.data.size, np.array([start]), count,
                                Kind.READ)  # fmt: skip
-            barrier.landed.append(read)
-            _landed(f, copier, thread, barrier, np.array([place]), count, count)
+            _landed(f, copier, thread, barrier, np.array([place]), count, count, read)
 
     return step
 
@@ -224,15 +239,22 @@ def _barrier_site(copier: _Copier) -> Site:
 
 
 def _landed(
-    f: Frame, copier: _Copier, thread: int, barrier: MBarrier, places: Array, width: int, total: int
-) -> None:
+    f: Frame, copier: _Copier, thread: int, barrier: MBarrier, places: Array, width: int,
+    total: int, read: Done | None = None,
+) -> None:  # fmt: skip
+    """Bytes are there, which their mbarrier will count; `read` is where they came from."""
     shared = f.batch.shared
     for place in places.tolist():
         _mark(shared, place, width)
-    done = copier.note(f, thread, SHARED, shared.data.size, places, width, Kind.WRITE)
-    barrier.landed.append(done)
-    barrier.bytes -= total
-    barrier.settle()
+    parts = [copier.note(f, thread, SHARED, shared.data.size, places, width, Kind.WRITE)]
+    parts += [] if read is None else [read]
+    barrier.tells_of_copies(f.batch)
+
+    def count() -> None:
+        for done in parts:
+            done(barrier.telling())
+
+    barrier.coming.append((total, count))
 
 
 def _plain_out(ctx: Context, ins: Instruction) -> Step:
@@ -281,9 +303,9 @@ def _groups(ctx: Context, ins: Instruction) -> Step:
             for group in groups[: max(0, len(groups) - 1 - number)]:
                 for at, (read, write) in enumerate(group):
                     if read is not None:
-                        read()
+                        read(None)
                     if write is not None and not reading:
-                        write()
+                        write(None)
                     group[at] = (None, write if reading else None)
 
     return step
@@ -323,10 +345,13 @@ def _tensor_in(ctx: Context, ins: Instruction) -> Step:
             data = np.zeros((own.size, box.size), np.uint8)
             data[:] = box.outside()
             data[inside] = _bytes_at(region, start + offsets[inside], box.size)
+            runs = _runs(start + offsets[inside])
+            read = copier.note_source(f, thread, region, runs, UNIT)
             for place, barrier in _targets(f, copier, thread, targets[number], 0, meant):
                 places = own - base + place
                 _put(f.batch.shared.data, places, data)
-                _landed(f, copier, thread, barrier, _runs(places), UNIT, places.size * box.size)
+                total = places.size * box.size
+                _landed(f, copier, thread, barrier, _runs(places), UNIT, total, read)
 
     return step
 

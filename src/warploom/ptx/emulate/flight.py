@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.machine.race import RaceDetector
+from warploom.machine.telling import Telling
 from warploom.ptx.emulate.frame import WARP, Frame
 
 Array = npt.NDArray[Any]
@@ -44,6 +46,24 @@ class Flight:
     under_way: list[Product] = field(default_factory=list)
     # By instruction: how often each warp came there, and how that is complained of.
     coming: dict[int, tuple[Array, Frame, Complaint]] = field(default_factory=dict)
+
+    # Of warpgroups, counted through the batch: the number by which they tell that reading is done.
+    sources: dict[int, int] = field(default_factory=dict)
+
+    def source(self, races: RaceDetector, group: int) -> int:
+        if group not in self.sources:
+            self.sources[group] = races.new_source()
+        return self.sources[group]
+
+    def tell(self, races: RaceDetector, threads: Array, numbers: Array, newest: int) -> None:
+        """These threads, of these warpgroups, wait for all but so many groups: what those read may
+        be written again."""
+        for group in np.unique(numbers).tolist():
+            who = threads[numbers == group]
+            for closed in np.unique(self.closed[who]).tolist():
+                telling = Telling(self.source(races, group), closed - newest - 1)
+                known = telling.known(races.layout.block_threads)
+                races.vector.learn(who[self.closed[who] == closed], known)
 
     def come(self, f: Frame, site: int, threads: Array, fail: Complaint) -> None:
         """The warps of these threads, a row each, make a product."""

@@ -95,6 +95,19 @@ def missing(f: Frame, members: Members, fail: Fail) -> Held | None:
     return Held(waits, names_lane(batch, wanted))
 
 
+def note_meeting(f: Frame, members: Members) -> None:
+    """For races: the lanes that an instruction names are there together, which orders no memory."""
+    races = f.batch.races
+    if races is None or not races.meetings:
+        return
+    here = f.full_mask()
+    if members.guard is not None:
+        here = here & f.widen(members.guard(f))
+    threads = np.flatnonzero(here)
+    named = f.widen(members.named(f))[threads].astype(np.int64)
+    races.lanes_meet(threads, f.batch.warp_of[threads] << 32 | named)
+
+
 class WarpBarriers:
     """bar.warp.sync: lanes wait until all that their mask names are at one with the same mask."""
 

@@ -317,6 +317,7 @@ class Kernel:
             partial=any(meets_in_part(step) for step in steps),
             flags=any(uses_flags(step) for step in steps), every=races == "all", benign=benign,
             cluster=prod(cluster),
+            meetings=any(s.opcode == "mbarrier" and "inval" in s.modifiers for s in steps),
         )  # fmt: skip
 
     def _check_shape(self, grid: Triple, block: Triple, shared_bytes: int) -> None:

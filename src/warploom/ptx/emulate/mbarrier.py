@@ -17,9 +17,10 @@ import numpy.typing as npt
 from warploom.machine.knowledge import Knowledge, joined
 from warploom.machine.manner import Kind, Manner, Scope
 from warploom.machine.memory import WINDOWS, mark_stored
+from warploom.machine.telling import Telling
 from warploom.ptx.emulate.access import Site, places
 from warploom.ptx.emulate.context import Context, Fetch, Step
-from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.emulate.frame import Batch, Frame
 from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.ir import Instruction, Operand
 from warploom.ptx.types import U64
@@ -37,20 +38,38 @@ class MBarrier:
     bytes: int = 0  # expected and not there yet
     gathered: Knowledge | None = None  # what those that arrived in this phase knew
     known: Knowledge | None = None  # … in the phase before
-    landed: list[Callable[[], Knowledge | None]] = field(default_factory=list)  # copies
+    coming: list[tuple[int, Callable[[], None]]] = field(default_factory=list)  # bytes of copies
+    source: int = 0  # its number as one that tells of copies, once there were any
+    threads: int = 0  # of a block, as such numbers are kept
 
     def settle(self) -> None:
         """Begins the next phase, if this one is complete."""
         if self.pending == 0 and self.bytes == 0:
-            for copy in self.landed:
-                self.gathered = joined(self.gathered, copy())
-            self.landed = []
+            if self.source:
+                self.gathered = joined(self.gathered, self.telling().known(self.threads))
             self.known, self.gathered = self.gathered, None
             self.phase += 1
             self.pending = self.expected
 
-    def passed(self, token: int) -> bool:
-        return self.phase > token >> _PHASE
+    def telling(self, inside: int = 0) -> Telling:
+        """Of a copy that this phase waits for."""
+        return Telling(self.source, self.phase, inside)
+
+    def tells_of_copies(self, batch: Batch) -> None:
+        if batch.races is not None and not self.source:
+            self.source, self.threads = batch.races.new_source(), batch.block_size
+
+    def land(self) -> None:
+        """The bytes of copies come as late as they can: when somebody waits for them."""
+        while self.coming:
+            count, copy = self.coming.pop(0)
+            self.bytes -= count
+            copy()
+            self.settle()
+
+    def answers(self, token: int, by_parity: bool) -> bool:
+        """Whether the phase of a token, or of a parity, is complete."""
+        return self.phase & 1 != token if by_parity else self.phase > token >> _PHASE
 
 
 def shared_address(ctx: Context, operand: Operand) -> Fetch:
@@ -118,7 +137,7 @@ def mbarrier(ctx: Context, ins: Instruction) -> Step:
 
 
 def _manner(kind: Kind) -> Manner:
-    return Manner(kind, Scope.CLUSTER, 8) if kind.strong else Manner(kind)
+    return Manner(kind, Scope.CLUSTER, 8, mbarrier=True) if kind.strong else Manner(kind)
 
 
 def _init(ctx: Context, ins: Instruction) -> Step:
@@ -137,7 +156,7 @@ def _init(ctx: Context, ins: Instruction) -> Step:
 
 def _inval(ctx: Context, ins: Instruction) -> Step:
     address = shared_address(ctx, ins.operands[0])
-    site = site_of(ctx, ins, 8, _manner(Kind.WRITE))
+    site = site_of(ctx, ins, 8, Manner(Kind.WRITE, mbarrier=True))
 
     def step(f: Frame) -> None:
         where = np.broadcast_to(f.active_part(address(f)), (f.count,))
@@ -200,7 +219,10 @@ def _wait(ctx: Context, ins: Instruction) -> Step:
         given, answers = _number(f, wanted, 0), np.zeros(f.count, bool)
         for number, thread, barrier in barriers_at(f, site, address(f)):
             token = given[number]
-            yes = barrier.phase & 1 != token if by_parity else barrier.passed(token)
+            yes = barrier.answers(token, by_parity)
+            if not yes and barrier.coming:
+                barrier.land()
+                yes = barrier.answers(token, by_parity)
             answers[number] = yes
             if yes and acquires and f.batch.races is not None:
                 f.batch.races.vector.learn(np.array([thread]), barrier.known)
@@ -215,15 +237,20 @@ def _pending(ctx: Context, ins: Instruction) -> Step:
 
 
 def arrive_after_copies(ctx: Context, ins: Instruction) -> Step:
-    """cp.async.mbarrier.arrive: when the thread's copies are done, which here they are at once."""
+    """cp.async.mbarrier.arrive: when the thread's copies are done, which here they are at once.
+
+    For races they are, when the phase is complete, for those that wait for it.
+    """
     address = shared_address(ctx, ins.operands[0])
     site = site_of(ctx, ins, 8, _manner(Kind.ATOMIC))
     counted = "noinc" in ins.modifiers
 
     def step(f: Frame) -> None:
-        if f.batch.races is not None:
-            f.batch.copies.wait(f.batch.races, f.index, np.array([-1]))
         for _, thread, barrier in barriers_at(f, site, address(f)):
+            if f.batch.races is not None:
+                barrier.tells_of_copies(f.batch)
+                telling = barrier.telling(thread % f.batch.block_size)
+                f.batch.copies.track(f.batch.races, thread, telling)
             barrier.pending += not counted
             arrive_at(f, site, barrier, thread, 1, 0, releases=True)
 

@@ -21,7 +21,7 @@ from warploom.ptx.emulate.barrier import Barrier, BlockBarriers, Going
 from warploom.ptx.emulate.cluster import ClusterWaits
 from warploom.ptx.emulate.context import Fetch, Step
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
-from warploom.ptx.emulate.lanes import Held, Members, WarpBarriers, missing
+from warploom.ptx.emulate.lanes import Held, Members, WarpBarriers, missing, note_meeting
 from warploom.ptx.emulate.undefined import Passage
 from warploom.ptx.ir import Instruction, Module
 
@@ -273,6 +273,8 @@ class Runner:
             if once and passes.any():
                 raise self._absent(rank, held, int(passes.argmax()))
         if mask is None or mask.any():
+            self.frame.activate(mask, NOTHING)
+            note_meeting(self.frame, members)
             self._execute(rank, mask)
 
     # -- who does not come any more -----------------------------------------------------------

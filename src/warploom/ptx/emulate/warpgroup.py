@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ import numpy.typing as npt
 
 from warploom.machine import fused as arithmetic
 from warploom.machine.manner import Kind, Manner
+from warploom.machine.telling import Telling
 from warploom.ptx.emulate import fragment, undefined
-from warploom.ptx.emulate.access import SHARED, race_error, tallied
+from warploom.ptx.emulate.access import SHARED, Site, race_error, tallied
 from warploom.ptx.emulate.context import Context, Fetch, Step, constant
 from warploom.ptx.emulate.flight import WARPS, Flight
 from warploom.ptx.emulate.frame import WARP, Frame
@@ -203,14 +205,34 @@ def _read(f: Frame, site: Any, thread: int, at: Array, size: int) -> Array:
     place = base + at
     if region.written is not None and not region.written[place].all():
         raise site.error(f, "reads shared memory that was never written", thread)
-    races = f.batch.races
-    if races is not None:
-        for who, part in races.by_one(thread, np.unique(place // 16) * 16):
-            found = races.access(SHARED, region.data.size, who, part, 16, site.manner, site.span)
-            if found and not races.every:
-                raise race_error(f, site, found[0])
+    _reading(f, site, thread, np.unique(place // 16) * 16)
     values: Array = region.view(np.dtype(f"u{size}"))[place // size]
     return values
+
+
+def _warpgroup_of(f: Frame, threads: Array) -> Array:
+    """The number of each thread's warpgroup in the batch; a block may end within one."""
+    size, most = f.batch.block_size, WARPS * WARP
+    found: Array = threads // size * -(-size // most) + threads % size // most
+    return found
+
+
+def _reading(f: Frame, site: Site, thread: int, places: Array) -> None:
+    """For races: a product reads until it is waited for; whoever of its warpgroup waits knows."""
+    races = f.batch.races
+    if races is None:
+        return
+    flight = _flight(f)
+    own = thread % f.batch.block_size // (WARPS * WARP)
+    manner = replace(site.manner, under_way=True, told=1 + own)
+    source = flight.source(races, int(_warpgroup_of(f, np.array(thread))))
+    telling = Telling(source, int(flight.closed[thread]))
+    for who, part in races.by_one(thread, places):
+        found = races.access(
+            SHARED, f.batch.shared.data.size, who, part, 16, manner, site.span, telling=telling
+        )
+        if found and not races.every:
+            raise race_error(f, site, found[0])
 
 
 # -- groups -----------------------------------------------------------------------------------
@@ -235,10 +257,12 @@ def _lacks(f: Frame, named: _Operands, adding: Array) -> dict[int, Array]:
     out = {}
     for slot in named.slots:
         own = f.undefined.get(slot, common).copy()
+        later = np.zeros(f.n, bool)  # threads whose newest product was seen; others may be ahead
         for product in _flight(f).holding(f, slot):
             if slot in product.sums:
-                own[product.threads] = product.lacks.get(slot, common * 0)[product.threads]
-                break
+                mine = product.threads & ~later
+                own[mine] = product.lacks.get(slot, common * 0)[mine]
+                later |= mine
         cause = np.maximum(np.where(adds, own, 0), common)
         if cause.any():
             out[slot] = cause
@@ -270,6 +294,8 @@ def groups(_: Context, ins: Instruction) -> Step:
             return
         for frame, slot, ended, lacks in flight.wait(here, newest):
             undefined.note(frame, slot, ended, lacks)
+        if f.batch.races is not None:
+            flight.tell(f.batch.races, f.index, _warpgroup_of(f, f.index), newest)
 
     return step
 
