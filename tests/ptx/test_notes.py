@@ -39,6 +39,10 @@ setp.eq.u32 %p1, %r11, 6; @%p1 red.global.add.u32 [%rd4], 1;
 setp.eq.u32 %p1, %r11, 7; @%p1 st.shared.u8 [%r13+1], %r6;
 setp.eq.u32 %p1, %r11, 8; @%p1 ld.shared.u8 %r15, [%r13+2];
 setp.eq.u32 %p1, %r11, 9; @%p1 ld.global.nc.u32 %r15, [%rd4];
+setp.eq.u32 %p1, %r11, 12; @%p1 cp.async.ca.shared.global [%r13], [%rd4], 4;
+setp.eq.u32 %p1, %r11, 13; @%p1 cp.async.commit_group;
+setp.eq.u32 %p1, %r11, 14; @%p1 cp.async.wait_group 0;
+setp.eq.u32 %p1, %r11, 15; @%p1 cp.async.wait_group 1;
 setp.eq.u32 %p1, %r11, 10; @%p1 bra BLOCK;
 setp.eq.u32 %p1, %r11, 11; @%p1 bra WARP;
 bra LOOP;
@@ -47,7 +51,7 @@ WARP: bar.warp.sync -1; bra LOOP;
 END: ret; }
 """
 BLOCKS, THREADS, STEPS = 2, 64, 12
-BAR, WARP_SYNC = 10, 11
+BAR, WARP_SYNC, COPY, COMMIT, WAIT, WAIT_BUT_ONE = range(10, 16)
 POOL = (0, 1, 2, 33)  # threads that do something, of each block
 
 
@@ -60,6 +64,8 @@ def trace(rng: np.random.Generator) -> np.ndarray:
     """Few threads, few words; in some traces mostly barriers, so that half of them have no race."""
     ops = np.zeros((STEPS, BLOCKS, THREADS), np.uint32)
     kinds = rng.choice(9, int(rng.integers(1, 4)), replace=False) + 1
+    if rng.random() < 0.3:
+        kinds = np.array([COPY, COMMIT, WAIT, rng.choice((WAIT_BUT_ONE, 1, 2, COPY))])
     often, alone = rng.random(), bool(rng.random() < 0.4)
     for step in ops:
         chance = rng.random()
@@ -117,6 +123,18 @@ EVERYBODY = -1
         [(0, 0, SHARED_LOAD), (0, 1, SHARED_LOAD), (0, 0, SHARED_STORE)],
         [(0, 0, SHARED_LOAD), (0, 33, SHARED_LOAD), (0, 33, SHARED_STORE)],
         [(0, 0, READ_ONLY), (0, EVERYBODY, BAR), (0, 33, STORE)],
+        [(0, 0, COPY), (0, 0, COMMIT), (0, 0, SHARED_LOAD)],
+        [(0, 0, COPY), (0, 0, COMMIT), (0, 0, WAIT), (0, 1, SHARED_LOAD)],
+        [(0, 0, COPY), (0, 0, WAIT), (0, EVERYBODY, BAR), (0, 1, SHARED_LOAD)],
+        [(0, 0, COPY), (0, 0, COMMIT), (0, EVERYBODY, BAR), (0, 0, WAIT), (0, 1, SHARED_LOAD)],
+        [
+            (0, 0, COPY),
+            (0, 0, COMMIT),
+            (0, 0, WAIT_BUT_ONE),
+            (0, EVERYBODY, BAR),
+            (0, 1, SHARED_LOAD),
+        ],
+        [(0, 0, COPY), (0, EVERYBODY, BAR), (0, 33, STORE)],
     ],
 )
 def test_earlier_accesses_are_not_forgotten(steps: list[tuple[int, int, int]]) -> None:
@@ -125,6 +143,14 @@ def test_earlier_accesses_are_not_forgotten(steps: list[tuple[int, int, int]]) -
         ops[number, block, slice(None) if thread == EVERYBODY else thread] = what
     found = report(ops, "c")
     assert (found.engine, len(found.races)) == ("numpy", 1)
+
+
+def test_a_copy_that_was_waited_for_is_ordered_by_a_barrier() -> None:
+    ops = np.zeros((STEPS, BLOCKS, THREADS), np.uint32)
+    ops[0:3, 0, 0] = COPY, COMMIT, WAIT
+    ops[3] = BAR
+    ops[4, 0, 33] = SHARED_LOAD
+    assert report(ops, "c").engine == "c"
 
 
 @pytest.mark.slow

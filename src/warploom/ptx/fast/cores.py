@@ -91,7 +91,7 @@ class _Passed(ctypes.Structure):
         ("fuel", ctypes.c_int64), ("warp", ctypes.c_void_p), ("ask", _Asked),
         ("missing", ctypes.c_uint64),
         *((name, ctypes.c_void_p) for name in
-          ("patterns", "shared_shadow", "latest", "branched")),
+          ("patterns", "shared_shadow", "copies", "latest", "branched")),
         *((name, ctypes.c_uint64) for name in ("different", "barriers", "shuffles", "updates")),
         ("full", _Full),
         *((name, ctypes.c_uint64) for name in ("stamp", "first_stamp", "suspect")),
@@ -126,6 +126,7 @@ class Compiled:
     blocks: int  # of its text
     noted: Noted
     cell_bytes: int  # of what remembers who came to a cell of memory, where races are looked for
+    copies_bytes: int  # … and of what a thread has copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,8 @@ class Core:
             self.passed.full = _Full(counting.take)
         if code.noted.notes.races:
             self._shadows = _shadows(code, job)
-            self.passed.shared_shadow = self._shadows[-1].ctypes.data
+            self.passed.shared_shadow = self._shadows[-2].ctypes.data
+            self.passed.copies = self._shadows[-1].ctypes.data
             written = [r for r in self.regions if not r.kind & _READ_ONLY]
             for region, shadow in zip(written, self._shadows, strict=False):
                 region.shadow = shadow.ctypes.data
@@ -249,10 +251,11 @@ def _noted(code: Compiled, job: Job) -> Ran:
 
 
 def _shadow_sizes(code: Compiled, job: Job) -> list[int]:
-    """Of what remembers who came to which cell: of each region that may be written, and of shared
-    memory."""
+    """Of what remembers who came to which cell: of each region that may be written, of shared
+    memory; and of what tells which copies each thread has waited for."""
     sizes = [*(region.size for region in _writable(job)), job.shared]
-    return [(size // code.noted.unit + 1) * code.cell_bytes for size in sizes]
+    cells = [(size // code.noted.unit + 1) * code.cell_bytes for size in sizes]
+    return [*cells, (prod(job.block) + 1) * code.copies_bytes]
 
 
 def _shadow_bytes(code: Compiled, job: Job) -> int:

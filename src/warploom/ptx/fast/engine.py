@@ -137,10 +137,13 @@ class Engine:
         code = kept_library(text.source, (level, *FLAGS), cache_folder(), seconds)
         library = load_library(code)
         library.launch.restype = library.clash.restype = ctypes.c_int
-        library.warp_bytes.restype = library.cell_bytes.restype = ctypes.c_uint64
+        sizes = library.warp_bytes, library.cell_bytes, library.copies_bytes
+        for each in sizes:
+            each.restype = ctypes.c_uint64
+        warp, cell, copies = (int(each()) for each in sizes)
         self._code = Compiled(
-            text.name, library.launch, library.clash, int(library.warp_bytes()), text.symbols,
-            len(text.blocks), text.noted, int(library.cell_bytes()),
+            text.name, library.launch, library.clash, warp, text.symbols, len(text.blocks),
+            text.noted, cell, copies,
         )  # fmt: skip
 
     def run(self, job: Job) -> Ran:

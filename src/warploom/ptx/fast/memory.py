@@ -190,6 +190,7 @@ def cp(w: Writer, ins: Instruction) -> None:
     if {"bulk", "mbarrier"} & set(ins.modifiers):
         raise NotTaken(ins.name)
     if {"commit_group", "wait_group", "wait_all"} & set(ins.modifiers):
+        _groups(w, ins)
         return
     plain = ins.operands[:-1] if "L2::cache_hint" in ins.modifiers else ins.operands
     width = plain[2]
@@ -200,11 +201,24 @@ def cp(w: Writer, ins: Instruction) -> None:
     target, source = (w.filled(64, w.address(each)) for each in plain[:2])
     kept = w.filled(32, w.read(plain[3], "u32") if len(plain) > 3 else f"{width.value}u")
     w.must(f"copied(L, S, {target}, {source}, {kept}, @, {width.value})")
-    if w.noted.notes.races:
-        raise NotTaken(f"{ins.name}: when a copy ends")
     if w.noted.notes:
         sites = f"{w.site(ins, width.value, Kind.READ)}, {w.site(ins, width.value, Kind.WRITE)}"
         w.must(f"noted_copy(L, S, {sites}, {source}, {target}, {kept}, @)")
+
+
+def _groups(w: Writer, ins: Instruction) -> None:
+    """Copies are done at once; for races it matters who has waited for them."""
+    if not w.noted.notes.races:
+        return
+    newest = 0
+    if ins.operands:
+        if not isinstance(ins.operands[0], Immediate):
+            raise NotTaken(ins.name)
+        newest = ins.operands[0].value
+    if "wait_group" not in ins.modifiers:
+        w.must("closed_copies(L, S, @)")
+    if "commit_group" not in ins.modifiers:
+        w.must(f"waited_copies(L, S, {newest}u, @)")
 
 
 def cvta(w: Writer, ins: Instruction) -> None:

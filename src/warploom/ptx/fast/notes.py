@@ -26,7 +26,7 @@ from warploom.machine.tally import own_traffic
 Array = npt.NDArray[Any]
 Sums = TypeVar("Sums", Traffic, BankUse)
 PATTERNS = 4096  # as in the C text
-_IN_SHARED, _IN_LOCAL = -1, -2
+_IN_SHARED, _IN_LOCAL, _ASYNCHRONOUS = -1, -2, -3
 _PATTERN = np.dtype(
     [("times", "u8"), ("site", "u4"), ("mask", "u4"), ("region", "i8"), ("at", "i8", CUDA.lanes)]
 )
@@ -126,6 +126,8 @@ class Counting:
             lanes = int(np.count_nonzero(active)) * times
             if where == _IN_SHARED:
                 self._shared(site, rows["at"], active, lanes, times)
+            elif where == _ASYNCHRONOUS:
+                self.found.tallies.asked(site.span, "asynchronous", lanes, lanes)
             elif where == _IN_LOCAL:
                 moved = own_traffic(rows["at"], site.width, active)
                 self.found.tallies.moved(site.span, "local", lanes, _often(moved, times))

@@ -16,7 +16,7 @@ NOTES = r"""
 #if COUNTS || RACES
 enum { READS, WRITES, UPDATES_IT };
 static const struct { uint32_t width, what, constant, is_counted, is_screened; } site_of[] = { SITES };
-enum { IN_SHARED = -1, IN_LOCAL = -2 };  /* instead of the number of a region */
+enum { IN_SHARED = -1, IN_LOCAL = -2, ASYNCHRONOUS = -3 };  /* instead of the number of a region */
 #endif
 
 #if COUNTS
@@ -56,6 +56,11 @@ APART int counted(Launch *L, uint32_t site, int64_t region, const uint64_t *a, u
   L->different++;
   return 1;
 }
+/* what the asynchronous way does is no request of a warp: counted is who asks for it */
+APART int noted_asynchronous(Launch *L, uint32_t site, uint32_t m) {
+  static const uint64_t nowhere[LANES];
+  return counted(L, site, ASYNCHRONOUS, nowhere, 0, m);
+}
 #define BRANCHED(number, taken) \
   do { L->branched[2 * number]++; L->branched[2 * number + 1] += (taken) && (taken) != m; } while (0)
 #define TALLY(name, many) L->name += (many)
@@ -66,7 +71,7 @@ APART int counted(Launch *L, uint32_t site, int64_t region, const uint64_t *a, u
 
 #if RACES
 /* `who` is a thread of the block; or one of a warp of which several came, or of several warps */
-enum { SEVERAL = 0x8000, WARPS_TOO = 0x4000, OTHER_BLOCKS = 0x2000, THREAD = 0x3FF };
+enum { SEVERAL = 0x8000, WARPS_TOO = 0x4000, OTHER_BLOCKS = 0x2000, UNDER_WAY = 0x1000, THREAD = 0x3FF };
 typedef struct { uint32_t stamp; uint16_t who, sync; } Slot;
 typedef struct {
   Slot wrote, read;
@@ -75,11 +80,25 @@ typedef struct {
 #endif
 } Cell;
 
+/* a thread's groups of copies: how many it closed, how many it waited for, when for the last ones */
+enum { GROUPS_KNOWN = 64 };
+typedef struct { uint32_t closed, waited, when[GROUPS_KNOWN]; } Copies;
+
+/* a copy is ordered before what its own thread does once it has waited, and before what others do
+   after a barrier that comes after that; `sync` is its group */
+INLINE int copy_before(Launch *L, const Slot *s, uint32_t me) {
+  const Copies *of = (const Copies *)L->copies + (s->who & THREAD);
+  uint32_t group = of->closed - (uint16_t)(of->closed - s->sync);
+  if (group >= of->waited || of->waited - group > GROUPS_KNOWN) return 0;
+  return (s->who & THREAD) == me || of->when[group % GROUPS_KNOWN] != L->stamp;
+}
+
 /* whether all accesses that a slot remembers are ordered before one that thread `me` makes now */
 INLINE int before(Launch *L, const Slot *s, uint32_t me, uint32_t sync, int own) {
   if (!s->stamp) return 1;
   if (s->stamp < L->first_stamp) return own;
   if (s->who & OTHER_BLOCKS) return 0;
+  if (s->who & UNDER_WAY) return copy_before(L, s, me);
   if (s->stamp != L->stamp) return 1;
   if (s->who & WARPS_TOO) return 0;
   if (s->who == me) return 1;
@@ -111,7 +130,8 @@ INLINE int apart(Launch *L, Warp *S, Cell *c, uint32_t site, uint32_t l, int own
   if (what != UPDATES_IT && !before(L, &c->updated, me, S->syncs, own)) return 0;
   if (what == UPDATES_IT) { enter(L, &c->updated, me, S->syncs, own); return 1; }
 #endif
-  enter(L, what == READS ? &c->read : &c->wrote, me, S->syncs, own);
+  if (what == READS) enter(L, &c->read, me, S->syncs, own);
+  else c->wrote = (Slot){(uint32_t)L->stamp, (uint16_t)me, (uint16_t)S->syncs};
   return 1;
 }
 INLINE int screened(Launch *L, Warp *S, void *shadow, uint64_t from, uint32_t site, uint32_t l, int own) {
@@ -121,9 +141,44 @@ INLINE int screened(Launch *L, Warp *S, void *shadow, uint64_t from, uint32_t si
   }
   return 1;
 }
+/* what a copy reads no write of the launch may come to: nobody looks when it has read it */
+static int screened_copy(Launch *L, Warp *S, uint32_t from, uint32_t to, uint64_t source, uint64_t target,
+                         uint32_t kept, uint32_t l) {
+  if (kept && !found(L, S, source, kept, ~0ull, 0)) return 0;
+  Region *r = &L->region[S->last];
+  Cell *cells = (Cell *)r->shadow + (source - r->base) / UNIT;
+  for (uint32_t n = 0; kept && r->shadow && n < (kept + UNIT - 1) / UNIT; n++) {
+    if (!apart(L, S, cells + n, from, l, 0)) { L->suspect = 1; return 0; }
+    cells[n].read.who |= OTHER_BLOCKS;
+  }
+  if (!screened(L, S, L->shared_shadow, target, to, l, 1)) return 0;
+  uint32_t me = (uint32_t)S->number * LANES + l;
+  cells = (Cell *)L->shared_shadow + target / UNIT;
+  for (uint32_t n = 0; n < site_of[to].width / UNIT; n++) {
+    cells[n].wrote.who = (uint16_t)(me | UNDER_WAY);
+    cells[n].wrote.sync = (uint16_t)((Copies *)L->copies)[me].closed;
+  }
+  return 1;
+}
+APART int closed_copies(Launch *L, Warp *S, uint32_t m) {
+  ACTIVE(l, m) ((Copies *)L->copies)[S->number * LANES + l].closed++;
+  return 1;
+}
+/* all groups but so many of the newest are there */
+APART int waited_copies(Launch *L, Warp *S, uint32_t newest, uint32_t m) {
+  ACTIVE(l, m) {
+    Copies *own = (Copies *)L->copies + S->number * LANES + l;
+    for (; own->waited + newest < own->closed; own->waited++) {
+      own->when[own->waited % GROUPS_KNOWN] = (uint32_t)L->stamp;
+    }
+  }
+  return 1;
+}
 uint64_t cell_bytes(void) { return sizeof(Cell); }
+uint64_t copies_bytes(void) { return sizeof(Copies); }
 #else
 uint64_t cell_bytes(void) { return 0; }
+uint64_t copies_bytes(void) { return 0; }
 #endif
 
 #if COUNTS || RACES
@@ -176,18 +231,31 @@ APART int noted(Launch *L, Warp *S, uint32_t site, const uint64_t *a, uint64_t f
   }
   return 1;
 }
-#if COUNTS
 /* a copy to shared memory: what is not read of its source is not asked for */
 APART int noted_copy(Launch *L, Warp *S, uint32_t from, uint32_t to, const uint64_t *source,
                      const uint64_t *target, const uint32_t *kept, uint32_t m) {
   uint32_t whole = 0;
   ACTIVE(l, m) {
-    if (kept[l] == site_of[from].width) whole |= 1u << l;
-    else if (kept[l]) return 0;
-  }
-  return noted(L, S, from, source, 0, whole) && noted_shared(L, S, to, target, 0, m);
-}
+#if RACES
+    if (!screened_copy(L, S, from, to, source[l], target[l], kept[l], l)) return 0;
 #endif
+    if (kept[l] == site_of[from].width) whole |= 1u << l;
+    else if (kept[l] && COUNTS) return 0;
+  }
+#if COUNTS
+  while (whole) {
+    if (!found(L, S, source[__builtin_ctz(whole)], 1, ~0ull, 0)) return 0;
+    Region *r = &L->region[S->last];
+    uint32_t here = 0;
+    ACTIVE(l, whole) if (source[l] - r->base < r->size) here |= 1u << l;
+    if (!counted(L, from, (int64_t)S->last, source, 0, here)) return 0;
+    whole &= ~here;
+  }
+  return counted(L, to, IN_SHARED, target, 0, m);
+#else
+  return 1;
+#endif
+}
 #endif
 
 #if RACES

@@ -47,7 +47,7 @@ typedef struct {
   struct Warp *warp;
   double (*ask)(int, double);  /* NumPy's value of a function */
   uint64_t missing;  /* a value that nobody gave was met, by a text that does not watch them */
-  void *patterns, *shared_shadow;  /* of a text that notes accesses (see `notes_text`) */
+  void *patterns, *shared_shadow, *copies;  /* of a text that notes accesses (see `notes_text`) */
   uint32_t *latest;
   uint64_t *branched, different, barriers, shuffles, updates;
   int (*full)(void);
@@ -209,6 +209,7 @@ static void begin(Launch *L, uint64_t block) {
   }
   L->ready = 1;
   L->first_stamp = ++L->stamp;
+  if (RACES) memset(L->copies, 0, L->threads * copies_bytes());
 }
 
 /* a barrier: what came before it is ordered before what comes after, if all threads are there */

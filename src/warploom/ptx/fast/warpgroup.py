@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from warploom.machine.fused import rule_for
+from warploom.machine.manner import Kind
 from warploom.ptx import flow
 from warploom.ptx.emulate import fragment
 from warploom.ptx.emulate.compile import uses
@@ -25,8 +26,12 @@ _OLDEST = 8  # groups between an issue and now; no kernel keeps more in flight
 
 def wgmma(w: Writer, ins: Instruction) -> None:
     words, operands = ins.modifiers, ins.operands
+    if w.noted.notes.races:
+        raise NotTaken(f"{ins.name}: what orders the asynchronous way")
     if words[0] != "mma_async":
         return
+    if w.noted.notes:
+        w.must(f"noted_asynchronous(L, {w.site(ins, 1, Kind.READ)}, @)")
     shape = re.match(r"m64n(\d+)k(\d+)", next(x for x in words if x.startswith("m64n")))
     assert shape is not None
     columns, depth = int(shape[1]), int(shape[2])
