@@ -1,11 +1,13 @@
 """How many kernels the fast engine takes, and whether its bits are the evaluator's.
 
-    PYTHONPATH=src:. python bench/ptx_engine.py [--only WORD] [--look] [--processes N] [--out FILE]
+    PYTHONPATH=src:. python bench/ptx_engine.py [--only WORD] [--look] [--notes] [--processes N]
+                                                [--out FILE]
 
 Kernels of nvcc, CUB, Triton and Numba that the tests keep, of the catalogue, one for each
 instruction that was run on a GPU, those of tensor cores, copies and clusters, and every form of
 every pure instruction on edges and random bits (`--look` only asks which are taken and compiles
-nothing). Needs NumPy and gcc. The exit status is 1 if bits differ.
+nothing; `--notes` compares counters and races, too). Needs NumPy and gcc. The exit status is 1 if
+anything differs.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ def summed(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "kernels": sum(row["of"] for row in rows), "taken": sum(row["taken"] for row in rows),
         "other_bits": [name for row in rows for name in row["other_bits"]], "left": left,
+        **{word: sum(row.get(word, 0) for row in rows)
+           for word in ("counters_taken", "races_taken") if any(word in row for row in rows)},
     }  # fmt: skip
 
 
@@ -41,13 +45,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="groups and kernels with this word")
     parser.add_argument("--look", action="store_true", help="compile nothing")
+    parser.add_argument("--notes", action="store_true", help="with counters and races, too")
     parser.add_argument("--processes", type=int)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     started = time.monotonic()
     rows: dict[str, list[dict[str, Any]]] = {}
     with Farm(asked.processes) as farm:
-        waiting = {farm.submit(looked_at, *task, asked.look): task for task in tasks(asked.only)}
+        waiting = {
+            farm.submit(looked_at, *task, asked.look, asked.notes): task
+            for task in tasks(asked.only)
+        }
         for done in as_completed(waiting):
             group, name = waiting[done]
             try:
@@ -61,7 +69,10 @@ def main() -> int:
     groups = {group: summed(some) for group, some in rows.items()}
     for group, found in groups.items():
         print(f"{group:13} {found['taken']} of {found['kernels']} taken, "
-              f"{len(found['other_bits'])} with other bits", flush=True)  # fmt: skip
+              f"{len(found['other_bits'])} with other bits",
+              *(f"{word.removesuffix('_taken')} {found[word]}"
+                for word in ("counters_taken", "races_taken") if word in found),
+              flush=True)  # fmt: skip
         for why, times in Counter(found["left"].values()).most_common(12):
             print(f"    {times:4} {why}")
     if asked.out is not None:

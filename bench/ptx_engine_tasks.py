@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.ptx.spelling import THREADS, inputs, instruction, parts, program, spe
 from bench import mma_device
 from bench import ptx_ncu_kernels as kept
 from warploom import ptx
+from warploom.machine.counters import Counters
 from warploom.ptx.fast import cores
 from warploom.ptx.table import OPCODES
 
@@ -66,9 +68,34 @@ def tasks(only: str = "") -> list[tuple[str, str]]:
     return [task for task in found if only in " ".join(task)]
 
 
-def looked_at(group: str, name: str, look: bool) -> Row:
+def looked_at(group: str, name: str, look: bool, noted: bool) -> Row:
     """How many of a task's kernels (or forms) are taken, which are left and why, which differ."""
-    return _forms(name, look) if group == FORMS else _kernel(jobs(group)[name], look)
+    if group == FORMS:
+        return _forms(name, look)
+    row = _kernel(jobs(group)[name], look)
+    if noted and row["taken"] and not look:
+        _note(jobs(group)[name], row)
+    return row
+
+
+def _note(job: Job, row: Row) -> None:
+    """The same with counters, then with races: their figures and findings, or who was left."""
+    kernel = job.loaded()
+    for asked in ({"counters": True}, {"races": "all"}):
+        reports, results = [], []
+        for engine in ("numpy", "c"):
+            args = job.fresh()
+            reports.append(kernel.launch(
+                job.grid, job.block, args, shared_bytes=job.shared, engine=engine, **asked
+            ))  # fmt: skip
+            results.append(args)
+        (word,) = asked
+        row[f"{word}_taken"] = int(reports[1].engine == "c")
+        same = all(a.tobytes() == b.tobytes() for a, b in zip(*results, strict=True)
+                   if isinstance(a, np.ndarray))  # fmt: skip
+        told = [[getattr(r, each.name) for each in fields(Counters)] + [r.races] for r in reports]
+        if not same or told[0] != told[1]:
+            row["other_bits"].append(f"{job.name}, {word}")
 
 
 def _kernel(job: Job, look: bool) -> Row:
