@@ -116,3 +116,69 @@ def test_structures_are_bytes() -> None:
     for given in (8, "12345678", None, 1 << 50, [0] * 8):
         with pytest.raises(DeviceError, match=r"structure; .* cannot be passed"):
             kernel.launch(1, 1, [given, np.zeros(1, np.int32)])
+
+
+PASSED = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out, .param .TYPE x)
+{ .reg .bBITS %r; .reg .b64 %l; ld.param.bBITS %r, [x]; ld.param.u64 %l, [out]; st.global.bBITS [%l], %r; ret; }
+"""
+
+
+def passed(kind: str, value) -> bytes:
+    """The bytes that a kernel finds in its parameter."""
+    bits = int(kind[1:])
+    out = np.zeros(bits // 8, np.uint8)
+    text = PASSED.replace("TYPE", kind).replace("BITS", str(bits))
+    ptx.load(text, "k.ptx").kernel("k").launch(1, 1, [out, value])
+    return out.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["u32", "s32", "u64", "s64", "u16"])
+@pytest.mark.parametrize(
+    "value", [1.0, 1.5, np.float16(2), np.float32(2), np.float64(2), np.array(2.0)]
+)
+def test_a_float_is_no_integer(kind: str, value) -> None:
+    with pytest.raises(DeviceError, match=rf"argument 1 \('x'\) is a \.{kind}, a float is given"):
+        passed(kind, value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [2, True, np.int8(2), np.int32(2), np.uint32(7), np.int64(-3), np.bool_(True), np.array(5)],
+)
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_an_integer_for_a_float_has_its_value(kind: str, value) -> None:
+    """Also one of as many bits, which were taken for those of a float."""
+    assert (
+        passed(kind, value) == np.array(float(value), f"<{kind[0]}{int(kind[1:]) // 8}").tobytes()
+    )
+
+
+def test_bits_have_no_meaning_of_their_own() -> None:
+    for value in (np.float32(1.5), np.int32(-2), np.uint32(7)):
+        assert passed("b32", value) == value.tobytes()
+    assert passed("b32", 1.5) == np.float32(1.5).tobytes()
+    assert (
+        passed("u32", np.int32(-2)) == passed("s32", np.uint32(2**32 - 2)) == np.int32(-2).tobytes()
+    )
+    assert passed("f32", np.float64(0.1)) == np.float32(0.1).tobytes()
+    assert passed("f32", 1e300) == np.float32(np.inf).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("f32", 10**400),
+        ("u32", 1 << 32),
+        ("s64", -(1 << 63) - 1),
+        pytest.param("u32", 1 << 20000, id="long"),
+        ("u64", np.complex64(1)),
+        ("f32", "1"),
+        ("u32", b"1234"),
+    ],
+)
+def test_numbers_that_cannot_be_passed(kind: str, value) -> None:
+    with pytest.raises(DeviceError, match=r"argument 1 \('x'\)"):
+        passed(kind, value)

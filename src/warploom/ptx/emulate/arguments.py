@@ -169,22 +169,46 @@ def _scalar(parameter: Variable, arg: Any, what: str) -> npt.NDArray[np.uint8]:
     if parameter.type not in DTYPES or parameter.type == "pred":
         raise DeviceError(f"{what} has the type .{parameter.type}, which cannot be passed")
     dtype = DTYPES[parameter.type]
-    if isinstance(arg, np.generic) and arg.dtype.itemsize == dtype.itemsize:
-        return np.frombuffer(arg.tobytes(), np.uint8)  # bits as they are: nvcc passes floats as b32
+    if isinstance(arg, np.ndarray):  # of no axes
+        arg = arg[()]
+    if _same_bits(parameter, arg, dtype):
+        return np.frombuffer(arg.tobytes(), np.uint8)
     if isinstance(arg, bool | int | np.integer | np.bool_):
-        if dtype.kind == "f":
-            return np.array([float(arg)], dtype).view(np.uint8)
-        number = int(arg)
-        bits = 8 * dtype.itemsize
-        if not -(1 << bits - 1) <= number < 1 << bits:
-            raise DeviceError(f"{what}: {number} does not fit a .{parameter.type}")
-        raw = (number & ((1 << bits) - 1)).to_bytes(dtype.itemsize, "little")
-        return np.frombuffer(raw, np.uint8)
+        return _whole(parameter, int(arg), what, dtype)
     if isinstance(arg, float | np.floating):
         floating = {2: np.float16, 4: np.float32, 8: np.float64}.get(dtype.itemsize)
         if floating is not None and (dtype.kind == "f" or parameter.type[0] == "b"):
-            return np.array([arg], floating).view(np.uint8)
+            with np.errstate(over="ignore"):  # beyond the largest is infinite, as in C
+                return np.array([arg], floating).view(np.uint8)
+        advice = "give a whole number, as int(…) makes one"
+        raise DeviceError(f"{what} is a .{parameter.type}, a float is given", advice=advice)
     raise DeviceError(f"{what} is a .{parameter.type}; {type(arg).__name__} cannot be passed")
+
+
+def _same_bits(parameter: Variable, arg: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether a value of NumPy is passed as it is: both mean the same, or the type says only how
+    many bits there are (Triton passes floats as b32)."""
+    if not isinstance(arg, np.generic) or arg.dtype.itemsize != dtype.itemsize:
+        return False
+    means = "f" if dtype.kind == "f" else "biu"
+    return parameter.type[0] == "b" or arg.dtype.kind in means
+
+
+def _whole(
+    parameter: Variable, number: int, what: str, dtype: np.dtype[Any]
+) -> npt.NDArray[np.uint8]:
+    """An integer of Python or NumPy; a parameter that is a float gets its value."""
+    bits = 8 * dtype.itemsize
+    try:
+        if dtype.kind == "f":
+            return np.array([float(number)], dtype).view(np.uint8)
+        if -(1 << bits - 1) <= number < 1 << bits:
+            raw = (number & ((1 << bits) - 1)).to_bytes(dtype.itemsize, "little")
+            return np.frombuffer(raw, np.uint8)
+    except OverflowError:
+        pass
+    shown = str(number) if number.bit_length() < 256 else f"a number of {number.bit_length()} bits"
+    raise DeviceError(f"{what}: {shown} does not fit a .{parameter.type}")
 
 
 def initial_bytes(

@@ -4,7 +4,8 @@
     report = module.kernel("saxpy").launch(grid=4, block=256, args=[x, y, np.float32(2), n])
 
 Arrays are memory of the device: they are written in place. Scalars are converted to the type of
-the kernel's parameter.
+the kernel's parameter where they keep their value: an integer may be given for a float, a float
+for an integer is refused, even if it is a whole one.
 """
 
 from __future__ import annotations
