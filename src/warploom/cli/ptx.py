@@ -12,7 +12,15 @@ import typer
 from warploom.cli.guard import Status, complain, run
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.ptx_arguments import parse_arguments, parse_shape, save_arrays
-from warploom.cli.ptx_input import SECONDS, finding, loaded, read_text, recorded, stopped
+from warploom.cli.ptx_input import (
+    SECONDS,
+    finding,
+    left,
+    loaded,
+    read_text,
+    recorded,
+    stopped,
+)
 from warploom.cli.ptx_report import REPORT, report
 from warploom.errors import (
     KernelError,
@@ -174,7 +182,7 @@ def run_kernel(
     counters: bool = typer.Option(
         False, "--counters", help="Also count sectors, bank conflicts, divergence and the like."
     ),
-    seconds: float = typer.Option(SECONDS, min=0, help="Wall time for the launch."),
+    seconds: float = typer.Option(SECONDS, min=0, help="Wall time for the PTX: read and run."),
     arch: str = typer.Option("sm_90a", help="What CUDA text is compiled for."),
     save: Path = typer.Option(
         None, metavar="FILE", help="Write the arrays: all as .npz, the one that was stored as .npy."
@@ -186,20 +194,20 @@ def run_kernel(
             pass
         args = parse_arguments(arg, seed)
         before = {f"arg{i}": a.copy() for i, a in enumerate(args) if isinstance(a, np.ndarray)}
-        module = loaded(source, arch)
         record: dict[str, Any] = {}
         status = Status.FOUND
         try:
-            report = module.kernel(kernel).launch(
+            chosen, deadline = loaded(source, arch, kernel, seconds)
+            report = chosen.launch(
                 parse_shape(grid), parse_shape(block), args, shared_bytes=shared,
                 races="all" if races else False, benign=benign, counters=counters,
-                seconds=seconds, heap_bytes=heap,
+                seconds=left(deadline), heap_bytes=heap,
             )  # fmt: skip
             record = _run_record(report, counters)
             with kept_free(json_file):
                 _print_output(report.output)
             for race in report.races:
-                error = race_fault(module, race)
+                error = race_fault(chosen.owner, race)
                 findings.append(finding("race", error) | {"same_value": race.same_value})
                 complain(error)
             status = Status.IMPOSSIBLE if report.races else Status.FOUND

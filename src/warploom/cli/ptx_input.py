@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import Any
 from warploom.cli.guard import Status, complain, run
 from warploom.cli.output import write_records
 from warploom.errors import KernelError, LimitError, ParseError, WarploomError
-from warploom.ptx import LoadedModule, load
+from warploom.ptx import Kernel, load
+from warploom.ptx.patience import within
 from warploom.runtime.compile import Compiler
 from warploom.without_gpu.cuda_kernel import compiled_text
 
@@ -45,10 +47,23 @@ def ptx_of(source: str, arch: str) -> str:
     return compiled_text(text, str(Path(source).resolve()), arch, compiler=compiler)
 
 
-def loaded(source: str, arch: str) -> LoadedModule:
-    """The module of a file; PTX that was made of CUDA text is called after it."""
+def loaded(
+    source: str, arch: str, kernel: str | None, seconds: float | None
+) -> tuple[Kernel, float | None]:  # fmt: skip
+    """A kernel of a file, and when the time for it is over; compiling CUDA text is not counted.
+
+    PTX that was made of CUDA text is called after it.
+    """
     name = f"{source}, as PTX" if source.endswith(CUDA_ENDS) else source
-    return load(ptx_of(source, arch), name)
+    text = ptx_of(source, arch)
+    deadline = None if seconds is None else time.monotonic() + seconds
+    with within(deadline, "reading the PTX"):
+        return load(text, name).kernel(kernel), deadline
+
+
+def left(deadline: float | None) -> float | None:
+    """Seconds until then."""
+    return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
 def finding(kind: str, error: WarploomError) -> dict[str, Any]:

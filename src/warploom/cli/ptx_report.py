@@ -11,10 +11,11 @@ import typer
 from warploom.cli.guard import Status
 from warploom.cli.output import JSON, kept_free, write_records
 from warploom.cli.ptx_arguments import parse_arguments, parse_shape
-from warploom.cli.ptx_input import SECONDS, loaded, recorded, stopped
-from warploom.errors import KernelError, LimitError
+from warploom.cli.ptx_input import SECONDS, left, loaded, recorded, stopped
+from warploom.errors import DeviceError, KernelError, LimitError
 from warploom.options import from_environment
 from warploom.ptx.emulate.launch import Kernel, Report
+from warploom.ptx.patience import within
 from warploom.ptx.ptxas import find_ptxas
 from warploom.ptx.traffic import TrafficRow, live_registers, traffic_rows
 from warploom.runtime.compile import Usage, ptx_usage
@@ -45,7 +46,7 @@ def report(
     arg: list[str] = typer.Option([], "--arg", metavar="TYPE…", help="One for each parameter."),
     shared: int = typer.Option(0, help="Bytes of dynamic shared memory."),
     seed: int = typer.Option(0, help="For random arrays."),
-    seconds: float = typer.Option(SECONDS, min=0, help="Wall time for the launch."),
+    seconds: float = typer.Option(SECONDS, min=0, help="Wall time for the PTX: read and run."),
     arch: str = typer.Option("sm_90a", help="What CUDA text is compiled for."),
     json_file: Path = JSON,
 ) -> None:
@@ -53,38 +54,49 @@ def report(
         with kept_free(json_file):
             pass
         args = parse_arguments(arg, seed)
-        module = loaded(source, arch)
-        chosen = module.kernel(kernel)
         try:
+            chosen, deadline = loaded(source, arch, kernel, seconds)
             done = chosen.launch(
                 parse_shape(grid), parse_shape(block), args, shared_bytes=shared, counters=True,
-                seconds=seconds,
+                seconds=left(deadline),
             )  # fmt: skip
+            with within(deadline, "counting what the launch did"):
+                rows = traffic_rows(chosen, done)
+                live = live_registers(chosen)
+            usage = _usage(chosen, left(deadline))
         except (KernelError, LimitError) as error:
             status = stopped(error, findings)
             record = {"kind": KIND, "status": int(status), "findings": findings}
             write_records(json_file, [record])
             return status
-        rows = traffic_rows(chosen, done)
-        usage = _usage(chosen)
         with kept_free(json_file):
-            _show(chosen, done, rows, usage, chosen.static_shared + shared)
-        write_records(json_file, [_record(chosen, done, rows, usage, shared)])
+            _show(chosen, done, rows, usage, live, chosen.static_shared + shared)
+        write_records(json_file, [_record(chosen, done, rows, usage, live, shared)])
         return Status.FOUND
 
     recorded(action, json_file, KIND)
 
 
-def _usage(kernel: Kernel) -> Usage | None:
+def _usage(kernel: Kernel, seconds: float | None) -> Usage | None:
+    """What an assembler says, if there is one and it says so in time."""
     options = from_environment()
     ptxas = find_ptxas(options.real_ptxas, options.path)
     if ptxas is None:
         return None
-    return ptx_usage(kernel.owner.module.text.source.text, ptxas).get(kernel.name)
+    text = kernel.owner.module.text.source.text
+    try:
+        return ptx_usage(text, ptxas, seconds).get(kernel.name)
+    except DeviceError:  # it cannot be run, or takes too long
+        return None
 
 
 def _record(
-    kernel: Kernel, done: Report, rows: list[TrafficRow], usage: Usage | None, dynamic: int
+    kernel: Kernel,
+    done: Report,
+    rows: list[TrafficRow],
+    usage: Usage | None,
+    live: int,
+    dynamic: int,
 ) -> dict[str, Any]:
     return {
         "kind": KIND,
@@ -96,7 +108,7 @@ def _record(
         "shared_bytes": kernel.static_shared + dynamic,
         "registers": None if usage is None else usage.registers,
         "spills": None if usage is None else usage.spill_loads + usage.spill_stores,
-        "live_registers": live_registers(kernel),
+        "live_registers": live,
         "thread_instructions": done.thread_instructions,
         "global_sectors": done.sectors,
         "bank_conflicts": done.bank_conflicts,
@@ -106,10 +118,15 @@ def _record(
 
 
 def _show(
-    kernel: Kernel, done: Report, rows: list[TrafficRow], usage: Usage | None, shared: int
+    kernel: Kernel,
+    done: Report,
+    rows: list[TrafficRow],
+    usage: Usage | None,
+    live: int,
+    shared: int,
 ) -> None:
     blocks = " × ".join(map(str, done.grid)).removesuffix(" × 1").removesuffix(" × 1")
-    used = f"{live_registers(kernel)} registers hold values at once (no ptxas was asked)"
+    used = f"{live} registers hold values at once (no ptxas told more)"
     if usage is not None:
         spills = usage.spill_loads + usage.spill_stores
         used = f"{usage.registers} registers" + (f", {spills} bytes spilled" if spills else "")

@@ -23,7 +23,7 @@ from warploom.cli.inputs import find_input, parse_parameters
 from warploom.cli.output import JSON, kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.ptx_arguments import parse_argument, parse_shape
-from warploom.cli.ptx_input import CUDA_ENDS, loaded
+from warploom.cli.ptx_input import CUDA_ENDS, left, loaded
 from warploom.errors import CheckError, ParseError, SearchError
 from warploom.machine.rates import rates_of
 from warploom.machine.record import machine_named
@@ -215,12 +215,11 @@ def _kernel(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
 
 def _ptx(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
     random = np.random.default_rng(0)
-    module = loaded(subject, "sm_90a")
-    kernel = module.kernel(wanted.kernel)
+    kernel, deadline = loaded(subject, "sm_90a", wanted.kernel, wanted.seconds)
     report = kernel.launch(
         parse_shape(wanted.grid), parse_shape(wanted.block),
         [parse_argument(text, random) for text in wanted.arguments], shared_bytes=wanted.shared,
-        races="all", counters=True, seconds=wanted.seconds,
+        races="all", counters=True, seconds=left(deadline),
     )  # fmt: skip
     status = Status.IMPOSSIBLE if report.races else Status.FOUND
     return picture(observed(kernel, report)), status

@@ -21,6 +21,7 @@ from warploom.ptx.ir import (
 from warploom.ptx.lex import Token, negate, number
 from warploom.ptx.names import Names
 from warploom.ptx.operand import Cursor, read_offset
+from warploom.ptx.patience import timed
 
 LINKAGES = (".extern", ".visible", ".weak", ".common")
 SPACES = (".reg", ".param", ".shared", ".local", ".const", ".global", ".sreg", ".tex")
@@ -188,7 +189,7 @@ def _read_initial(cursor: Cursor, sizes: tuple[int, ...]) -> tuple[Initial, ...]
     text = cursor.text.source.text
     plain = _PLAIN_LIST.match(text, cursor.ahead.start)
     if plain is not None:
-        values = [_cached_number(word.strip()) for word in plain.group(1).split(",")]
+        values = [_cached_number(word.strip()) for word in timed(plain.group(1).split(","))]
         if None not in values:
             fresh = Cursor(cursor.text, plain.end(), cursor.limit)
             cursor.ahead = fresh.ahead

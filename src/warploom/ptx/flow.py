@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, UnsupportedError
 from warploom.ptx.ir import (
     Directive,
     Function,
@@ -25,7 +25,9 @@ from warploom.ptx.ir import (
 )
 from warploom.ptx.known import control_of
 from warploom.ptx.opcode import Control
+from warploom.ptx.patience import look, timed
 
+MOST_LIVE = 1 << 34  # registers times blocks: two gigabytes of bits
 JUMPS = frozenset({Control.BRANCH, Control.SWITCH, Control.LEAVE})
 # After these lanes may go different ways, or some may be gone.
 PARTS_LANES = JUMPS | {Control.CALL}
@@ -83,12 +85,14 @@ def build(
     reader.read(function.body or (), [])
     code = reader.code
     cuts = {0, *reader.labels, len(code)}
-    cuts |= {at + 1 for at, step in enumerate(code) if control_of(step) in after | JUMPS}
-    cuts |= {at for at, step in enumerate(code) if control_of(step) in before}
+    after |= JUMPS
+    controls = [control_of(step) for step in timed(code)]
+    cuts |= {at + 1 for at, control in enumerate(controls) if control in after}
+    cuts |= {at for at, control in enumerate(controls) if control in before}
     starts = sorted(cuts)
     blocks = [Block(a, b) for a, b in zip(starts, [*starts[1:], len(code)], strict=True)]
     number_at = {start: number for number, start in enumerate(starts)}
-    for number, block in enumerate(blocks):
+    for number, block in enumerate(timed(blocks)):
         for edge in reader.edges(number, block, number_at):
             block.out.append(edge)
             blocks[edge.target].into.append(edge)
@@ -111,7 +115,7 @@ class _Reader:
     ) -> None:
         labels: dict[str, int | tuple[str, ...]] = {}
         tables = [*around, labels]
-        for statement in body:
+        for statement in timed(body):
             match statement:
                 case Scope(inner):
                     self.read(inner, tables)
@@ -172,6 +176,10 @@ def loop_order(successors: Sequence[Sequence[int]]) -> list[int]:
     are removed and the part is ordered again.
     """
     order: list[int] = []
+    before: list[list[int]] = [[] for _ in successors]
+    for node, after in enumerate(timed(successors)):
+        for target in after:
+            before[target].append(node)
     # Parts still to be ordered, last first; a part is its nodes in text order.
     work: list[tuple[list[int], frozenset[int] | None]] = [(list(range(len(successors))), None)]
     while work:
@@ -180,23 +188,20 @@ def loop_order(successors: Sequence[Sequence[int]]) -> list[int]:
             order.append(nodes[0])
             continue
         kept = set(nodes) - (headers or frozenset())
-        inner = {n: [s for s in successors[n] if s in kept] for n in nodes}
+        inner = {n: [s for s in successors[n] if s in kept] for n in timed(nodes)}
         parts = _components(nodes, inner.__getitem__)
         # Parts come sinks first, and the work list is taken from its end.
-        work += [(part, frozenset({_entry(part, successors)})) for part in parts]
+        work += [(part, frozenset({_entry(part, before)})) for part in timed(parts)]
     rank = [0] * len(successors)
     for place, node in enumerate(order):
         rank[node] = place
     return rank
 
 
-def _entry(part: list[int], successors: Sequence[Sequence[int]]) -> int:
-    """The first node in text order that is entered from before it, else the first of all."""
-    if len(part) == 1:
-        return part[0]
-    inside = set(part)
-    outer = [s for n in range(min(part)) for s in successors[n] if s in inside]
-    return min(outer) if outer else min(part)
+def _entry(part: list[int], before: Sequence[Sequence[int]]) -> int:
+    """The first node in text order that is entered from before the part, else the first of all."""
+    first = part[0]
+    return next((node for node in part if any(n < first for n in before[node])), first)
 
 
 def _components(nodes: Iterable[int], follow: Callable[[int], list[int]]) -> list[list[int]]:
@@ -214,6 +219,7 @@ def _components(nodes: Iterable[int], follow: Callable[[int], list[int]]) -> lis
         stack.append(root)
         on_stack.add(root)
         while work:
+            look()
             node, rest = work[-1]
             advanced = False
             for after in rest:
@@ -248,25 +254,68 @@ def live_in(
 
     `uses` gives (read, surely written) of an instruction.
     """
+    found = live_sets(graph, uses)
+    return [found[number] for number in range(len(found))]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSets:
+    """What `live_in` gives, each set a number with a bit for each key: thousands of blocks may
+    each have thousands of registers that are live."""
+
+    keys: tuple[str, ...]
+    masks: list[int]
+
+    def __len__(self) -> int:
+        return len(self.masks)
+
+    def __getitem__(self, number: int) -> frozenset[str]:
+        digits = bin(self.masks[number])[:1:-1]
+        return frozenset(key for key, bit in zip(self.keys, digits, strict=False) if bit == "1")
+
+
+def live_sets(
+    graph: Graph,
+    uses: Callable[[Instruction], tuple[frozenset[str], frozenset[str]]],
+) -> LiveSets:
+    reads, writes = _exposed(graph, uses)
+    # Only what some block reads before it writes it can be live at the start of any.
+    keys = tuple(dict.fromkeys(key for read in reads for key in read))
+    if len(keys) * len(reads) > MOST_LIVE:
+        raise UnsupportedError(f"{len(keys)} registers that live over {len(reads)} blocks of code")
+    bit = {key: 1 << number for number, key in enumerate(keys)}
+    needed = [sum(bit[key] for key in read) for read in timed(reads)]
+    passed = [~sum(bit[key] for key in written if key in bit) for written in timed(writes)]
+    live = list(needed)
+    work = list(range(len(graph.blocks)))
+    while work:
+        look()
+        number = work.pop()
+        block = graph.blocks[number]
+        coming = 0
+        for after in block.successors:
+            coming |= live[after]
+        fresh = needed[number] | (coming & passed[number])
+        if fresh != live[number]:
+            live[number] = fresh
+            work += [edge.source for edge in block.into]
+    return LiveSets(keys, live)
+
+
+def _exposed(
+    graph: Graph,
+    uses: Callable[[Instruction], tuple[frozenset[str], frozenset[str]]],
+) -> tuple[list[set[str]], list[set[str]]]:
+    """Of each block: what it reads before it writes it, and what it surely writes."""
     reads: list[set[str]] = []
     writes: list[set[str]] = []
     for block in graph.blocks:
         read: set[str] = set()
         written: set[str] = set()
-        for instruction in graph.instructions(block):
+        for instruction in timed(graph.instructions(block)):
             used, defined = uses(instruction)
             read |= used - written
             written |= defined
         reads.append(read)
         writes.append(written)
-    live = [frozenset(read) for read in reads]
-    work = list(range(len(graph.blocks)))
-    while work:
-        number = work.pop()
-        block = graph.blocks[number]
-        coming = {key for after in block.successors for key in live[after]}
-        fresh = frozenset(reads[number] | (coming - writes[number]))
-        if fresh != live[number]:
-            live[number] = fresh
-            work += [edge.source for edge in block.into]
-    return live
+    return reads, writes

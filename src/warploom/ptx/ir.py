@@ -304,6 +304,15 @@ class Module:
     target: tuple[str, ...]
     address_size: int
     items: tuple[Function | Variable | Directive, ...]
+    _functions: dict[str, Function] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        found: dict[str, Function] = {}
+        for function in self.functions:
+            known = found.setdefault(function.name, function)
+            if known.body is None and function.body is not None:
+                found[function.name] = function
+        object.__setattr__(self, "_functions", found)
 
     @property
     def functions(self) -> tuple[Function, ...]:
@@ -319,8 +328,7 @@ class Module:
 
     def function(self, name: str) -> Function | None:
         """The function of that name, the one with a body if there are several declarations."""
-        found = [f for f in self.functions if f.name == name]
-        return next((f for f in found if f.body is not None), found[0] if found else None)
+        return self._functions.get(name)
 
     def span(self, item: Statement | Function) -> Span:
         return self.text.span(item.start, item.end)

@@ -10,6 +10,7 @@ import numpy as np
 
 from warploom.errors import ParseError, Source
 from warploom.ptx.ir import Immediate, Spelling, Text
+from warploom.ptx.patience import look, timed
 
 IDENTIFIER = r"[A-Za-z_$%][\w$]*"
 
@@ -56,7 +57,7 @@ def make_text(text: str, name: str) -> Text:
 def check_braces(text: Text) -> None:
     """Refuses a text whose braces do not match, before anything is built from it."""
     opened: list[int] = []
-    for match in _BRACE.finditer(text.source.text):
+    for match in timed(_BRACE.finditer(text.source.text)):
         place = match.start()
         character = match.group()[0]
         if character == "{":
@@ -78,6 +79,7 @@ def _is_open_comment(text: str) -> bool:
 
 def next_token(text: Text, position: int, limit: int | None = None) -> Token:
     """The token at or after `position`; raises where no token can start."""
+    look()
     body = text.source.text
     match = TOKEN.match(body, position) if limit is None else TOKEN.match(body, position, limit)
     if match is None or match.lastgroup is None:

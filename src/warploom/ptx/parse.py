@@ -36,6 +36,7 @@ from warploom.ptx.ir import (
 from warploom.ptx.lex import BLANK, IDENTIFIER, Token, check_braces, make_text
 from warploom.ptx.names import Names
 from warploom.ptx.operand import Cursor, read_operands, usual_operands
+from warploom.ptx.patience import look
 
 DEEPEST_SCOPE = 200
 
@@ -51,12 +52,12 @@ _TARGET_LISTS = (".branchtargets", ".calltargets", ".callprototype")
 
 def parse(text: str, name: str = "<ptx>") -> Module:
     """Reads a whole PTX file; `name` is what errors call it."""
-    with _collector_paused():
+    with collector_paused():
         return _ModuleReader(make_text(text, name)).read()
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Reading makes many objects and no cycles; looking for cycles doubles the time."""
     was_on = gc.isenabled()
     gc.disable()
@@ -186,6 +187,7 @@ class _BodyReader:
         body = self.text.source.text
         blank, usual, label = BLANK.match, _USUAL.match, _LABEL.match
         while self.stack:
+            look()
             gap = blank(body, self.position)
             self.position = gap.end() if gap else self.position
             match = usual(body, self.position)
@@ -260,6 +262,7 @@ class _BodyReader:
         body = self.text.source.text
         add, again, statements = self.names.add_label, _LABEL.match, self.stack[-1][0]
         while match is not None:
+            look()
             name = match.group(1)
             start, end = match.start(), match.end(2)
             if not add(name):

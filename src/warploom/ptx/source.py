@@ -103,7 +103,8 @@ class SourceMap:
             for item in module.directives
             if item.name == "file" and len(item.words) > 1 and item.words[0].isdigit()
         }
-        self._functions = [f for f in module.functions if f.body is not None]
+        self._functions = [f for f in module.functions if f.body is not None]  # as they stand
+        self._begins = [f.body_start for f in self._functions]
         self._starts: dict[str, tuple[list[int], list[SourcePlace]]] = {}
 
     @contextmanager
@@ -144,12 +145,12 @@ class SourceMap:
         if span.source is not self._text.source or not self._files:
             return None
         offset = self._text.line_starts[span.line - 1] + span.column - 1
-        for function in self._functions:
-            if function.body_start <= offset < function.body_end:
-                starts, places = self._places(function)
-                number = bisect_right(starts, offset)
-                return places[number - 1] if number else None
-        return None
+        at = bisect_right(self._begins, offset) - 1
+        if at < 0 or offset >= self._functions[at].body_end:
+            return None
+        starts, places = self._places(self._functions[at])
+        number = bisect_right(starts, offset)
+        return places[number - 1] if number else None
 
     def _places(self, function: Function) -> tuple[list[int], list[SourcePlace]]:
         found = self._starts.get(function.name)

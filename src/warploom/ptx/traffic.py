@@ -7,7 +7,7 @@ sectors of 32 bytes, wavefronts through the banks of shared memory; what it does
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from warploom.ptx.emulate.launch import Kernel, LoadedModule, Report
 from warploom.ptx.ir import Component, Function, Instruction
 from warploom.ptx.known import control_of, keys_of, record_of, registers, space_of
 from warploom.ptx.opcode import Control, MemoryEffect
+from warploom.ptx.patience import timed
 from warploom.ptx.types import DTYPES
 
 WORD = 4  # bytes of a register of the machine
@@ -78,11 +79,17 @@ def traffic_rows(kernel: Kernel, report: Report) -> list[TrafficRow]:
     owner = kernel.owner
     functions = [f for f in owner.module.functions if f.kind == "func" and f.body is not None]
     steps = [step for f in (kernel.function, *functions) for step in f.instructions()]
-    rows = [row for step in steps for row in _rows(owner, step, report)]
+    seen: dict[Hashable, list[tuple[str, Requested]]] = {}
+    for (label, space), told in report.tallies.memory.items():
+        seen.setdefault(label, []).append((space, told))
+    rows = [row for step in timed(steps) for row in _rows(owner, step, report, seen)]
     return sorted(rows, key=lambda row: (row.file, row.line, row.ptx_line))
 
 
-def _rows(owner: LoadedModule, step: Instruction, report: Report) -> Iterator[TrafficRow]:
+def _rows(
+    owner: LoadedModule, step: Instruction, report: Report,
+    memory: dict[Hashable, list[tuple[str, Requested]]],
+) -> Iterator[TrafficRow]:  # fmt: skip
     span = owner.module.span(step)
     tallies = report.tallies
     if step.predicate is not None and control_of(step) is Control.BRANCH:
@@ -95,7 +102,7 @@ def _rows(owner: LoadedModule, step: Instruction, report: Report) -> Iterator[Tr
     effect = _effect(step)
     if effect is None or space_of(step) == "param":
         return
-    found = [(space, told) for (label, space), told in tallies.memory.items() if label == span]
+    found = memory.get(span, [])
     for space, told in found or [(space_of(step), Requested())]:
         if space == "param":  # a generic address of a parameter
             continue
@@ -171,15 +178,19 @@ def live_registers(kernel: Kernel) -> int:
     module = kernel.owner.module
     graph = flow.build(module, kernel.function)
     sizes = _sizes(kernel.function)
-    live = flow.live_in(graph, uses)
+    live = flow.live_sets(graph, uses)
     most = 0
-    for block in graph.blocks:
+    for block in timed(graph.blocks):
         now = {key for after in block.successors for key in live[after]}
-        for step in reversed(graph.instructions(block)):
-            most = max(most, sum(sizes.get(key, 0) for key in now))
+        held = sum(sizes.get(key, 0) for key in now)
+        most = max(most, held)
+        for step in timed(reversed(graph.instructions(block))):
             read, written = uses(step)
-            now = (now - written) | read
-        most = max(most, sum(sizes.get(key, 0) for key in now))
+            held -= sum(sizes.get(key, 0) for key in written & now)
+            now -= written
+            held += sum(sizes.get(key, 0) for key in read - now)
+            now |= read
+            most = max(most, held)
     return most
 
 

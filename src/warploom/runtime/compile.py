@@ -107,7 +107,7 @@ def usage(
     return parse_usage(compiled.log)
 
 
-def ptx_usage(text: str, ptxas: str) -> dict[str, Usage]:
+def ptx_usage(text: str, ptxas: str, seconds: float | None = None) -> dict[str, Usage]:
     """The same of PTX, by this assembler; empty where it does not take the text."""
     target = re.search(r"^\s*\.target\s+(sm_\w+)", text, re.MULTILINE)
     with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
@@ -115,7 +115,8 @@ def ptx_usage(text: str, ptxas: str) -> dict[str, Usage]:
         source.write_text(text, errors="surrogateescape")
         command = [ptxas, "-v", f"-arch={target[1] if target else DEFAULT_ARCH}"]
         command += ["-o", str(Path(folder, "kernel.cubin")), str(source)]
-        ran = run_command(command, "'ptxas' could not be run", NVCC_TIMEOUT_S)
+        limit = NVCC_TIMEOUT_S if seconds is None else seconds
+        ran = run_command(command, "'ptxas' could not be run", limit)
         return {} if ran.returncode else parse_usage(ran.stdout + ran.stderr)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from warploom.errors import DeviceError
-from warploom.ptx.emulate.launch import LoadedModule, load
+from warploom.ptx.emulate.launch import load
+from warploom.ptx.patience import within
 from warploom.runtime.compile import Compiler, compile_cuda
 from warploom.without_gpu.arrays import memory_of
 from warploom.without_gpu.prepared import Prepared, bracket, byte_count, no_names
@@ -38,21 +41,33 @@ def compiled_text(
     return _OURS.sub(lambda found: f'{found[1]}"{shown_as}"', made)
 
 
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What is loaded: PTX, what errors call it, and the texts that it was made of."""
+
+    ptx: str
+    name: str
+    texts: dict[str, str] | None = None
+
+
 class CudaKernel:
     """A kernel of a text; `name` is needed where it has several."""
 
-    def __init__(self, kernel: Any, name: str | None, arch: str) -> None:
+    def __init__(self, kernel: Any, name: str | None, arch: str, seconds: float | None) -> None:
+        """`seconds` are those for reading PTX, which compilers do not take from."""
         if is_cupy(kernel):
             options = [each for each in kernel.options if not each.startswith(_ARCHITECTURE)]
-            module = _compile(str(kernel.code), str(kernel.name), arch, options)
-            self.kernel = module.kernel(name or str(kernel.name))
-            return
-        text, file = _read(kernel)
-        if _PTX.search(text):
-            module = load(text, file or "<ptx>")
+            given = _compile(str(kernel.code), str(kernel.name), arch, options)
+            name = name or str(kernel.name)
         else:
-            module = _compile(text, file or "<cuda>", arch, ())
-        self.kernel = module.kernel(name)
+            text, file = _read(kernel)
+            if _PTX.search(text):
+                given = _Given(text, file or "<ptx>")
+            else:
+                given = _compile(text, file or "<cuda>", arch, ())
+        deadline = None if seconds is None else time.monotonic() + seconds
+        with within(deadline, "reading the PTX"):
+            self.kernel = load(given.ptx, given.name, given.texts).kernel(name)
 
     def prepare(self, launch: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Prepared:
         no_names(named)
@@ -77,8 +92,8 @@ def _read(kernel: str | Path) -> tuple[str, str]:
         raise DeviceError(f"cannot read '{path}': {error.strerror or error}") from None
 
 
-def _compile(text: str, shown_as: str, arch: str, options: Sequence[str]) -> LoadedModule:
+def _compile(text: str, shown_as: str, arch: str, options: Sequence[str]) -> _Given:
     # nvcc knows the headers of the host, which CUDA text for a whole program may include.
     whole = Path(shown_as).is_file() and shutil.which("nvcc") is not None
     made = compiled_text(text, shown_as, arch, options, "nvcc" if whole else "auto")
-    return load(made, f"{Path(shown_as).name}, as PTX", {shown_as: text})
+    return _Given(made, f"{Path(shown_as).name}, as PTX", {shown_as: text})

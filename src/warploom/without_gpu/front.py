@@ -105,7 +105,7 @@ def emulate(
     elif is_numba(kernel):
         made = NumbaKernel(kernel, arch)
     elif is_cupy(kernel) or is_text(kernel):
-        made = CudaKernel(kernel, name, arch)
+        made = CudaKernel(kernel, name, arch, seconds)
     else:
         raise DeviceError(
             f"a {type(kernel).__name__} is no kernel that can be emulated",

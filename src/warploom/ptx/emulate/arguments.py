@@ -23,10 +23,15 @@ from warploom.ptx.ir import (
     Masked,
     Module,
     Offset,
+    Spelling,
     Symbol,
     Variable,
 )
+from warploom.ptx.patience import timed
 from warploom.ptx.types import DTYPES, size_of
+
+_WHOLE = Spelling.INTEGER
+_WHOLE_TYPES = frozenset(f"{kind}{bits}" for kind in "bsu" for bits in (8, 16, 32, 64))
 
 
 def bind(module: Module, function: Function, args: Sequence[Any], memory: Memory) -> dict[str, int]:
@@ -219,7 +224,13 @@ def initial_bytes(
     values = variable.initial or ()
     if len(values) * size > data.size or size == 0:
         raise DeviceError(f"'{variable.name}' has too many initial values", module.span(variable))
-    for number, value in enumerate(values):
+    whole = [v.value for v in values if isinstance(v, Immediate) and v.spelling is _WHOLE]
+    if variable.type in _WHOLE_TYPES and len(whole) == len(values):  # tables may be long
+        mask = (1 << 8 * size) - 1
+        raw = np.array([value & mask for value in timed(whole)], f"<u{size}").view(np.uint8)
+        data[: raw.size] = raw
+        return
+    for number, value in enumerate(timed(values)):
         if isinstance(value, Immediate):
             raw = immediate(value, variable.type).view(np.uint8)
         else:

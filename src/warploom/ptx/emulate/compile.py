@@ -36,12 +36,14 @@ from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step, constant
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.lanes import Members
 from warploom.ptx.emulate.ordering import looks_at_flags
-from warploom.ptx.emulate.schedule import MALFORMED, Code, CodeBlock, malformed
+from warploom.ptx.emulate.schedule import MALFORMED, Code, CodeBlock, LiveSlots, malformed
 from warploom.ptx.emulate.shape import Compile, type_of
 from warploom.ptx.emulate.undefined import Passage, passage_of
 from warploom.ptx.ir import Function, Immediate, Instruction, Module, Negated, Operand, Variable
 from warploom.ptx.known import form_of, keys_of, record_of, registers, spelled, split_operands
 from warploom.ptx.opcode import Control, MemoryEffect, OpcodeForm
+from warploom.ptx.parse import collector_paused
+from warploom.ptx.patience import timed
 from warploom.ptx.table import OPCODES
 from warploom.ptx.types import is_float, size_of
 
@@ -59,6 +61,13 @@ LONGEST_NAME = 160  # of an instruction, in an error
 def compile_function(
     module: Module, function: Function, shared: dict[str, int], call: CallCompiler
 ) -> Code:
+    with collector_paused():
+        return _compiled(module, function, shared, call)
+
+
+def _compiled(
+    module: Module, function: Function, shared: dict[str, int], call: CallCompiler
+) -> Code:
     ctx = Context(module, function, shared)
     ctx.slot_of(CARRY, "pred")
     if function.kind == "entry" and stack.has_stack(module):
@@ -68,7 +77,7 @@ def compile_function(
     graph = flow.build(module, function, after=frozenset({Control.BARRIER}), before=WAITS)
     rank = flow.loop_order([block.successors for block in graph.blocks])
     blocks = [CodeBlock() for _ in graph.blocks]
-    for number, block in enumerate(graph.blocks):
+    for number, block in enumerate(timed(graph.blocks)):
         code = blocks[rank[number]]
         code.successors = [rank[s] for s in block.successors]
         _fill(ctx, graph.instructions(block), code, call)
@@ -82,7 +91,7 @@ def compile_function(
 def _lay_out_locals(ctx: Context, function: Function) -> None:
     """Room for each name; scopes that use a name again (parameters of calls) share its room."""
     needs: dict[str, tuple[int, int]] = {}
-    for statement in function.flat():
+    for statement in timed(function.flat()):
         if isinstance(statement, Variable) and statement.space in ("local", "param"):
             size, align = needs.get(statement.name, (0, 1))
             size = max(size, byte_size(statement))
@@ -122,7 +131,7 @@ def meets_in_part(instruction: Instruction) -> bool:
 def _fill(
     ctx: Context, instructions: tuple[Instruction, ...], code: CodeBlock, call: CallCompiler
 ) -> None:
-    for instruction in instructions:
+    for instruction in timed(instructions):
         ctx.current = instruction
         code.names.append(instruction.opcode)
         code.looks |= looks_at_flags(instruction)
@@ -310,11 +319,11 @@ def _barrier_reduction(ctx: Context, ins: Instruction) -> Step:
 # -- live registers -------------------------------------------------------------------------------
 
 
-def _live_slots(ctx: Context, graph: flow.Graph, rank: list[int]) -> list[frozenset[int]]:
-    live = [frozenset[int]()] * len(graph.blocks)
-    for number, keys in enumerate(flow.live_in(graph, uses)):
-        live[rank[number]] = frozenset({ctx.slots[key] for key in keys if key in ctx.slots})
-    return live
+def _live_slots(ctx: Context, graph: flow.Graph, rank: list[int]) -> LiveSlots:
+    number = [0] * len(graph.blocks)
+    for block, place in enumerate(rank):
+        number[place] = block
+    return LiveSlots(flow.live_sets(graph, uses), number, ctx.slots)
 
 
 def uses(ins: Instruction) -> tuple[frozenset[str], frozenset[str]]:

@@ -47,6 +47,7 @@ from warploom.ptx.fast.engine import EngineName, FastKernel
 from warploom.ptx.fast.notes import Notes
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.parse import parse
+from warploom.ptx.patience import timed, within
 from warploom.ptx.source import SourceMap, plain_name
 from warploom.ptx.types import DTYPES
 
@@ -73,7 +74,7 @@ class LoadedModule:
         globals_ = [v for v in module.variables if v.space in ("global", "const")]
         addresses = dict(self.functions)
         defined = [v for v in globals_ if "extern" not in v.linkage]
-        for variable in defined:
+        for variable in timed(defined):
             data = allocate(
                 byte_size(variable), f"variable '{variable.name}'", module.span(variable)
             )
@@ -121,7 +122,7 @@ class LoadedModule:
         """A memory with the module's variables, and their addresses within their spaces."""
         memory = Memory()
         symbols: dict[str, int] = {}
-        for name, data in self.variables.items():
+        for name, data in timed(self.variables.items()):
             space = self._spaces[name]
             region = memory.add(f"variable '{name}'", data, space == "const", space)
             symbols[name] = region.base - WINDOWS[space]
@@ -161,8 +162,8 @@ class Kernel:
         module = self.owner.module
         bodies = [f for f in module.functions if f.kind == "func" or f is self.function]
         variables = [v for v in module.variables if v.space == "shared"]
-        for function in bodies:
-            declared = (s for s in function.flat() if isinstance(s, Variable))
+        for function in timed(bodies):
+            declared = (s for s in timed(function.flat()) if isinstance(s, Variable))
             variables += [v for v in declared if v.space == "shared"]
         used = _words(self.owner.module, bodies)
         place = 0
@@ -246,6 +247,38 @@ class Kernel:
         if heap_bytes is not None:
             self.owner.heap.limit = _heap_limit(heap_bytes)
         together = self._cluster(grid_size, cluster)
+        deadline = None if seconds is None else started + seconds
+        with within(deadline, f"making the kernel '{self.name}' ready to run"):
+            code, memory, symbols = self._ready(args)
+            report = Report(grid=grid_size, threads=prod(block_size))
+            plain = schedule is None and together == (1, 1, 1) and not self.owner.heap.was_used
+            notes = Notes(bool(counters), bool(races))
+            if plain and self.fast.is_worth_it(grid_size, block_size, engine, notes):
+                job = Job(
+                    grid_size, block_size, memory, symbols, self._static_shared + shared_bytes,
+                    shared_bytes, code.local_size, check, deadline, cores,
+                )  # fmt: skip
+                if self.fast.run(job, report, code.locals, notes):
+                    report.seconds = time.monotonic() - started
+                    return report
+            launch = _Launch(
+                self, code, grid_size, block_size, memory, symbols, shared_bytes, check,
+                self._detector(grid_size, block_size, races, benign, together) if races else None,
+                report if counters else None, deadline,
+                None if schedule is None else np.random.default_rng(schedule), together,
+            )  # fmt: skip
+            for _, each in self._codes.values():
+                each.executed[:] = [0] * len(each.executed)
+            with np.errstate(all="ignore"), self.owner.places.shown(launch.output):
+                launch.run(batch_threads)
+        report.output = launch.output
+        report.mix = self._mix()
+        report.races = [] if launch.races is None else launch.found()
+        report.seconds = time.monotonic() - started
+        return report
+
+    def _ready(self, args: Sequence[Any]) -> tuple[Code, Memory, dict[str, int]]:
+        """The compiled kernel, and a memory with the arguments."""
         found = self._lookup(self.name)
         assert found is not None
         if found[1].local_size > CUDA.local_bytes:
@@ -255,33 +288,7 @@ class Kernel:
             )
         memory, symbols = self.owner.new_memory()
         symbols |= bind(self.owner.module, self.function, args, memory)
-        report = Report(grid=grid_size, threads=prod(block_size))
-        deadline = None if seconds is None else started + seconds
-        plain = schedule is None and together == (1, 1, 1) and not self.owner.heap.was_used
-        notes = Notes(bool(counters), bool(races))
-        if plain and self.fast.is_worth_it(grid_size, block_size, engine, notes):
-            job = Job(
-                grid_size, block_size, memory, symbols, self._static_shared + shared_bytes,
-                shared_bytes, found[1].local_size, check, deadline, cores,
-            )  # fmt: skip
-            if self.fast.run(job, report, found[1].locals, notes):
-                report.seconds = time.monotonic() - started
-                return report
-        launch = _Launch(
-            self, found[1], grid_size, block_size, memory, symbols, shared_bytes, check,
-            self._detector(grid_size, block_size, races, benign, together) if races else None,
-            report if counters else None, deadline,
-            None if schedule is None else np.random.default_rng(schedule), together,
-        )  # fmt: skip
-        for _, code in self._codes.values():
-            code.executed[:] = [0] * len(code.executed)
-        with np.errstate(all="ignore"), self.owner.places.shown(launch.output):
-            launch.run(batch_threads)
-        report.output = launch.output
-        report.mix = self._mix()
-        report.races = [] if launch.races is None else launch.found()
-        report.seconds = time.monotonic() - started
-        return report
+        return found[1], memory, symbols
 
     def _cluster(self, grid: Triple, asked: int | Sequence[int] | None) -> Triple:
         """How many blocks are one cluster, by the kernel or by the launch; checked as a driver."""
@@ -312,7 +319,7 @@ class Kernel:
         self, grid: Triple, block: Triple, races: bool | str, benign: bool, cluster: Triple
     ) -> RaceDetector:
         functions = [f for f in self.owner.module.functions if f.kind == "func"]
-        steps = [step for f in (self.function, *functions) for step in f.instructions()]
+        steps = [step for f in (self.function, *functions) for step in timed(f.instructions())]
         return RaceDetector(
             prod(grid), prod(block), CUDA.lanes, len(steps) + 1,
             partial=any(meets_in_part(step) for step in steps),

@@ -23,7 +23,9 @@ from warploom.ptx.emulate.context import Fetch, Step
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
 from warploom.ptx.emulate.lanes import Held, Members, WarpBarriers, missing, note_meeting
 from warploom.ptx.emulate.undefined import Passage
+from warploom.ptx.flow import LiveSets
 from warploom.ptx.ir import Instruction, Module
+from warploom.ptx.patience import timed
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -31,6 +33,7 @@ Mask = npt.NDArray[np.bool_]
 SPLIT = 0.3  # how often a group is split, where chance decides
 PATIENCE = 2000  # turns one group may take over waiting ones before they get theirs
 SPINNING = 250  # for so many a turn counts that looks at a flag: it may be waiting for the others
+MOST_KEPT = 1 << 24  # registers in sets that are kept to be asked for again
 AHEAD = 40  # turns that a group may then take itself, so that it comes to what is waited for
 
 
@@ -71,6 +74,25 @@ class CodeBlock:
     refusal: str = ""  # of its first instruction that cannot be run: its step says this
 
 
+@dataclass(frozen=True, slots=True)
+class LiveSlots:
+    """The slots that are live at the start of each block, worked out where they are asked for."""
+
+    sets: LiveSets
+    number: list[int]  # of the block at each place of the running order
+    slots: dict[str, int]
+    kept: dict[int, frozenset[int]] = field(default_factory=dict)
+
+    def __getitem__(self, rank: int) -> frozenset[int]:
+        found = self.kept.get(rank)
+        if found is None:
+            keys = self.sets[self.number[rank]]
+            found = frozenset(self.slots[key] for key in keys if key in self.slots)
+            if len(self.kept) * len(self.sets.keys) < MOST_KEPT:
+                self.kept[rank] = found
+        return found
+
+
 @dataclass(slots=True, eq=False)
 class Code:
     """A function ready to run; blocks are in running order and `live[r]` are its live slots."""
@@ -80,7 +102,7 @@ class Code:
     kernel: bool
     blocks: list[CodeBlock]
     entry: int
-    live: list[frozenset[int]]
+    live: LiveSlots
     sizes: list[int]
     local_size: int
     locals: dict[str, int]  # offset of each variable in a thread's own memory
@@ -242,7 +264,9 @@ class Runner:
         key = tuple(sorted(ranks))
         found = self.unions.get(key)
         if found is None:
-            found = frozenset().union(*[self.code.live[rank] for rank in key])
+            found = frozenset().union(*[self.code.live[rank] for rank in timed(key)])
+            if len(self.unions) * len(found) > MOST_KEPT:
+                self.unions.clear()
             self.unions[key] = found
         return found
 

@@ -26,6 +26,7 @@ from warploom.ptx.emulate.lanes import per_warp
 from warploom.ptx.ir import Address, Instruction, Operand
 from warploom.ptx.known import form_of, keys_of, registers, space_of, split_operands
 from warploom.ptx.opcode import Control, MemoryEffect
+from warploom.ptx.patience import timed
 from warploom.ptx.table import OPCODES
 
 Array = npt.NDArray[Any]
@@ -170,7 +171,7 @@ def begin(f: Frame, slots: dict[str, int], unwritten: frozenset[int]) -> None:
     """At the start of a function: these registers may be read before anything is written there."""
     if not f.batch.check:
         return
-    for key, slot in slots.items():
+    for key, slot in timed(slots.items()):
         if slot in unwritten:
             cause = cause_number(f, f"nobody wrote {key}")
             f.undefined[slot] = np.full(f.n, cause, np.int32)
