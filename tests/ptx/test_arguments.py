@@ -118,6 +118,14 @@ def test_structures_are_bytes() -> None:
             kernel.launch(1, 1, [given, np.zeros(1, np.int32)])
 
 
+@pytest.mark.parametrize("given", [1.5, "9", None, True, -1, 1 << 40])
+def test_shared_bytes_are_a_number(given) -> None:
+    with pytest.raises(DeviceError, match=r"shared"):
+        ptx.load(ATOMIC).kernel("k").launch(
+            1, 1, [np.zeros(5, np.float32), 1.0], shared_bytes=given
+        )
+
+
 PASSED = """.version 8.0
 .target sm_80
 .address_size 64

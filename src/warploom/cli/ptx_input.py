@@ -14,7 +14,7 @@ from warploom.cli.guard import Status, complain, run
 from warploom.cli.output import write_records
 from warploom.errors import KernelError, LimitError, ParseError, WarploomError
 from warploom.ptx import Kernel, load
-from warploom.ptx.patience import within
+from warploom.ptx.patience import deadline_of, within
 from warploom.runtime.compile import Compiler
 from warploom.without_gpu.cuda_kernel import compiled_text
 
@@ -56,7 +56,7 @@ def loaded(
     """
     name = f"{source}, as PTX" if source.endswith(CUDA_ENDS) else source
     text = ptx_of(source, arch)
-    deadline = None if seconds is None else time.monotonic() + seconds
+    deadline = deadline_of(seconds)
     with within(deadline, "reading the PTX"):
         return load(text, name).kernel(kernel), deadline
 

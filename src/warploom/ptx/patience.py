@@ -10,9 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from warploom.errors import LimitError
+import numpy as np
+
+from warploom.errors import DeviceError, LimitError
 from warploom.search.budget import Budget, BudgetSpentError, governing_budget
 
 T = TypeVar("T")
@@ -34,6 +36,15 @@ def timed(items: Iterable[T]) -> Iterator[T]:
     for item in items:
         look()
         yield item
+
+
+def deadline_of(seconds: Any) -> float | None:
+    """When so many seconds from now are over; None is no limit."""
+    if seconds is None:
+        return None
+    if not isinstance(seconds, int | float | np.number) or not seconds >= 0:
+        raise DeviceError(f"a launch of {seconds!r} seconds", advice="give 0 or more, or None")
+    return time.monotonic() + float(seconds)
 
 
 @contextmanager

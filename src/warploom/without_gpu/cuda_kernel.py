@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 from warploom.errors import DeviceError
 from warploom.ptx.emulate.launch import load
-from warploom.ptx.patience import within
+from warploom.ptx.patience import deadline_of, within
 from warploom.runtime.compile import Compiler, compile_cuda
 from warploom.without_gpu.arrays import memory_of
 from warploom.without_gpu.prepared import Prepared, bracket, byte_count, no_names
@@ -65,8 +64,7 @@ class CudaKernel:
                 given = _Given(text, file or "<ptx>")
             else:
                 given = _compile(text, file or "<cuda>", arch, ())
-        deadline = None if seconds is None else time.monotonic() + seconds
-        with within(deadline, "reading the PTX"):
+        with within(deadline_of(seconds), "reading the PTX"):
             self.kernel = load(given.ptx, given.name, given.texts).kernel(name)
 
     def prepare(self, launch: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Prepared:

@@ -47,7 +47,7 @@ from warploom.ptx.fast.engine import EngineName, FastKernel
 from warploom.ptx.fast.notes import Notes
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.parse import parse
-from warploom.ptx.patience import timed, within
+from warploom.ptx.patience import deadline_of, timed, within
 from warploom.ptx.source import SourceMap, plain_name
 from warploom.ptx.types import DTYPES
 
@@ -240,14 +240,13 @@ class Kernel:
         blocks, where their order makes no difference; all that there are, if it is not said.
         `heap_bytes`: what malloc may give, from this launch on (8 MiB if it is never said).
         """
-        started = time.monotonic()
+        started, deadline = time.monotonic(), deadline_of(seconds)
         grid_size, block_size = _triple(grid, "grid"), _triple(block, "block")
         self._check_shape(grid_size, block_size, shared_bytes)
-        _check_options(races, seconds, schedule, engine, cores)
+        _check_options(races, schedule, engine, cores)
         if heap_bytes is not None:
             self.owner.heap.limit = _heap_limit(heap_bytes)
         together = self._cluster(grid_size, cluster)
-        deadline = None if seconds is None else started + seconds
         with within(deadline, f"making the kernel '{self.name}' ready to run"):
             code, memory, symbols = self._ready(args)
             report = Report(grid=grid_size, threads=prod(block_size))
@@ -353,6 +352,8 @@ class Kernel:
 
     def _check_shared(self, dynamic: int) -> None:
         """As ptxas refuses what is declared, and a driver what a launch asks for beside it."""
+        if not isinstance(dynamic, int | np.integer) or isinstance(dynamic, bool):
+            raise DeviceError(f"{dynamic!r} bytes of shared memory", advice="give a whole number")
         if dynamic < 0:
             raise DeviceError("shared_bytes is negative")
         declared, most = self._static_shared, H200.shared_bytes_most
@@ -398,12 +399,8 @@ def _words(module: Module, functions: Sequence[Function]) -> set[str]:
     }
 
 
-def _check_options(
-    races: Any, seconds: Any, schedule: Any, engine: Any, cores: Any
-) -> None:  # fmt: skip
+def _check_options(races: Any, schedule: Any, engine: Any, cores: Any) -> None:
     """What is said of a launch beside its shape: refused, never taken for something else."""
-    if seconds is not None and not (isinstance(seconds, int | float | np.number) and seconds >= 0):
-        raise DeviceError(f"a launch of {seconds!r} seconds", advice="give 0 or more, or None")
     if cores is not None and (not isinstance(cores, numbers.Integral) or cores < 1):
         raise DeviceError(f"a launch on {cores!r} cores", advice="one is the least")
     if schedule is not None and (not isinstance(schedule, numbers.Integral) or schedule < 0):

@@ -6,7 +6,6 @@ local memory one after the other, each at a multiple of its size.
 
 from __future__ import annotations
 
-import re
 import struct
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine.memory import WINDOWS
+from warploom.ptx.emulate import conversion
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.passing import give_result, passed
@@ -23,7 +23,6 @@ from warploom.ptx.ir import Instruction, Operand
 Array = npt.NDArray[Any]
 LONGEST = 1 << 12  # bytes of one string
 MOST_LINES = 1 << 16
-_PART = re.compile(r"%(%|[-+ #0]*\d*(?:\.\d+)?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGaAcsp]))")
 
 
 def read_bytes(f: Frame, thread: int, address: int, size: int) -> bytes:
@@ -46,37 +45,29 @@ def read_string(f: Frame, thread: int, address: int) -> str:
     return raw.split(b"\0")[0].decode("utf-8", "replace")
 
 
-def formatted(f: Frame, thread: int, text: str, values: int) -> str:
-    """The text with its values, which begin at an address."""
-    place = values
+class _Values:
+    """The values of a call, one after the other in the memory of a thread."""
 
-    def take(kind: str) -> Any:
-        nonlocal place
+    def __init__(self, f: Frame, thread: int, place: int) -> None:
+        self._frame, self._thread, self._place = f, thread, place
+        self.taken = 0
+
+    def take(self, kind: str) -> Any:
         size = struct.calcsize(kind)
-        place = -(-place // size) * size
-        raw = read_bytes(f, thread, place, size).ljust(size, b"\0")
-        place += size
+        place = -(-self._place // size) * size
+        raw = read_bytes(self._frame, self._thread, place, size).ljust(size, b"\0")
+        self._place, self.taken = place + size, self.taken + 1
         return struct.unpack("<" + kind, raw)[0]
 
-    def part(match: re.Match[str]) -> str:
-        if match[1] == "%":
-            return "%"
-        length, kind = match[2] or "", match[3]
-        plain = "%" + match[1].replace(length, "") if length else match[0]
-        wide = length in ("l", "ll", "z", "j", "t")
-        if kind in "di":
-            return str(plain % take("q" if wide else "i"))
-        if kind in "ouxX":
-            return str(plain.replace("u", "d") % take("Q" if wide else "I"))
-        if kind == "c":
-            return plain % chr(take("i") & 0x7F)
-        if kind == "s":
-            return plain % read_string(f, thread, take("Q"))
-        if kind == "p":
-            return f"{take('Q'):#x}"
-        return str(plain.replace("a", "g").replace("A", "G") % take("d"))
+    def text(self) -> str:
+        address = self.take("Q")
+        return read_string(self._frame, self._thread, address) if address else "(null)"
 
-    return _PART.sub(part, text)
+
+def formatted(f: Frame, thread: int, text: str, values: int) -> tuple[str, int]:
+    """The text with its values, which begin at an address; and how many it took."""
+    given = _Values(f, thread, values)
+    return conversion.filled(text, given), given.taken
 
 
 def vprintf(
@@ -87,12 +78,16 @@ def vprintf(
     give = give_result(ctx, ins, name, results, 4)
 
     def step(f: Frame) -> None:
+        taken = []
         every = zip(f.index.tolist(), text(f).tolist(), value(f).tolist(), strict=True)
         for thread, format_, values in every:
+            said, count = formatted(f, thread, read_string(f, thread, format_), values)
+            taken.append(count)
             if len(f.batch.output) < MOST_LINES:
-                said = formatted(f, thread, read_string(f, thread, format_), values)
                 f.batch.output.append(said)
-        give(f, np.zeros(f.count, np.uint32))
+            elif len(f.batch.output) == MOST_LINES:
+                f.batch.output.append(f"… and more: {MOST_LINES} calls of printf are kept\n")
+        give(f, np.array(taken, np.uint32))
 
     return step
 
