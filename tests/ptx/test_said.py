@@ -16,7 +16,6 @@ from warploom.cli.app import application
 from warploom.cli.start import COMMANDS
 from warploom.errors import DeviceError, KernelError, LimitError
 from warploom.ptx.emulate import schedule
-from warploom.ptx.source import plain_name
 
 APP = application(*COMMANDS)
 FOLDER = Path(__file__).parent / "said"
@@ -95,12 +94,6 @@ def test_statuses_and_findings(n: int, status: int, kind: str, line: int, tmp_pa
 def test_bad_input_is_no_finding() -> None:
     assert call(0, "--kernel", "nobody")[0] == 2
     assert call(0, "--arg", "i32=1")[0] == 2
-
-
-def test_names_as_they_are_written() -> None:
-    assert plain_name("_Z4demoPii") == "demo"
-    assert plain_name("_ZN5inner4demoEPi") == "demo"
-    assert plain_name("saxpy") == "saxpy"
 
 
 @pytest.mark.parametrize("file", ["/dev/zero", "/dev/stdin", "/", "a\0b", "x" * 5000])

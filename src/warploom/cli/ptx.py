@@ -11,7 +11,7 @@ import typer
 
 from warploom.cli.guard import Status, complain, run
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
-from warploom.cli.ptx_arguments import parse_arguments, parse_shape, save_arrays
+from warploom.cli.ptx_arguments import parse_arguments, parse_shape, parse_variables, save_arrays
 from warploom.cli.ptx_input import (
     SECONDS,
     finding,
@@ -50,7 +50,8 @@ KIND = "ptx run"
 RUN = """Run a kernel without a GPU, every access checked.
 
 An argument is TYPE=VALUE for a number or TYPE[COUNT]=START for an array, where START is zeros,
-ones, range, random or a .npy file: f32[1024]=random, i32=1024, u8[64]=@bytes.npy.
+ones, range, random or a .npy file: f32[1024]=random, i32=1024, u8[64]=@bytes.npy. A structure is
+an array of its bytes. --variable table=f32[8]=range gives a variable of the module its value.
 
 \b
 Example:
@@ -174,6 +175,9 @@ def run_kernel(
     grid: str = typer.Option("1", help="Blocks: X or X,Y or X,Y,Z."),
     block: str = typer.Option("32", help="Threads of a block, likewise."),
     arg: list[str] = typer.Option([], "--arg", metavar="TYPE…", help="One for each parameter."),
+    variable: list[str] = typer.Option(
+        [], metavar="NAME=TYPE…", help="What a __constant__ or __device__ variable holds."
+    ),
     shared: int = typer.Option(0, help="Bytes of dynamic shared memory."),
     heap: int = typer.Option(None, help="Bytes for device malloc; 8 MiB if not said."),
     seed: int = typer.Option(0, help="For random arrays."),
@@ -192,12 +196,14 @@ def run_kernel(
     def action(findings: list[dict[str, Any]]) -> Status:
         with kept_free(json_file):
             pass
-        args = parse_arguments(arg, seed)
+        args, variables = parse_arguments(arg, seed), parse_variables(variable, seed)
         before = {f"arg{i}": a.copy() for i, a in enumerate(args) if isinstance(a, np.ndarray)}
         record: dict[str, Any] = {}
         status = Status.FOUND
         try:
             chosen, deadline = loaded(source, arch, kernel, seconds)
+            for name, value in variables.items():
+                chosen.owner.set_variable(name, value)
             report = chosen.launch(
                 parse_shape(grid), parse_shape(block), args, shared_bytes=shared,
                 races="all" if races else False, benign=benign, counters=counters,

@@ -78,6 +78,19 @@ def _from_file(kind: np.dtype[Any], count: int, path: Path) -> Any:
     return np.ascontiguousarray(data, dtype=kind).ravel().copy()
 
 
+def parse_variables(texts: Sequence[str], seed: int) -> dict[str, Any]:
+    """`NAME=TYPE[COUNT]=START`: values of variables, by name."""
+    rng = np.random.default_rng(seed)
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            advice = "write table=f32[8]=range or n=i32=7"
+            raise ParseError(f"'{text[:80]}' gives no variable a value", advice=advice)
+        found[name] = parse_argument(value, rng)
+    return found
+
+
 def parse_shape(text: str) -> tuple[int, ...]:
     parts = text.split(",")
     if not 1 <= len(parts) <= 3 or not all(_SIZE.fullmatch(p.strip()) for p in parts):

@@ -10,7 +10,7 @@ import typer
 
 from warploom.cli.guard import Status
 from warploom.cli.output import JSON, kept_free, write_records
-from warploom.cli.ptx_arguments import parse_arguments, parse_shape
+from warploom.cli.ptx_arguments import parse_arguments, parse_shape, parse_variables
 from warploom.cli.ptx_input import SECONDS, left, loaded, recorded, stopped
 from warploom.errors import DeviceError, KernelError, LimitError
 from warploom.options import from_environment
@@ -44,6 +44,9 @@ def report(
     grid: str = typer.Option("1", help="Blocks: X or X,Y or X,Y,Z."),
     block: str = typer.Option("32", help="Threads of a block, likewise."),
     arg: list[str] = typer.Option([], "--arg", metavar="TYPE…", help="One for each parameter."),
+    variable: list[str] = typer.Option(
+        [], metavar="NAME=TYPE…", help="What a __constant__ or __device__ variable holds."
+    ),
     shared: int = typer.Option(0, help="Bytes of dynamic shared memory."),
     seed: int = typer.Option(0, help="For random arrays."),
     seconds: float = typer.Option(SECONDS, min=0, help="Wall time for the PTX: read and run."),
@@ -53,9 +56,11 @@ def report(
     def action(findings: list[dict[str, Any]]) -> Status:
         with kept_free(json_file):
             pass
-        args = parse_arguments(arg, seed)
+        args, variables = parse_arguments(arg, seed), parse_variables(variable, seed)
         try:
             chosen, deadline = loaded(source, arch, kernel, seconds)
+            for name, value in variables.items():
+                chosen.owner.set_variable(name, value)
             done = chosen.launch(
                 parse_shape(grid), parse_shape(block), args, shared_bytes=shared, counters=True,
                 seconds=left(deadline),

@@ -78,19 +78,6 @@ def _read(file: str) -> Source | None:
     return Source(file, text)
 
 
-def plain_name(name: str) -> str:
-    """What a mangled C++ name is called in its source, without namespaces and types."""
-    if not name.startswith("_Z"):
-        return name
-    rest = name.removeprefix("_ZN").removeprefix("_Z")
-    found = ""
-    while (number := re.match(r"\d+", rest)) is not None:
-        start = number.end()
-        found = rest[start : start + int(number[0])]
-        rest = rest[start + int(number[0]) :]
-    return found or name
-
-
 class SourceMap:
     """The places of a module's instructions; none where it was compiled without them."""
 

@@ -46,6 +46,12 @@ class Emulated:
             raise DeviceError("write kernel[…](…)", advice="only CUDA text is launched this way")
         return self[grid, block, shared_mem](*args)
 
+    def set_variable(self, name: str, value: Any) -> None:
+        """Writes a `__constant__` or `__device__` variable, as `cudaMemcpyToSymbol` does."""
+        if not isinstance(self._kernel, CudaKernel):
+            raise DeviceError("only CUDA text has variables", advice="pass arrays as arguments")
+        self._kernel.kernel.owner.set_variable(name, value)
+
     def _run(self, job: Prepared) -> Report:
         options = dict(self._options)
         races = options.pop("races")

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from warploom.errors import DeviceError
 from warploom.machine.memory import WINDOWS, Memory, window_of
+from warploom.ptx.demangle import demangled
 from warploom.ptx.emulate.compile import alignment, byte_size
 from warploom.ptx.emulate.context import immediate
 from warploom.ptx.emulate.tensor import TensorMap
@@ -38,10 +39,8 @@ def bind(module: Module, function: Function, args: Sequence[Any], memory: Memory
     """Puts arrays and the parameter bytes into memory; gives the address of each parameter."""
     parameters = function.parameters
     if len(args) != len(parameters):
-        raise DeviceError(
-            f"kernel '{function.name}' takes {len(parameters)} arguments, {len(args)} are given",
-            module.span(function),
-        )
+        takes = f"kernel '{demangled(function.name)}' takes {len(parameters)} arguments"
+        raise DeviceError(f"{takes}, {len(args)} are given", module.span(function))
     offsets, size = parameter_offsets(parameters)
     data = np.zeros(max(size, 1), np.uint8)
     known = _place_arrays(parameters, args, memory)

@@ -34,6 +34,7 @@ from warploom.machine.memory import WINDOWS, Memory, allocate, per_owner
 from warploom.machine.race import Race, RaceDetector, Side
 from warploom.machine.record import CUDA, H200
 from warploom.machine.report import Report
+from warploom.ptx.demangle import called, demangled
 from warploom.ptx.emulate import undefined
 from warploom.ptx.emulate.access import SHARED
 from warploom.ptx.emulate.arguments import bind, initial_bytes
@@ -48,7 +49,7 @@ from warploom.ptx.fast.notes import Notes
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.parse import parse
 from warploom.ptx.patience import deadline_of, timed, within
-from warploom.ptx.source import SourceMap, plain_name
+from warploom.ptx.source import SourceMap
 from warploom.ptx.types import DTYPES
 
 Array = npt.NDArray[Any]
@@ -58,6 +59,7 @@ PRODUCT_THREADS = 1 << 11  # with wgmma, whose one step would take seconds: a li
 BATCH_BYTES = 1 << 28  # shared and local memory of one batch
 FIRST_FUNCTION = 0x10
 MOST_HEAP = 1 << 29
+MOST_LISTED = 20  # names that an error gives to choose from
 
 
 class LoadedModule:
@@ -94,15 +96,7 @@ class LoadedModule:
         """The kernel of that name; without one, the only kernel of the module."""
         if name is None and len(self.kernels) == 1:
             name = self.kernels[0]
-        if name not in self.kernels:  # as it is called in the source
-            plain = [each for each in self.kernels if plain_name(each) == name]
-            name = plain[0] if len(plain) == 1 else name
-        if name is None or name not in self.kernels:
-            known = ", ".join(self.kernels) or "none"
-            wrong = f"no kernel '{name}' in this module"
-            if name is None:
-                wrong = f"a module with {len(self.kernels)} kernels, and none is named"
-            raise DeviceError(wrong, advice=f"kernels: {known}")
+        name = _named(name, self.kernels, "kernel")
         found = self._kernels.get(name)
         if found is None:
             function = self.module.function(name)
@@ -112,11 +106,20 @@ class LoadedModule:
 
     def variable(self, name: str) -> npt.NDArray[Any]:
         """The memory of a global or constant variable, as the host sees it; may be written."""
-        declared = next((v for v in self.module.variables if v.name == name), None)
-        if declared is None or name not in self.variables:
-            known = ", ".join(self.variables) or "none"
-            raise DeviceError(f"no variable '{name}' in this module", advice=f"variables: {known}")
+        name = _named(name, tuple(self.variables), "variable")
+        declared = next(v for v in self.module.variables if v.name == name)
         return self.variables[name].view(DTYPES[declared.type])
+
+    def set_variable(self, name: str, value: Any) -> None:
+        """Writes a whole variable, as `cudaMemcpyToSymbol` does: an array or a number of NumPy."""
+        memory = self.variable(name).view(np.uint8)
+        if not isinstance(value, np.ndarray | np.generic):
+            advice = "give an array or a number of NumPy, which says how many bytes it has"
+            raise DeviceError(f"a {type(value).__name__} for variable '{name}'", advice=advice)
+        if value.nbytes != memory.nbytes:
+            has = f"variable '{name}' has {memory.nbytes} bytes"
+            raise DeviceError(f"{has}, {value.nbytes} are given")
+        memory[:] = np.frombuffer(value.tobytes(), np.uint8)
 
     def new_memory(self) -> tuple[Memory, dict[str, int]]:
         """A memory with the module's variables, and their addresses within their spaces."""
@@ -386,6 +389,30 @@ class Kernel:
     @property
     def static_shared(self) -> int:
         return self._static_shared
+
+
+def _named(name: str | None, known: Sequence[str], what: str) -> str:
+    """Which of these is meant: by its own name, or as it is called in C++."""
+    if name is not None and name in known:
+        return name
+    wanted = "" if name is None else name.replace(" ", "")
+    found = [each for each in known if wanted in called(each)]
+    if len(found) == 1:
+        return found[0]
+    if name is None:
+        wrong = f"a module with {len(known)} {what}s, and none is named"
+    elif found:
+        wrong = f"'{name}' may be any of {len(found)} {what}s"
+    else:
+        wrong = f"no {what} '{name}' in this module"
+    listed = [_shown(each) for each in (found or known)]
+    more = ["…"] if len(listed) > MOST_LISTED else []
+    told = ", ".join([*listed[:MOST_LISTED], *more]) or "none"
+    raise DeviceError(wrong, advice=f"{what}s: {told}")
+
+
+def _shown(name: str) -> str:
+    return name if demangled(name) == name else f"{demangled(name)} ({name})"
 
 
 def _words(module: Module, functions: Sequence[Function]) -> set[str]:

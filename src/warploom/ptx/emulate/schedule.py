@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from warploom.errors import DeviceError, LimitError
 from warploom.machine.counters import Counters
+from warploom.ptx.demangle import demangled
 from warploom.ptx.emulate import undefined
 from warploom.ptx.emulate.barrier import Barrier, BlockBarriers, Going
 from warploom.ptx.emulate.cluster import ClusterWaits
@@ -368,8 +369,8 @@ class Runner:
         waiting = sum(self._count(mask) for mask in self.pending.values())
         others = f", {waiting} other threads wait for their turn" if waiting else ""
         return LimitError(
-            f"kernel '{self.code.name}' did not end in the time it was given: {here} and "
-            f"{self.frame.count - 1} others are still here{others}",
+            f"kernel '{demangled(self.code.name)}' did not end in the time it was given: "
+            f"{here} and {self.frame.count - 1} others are still here{others}",
             None if passage is None else self.code.module.span(passage.instruction),
             "if this is a loop that waits, what it waits for never comes",
         )
