@@ -150,3 +150,31 @@ def test_refused(kernel: Any, launch: Any, args: tuple[Any, ...], message: str) 
 def test_names_are_no_arguments_of_ptx() -> None:
     with pytest.raises(DeviceError, match="'BLOCK' is no argument"):
         warploom.emulate(PTX)[1, 32](BLOCK=3)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"races": "x"}, "races='x'"),
+        ({"benign": 1}, "benign=1"),
+        ({"counters": "no"}, "counters='no'"),
+        ({"name": 5}, "5 is no name of a kernel"),
+    ],
+)
+def test_options_that_mean_nothing(given: dict[str, Any], message: str) -> None:
+    """What is merely true was taken for True."""
+    with pytest.raises(DeviceError, match=message):
+        warploom.emulate(PTX, **given)
+
+
+def test_arguments_are_a_tuple() -> None:
+    with pytest.raises(DeviceError, match="arguments are a tuple, not a int"):
+        warploom.emulate(PTX)((1,), (32,), 5)
+
+
+def test_what_does_not_compile_is_said_of_its_file(cuda: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.cu"
+    file.write_text(cuda.replace("a * x[i]", "b * x[i]"))
+    with pytest.raises(DeviceError, match=r"mine\.cu\(4\): error: identifier \"b\"") as caught:
+        warploom.emulate(file, "saxpy")
+    assert "kernel.cu" not in caught.value.message

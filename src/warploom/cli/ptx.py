@@ -14,6 +14,7 @@ from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.ptx_arguments import parse_arguments, parse_shape, parse_variables, save_arrays
 from warploom.cli.ptx_input import (
     SECONDS,
+    VARIABLE,
     finding,
     left,
     loaded,
@@ -175,9 +176,7 @@ def run_kernel(
     grid: str = typer.Option("1", help="Blocks: X or X,Y or X,Y,Z."),
     block: str = typer.Option("32", help="Threads of a block, likewise."),
     arg: list[str] = typer.Option([], "--arg", metavar="TYPE…", help="One for each parameter."),
-    variable: list[str] = typer.Option(
-        [], metavar="NAME=TYPE…", help="What a __constant__ or __device__ variable holds."
-    ),
+    variable: list[str] = VARIABLE,
     shared: int = typer.Option(0, help="Bytes of dynamic shared memory."),
     heap: int = typer.Option(None, help="Bytes for device malloc; 8 MiB if not said."),
     seed: int = typer.Option(0, help="For random arrays."),
@@ -201,9 +200,7 @@ def run_kernel(
         record: dict[str, Any] = {}
         status = Status.FOUND
         try:
-            chosen, deadline = loaded(source, arch, kernel, seconds)
-            for name, value in variables.items():
-                chosen.owner.set_variable(name, value)
+            chosen, deadline = loaded(source, arch, kernel, seconds, variables)
             report = chosen.launch(
                 parse_shape(grid), parse_shape(block), args, shared_bytes=shared,
                 races="all" if races else False, benign=benign, counters=counters,

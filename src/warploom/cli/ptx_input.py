@@ -5,10 +5,12 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
+
+import typer
 
 from warploom.cli.guard import Status, complain, run
 from warploom.cli.output import write_records
@@ -20,6 +22,9 @@ from warploom.without_gpu.cuda_kernel import compiled_text
 
 MOST_BYTES = 256 << 20
 CUDA_ENDS = (".cu", ".cuh", ".cpp")
+VARIABLE = typer.Option(
+    [], metavar="NAME=TYPE…", help="What a __constant__ or __device__ variable holds."
+)
 SECONDS = 60.0  # a launch is stopped after so long, unless another time is given
 
 
@@ -48,7 +53,8 @@ def ptx_of(source: str, arch: str) -> str:
 
 
 def loaded(
-    source: str, arch: str, kernel: str | None, seconds: float | None
+    source: str, arch: str, kernel: str | None, seconds: float | None,
+    variables: Mapping[str, Any] | None = None,
 ) -> tuple[Kernel, float | None]:  # fmt: skip
     """A kernel of a file, and when the time for it is over; compiling CUDA text is not counted.
 
@@ -58,7 +64,10 @@ def loaded(
     text = ptx_of(source, arch)
     deadline = deadline_of(seconds)
     with within(deadline, "reading the PTX"):
-        return load(text, name).kernel(kernel), deadline
+        chosen = load(text, name).kernel(kernel)
+    for each, value in (variables or {}).items():
+        chosen.owner.set_variable(each, value)
+    return chosen, deadline
 
 
 def left(deadline: float | None) -> float | None:

@@ -11,7 +11,7 @@ import typer
 from warploom.cli.guard import Status
 from warploom.cli.output import JSON, kept_free, write_records
 from warploom.cli.ptx_arguments import parse_arguments, parse_shape, parse_variables
-from warploom.cli.ptx_input import SECONDS, left, loaded, recorded, stopped
+from warploom.cli.ptx_input import SECONDS, VARIABLE, left, loaded, recorded, stopped
 from warploom.errors import DeviceError, KernelError, LimitError
 from warploom.options import from_environment
 from warploom.ptx.emulate.launch import Kernel, Report
@@ -44,9 +44,7 @@ def report(
     grid: str = typer.Option("1", help="Blocks: X or X,Y or X,Y,Z."),
     block: str = typer.Option("32", help="Threads of a block, likewise."),
     arg: list[str] = typer.Option([], "--arg", metavar="TYPE…", help="One for each parameter."),
-    variable: list[str] = typer.Option(
-        [], metavar="NAME=TYPE…", help="What a __constant__ or __device__ variable holds."
-    ),
+    variable: list[str] = VARIABLE,
     shared: int = typer.Option(0, help="Bytes of dynamic shared memory."),
     seed: int = typer.Option(0, help="For random arrays."),
     seconds: float = typer.Option(SECONDS, min=0, help="Wall time for the PTX: read and run."),
@@ -58,9 +56,7 @@ def report(
             pass
         args, variables = parse_arguments(arg, seed), parse_variables(variable, seed)
         try:
-            chosen, deadline = loaded(source, arch, kernel, seconds)
-            for name, value in variables.items():
-                chosen.owner.set_variable(name, value)
+            chosen, deadline = loaded(source, arch, kernel, seconds, variables)
             done = chosen.launch(
                 parse_shape(grid), parse_shape(block), args, shared_bytes=shared, counters=True,
                 seconds=left(deadline),

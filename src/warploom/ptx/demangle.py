@@ -40,7 +40,7 @@ def demangled(name: str) -> str:
     if not name.startswith("_Z"):
         return name
     try:
-        return _Reader(name).name()
+        return _Mangled(name).name()
     except (_OtherwiseError, IndexError):
         return plain_name(name)
 
@@ -71,7 +71,7 @@ def _without_namespaces(full: str) -> str:
     return head.split("::")[-1] + angle + rest
 
 
-class _Reader:
+class _Mangled:
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 2
         self.known: list[str] = []  # what S_, S0_, … stand for

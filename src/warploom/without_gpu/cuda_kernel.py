@@ -21,6 +21,7 @@ _PTX = re.compile(r"^\s*\.version\s", re.MULTILINE)
 _ENDS = (".cu", ".cuh", ".cpp", ".ptx")
 # Where NVRTC, and nvcc on a file of our own, say that a line comes from.
 _OURS = re.compile(r'(\.file\s+\d+\s+)"[^"]*\bkernel\.cu"')
+_COMPLAINT = re.compile(r"(?<![\w.])/?kernel\.cu(?=[(\"])")
 _ARCHITECTURE = ("-arch", "--gpu-architecture", "--gpu-name")
 
 
@@ -36,7 +37,11 @@ def compiled_text(
     text: str, shown_as: str, arch: str, options: Sequence[str] = (), compiler: Compiler = "auto"
 ) -> str:
     """PTX of CUDA text, its lines called after the file or name that the text has."""
-    made = compile_cuda(text, arch, compiler=compiler, options=("-lineinfo", *options)).text
+    try:
+        made = compile_cuda(text, arch, compiler=compiler, options=("-lineinfo", *options)).text
+    except DeviceError as error:
+        said = _COMPLAINT.sub(lambda _: shown_as, error.message)
+        raise DeviceError(said, error.span, error.advice) from None
     return _OURS.sub(lambda found: f'{found[1]}"{shown_as}"', made)
 
 

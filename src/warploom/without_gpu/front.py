@@ -44,6 +44,8 @@ class Emulated:
         """As CuPy launches a `RawKernel`."""
         if isinstance(self._kernel, TritonKernel | NumbaKernel):
             raise DeviceError("write kernel[…](…)", advice="only CUDA text is launched this way")
+        if not isinstance(args, tuple | list):
+            raise DeviceError(f"arguments are a tuple, not a {type(args).__name__}")
         return self[grid, block, shared_mem](*args)
 
     def set_variable(self, name: str, value: Any) -> None:
@@ -103,6 +105,9 @@ def emulate(
         "races": races, "benign": benign, "check": check, "counters": counters, "seconds": seconds,
         "cores": cores, "heap_bytes": heap_bytes,
     }  # fmt: skip
+    for what, given in (("races", races), ("benign", benign), ("counters", counters)):
+        if not isinstance(given, bool):
+            raise DeviceError(f"{what}={given!r}", advice="write True or False")
     if not isinstance(arch, str):
         raise DeviceError(f"{arch!r} is no GPU architecture", advice="use sm_80, sm_90, …")
     made: TritonKernel | NumbaKernel | CudaKernel

@@ -393,6 +393,8 @@ class Kernel:
 
 def _named(name: str | None, known: Sequence[str], what: str) -> str:
     """Which of these is meant: by its own name, or as it is called in C++."""
+    if name is not None and not isinstance(name, str):
+        raise DeviceError(f"{name!r} is no name of a {what}", advice="give it as a text")
     if name is not None and name in known:
         return name
     wanted = "" if name is None else name.replace(" ", "")
