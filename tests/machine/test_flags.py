@@ -10,6 +10,7 @@ import pytest
 from tests.machine.flags import GRID, Act, FlagTrace, flag_races, make_flags
 
 from warploom import ptx
+from warploom.machine import flag, shadow
 from warploom.machine.flag import Order
 from warploom.machine.manner import Kind, Manner, Scope
 from warploom.machine.race import RaceDetector
@@ -94,6 +95,14 @@ def _racy(feed: Callable[[FlagTrace], Pairs], seeds: range) -> int:
 @pytest.mark.parametrize(("feed", "count"), [(directly, 800), (through_ptx, 100)])
 def test_agrees_with_the_definitions(feed: Callable[[FlagTrace], Pairs], count: int) -> None:
     assert 0.3 * count < _racy(feed, range(count)) < 0.95 * count
+
+
+def test_agrees_where_chains_are_added_up_and_lists_are_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module, name in ((flag, "ADDED_UP"), (shadow, "STEPS"), (shadow, "AT_ONCE")):
+        monkeypatch.setattr(module, name, 1)
+    assert _racy(directly, range(800, 1100))
 
 
 def test_flags_matter_in_the_traces() -> None:

@@ -29,6 +29,8 @@ SAMPLE = {"directly": 300, "ptx": 75, "kernel": 150}
 def test_longer_traces_of_more_threads(smallest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists are tidied up again and again, and every place of `Latest` is taken."""
     monkeypatch.setattr(shadow, "SMALLEST", smallest)
+    monkeypatch.setattr(shadow, "STEPS", smallest)  # long lists are picked out, in small parts
+    monkeypatch.setattr(shadow, "AT_ONCE", 3)
     wide = (1, 2, 3, 4, 8)
     for seed in range(25):
         trace = make(seed, replace(ANY, lanes=wide), 16, 40)

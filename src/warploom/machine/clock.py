@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,10 +30,11 @@ from warploom.machine.knowledge import Knowledge, Ticks, joined
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+ALL = slice(None)
 IntOrInts = TypeVar("IntOrInts", int, Ints)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Layout:
     """How the threads of a launch are cut into blocks and warps, and how that is written as bits.
 
@@ -45,25 +47,25 @@ class Layout:
     labels: int
     cluster: int = 1  # blocks of a cluster; they are numbered one after the other
 
-    @property
+    @cached_property
     def lane_bits(self) -> int:
         return (self.lanes - 1).bit_length()
 
-    @property
+    @cached_property
     def inner_bits(self) -> int:
         """Of warp and lane: what tells the threads of a block apart."""
         return self.lane_bits + (-(-self.block_threads // self.lanes) - 1).bit_length()
 
-    @property
+    @cached_property
     def code_bits(self) -> int:
         """Of block, warp and lane: what tells all threads apart."""
         return self.inner_bits + (self.blocks - 1).bit_length()
 
-    @property
+    @cached_property
     def stamp_shift(self) -> int:
         return self.code_bits + (self.labels - 1).bit_length()
 
-    @property
+    @cached_property
     def code_mask(self) -> int:
         return (1 << self.code_bits) - 1
 
@@ -208,6 +210,10 @@ class Vector(Clocks):
         self._beyond = np.full(threads, None, object)  # of each thread: Knowledge, or none
         self._flags = False  # whether any thread knows anything from flags
 
+    def now(self, threads: Array) -> Ints:
+        """Entries of the given threads; the same may come again and again."""
+        return self.entries[threads]
+
     # -- meeting ------------------------------------------------------------------------------
 
     def new_clock(self, groups: int) -> Board:
@@ -313,22 +319,18 @@ class Vector(Clocks):
 
     def ordered_before(self, entries: Array, thread: int) -> Mask:
         """Which of many accesses are ordered before what one thread does now, or its own."""
-        found = np.zeros(entries.size, bool)
-        step = max(1, self.entries.size - 1)  # as many as there are threads are one of each
-        for first in range(0, entries.size, step):
-            part = entries[first : first + step]
-            found[first : first + step] = ~self.unordered(part, np.full(part.size, thread))
-        return found
+        return ~self.unordered(entries, np.full(entries.size, thread))
 
     def told(self, block: Array, stamp: Array, inside: Array, threads: Array) -> Mask:
         """Whether each thread learned of an access, or of what else has a number and ticks."""
         told = np.zeros(block.size, bool)
-        groups: dict[int, list[int]] = {}
-        for position, known in enumerate(self._beyond[threads]):
+        names, place = np.unique(threads, return_inverse=True)
+        groups: dict[int, list[int]] = {}  # of threads that know the same
+        for number, known in enumerate(self._beyond[names]):
             if known is not None:
-                groups.setdefault(id(known), []).append(position)
-        for positions in groups.values():
-            at = np.array(positions)
-            known = self._beyond[threads[at[0]]]
+                groups.setdefault(id(known), []).append(number)
+        for members in groups.values():
+            at = np.flatnonzero(np.isin(place, members)) if len(members) < names.size else ALL
+            known = self._beyond[names[members[0]]]
             told[at] = stamp[at] < known.seen(block[at], inside[at])
         return told

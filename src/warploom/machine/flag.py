@@ -25,7 +25,14 @@ Group = tuple[Scope, int]  # a scope, and which block, cluster or grid of it
 Known = dict[Group, Knowledge | None]
 Place = tuple[Hashable, int, int]  # a region, a byte of it, and a thread
 Observed = tuple[int, int, int]  # the entry of a read; the first and the last write that it sees
+ADDED_UP = 16  # after so many writes to a place, what is known there is added up
 REMEMBERED = 4  # of what one thread saw of a place at different times
+
+
+def _add_up(known: Known) -> None:
+    for each in known.values():
+        if each is not None:
+            each.flat()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,8 @@ class _Flag:
     scope: Scope
     block: int
     known: Known
+    chain: int  # which chain of atomics it is of; each knows what those before it did,
+    turn: int  # … and the how manieth write of the place it is
 
     def seen_by(self, scope: Scope, block: int, cluster: int) -> bool:
         """Whether the writer and a reader are within each other's scopes."""
@@ -67,6 +76,16 @@ class _Fence:
     views: Ticks
     beyond: Array
     passed: Array  # whether there was one
+
+
+@dataclass(slots=True)
+class _Look:
+    """What a strong read saw, and in which scope that has been acquired."""
+
+    chain: int
+    turn: int
+    known: Known
+    acquired: int = 0
 
 
 @dataclass(slots=True)
@@ -104,12 +123,13 @@ class Flags:
     trails: dict[Hashable, dict[int, _Trail]] = field(default_factory=dict)  # by region and byte
     own: dict[Place, dict[Scope, Knowledge]] = field(default_factory=dict)  # released before
     fences: dict[Scope, _Fence] = field(default_factory=dict)
-    collected: dict[Scope, Array] = field(default_factory=dict)  # by strong reads, of each thread
-    looked: dict[Place, dict[Scope, Knowledge]] = field(default_factory=dict)  # … at one place
+    # By thread, and by place: what it saw there by strong reads, which a fence may acquire.
+    looks: dict[int, dict[tuple[Hashable, int], list[_Look]]] = field(default_factory=dict)
+    chains: int = 0
 
     def start(self) -> None:
         """Other threads run now."""
-        self.fences, self.collected, self.own, self.looked = {}, {}, {}, {}
+        self.fences, self.own, self.looks = {}, {}, {}
 
     def forget(self, region: Hashable) -> None:
         self.places.pop(region, None)
@@ -118,10 +138,12 @@ class Flags:
     # -- fences -------------------------------------------------------------------------------
 
     def fence(self, clocks: Vector, threads: Array, scope: Scope, order: Order) -> None:
-        if order.acquires and scope in self.collected:
-            found = self.collected[scope]
+        if order.acquires:
             for thread in threads.tolist():
-                clocks.learn(np.array([thread]), found[thread])
+                for looks in self.looks.get(thread, {}).values():
+                    self._acquire(clocks, thread, looks, scope)
+                if scope is Scope.GRID:  # nothing is left to be acquired
+                    self.looks.pop(thread, None)
         if order.releases:
             clocks.advance(threads)
             kept = self.fences.get(scope)
@@ -180,14 +202,21 @@ class Flags:
             if reads and flag is not None and seen:
                 known = flag.known
                 trail.read(entry & clocks.layout.code_mask, entry)
-            if reads and order.sees:
-                self._read(clocks, (region, place, thread), known, manner, order)
+            if reads and order.sees and flag is not None and known:
+                self._look((region, place), thread, flag)
+            if reads and order.acquires:
+                looks = self.looks.get(thread, {}).get((region, place), [])
+                self._acquire(clocks, thread, looks, manner.scope)
             if manner.kind.writes and not unwritten:
                 trail.write(entry, goes_on=reads and seen)
                 given = self._given(clocks, (region, place, thread), manner, order)
                 for group, before in known.items():  # a chain of atomics goes on
                     given[group] = joined(given.get(group), before)
-                places[place] = _Flag(manner.size, manner.scope, block, given)
+                chain = flag.chain if reads and flag is not None and seen else self._new_chain()
+                turn = trail.writes
+                if turn % ADDED_UP == 0:  # lest all that look walk along the whole chain
+                    _add_up(given)
+                places[place] = _Flag(manner.size, manner.scope, block, given, chain, turn)
 
     def observed(
         self, clocks: Vector, region: Hashable, place: int, thread: int, now: frozenset[int]
@@ -215,25 +244,31 @@ class Flags:
         cluster = block // clocks.layout.cluster
         return [(Scope.BLOCK, block), (Scope.CLUSTER, cluster), (Scope.GRID, 0)]
 
-    def _read(
-        self, clocks: Vector, place: Place, known: Known, manner: Manner, order: Order
-    ) -> None:
-        """A strong read: what a fence, or an acquire here, of each scope will make of it."""
-        thread = place[2]
-        groups = self._groups(clocks, thread)
-        seen: Knowledge | None = None
-        for scope in Scope if known else ():
-            seen = joined(seen, known.get(groups[scope - 1]))
-            if seen is None:
-                continue
-            if scope not in self.collected:
-                self.collected[scope] = np.full(clocks.entries.size, None, object)
-            kept = self.collected[scope]
-            kept[thread] = joined(kept[thread], seen)
-            here = self.looked.setdefault(place, {})
-            here[scope] = joined(here.get(scope), seen) or seen
-        if order.acquires and place in self.looked:
-            clocks.learn(np.array([thread]), self.looked[place].get(manner.scope))
+    def _new_chain(self) -> int:
+        self.chains += 1
+        return self.chains
+
+    def _look(self, place: tuple[Hashable, int], thread: int, flag: _Flag) -> None:
+        """A strong read: what it sees waits for a fence, or an acquire at the same place.
+
+        Later in a chain all is known that was before, so of one chain the last look is enough:
+        many may stand in line for a lock.
+        """
+        looks = self.looks.setdefault(thread, {}).setdefault(place, [])
+        if looks and looks[-1].chain == flag.chain:
+            if looks[-1].turn == flag.turn:
+                return
+            looks.pop()
+        looks.append(_Look(flag.chain, flag.turn, flag.known))
+
+    def _acquire(self, clocks: Vector, thread: int, looks: list[_Look], scope: Scope) -> None:
+        """What looks saw, within a scope, is known from now on."""
+        groups = self._groups(clocks, thread)[:scope]
+        for look in looks:
+            if look.acquired < scope:
+                look.acquired = scope
+                for group in groups:
+                    clocks.learn(np.array([thread]), look.known.get(group))
 
     def _given(self, clocks: Vector, key: Place, manner: Manner, order: Order) -> Known:
         """What a strong write publishes, for each scope that an acquire may have."""

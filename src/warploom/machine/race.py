@@ -213,7 +213,8 @@ class RaceDetector:
         manner: Kind | Manner, label: Hashable = None, *, order: Order = RELAXED,
         writing: Writing | None = None, telling: Telling | None = None, failed: Mask | None = None,
     ) -> list[Race]:  # fmt: skip
-        """Notes that each thread (once, in order) touches `width` bytes from byte `start` on.
+        """Notes that each thread touches `width` bytes from byte `start` on: once, in order, unless
+        any synchronisation is followed (`partial`), when one may touch many places.
 
         Gives the races that are new. `failed`: swaps that found another value, and only read.
         """
@@ -239,15 +240,6 @@ class RaceDetector:
                 self._told(shadow, manner).begin(cells, mine, telling)
         self.races += found
         return found
-
-    def by_one(self, thread: int, places: Array) -> list[tuple[Array, Array]]:
-        """Many places that one thread touches, as threads and places for `access`.
-
-        As many as there are threads would be taken for one of each.
-        """
-        step = max(1, self.clocks.entries.size - 1)
-        parts = [places[i : i + step] for i in range(0, places.size, step)]
-        return [(np.full(part.size, thread), part) for part in parts]
 
     def complete(
         self, region: Hashable, threads: Array, start: Array, width: int, manner: Manner,

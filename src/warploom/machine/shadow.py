@@ -34,6 +34,9 @@ Met = tuple[Array, Ints]
 Judge = Callable[[Array, Array, Array], Mask]
 FEW = 4  # less than one of so many: picked out before they are kept
 SMALLEST = 1 << 10  # accesses in a history before it is first tidied up
+STEPS = 8  # along lists, before those of so few cells are looked at
+FEW_CELLS = 8
+AT_ONCE = 1 << 15  # pairs of accesses that are judged together
 
 
 def _at(values: Array, positions: Array) -> Array:
@@ -272,13 +275,7 @@ class History:
     def earlier(self, cells: Array, threads: Array, judge: Judge) -> list[Earlier]:
         """For each instruction one unordered earlier access."""
         found: dict[int, Earlier] = {}
-        position = np.arange(cells.size)
-        number = self._head[cells]
-        while True:
-            going = number >= 0
-            if not going.any():
-                return list(found.values())
-            position, number = position[going], number[going]
+        for position, number in self._lists(cells):
             entries = self._entry[number]
             bad = np.flatnonzero(judge(entries, threads[position], cells[position]))
             labels, first = np.unique(self._layout.label(entries[bad]), return_index=True)
@@ -286,7 +283,35 @@ class History:
                 one = Earlier(int(position[at]), int(entries[at]))
                 if label not in found or one.position < found[label].position:
                     found[label] = one
+        return list(found.values())
+
+    def _lists(self, cells: Array) -> Iterator[tuple[Array, Array]]:
+        """Positions and numbers of all accesses in the lists of these cells, the latest first.
+
+        Step by step, all lists at once; what is left of long lists of a few cells, as of a lock
+        and of what it guards, is picked out list by list.
+        """
+        position, number = np.arange(cells.size), self._head[cells]
+        steps = 0
+        while True:
+            going = number >= 0
+            if not going.any():
+                return
+            position, number = position[going], number[going]
+            steps += 1
+            if steps % STEPS == 0 and np.unique(cells[position]).size <= FEW_CELLS:
+                break
+            yield position, number
             number = self._next[number]
+        for cell in np.unique(cells[position]).tolist():
+            here = cells[position] == cell
+            newest = int(number[here][0])
+            rest = np.flatnonzero(self._cell[: newest + 1] == cell)[::-1]
+            who = position[here]
+            part = max(1, AT_ONCE // rest.size)
+            for first in range(0, who.size, part):
+                some = who[first : first + part]
+                yield np.repeat(some, rest.size), np.tile(rest, some.size)
 
 
 class UnderWay:

@@ -99,22 +99,21 @@ class _Copier:
     ) -> Done:
         """Accesses that are under way; the result is called when they are done, and for whom."""
         races = f.batch.races
-        if races is None:
+        if races is None or not places.size:
             return lambda _: None
         manner = Manner(kind, under_way=True, asynchronous=True)
         label = self.site.span
         places, width = (places[:, None] + np.arange(0, width, UNIT)).reshape(-1), min(width, UNIT)
-        for who, part in races.by_one(thread, places):
-            found = races.access(key, size, who, part, width, manner, label)
-            if found and not races.every:
-                raise race_error(f, self.site, found[0])
+        who = np.full(places.size, thread)
+        found = races.access(key, size, who, places, width, manner, label)
+        if found and not races.every:
+            raise race_error(f, self.site, found[0])
 
         def done(telling: Telling | None) -> None:
-            for who, part in races.by_one(thread, places):
-                if telling is None:
-                    races.complete(key, who, part, width, manner, label)
-                else:
-                    races.land(key, who, part, width, manner, label, telling)
+            if telling is None:
+                races.complete(key, who, places, width, manner, label)
+            else:
+                races.land(key, who, places, width, manner, label, telling)
 
         return done
 

@@ -227,12 +227,10 @@ def _reading(f: Frame, site: Site, thread: int, places: Array) -> None:
     manner = replace(site.manner, under_way=True, told=1 + own)
     source = flight.source(races, int(_warpgroup_of(f, np.array(thread))))
     telling = Telling(source, int(flight.closed[thread]))
-    for who, part in races.by_one(thread, places):
-        found = races.access(
-            SHARED, f.batch.shared.data.size, who, part, 16, manner, site.span, telling=telling
-        )
-        if found and not races.every:
-            raise race_error(f, site, found[0])
+    who, size = np.full(places.size, thread), f.batch.shared.data.size
+    found = races.access(SHARED, size, who, places, 16, manner, site.span, telling=telling)
+    if found and not races.every:
+        raise race_error(f, site, found[0])
 
 
 # -- groups -----------------------------------------------------------------------------------
