@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from warploom.ptx import flow
 from warploom.ptx.emulate.compile import WAITS, uses
 from warploom.ptx.fast import arithmetic, compare, lanes, matrix, memory, undefined, warpgroup, wmma
+from warploom.ptx.fast.codes_text import CODES
 from warploom.ptx.fast.floats_text import FLOATS
 from warploom.ptx.fast.lanes_text import LANES
 from warploom.ptx.fast.matrix_text import MATRICES
@@ -208,6 +209,7 @@ def _whole(w: Writer, blocks: list[list[str]], entry: int, unwritten: frozenset[
         NOTES,
         LANES,
         FLOATS,
+        CODES,
         MATRICES,
         WARPGROUPS,
         _MACROS,
