@@ -9,7 +9,7 @@ from warploom.ptx.emulate.shape import type_of
 from warploom.ptx.fast import floats
 from warploom.ptx.fast.convert import cvt
 from warploom.ptx.fast.operand import NotTaken, Spell, Writer, alone, scalar, sources
-from warploom.ptx.ir import Immediate, Instruction, Operand, Vector
+from warploom.ptx.ir import Immediate, Instruction, Operand, Pair, Vector
 from warploom.ptx.table import OPCODES
 from warploom.ptx.types import DTYPES, is_float, is_signed
 
@@ -252,8 +252,9 @@ def funnel(w: Writer, ins: Instruction) -> None:
 
 
 def lop3(w: Writer, ins: Instruction) -> None:
-    table = ins.operands[4]
-    if not isinstance(table, Immediate) or len(ins.operands) != 5:
+    """Any function of three bits; with a predicate also whether the result is not zero, joined."""
+    table, target = ins.operands[4], ins.operands[0]
+    if not isinstance(table, Immediate) or (len(ins.operands) != 5) != isinstance(target, Pair):
         raise NotTaken(ins.name)
     names = sources(w, ins, "u32", "u32", "u32")
     rows = [
@@ -261,7 +262,20 @@ def lop3(w: Writer, ins: Instruction) -> None:
         for row in range(8)
         if table.value >> row & 1
     ]
-    w.write(ins.operands[0], "u32", " | ".join(rows) or "0u")
+    text = " | ".join(rows) or "0u"
+    if not isinstance(target, Pair):
+        w.write(target, "u32", text)
+        return
+    made, sign = w.value("u32", text), "|" if "or" in ins.modifiers else "&"
+    joined = w.value("pred", f"({made} != 0) {sign} {w.read(ins.operands[5], 'pred')}")
+    w.write(target.first, "u32", made)
+    w.write(target.second, "pred", joined)
+
+
+@alone
+def nth_bit(w: Writer, ins: Instruction) -> None:
+    mask_, base, offset = sources(w, ins, "u32", "u32", "s32")
+    w.write(ins.operands[0], "u32", f"nth_set({mask_}, {base}, {offset})")
 
 
 def is_zero(w: Writer, ins: Instruction) -> None:
@@ -372,6 +386,6 @@ TABLE: dict[str, Spell] = {
     "tanh": floats.function, "copysign": floats.copysign, "testp": floats.testp,
     "min": extremum, "max": extremum, "neg": neg, "abs": neg, "and": logic, "or": logic,
     "xor": logic, "not": invert, "cnot": is_zero, "shl": shift, "shr": shift, "shf": funnel,
-    "lop3": lop3, "popc": counted, "clz": counted, "bfind": counted, "brev": counted, "bfe": field,
+    "lop3": lop3, "fns": nth_bit, "popc": counted, "clz": counted, "bfind": counted, "brev": counted, "bfe": field,
     "bfi": field, "prmt": prmt, "bmsk": mask, "szext": mask, "cvt": cvt, "mov": mov,
 }  # fmt: skip

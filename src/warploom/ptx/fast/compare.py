@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warploom.ptx.emulate.shape import type_of
 from warploom.ptx.fast import floats
-from warploom.ptx.fast.operand import NotTaken, Spell, Writer, sources, sources_bits
+from warploom.ptx.fast.operand import Spell, Writer, sources, sources_bits
 from warploom.ptx.ir import Instruction, Operand, Pair
 from warploom.ptx.types import DTYPES, is_float
 
@@ -16,15 +16,17 @@ _JOIN = {"and": "&", "or": "|", "xor": "^"}
 _UNORDERED = ("equ", "neu", "ltu", "leu", "gtu", "geu")
 
 
-def compared(w: Writer, ins: Instruction, kind: str) -> str:
-    """Whether the comparison holds: 0 or 1."""
-    if kind.endswith("x2"):
-        raise NotTaken(ins.name)
+def compared(w: Writer, ins: Instruction, kind: str) -> list[str]:
+    """Whether the comparison holds, 0 or 1: of a pair for the lower numbers, then the upper."""
     if is_float(kind) and kind != "f64":
-        ftz = "ftz" in ins.modifiers and kind != "bf16"
-        (a,), (b,) = (floats.numbers(w, x, kind, flushed=ftz) for x in ins.operands[1:3])
+        ftz = "ftz" in ins.modifiers and not kind.startswith("bf16")
+        read = [floats.numbers(w, x, kind, flushed=ftz) for x in ins.operands[1:3]]
     else:
-        a, b = sources(w, ins, kind, kind)
+        read = [[x] for x in sources(w, ins, kind, kind)]
+    return [_holds(w, ins, kind, a, b) for a, b in zip(*read, strict=True)]
+
+
+def _holds(w: Writer, ins: Instruction, kind: str, a: str, b: str) -> str:
     name = next(m for m in ins.modifiers if m in (*_ORDERED, *_UNORDERED, "num", "nan"))
     nan = f"(({a} != {a}) | ({b} != {b}))"
     if name in ("num", "nan"):
@@ -42,23 +44,33 @@ def combined(w: Writer, ins: Instruction, holds: str) -> str:
 
 
 def setp(w: Writer, ins: Instruction) -> None:
+    """The second result is the opposite of the first, or of a pair what the upper numbers give."""
     holds = compared(w, ins, type_of(ins))
+    if len(holds) == 1:
+        holds.append(f"({holds[0]} ^ 1u)")
     targets: tuple[Operand, ...] = (ins.operands[0],)
     if isinstance(ins.operands[0], Pair):
         targets = (ins.operands[0].first, ins.operands[0].second)
-    texts = [combined(w, ins, text) for text in (holds, f"({holds} ^ 1u)")]
+    texts = [combined(w, ins, text) for text in holds]
     made = [w.value("pred", text) for text in texts[: len(targets)]]
     for target, text in zip(targets, made, strict=True):
         w.write(target, "pred", text)
 
 
+_ONES = {"f32": "0x3F800000u", "f16": "0x3C00u", "bf16": "0x3F80u"}
+
+
 def set_(w: Writer, ins: Instruction) -> None:
     target, source = type_of(ins, -2), type_of(ins, -1)
-    holds = combined(w, ins, compared(w, ins, source))
+    holds = [combined(w, ins, text) for text in compared(w, ins, source)]
+    if len(holds) == 2:
+        yes = _ONES.get(target.removesuffix("x2"), "0xFFFFu")
+        low, high = (f"(({text}) ? {yes} : 0u)" for text in holds)
+        w.write(ins.operands[0], "u32", f"{high} << 16 | {low}")
+        return
     bits = 8 * DTYPES[target].itemsize
-    ones = {"f32": "0x3F800000u", "f16": "0x3C00u", "bf16": "0x3F80u"}
-    yes = ones.get(target, f"(uint{bits}_t)~0ull")
-    w.write(ins.operands[0], f"u{bits}", f"({holds}) ? {yes} : 0")
+    yes = _ONES.get(target, f"(uint{bits}_t)~0ull")
+    w.write(ins.operands[0], f"u{bits}", f"({holds[0]}) ? {yes} : 0")
 
 
 def selp(w: Writer, ins: Instruction) -> None:

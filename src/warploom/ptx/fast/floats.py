@@ -227,7 +227,10 @@ def of_one(w: Writer, ins: Instruction) -> None:
 
 
 def _of_one_double(w: Writer, ins: Instruction) -> None:
-    if not is_plain(ins, "f64") or ins.opcode == "rsqrt":
+    if "approx" in ins.modifiers:
+        _approximate_double(w, ins)
+        return
+    if not is_plain(ins, "f64"):
         raise NotTaken(ins.name)
     (a,) = sources(w, ins, "f64")
     if ins.opcode == "rcp":
@@ -237,9 +240,22 @@ def _of_one_double(w: Writer, ins: Instruction) -> None:
     doubles(w, ins, f"quiet_or({given[-1]}, made_nan({made}))")
 
 
+def _approximate_double(w: Writer, ins: Instruction) -> None:
+    """With .ftz on the upper 32 bits alone."""
+    (a,) = sources(w, ins, "f64")
+    ftz = "ftz" in ins.modifiers
+    if ftz:
+        a = w.value("f64", f"upper_half(flush_d({a}))")
+    text = f"1.0 / {a}" if ins.opcode == "rcp" else f"1.0 / __builtin_sqrt({a})"
+    doubles(w, ins, f"flush_d(upper_half({text}))" if ftz else text)
+
+
 def function(w: Writer, ins: Instruction) -> None:
     """What the C library computes, or NumPy where the two may differ."""
     kind = type_of(ins)
+    if single(kind) in HALVES:
+        _of_halves(w, ins, kind)
+        return
     if kind != "f32":
         raise NotTaken(ins.name)
     (a,) = numbers(w, ins.operands[1], kind, flushed="ftz" in ins.modifiers)
@@ -247,6 +263,18 @@ def function(w: Writer, ins: Instruction) -> None:
     given = w.filled(32, f"b32({a})")
     w.put(f"ACTIVE(l, m) {out}[l] = b32(approximate(L, {ins.opcode.upper()}, f32({given}[l])));")
     store(w, ins, kind, [finished(ins, kind, f"f32({out}[l])")])
+
+
+def _of_halves(w: Writer, ins: Instruction, kind: str) -> None:
+    ftz, brain = "ftz" in ins.modifiers, int(single(kind) == "bf16")
+    flushes = "flush_bf" if brain else "flush_h"
+    read = numbers(w, ins.operands[1], kind, flushed=ftz)
+    given = [w.filled(32, f"b32(flush({a}))" if ftz and brain else f"b32({a})") for a in read]
+    made = [w.array(16) for _ in given]
+    for x, out in zip(given, made, strict=True):
+        what = f"L, {ins.opcode.upper()}, f32({x}[l]), {brain}"
+        w.put(f"ACTIVE(l, m) {out}[l] = approximate_half({what});")
+    store(w, ins, kind, [f"{flushes}({out}[l])" if ftz else f"{out}[l]" for out in made])
 
 
 # -- minima, signs, tests --------------------------------------------------------------------------

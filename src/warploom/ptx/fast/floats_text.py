@@ -101,6 +101,10 @@ INLINE float lesser(float x, float y, int least, int keep_nan) {
   return least ? least_f32(x, y) : most_f32(x, y);
 }
 
+INLINE uint16_t flush_bf(uint32_t b) { return b & 0x7F80u ? b : b & 0x8000u; }
+INLINE double flush_d(double x) { return b64(x) & 0x7FFull << 52 ? x : f64(b64(x) & 1ull << 63); }
+INLINE double upper_half(double x) { return f64(b64(x) & ~0xFFFFFFFFull); }
+
 /* of doubles, by the processor: what is volatile is read and written between the two settings */
 enum { SUM, DIFFERENCE, PRODUCT, QUOTIENT, ROOT, FUSED };
 APART double rounded(int what, double a, double b, double c, int mode) {
@@ -141,5 +145,14 @@ APART float approximate(Launch *L, int which, float given) {
   uint32_t below = b64(y) & 0x1FFFFFFFu;
   int close = below > 0x10000000u - 64 && below < 0x10000000u + 64;
   return (float)(close || size < 0x1p-125 ? L->ask(which, x) : y);
+}
+/* a half, or a bf16: where NumPy's value may lie on the other side of a tie, it is asked */
+APART uint16_t approximate_half(Launch *L, int which, float given, int brain) {
+  double x = given, y = which == EX2 ? __builtin_exp2(x) : __builtin_tanh(x);
+  double less = y * (1 - 0x1p-45), more = y * (1 + 0x1p-45);
+  uint16_t low = brain ? bf16d(less) : h16d(less), high = brain ? bf16d(more) : h16d(more);
+  if (low == high) return low;
+  y = L->ask(which, x);
+  return brain ? bf16d(y) : h16d(y);
 }
 """

@@ -56,9 +56,13 @@ def vote(w: Writer, ins: Instruction) -> None:
 
 
 def activemask(w: Writer, ins: Instruction) -> None:
-    if w.guard:
-        raise NotTaken("activemask under a predicate")
-    w.write(ins.operands[0], "b32", "m")
+    """Under a predicate: the lanes for which it holds."""
+    if not w.guard:
+        w.write(ins.operands[0], "b32", "m")
+        return
+    w.count += 1
+    w.put(f"const uint32_t y{w.count} = m & packed({w.guard});")
+    w.write(ins.operands[0], "b32", f"y{w.count}")
 
 
 def redux(w: Writer, ins: Instruction) -> None:

@@ -80,7 +80,8 @@ def mma(w: Writer, ins: Instruction) -> None:
     rows, depth = int(shape[1]), int(shape[3])
     kinds, result = (words[-3], words[-2]), words[-4]
     if (rows, depth) == (8, 4) and result != "f64":
-        raise NotTaken(ins.name)
+        _quads(w, ins, result)
+        return
     each = max(1, 32 // BITS[kinds[0]])
     places = (
         fragment.left(rows, depth, each), fragment.right(depth, each), fragment.result(rows, 8)
@@ -94,13 +95,8 @@ def multiplied(
     result: str, step: int,
 ) -> None:  # fmt: skip
     """d = a·b + c of matrices in registers; `step` is how many terms the rule is asked for."""
-    if w.guard:
-        raise NotTaken(ins.name)
     word = 64 if result == "f64" else 32
-    operands = [vector(each) for each in ins.operands[:4]]
-    read = [[w.filled(word, w.read(each, f"u{word}")) for each in part] for part in operands[1:]]
-    made = [w.array(word) for _ in operands[0]]
-    lists = ", ".join(f"(uint{word}_t *[]){{{', '.join(part)}}}" for part in (*read, made))
+    lists, made = _registers(w, ins, word)
     tables = ", ".join(places_table(w, each) for each in places)
     common = f"{lists}, @, {tables}, {', '.join(map(str, shape))}"
     machine, (a, b) = machine_of(w.module), kinds
@@ -118,8 +114,43 @@ def multiplied(
         rule = rule_for(machine, a, step)
         numbers = f"{FLOATS[a]}, {FLOATS[b]}, {rule.group}, {rule.below}, {rule.kept}, {half}"
         w.must(f"mma({common}, {numbers})")
-    for target, out in zip(operands[0], made, strict=True):
+    _results(w, ins, word, made)
+
+
+def _registers(w: Writer, ins: Instruction, word: int) -> tuple[str, list[str]]:
+    """Lists of the registers of a, b, c and d as arguments; the arrays that d is put into."""
+    if w.guard:
+        raise NotTaken(ins.name)
+    operands = [vector(each) for each in ins.operands[:4]]
+    read = [[w.filled(word, w.read(each, f"u{word}")) for each in part] for part in operands[1:]]
+    made = [w.array(word) for _ in operands[0]]
+    return ", ".join(f"(uint{word}_t *[]){{{', '.join(part)}}}" for part in (*read, made)), made
+
+
+def _results(w: Writer, ins: Instruction, word: int, made: list[str]) -> None:
+    for target, out in zip(vector(ins.operands[0]), made, strict=True):
         w.write(target, f"u{word}", f"{out}[l]")
+
+
+def _quads(w: Writer, ins: Instruction, result: str) -> None:
+    """m8n8k4 of halves: four products of eight lanes each, which newer machines do by fma."""
+    by_row = [word == "row" for word in ins.modifiers if word in ("row", "col")]
+    half = int(result == "f16")
+    places = (
+        fragment.quads("a", by_row[0]), fragment.quads("b", by_row[1]),
+        fragment.quads("c16" if half else "c32", True),
+    )  # fmt: skip
+    lists, made = _registers(w, ins, 32)
+    tables = [places_table(w, each) for each in places]
+    if machine_of(w.module) >= 80:
+        w.must(f"mma_quads({lists}, @, {', '.join(tables)}, {half})")
+    else:
+        rule = rule_for(machine_of(w.module), "f16", 4)
+        numbers = f"OF_F16, OF_F16, {rule.group}, {rule.below}, {rule.kept}, {half}"
+        for quad in range(4):
+            parts = [f"{table} + {quad * n}" for table, n in zip(tables, (32, 32, 64), strict=True)]
+            w.must(f"mma({lists}, @, {', '.join(parts)}, 8, 8, 4, {numbers})")
+    _results(w, ins, 32, made)
 
 
 def places_table(w: Writer, places: fragment.Places) -> str:

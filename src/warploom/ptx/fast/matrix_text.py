@@ -168,6 +168,27 @@ APART int mma(uint32_t **a, uint32_t **b, uint32_t **c, uint32_t **d, uint32_t m
   put_sums(d, tc, rows * columns, half, z);
   return 1;
 }
+/* four products of 8 x 8 x 4: singles by a chain of fma, halves by two sums of pairs */
+APART int mma_quads(uint32_t **a, uint32_t **b, uint32_t **c, uint32_t **d, uint32_t m,
+                    const uint16_t *ta, const uint16_t *tb, const uint16_t *tc, int half) {
+  if (m != ALL) return 0;
+  float z[256];
+  sums_of(c, tc, 256, half, z);
+  for (int n = 0; n < 256; n++) {
+    const uint16_t *at = ta + n / 8 * 4, *bt = tb + (n / 64 * 8 + n % 8) * 4;
+    float x[4], y[4], total = 0;
+    for (int k = 0; k < 4; k++) { x[k] = h32(element(a, at[k], 16)); y[k] = h32(element(b, bt[k], 16)); }
+    if (!half) {
+      for (int k = 0; k < 4; k++) total = __builtin_fmaf(x[k], y[k], total);
+      z[n] = clean(z[n] + total);
+      continue;
+    }
+    z[n] += __builtin_fmaf(x[1], y[1], x[0] * y[0]);
+    z[n] += __builtin_fmaf(x[3], y[3], x[2] * y[2]);
+  }
+  put_sums(d, tc, 256, half, z);
+  return 1;
+}
 /* numbers of 8 bits as halves: of each four the first two of all, then the others; c comes last */
 static void in_pairs(Term *x, int rows, int depth) {
   Term line[64];

@@ -134,6 +134,17 @@ static uint32_t highest(uint64_t x, int bits, int is_signed, int distance) {
   uint32_t found = 63 - __builtin_clzll(x);
   return distance ? bits - 1 - found : found;
 }
+/* the n-th set bit from a base, upwards or downwards; the base itself for 0; else all ones */
+static uint32_t nth_set(uint32_t mask, uint32_t base, int64_t n) {
+  if (base > 31) return ~0u;
+  if (n == 0) return (mask >> base) & 1 ? base : ~0u;
+  int64_t left = n < 0 ? -n : n;
+  for (int k = base; k >= 0 && k < 32; k += n < 0 ? -1 : 1) {
+    left -= (mask >> k) & 1;
+    if (!left && ((mask >> k) & 1)) return k;
+  }
+  return ~0u;
+}
 static uint64_t reversed(uint64_t x, int bits) {
   uint64_t out = 0;
   for (int k = 0; k < bits; k++) out |= ((x >> k) & 1) << (bits - 1 - k);
