@@ -184,8 +184,8 @@ def kernel_of(body: str, parameters: str = ".param .u64 p") -> ptx.Kernel:
 def test_what_is_left_is_known_before_a_launch() -> None:
     assert kernel_of("ret;").why_not_fast() == ""
     assert "membar" not in kernel_of("membar.gl; ret;").why_not_fast()
-    eighth = ".reg .b16 %h<3>; .reg .b32 %r<3>; mov.b16 %h1, 0; cvt.rn.f16x2.e4m3x2 %r1, %h1; ret;"
-    assert "cvt.rn.f16x2.e4m3x2" in kernel_of(eighth).why_not_fast()
+    waits = ".shared .align 8 .b64 s; mbarrier.init.shared.b64 [s], 1; ret;"
+    assert "mbarrier.init" in kernel_of(waits).why_not_fast()
 
 
 READS = """

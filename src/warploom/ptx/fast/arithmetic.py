@@ -386,6 +386,7 @@ TABLE: dict[str, Spell] = {
     "tanh": floats.function, "copysign": floats.copysign, "testp": floats.testp,
     "min": extremum, "max": extremum, "neg": neg, "abs": neg, "and": logic, "or": logic,
     "xor": logic, "not": invert, "cnot": is_zero, "shl": shift, "shr": shift, "shf": funnel,
-    "lop3": lop3, "fns": nth_bit, "popc": counted, "clz": counted, "bfind": counted, "brev": counted, "bfe": field,
-    "bfi": field, "prmt": prmt, "bmsk": mask, "szext": mask, "cvt": cvt, "mov": mov,
+    "lop3": lop3, "fns": nth_bit, "popc": counted, "clz": counted, "bfind": counted,
+    "brev": counted, "bfe": field, "bfi": field, "prmt": prmt, "bmsk": mask, "szext": mask,
+    "cvt": cvt, "mov": mov,
 }  # fmt: skip

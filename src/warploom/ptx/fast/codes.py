@@ -44,7 +44,7 @@ def _side_by_side(w: Writer, ins: Instruction, target: str, made: list[str]) -> 
     w.write(ins.operands[0], f"u{bits}", f"(uint{bits}_t)({' | '.join(terms)})")
 
 
-# -- pairs ------------------------------------------------------------------------------------------
+# -- pairs -----------------------------------------------------------------------------------------
 
 
 @alone
@@ -90,7 +90,7 @@ def _halves(w: Writer, name: str, limited: bool) -> tuple[str, list[int]]:
     return w.tables.setdefault(", ".join(map(str, found)), f"places{len(w.tables)}"), found
 
 
-# -- random bits ------------------------------------------------------------------------------------
+# -- random bits -----------------------------------------------------------------------------------
 
 
 @alone
@@ -104,10 +104,11 @@ def stochastic(w: Writer, ins: Instruction) -> None:
         values = ins.operands[1].elements
     given = [numbers(w, operand, "f32")[0] for operand in values]
     random = _random_bits(w, w.value("u32", w.read(ins.operands[-1], "u32")), name)
+    finite = "satfinite" in ins.modifiers
     made = [
-        coded(_limited(ins, x), name, "RS", "satfinite" in ins.modifiers, random[number * 2 // len(given)])
+        coded(_limited(ins, x), name, "RS", finite, random[number * 2 // len(given)])
         for number, x in enumerate(given)
-    ]  # fmt: skip
+    ]
     _side_by_side(w, ins, target, made)
 
 
@@ -124,7 +125,7 @@ def _random_bits(w: Writer, bits: str, name: str) -> list[str]:
     return [w.value("u32", text) for text in texts]
 
 
-# -- tf32, and integers that are packed -------------------------------------------------------------
+# -- tf32, and integers that are packed ------------------------------------------------------------
 
 
 def tf32(w: Writer, ins: Instruction) -> None:

@@ -52,7 +52,8 @@ INLINE uint32_t power_code(double x, int mode, int finite) {
 
 /* 19 bits of a single; RNA alone keeps the upper bits of a NaN */
 INLINE uint32_t tf32_code(float x, int mode) {
-  uint32_t bits = b32(x), more = mode == RZ ? 0 : mode == RNA ? 0x1000u : 0xFFFu + ((bits >> 13) & 1u);
+  uint32_t bits = b32(x), nearest = 0xFFFu + ((bits >> 13) & 1u);
+  uint32_t more = mode == RZ ? 0 : mode == RNA ? 0x1000u : nearest;
   if ((bits & 0x7F800000u) != 0x7F800000u) return (bits + more) & 0xFFFFE000u;
   return mode != RNA && (bits & 0x7FFFFFu) ? 0x7FFFE000u : bits & 0xFFFFE000u;
 }

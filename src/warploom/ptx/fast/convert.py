@@ -143,12 +143,14 @@ def _between_floats(w: Writer, ins: Instruction, target: str, source: str) -> No
     if target == "f64":
         _put(w, ins, target, f"(double){a}")
         return
+    if source == "f64" and target in HALVES:
+        w.write(ins.operands[0], "u16", _half_of_double(ins, a, target))
+        return
     keep = target == "f32" and source in ("f64", "bf16") and name is None
-    made = _half_of_double if source == "f64" and target in HALVES else _made
-    store(w, ins, target, [made(w, ins, a, target, keep)])
+    store(w, ins, target, [_made(w, ins, a, target, keep)])
 
 
-def _half_of_double(w: Writer, ins: Instruction, a: str, target: str, _: bool) -> str:
+def _half_of_double(ins: Instruction, a: str, target: str) -> str:
     """Of which NaNs have the upper bits of the double's."""
     refuse(ins, "satfinite", "relu")
     mode = MODES[rounding_of(ins)]

@@ -103,6 +103,18 @@ def elect(w: Writer, ins: Instruction) -> None:
         w.write(pair[1], "pred", f"on[l] ? l == {leads} : 0")
 
 
+def join(w: Writer, ins: Instruction) -> None:
+    """A barrier that reduces: what this warp brings, and where its lanes will find the result."""
+    if w.watched:
+        raise NotTaken(f"{ins.name} with values that nobody gave")
+    counts = "popc" in ins.modifiers
+    how = "COUNTED" if counts else "EVERY" if "and" in ins.modifiers else "SOME"
+    yes = w.filled(1, w.read(ins.operands[-1], "pred"))
+    place = w.lasting_array(ins.operands[0], 32 if counts else 1)
+    w.put(f"S->yes = __builtin_popcount(packed({yes}) & m); S->came = __builtin_popcount(m);")
+    w.put(f"S->how = {how}; S->joined = {place};")
+
+
 TABLE: dict[str, Spell] = {
     "shfl": shfl, "vote": vote, "activemask": activemask, "redux": redux, "match": match,
     "elect": elect,

@@ -190,6 +190,17 @@ class Writer:
             self._register(operand) not in self.used
         )
 
+    def lasting_array(self, operand: Operand, bits: int) -> str:
+        """Where the lanes of a result lie that others fill in; 0 where nobody reads it later."""
+        if isinstance(operand, Symbol) and operand.name == "_":
+            return "0"
+        if not isinstance(operand, Register | Component):
+            raise NotTaken(f"a result in {operand}")
+        key = self._register(operand)
+        if self.sizes[self.names[key]] != bits:
+            raise NotTaken("a result of another width than its register")
+        return f"S->{self.names[key]}" if key in self.lasting else "0"
+
     def read(self, operand: Operand, kind: str) -> str:
         """The operand as a value of a type, for the lane l."""
         match operand:

@@ -22,6 +22,7 @@ HEAD = r"""
 #define APART static __attribute__((noinline))
 #define EACH for (int l = 0; l < LANES; l++)
 enum { DONE, AT_BARRIER, AGAIN, FAULT };
+enum { COUNTED, EVERY, SOME };  /* what a barrier that reduces makes of predicates */
 enum { GLOBAL_SPACE = 1, CONST_SPACE = 2, PARAM_SPACE = 4, READ_ONLY = 8 };
 
 typedef struct {
@@ -204,6 +205,7 @@ static void begin(Launch *L, uint64_t block) {
     uint64_t first = w * LANES, count = L->threads - first < LANES ? L->threads - first : LANES;
     S->alive = S->whole = count == LANES ? ALL : (1u << count) - 1;
     S->pending = 0; S->state = AGAIN; S->last = S->products = S->syncs = 0;
+    S->joined = 0;
     S->local = L->local + w * LANES * L->local_stride;
     S->block[0] = block % L->grid[0];
     S->block[1] = block / L->grid[0] % L->grid[1];
@@ -233,6 +235,20 @@ static int passed(Launch *L) {
   return ++L->stamp < UINT32_MAX;
 }
 
+/* all that wait have come to the same barrier: if it reduces, each is given what they made */
+static void join(Launch *L) {
+  uint32_t yes = 0, came = 0;
+  for (uint64_t w = 0; w < L->warps; w++)
+    if (L->warp[w].state == AT_BARRIER) { yes += L->warp[w].yes; came += L->warp[w].came; }
+  for (uint64_t w = 0; w < L->warps; w++) {
+    Warp *S = &L->warp[w];
+    if (S->state != AT_BARRIER || !S->joined) continue;
+    uint32_t made = S->how == COUNTED ? yes : S->how == EVERY ? yes == came : yes > 0;
+    ACTIVE(l, S->mask[S->pending - 1]) S->joined[l] = made;
+    S->joined = 0;
+  }
+}
+
 static int block(Launch *L) {
   for (;;) {
     int waits = 0;
@@ -246,6 +262,7 @@ static int block(Launch *L) {
       waits += S->state == AT_BARRIER;
     }
     if (!waits) return together(L) ? DONE : FAULT;
+    join(L);
     int64_t where = -1;
     for (uint64_t w = 0; w < L->warps; w++) {
       Warp *S = &L->warp[w];

@@ -129,9 +129,13 @@ def _barrier(w: Writer, ins: Instruction, targets: list[int], place: int) -> Non
         if w.noted.notes.races:
             w.must(f"warp_met(S, {group}, @)")
         return
-    whole = len(ins.operands) == 1 and isinstance(ins.operands[0], Immediate)
-    if "sync" not in ins.modifiers or not whole:
+    reduces = "red" in ins.modifiers
+    plain = ins.operands[1:-1] if reduces else ins.operands
+    whole = len(plain) == 1 and isinstance(plain[0], Immediate)
+    if not (reduces or "sync" in ins.modifiers) or not whole:
         raise NotTaken(ins.name)
+    if reduces:
+        lanes.join(w, ins)
     w.put(f"BARRIER({place}, {targets[0]});")
 
 
@@ -186,6 +190,7 @@ def _whole(w: Writer, blocks: list[list[str]], entry: int, unwritten: frozenset[
         "  uint32_t rank[LANES], mask[LANES];",
         "  uint32_t alive, whole, block[3], syncs;", "  int pending, state;", "  int64_t at;",
         "  uint64_t last, number, products;", "  uint8_t *local;",
+        "  uint32_t yes, came, how, *joined;",  # of a barrier that reduces
         "} __attribute__((aligned(64))) Warp;",
     ]  # fmt: skip
     cases = [f"    case {place}: goto B{place};" for place in range(len(blocks))]
