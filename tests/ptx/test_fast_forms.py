@@ -30,10 +30,10 @@ FORMS = (
     "cvt.rn.relu.f16x2.e3m2x2", "cvt.rn.f16x2.e4m3x2", "cvt.rn.f16x2.e2m1x2", "cvt.rp.ue8m0x2.f32",
     "cvt.rz.satfinite.ue8m0x2.bf16x2", "cvt.rn.bf16x2.ue8m0x2", "cvt.rs.f16x2.f32",
     "cvt.rs.relu.satfinite.bf16x2.f32", "cvt.rs.satfinite.e2m1x4.f32",
-    "cvt.rs.satfinite.e4m3x4.f32", "cvt.pack.sat.s16.s32", "cvt.pack.sat.u4.s32.b32", "set.neu.or.bf16x2.bf16x2",
-    "set.lt.ftz.u32.f16x2", "setp.geu.xor.f16x2", "lop3.or.b32", "lop3.and.b32", "fns.b32",
-    "tanh.approx.bf16x2", "ex2.approx.f16x2", "rsqrt.approx.ftz.f64", "rsqrt.approx.f64",
-    "rcp.approx.ftz.f64",
+    "cvt.rs.satfinite.e4m3x4.f32", "cvt.pack.sat.s16.s32", "cvt.pack.sat.u4.s32.b32",
+    "set.neu.or.bf16x2.bf16x2", "set.lt.ftz.u32.f16x2", "setp.geu.xor.f16x2", "lop3.or.b32",
+    "lop3.and.b32", "fns.b32", "tanh.approx.bf16x2", "ex2.approx.f16x2",
+    "rsqrt.approx.ftz.f64", "rsqrt.approx.f64", "rcp.approx.ftz.f64",
 )  # fmt: skip
 
 
