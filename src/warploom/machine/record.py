@@ -36,6 +36,7 @@ class Machine:
     bank_bytes: int = 4
     line_bytes: int = 128  # of the cache: what stores should fill
     multiprocessors: int = 0  # 0 where it is not known
+    multiprocessor_threads: int = 2048  # that run on one at once
     copies: bool = True  # from global to shared memory past the registers (cp.async)
     latency: Latency | None = None
 

@@ -35,7 +35,7 @@ from warploom.ptx.emulate.barrier import Barrier
 from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step, constant
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.lanes import Members
-from warploom.ptx.emulate.ordering import looks_at_flags
+from warploom.ptx.emulate.ordering import looks_at_flags, may_look_far
 from warploom.ptx.emulate.schedule import MALFORMED, Code, CodeBlock, LiveSlots, malformed
 from warploom.ptx.emulate.shape import Compile, type_of
 from warploom.ptx.emulate.undefined import Passage, passage_of
@@ -135,6 +135,7 @@ def _fill(
         ctx.current = instruction
         code.names.append(instruction.opcode)
         code.looks |= looks_at_flags(instruction)
+        code.looks_far |= may_look_far(instruction)
         try:
             _add(ctx, instruction, _known_form(ctx, instruction), code, call)
         except WarploomError as error:

@@ -41,7 +41,7 @@ from warploom.ptx.emulate.arguments import bind, initial_bytes
 from warploom.ptx.emulate.call import CallCompiler
 from warploom.ptx.emulate.compile import alignment, byte_size, compile_function, meets_in_part
 from warploom.ptx.emulate.frame import Batch, Frame, Triple, in_grid
-from warploom.ptx.emulate.ordering import uses_flags
+from warploom.ptx.emulate.ordering import may_look_far, uses_flags
 from warploom.ptx.emulate.schedule import Code, Runner
 from warploom.ptx.fast.cores import Job
 from warploom.ptx.fast.engine import EngineName, FastKernel
@@ -55,6 +55,7 @@ from warploom.ptx.types import DTYPES
 Array = npt.NDArray[Any]
 
 BATCH_THREADS = 1 << 15  # what fits the caches of a core, a few registers at a time
+RESIDENT_THREADS = H200.multiprocessors * H200.multiprocessor_threads
 PRODUCT_THREADS = 1 << 11  # with wgmma, whose one step would take seconds: a limit is kept to one
 BATCH_BYTES = 1 << 28  # shared and local memory of one batch
 FIRST_FUNCTION = 0x10
@@ -222,7 +223,7 @@ class Kernel:
         benign: bool = False,
         counters: bool = False,
         seconds: float | None = None,
-        batch_threads: int = BATCH_THREADS,
+        batch_threads: int | None = None,
         schedule: int | None = None,
         engine: EngineName = "auto",
         cluster: int | Sequence[int] | None = None,
@@ -234,7 +235,8 @@ class Kernel:
         Bounds and alignment are always checked; `check` adds reads of shared memory that was
         never written, `races` adds data races: the first ends the launch, or with "all" each pair
         of instructions that race is in the report; `benign` leaves out writes of the value that is
-        there already. Batches hold `batch_threads` threads at most (one block at least).
+        there already. Batches hold `batch_threads` threads at most (one block at least); without
+        it what is quick, or what an H200 runs at once where blocks may wait for each other.
         `schedule` is a seed: lanes part, wait and meet at random, as a machine may let them;
         without one they meet as early as they can. `engine`: "numpy" is the evaluator that defines
         the meaning; "c" compiles the kernel, where it can, and gives the same answers sooner;
@@ -490,11 +492,14 @@ class _Launch:
 
         return [replace(r, first=named(r.first), second=named(r.second)) for r in self.races.races]
 
-    def run(self, batch_threads: int) -> None:
+    def run(self, asked: int | None) -> None:
         blocks = self.grid[0] * self.grid[1] * self.grid[2]
         threads = self.block[0] * self.block[1] * self.block[2]
         shared = self.kernel.static_shared + self.shared_bytes
-        if any("wgmma" in block.names for block in self.code.blocks):
+        batch_threads = BATCH_THREADS if asked is None else asked
+        if asked is None and (self.code.may_wait_for_blocks or self._calls_may_wait()):
+            batch_threads = RESIDENT_THREADS
+        elif any("wgmma" in block.names for block in self.code.blocks):
             batch_threads = min(batch_threads, PRODUCT_THREADS)
         bytes_per_block = shared + threads * self.code.local_size + 1
         together = min(batch_threads // threads, BATCH_BYTES // bytes_per_block)
@@ -502,6 +507,14 @@ class _Launch:
         together = max(1, min(together // size, blocks // size)) * size
         for first in range(0, blocks, together):
             self._run_batch(first, min(together, blocks - first), threads, shared)
+
+    def _calls_may_wait(self) -> bool:
+        """The same of functions that the kernel may call."""
+        if not any("call" in block.names for block in self.code.blocks):
+            return False
+        functions = self.kernel.owner.module.functions
+        bodies = [f for f in functions if f.kind == "func" and f.body is not None]
+        return any(may_look_far(step) for f in bodies for step in timed(f.instructions()))
 
     def _run_batch(self, first: int, blocks: int, threads: int, shared: int) -> None:
         total = blocks * threads

@@ -12,7 +12,7 @@ from warploom.machine.manner import Kind, Manner, Scope
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.ir import Immediate, Instruction
-from warploom.ptx.known import STRONG
+from warploom.ptx.known import STRONG, space_of
 
 Array = npt.NDArray[Any]
 
@@ -21,6 +21,7 @@ _SCOPES = {
     "sys": Scope.GRID,
 }  # fmt: skip
 _STRONG_KINDS = {Kind.READ: Kind.STRONG_READ, Kind.WRITE: Kind.STRONG_WRITE}
+_FAR = ("global", "generic")
 _ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
 _RELEASES = frozenset({"release", "acq_rel", "sc"})
 _FLAGGED = frozenset({"acquire", "release", "acq_rel", "sc"})
@@ -59,6 +60,11 @@ def looks_at_flags(ins: Instruction) -> bool:
     return ins.opcode in ("atom", "mbarrier") or (
         ins.opcode == "ld" and bool(STRONG & set(ins.modifiers))
     )
+
+
+def may_look_far(ins: Instruction) -> bool:
+    """Whether an instruction reads what other blocks may write at the same time."""
+    return looks_at_flags(ins) and ins.opcode != "mbarrier" and space_of(ins) in _FAR
 
 
 def fence(_: Context, ins: Instruction) -> Step:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,7 @@ class CodeBlock:
     coming: Passage | None = None  # of the barrier
     members: Members | None = None
     looks: bool = False  # it reads what other threads may be meant to write meanwhile
+    looks_far: bool = False  # … of other blocks, perhaps
     refusal: str = ""  # of its first instruction that cannot be run: its step says this
 
 
@@ -116,6 +118,21 @@ class Code:
     def refusal(self) -> str:
         """What is said of an instruction that cannot be run, if a thread comes there."""
         return next((block.refusal for block in self.blocks if block.refusal), "")
+
+    @property
+    def may_wait_for_blocks(self) -> bool:
+        """Whether a loop reads what other blocks may be meant to write."""
+        last = -1  # the end of the loops that began so far: they are contiguous
+        ends: dict[int, int] = {}
+        for rank, block in enumerate(self.blocks):
+            for after in block.successors:
+                if after <= rank:
+                    ends[after] = rank
+        for rank, block in enumerate(self.blocks):
+            last = max(last, ends.get(rank, -1))
+            if block.looks_far and rank <= last:
+                return True
+        return False
 
     def reach(self, start: int) -> frozenset[int]:
         """The blocks that can come after a block."""
@@ -368,6 +385,8 @@ class Runner:
         here = self.batch.where(int(self.frame.index[0]))
         waiting = sum(self._count(mask) for mask in self.pending.values())
         others = f", {waiting} other threads wait for their turn" if waiting else ""
+        later = prod(self.batch.grid) - self.batch.first_block - self.batch.blocks
+        others += f"; {later} blocks of the grid have not begun" if later else ""
         return LimitError(
             f"kernel '{demangled(self.code.name)}' did not end in the time it was given: "
             f"{here} and {self.frame.count - 1} others are still here{others}",
