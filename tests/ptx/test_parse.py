@@ -172,6 +172,9 @@ HOSTILE = {
     "predicate": OPEN + "@nobody ret;\n}", "huge count": OPEN + ".reg .b32 %r<99999999999999999999>;",
     "comments": OPEN + "/* " * 10**6, "strings": OPEN + '"' + '\\"' * 10**6, "long vector": OPEN + "mov {" + "a," * 10**5 + "a};}",
     "attribute": HEADER + ".global .attribute(" + "(" * 10**5,
+    "short location": OPEN + ".loc 1 2\nret;\n}", "named location": OPEN + ".loc 1 2, function_name $a, inlined_at 1 2 3\nret;\n}",
+    "location put nowhere": OPEN + ".loc 1 2 3, function_name $a, inlined_at 1 2\nret;\n}",
+    "long location": OPEN + ".loc 1 " + "9" * 5000 + " 3\nret;\n}", "empty vector": OPEN + "mov.b32 %tid, {};\n}",
 }  # fmt: skip
 
 

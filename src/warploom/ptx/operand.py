@@ -138,6 +138,8 @@ def read_operand(cursor: Cursor, names: Names, depth: int = 0) -> Operand:
 def _read_primary(cursor: Cursor, names: Names, depth: int) -> Operand:
     token = cursor.ahead
     if cursor.accept("{"):
+        if cursor.at("}"):
+            raise cursor.error("expected an operand between braces")
         return Vector(_read_list(cursor, names, "}", depth))
     if cursor.accept("("):
         return Arguments(_read_list(cursor, names, ")", depth))

@@ -356,7 +356,22 @@ def _read_line_directive(cursor: Cursor, first: Token) -> Directive:
             break
         words.append(token.text)
         end = cursor.take().end
+    if first.text == ".loc" and not _is_location([word for word in words if word != ","]):
+        raise ParseError(
+            "expected a file, a line and a column in .loc, and after inlined_at",
+            cursor.text.span(first.start),
+        )
     return Directive(first.text[1:], tuple(words), "", first.start, end)
+
+
+def _is_location(words: list[str]) -> bool:
+    """Whether three whole numbers say where, and three more where that was put, if it was."""
+    starts = [0] + [at + 1 for at, word in enumerate(words) if word == "inlined_at"]
+    return all(
+        len(words[at : at + 3]) == 3
+        and all(w.isdecimal() and len(w) < 20 for w in words[at : at + 3])
+        for at in starts
+    )
 
 
 def _read_section(cursor: Cursor, first: Token) -> Directive:
