@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,17 @@ def test_bad_text_with_matching_braces(name: str) -> None:
     except ParseError as error:
         assert error.span is not None  # noqa: PT017 - some of these are valid when closed
     assert time.process_time() - started < 30
+
+
+def test_a_long_string_takes_the_room_of_its_letters() -> None:
+    text = OPEN + '.pragma "' + "a" * 10**6 + '";\nret;\n}\n'
+    tracemalloc.start()
+    try:
+        parse(text)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 20 * len(text)
 
 
 @settings(deadline=None, max_examples=150)
