@@ -121,3 +121,21 @@ def test_flags_matter_in_the_traces() -> None:
 @pytest.mark.parametrize("feed", [directly, through_ptx])
 def test_agrees_on_many_more(feed: Callable[[FlagTrace], Pairs]) -> None:
     _racy(feed, range(100_000 if feed is directly else 10_000))
+
+
+def test_a_barrier_of_one_block_leaves_what_others_announced() -> None:
+    """What came by way of a flag is told at a barrier, though another block's is complete first."""
+    detector = RaceDetector(2, 2, 32, 4, flags=True, every=True)
+    detector.start(0, 2)
+    one, other, flag_ = np.array([0]), np.array([1]), np.array([0])
+    word = Manner(Kind.STRONG_WRITE, Scope.GRID, 4)
+    look = Manner(Kind.STRONG_READ, Scope.GRID, 4)
+    detector.access("data", 64, np.array([3]), np.array([32]), 4, Kind.WRITE, 0)
+    detector.access("data", 64, np.array([3]), flag_, 4, word, 1, order=Order(releases=True))
+    detector.access("data", 64, one, flag_, 4, look, 2, order=Order(acquires=True))
+    clocks = detector.vector
+    board = clocks.new_clock(2)
+    clocks.release(one, board, np.array([0]))
+    board.wipe(np.array([1]))
+    clocks.acquire(other, board, np.array([0]))
+    assert not detector.access("data", 64, other, np.array([32]), 4, Kind.READ, 3)

@@ -16,8 +16,8 @@ from warploom.ptx.emulate.launch import LoadedModule
 from warploom.ptx.source import SourceMap
 
 HERE = Path(__file__).parent / "order"
-RACY = ("racy", "racy_more", "racy_lib", "racy_sm90")
-CORRECT = ("correct", "correct_more", "correct_lib", "correct_sm90")
+RACY = ("racy", "racy_more", "racy_lib", "racy_sm90", "racy_sm90_lib")
+CORRECT = ("correct", "correct_more", "correct_lib", "correct_sm90", "correct_sm90_lib")
 
 
 @dataclass

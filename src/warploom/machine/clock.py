@@ -194,7 +194,8 @@ class Board:
 
     def wipe(self, groups: Array) -> None:
         self.rows[groups] = 0
-        self.beyond = {}
+        for group in groups.tolist():
+            self.beyond.pop(group, None)
 
 
 class Vector(Clocks):

@@ -144,8 +144,13 @@ class SourceMap:
         if found is None:
             marks = [s for s in function.flat() if isinstance(s, Directive) and s.name == "loc"]
             read = [(mark.start, *_numbers(mark)) for mark in marks]
-            outer = {inner: place for _, inner, place in read if place is not None}
-            known = [(start, self._place(inner, place, outer)) for start, inner, place in read]
+            # One function may be inlined in many places: what stands before tells in which of them.
+            outer = {inner: place for _, inner, place in reversed(read) if place is not None}
+            known = []
+            for start, inner, place in read:
+                if place is not None:
+                    outer[inner] = place
+                known.append((start, self._place(inner, place, outer)))
             kept = [(start, place) for start, place in known if place is not None]
             found = ([start for start, _ in kept], [place for _, place in kept])
             self._starts[function.name] = found

@@ -156,3 +156,14 @@ K(reader_frees_before_it_reads) {
     b[1] = b[0]; } }  //!
 K(hash_value_beside_key) { int key = a[G] + 1, at = key & 63; while (true) { int old = atomicCAS(&b[at], 0, key); if (old == 0 || old == key) break; at = (at + 1) & 63; }
   b[64 + at] += 1; }  //!
+__device__ __forceinline__ int inner_get(int* p) { return *p; }
+__device__ __forceinline__ void inner_put(int* p, int v) { *p = v; }
+__device__ __forceinline__ void outer_put(int* p, int v) { inner_put(p, v); }
+__device__ __forceinline__ int outer_get(int* p) { return inner_get(p); }
+K(helpers_of_helpers) { __shared__ int s[2][64];
+  outer_put(&s[0][T], a[G]);  //!
+  outer_put(&s[1][T], a[G + 1]);
+  __syncwarp();
+  int x = outer_get(&s[0][63 - T]);  //!
+  int y = outer_get(&s[1][T]);
+  b[G] = x + y; }
