@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from tests.kernel import kernels
@@ -14,6 +15,7 @@ from warploom.errors import DeviceError, UnsupportedError
 from warploom.kernel.ir import Kernel
 from warploom.runtime import compile as compiling
 from warploom.runtime.compile import Compiler, compile_cuda, parse_usage, usage
+from warploom.without_gpu.cuda_kernel import compiled_text
 
 needs_compiler = pytest.mark.skipif(not compiling.can_compile(), reason="no CUDA compiler")
 KERNELS = [kernels.transpose, kernels.stencil, kernels.aos_to_soa, kernels.convolution]
@@ -100,3 +102,43 @@ ptxas info    : Used 10 registers
     assert found["f"].shared_bytes == 4224
     assert not found["f"].stays_in_registers
     assert found["g"].stays_in_registers
+
+
+CLANG = """#!/bin/sh
+echo "$@" > "{folder}/asked"
+while [ "$1" != "-o" ]; do shift; done
+case "{mode}" in
+good) echo ".version 8.0" > "$2" ;;
+*) echo "$3:7:5: error: use of undeclared identifier" >&2; exit 1 ;;
+esac
+"""
+
+
+def only_clang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    """A machine that has no other compiler of CUDA text than something called clang++."""
+    script = tmp_path / "clang++"
+    script.write_text(CLANG.format(folder=tmp_path, mode=mode))
+    script.chmod(0o755)
+    monkeypatch.setattr("warploom.runtime.compile._nvrtc", lambda: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def test_clang_is_asked_where_nothing_else_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_clang(tmp_path, monkeypatch, "good")
+    made = compile_cuda("text", "sm_80", options=("-lineinfo", "-DX=1"), contract=False)
+    assert (made.text, made.compiler, made.kind) == (".version 8.0\n", "clang", "ptx")
+    asked = (tmp_path / "asked").read_text().split()
+    assert asked[:4] == ["-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_80"]
+    assert {"-S", "-gline-tables-only", "-ffp-contract=off", "-DX=1"} <= set(asked)
+    with pytest.raises(UnsupportedError):  # machine code is another's
+        compile_cuda("text", "sm_80", kind="cubin")
+
+
+def test_what_clang_says_is_said_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_clang(tmp_path, monkeypatch, "bad")
+    with pytest.raises(DeviceError, match=r"mine\.cu:7:5: error: use of undeclared identifier"):
+        compiled_text("text", "mine.cu", "sm_80")

@@ -63,9 +63,9 @@ Launches of 65,536 threads and more are compiled to C, where the kernel can be, 
 answers sooner. Races and counters cost time, so they are looked for only if asked for. `engine` in
 the output says who ran.
 
-CUDA text (.cu) is compiled by NVRTC or nvcc first. What is found is shown at the line of the source
-where the PTX names one (-lineinfo), with block and thread; `--json` has it as `findings`, whatever
-the exit status.
+CUDA text (.cu) is compiled first, by nvcc, NVRTC or clang. What is found is shown at the line of
+the source where the PTX names one (-lineinfo), with block and thread; `--json` has it as
+`findings`, whatever the exit status.
 
 Exit status: 0 clean, 1 something found (a fault, a race, an assertion), 2 bad input, 3 stopped by
 the time limit."""

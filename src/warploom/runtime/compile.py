@@ -1,4 +1,4 @@
-"""CUDA C++ text to PTX or machine code without a GPU or driver: NVRTC, or nvcc where it is on PATH.
+"""CUDA C++ text to PTX or machine code without a GPU or driver: NVRTC, else nvcc or clang on PATH.
 
 This is the only module that imports `cuda.bindings.nvrtc`.
 """
@@ -19,7 +19,7 @@ from warploom.errors import DeviceError, missing_extra
 from warploom.process import run_command
 
 Kind = Literal["ptx", "cubin"]
-Compiler = Literal["auto", "nvrtc", "nvcc"]
+Compiler = Literal["auto", "nvrtc", "nvcc", "clang"]
 
 DEFAULT_ARCH = "sm_90"
 _ARCH = re.compile(r"sm_(\d+[a-z]?)\Z")
@@ -79,14 +79,14 @@ def compile_cuda(
         raise DeviceError(f"'{arch}' is no GPU architecture", advice="use sm_80, sm_90, …")
     if not contract:
         options = (*options, "--fmad=false")
-    nvrtc = _nvrtc() if compiler != "nvcc" else None
+    nvrtc = _nvrtc() if compiler in ("auto", "nvrtc") else None
     if nvrtc is not None:
         return _compile_nvrtc(nvrtc, text, arch, kind, options)
-    if compiler == "nvrtc":
-        raise missing_extra("cuda-bindings", "nvrtc")
-    if shutil.which("nvcc") is None:
-        raise missing_extra("cuda-bindings", "nvrtc")
-    return _compile_nvcc(text, arch, kind, options)
+    if compiler in ("auto", "nvcc") and shutil.which("nvcc") is not None:
+        return _compile_nvcc(text, arch, kind, options)
+    if compiler in ("auto", "clang") and kind == "ptx" and shutil.which("clang++") is not None:
+        return _compile_clang(text, arch, options)
+    raise missing_extra("cuda-bindings", "nvrtc")
 
 
 def can_compile() -> bool:
@@ -205,13 +205,30 @@ def include_folders() -> list[str]:
 
 
 def _compile_nvcc(text: str, arch: str, kind: Kind, options: Sequence[str]) -> Compiled:
+    command = ["nvcc", f"-arch={arch}", "-std=c++17", f"-{kind}", *options]
+    return _compile_by(command, text, arch, kind)
+
+
+# What nvcc's options, as this package gives them, are called there.
+_FOR_CLANG = {"-lineinfo": "-gline-tables-only", "--fmad=false": "-ffp-contract=off"}
+
+
+def _compile_clang(text: str, arch: str, options: Sequence[str]) -> Compiled:
+    """PTX by clang, which finds the headers of a CUDA toolkit itself, or says that it does not."""
+    command = ["clang++", "-x", "cuda", "--cuda-device-only", f"--cuda-gpu-arch={arch}"]
+    command += ["-std=c++17", "-O3", "-S", *(_FOR_CLANG.get(each, each) for each in options)]
+    return _compile_by(command, text, arch, "ptx")
+
+
+def _compile_by(command: list[str], text: str, arch: str, kind: Kind) -> Compiled:
+    """A compiler on PATH, which takes a file and writes one."""
     with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
         source, target = Path(folder, "kernel.cu"), Path(folder, f"kernel.{kind}")
         source.write_text(text)
-        command = ["nvcc", f"-arch={arch}", "-std=c++17", f"-{kind}", *options]
-        command += ["-o", str(target), str(source)]
-        ran = run_command(command, "'nvcc' could not be run", NVCC_TIMEOUT_S)
+        command = [*command, "-o", str(target), str(source)]
+        ran = run_command(command, f"'{command[0]}' could not be run", NVCC_TIMEOUT_S)
         said = (ran.stdout + ran.stderr).replace(folder, "").strip()
         if ran.returncode or not target.exists():
             raise DeviceError(f"the kernel does not compile for {arch}:\n{said}")
-        return Compiled(target.read_bytes(), kind, arch, said, "nvcc")
+        name = "clang" if command[0] == "clang++" else command[0]
+        return Compiled(target.read_bytes(), kind, arch, said, name)

@@ -21,7 +21,7 @@ _PTX = re.compile(r"^\s*\.version\s", re.MULTILINE)
 _ENDS = (".cu", ".cuh", ".cpp", ".ptx")
 # Where NVRTC, and nvcc on a file of our own, say that a line comes from.
 _OURS = re.compile(r'(\.file\s+\d+\s+)"[^"]*\bkernel\.cu"')
-_COMPLAINT = re.compile(r"(?<![\w.])/?kernel\.cu(?=[(\"])")
+_COMPLAINT = re.compile(r"(?<![\w.])/?kernel\.cu(?=[(\":])")
 _ARCHITECTURE = ("-arch", "--gpu-architecture", "--gpu-name")
 
 
