@@ -98,8 +98,8 @@ def emulate(
     does wrong is an error in the words of its source: accesses out of bounds, values that nobody
     wrote, barriers that never complete, and with `races` all data races of the launch. Writes of
     one value, which Triton has lanes do all the time, are races only without `benign`. A launch is
-    stopped after `seconds`. Without `races` and `counters` large ones are compiled and use as many
-    `cores` as there are, or as are said. `heap_bytes` are for device malloc (8 MiB).
+    stopped after `seconds`. Large ones are compiled, and without `races` and `counters` they use as
+    many `cores` as there are, or as are said. `heap_bytes` are for device malloc (8 MiB).
     """
     options = {
         "races": races, "benign": benign, "check": check, "counters": counters, "seconds": seconds,
