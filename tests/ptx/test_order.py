@@ -13,6 +13,7 @@ import pytest
 from warploom import ptx
 from warploom.errors import WarploomError
 from warploom.ptx.emulate.launch import LoadedModule
+from warploom.ptx.findings import race_fault
 from warploom.ptx.source import SourceMap
 
 HERE = Path(__file__).parent / "order"
@@ -139,3 +140,14 @@ def test_inlined_code_knows_where() -> None:
     assert [frame.file for frame in place.frames] == ["common.cuh", "racy.cu"]
     assert "inlined at racy.cu:" in place.words
     assert race.first.words == "write under way"
+
+
+def test_both_sides_are_named_where_they_were_inlined() -> None:
+    loaded, _ = module("racy_more")
+    kernel = loaded.kernel("helpers_of_helpers")
+    report = kernel.launch(1, 64, [*np.zeros((2, 4096), np.int32), 0], races="all")
+    (race,) = report.races
+    first, second = sorted(next(k for k in written("racy_more") if k.name == kernel.name).lines)
+    said = race_fault(loaded, race).message
+    assert f"inlined at racy_more.cu:{first} by block" in said
+    assert re.search(rf"\(inlined at racy_more\.cu:\d+, inlined at racy_more\.cu:{second}\)", said)

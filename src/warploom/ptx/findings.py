@@ -17,9 +17,12 @@ def race_fault(module: LoadedModule, race: Race) -> KernelError:
         if spans[0] is None
         else f" at {places[0].words if places[0] else f'line {spans[0].line}'}"
     )
+    outer = places[1].frames[1:] if places[1] else ()
+    inlined = f" (inlined at {outer[0].words})" if outer else ""
     message = (
-        f"data race: this {second.words} by block {second.block}, thread {second.thread} and the "
-        f"{first.words}{where} by block {first.block}, thread {first.thread}: nothing orders them"
+        f"data race: this {second.words}{inlined} by block {second.block}, thread {second.thread} "
+        f"and the {first.words}{where} by block {first.block}, thread {first.thread}: "
+        "nothing orders them"
     )
     shown = places[1].span() if places[1] else None
     return KernelError(message + (" (one value)" if race.same_value else ""), shown or spans[1])

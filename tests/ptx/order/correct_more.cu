@@ -95,3 +95,55 @@ K(counter_set_back_without_a_fence_after) { if (T == 0) { __threadfence(); if (a
 K(plain_read_of_a_seen_flag) {
   if (T == 0 && B == 0) { __threadfence(); VOLATILE(b[64]) = 5; }
   if (T == 0 && B == 1) { while (!VOLATILE(b[64])); b[1] = b[64]; } }
+K(stencil2d) { __shared__ int s[10][10]; int x = T % 8 + 1, y = T / 8 + 1; s[y][x] = a[T];
+  if (x == 1) { s[y][0] = a[T]; s[y][9] = a[T + 7]; }
+  if (y == 1) { s[0][x] = a[T]; s[9][x] = a[T + 8]; }
+  SYNC; b[G] = s[y - 1][x] + s[y + 1][x] + s[y][x - 1] + s[y][x + 1]; }
+K(register_tiling) { __shared__ int x[64], y[64]; int sum = 0;
+  for (int k = 0; k < 3; k++) { int u = a[k * 64 + T], v = a[k * 64 + 63 - T]; SYNC; x[T] = u; y[T] = v; SYNC; for (int i = 0; i < 4; i++) sum += x[T & ~3 | i] * y[(T * 5 + i) & 63]; }
+  b[G] = sum; }
+K(ping_pong_pointer_swap) { __shared__ int u[64], v[64]; int *x = u, *y = v; x[T] = a[G]; SYNC;
+#pragma unroll 1
+  for (int k = 0; k < 3; k++) { y[T] = x[(T + 1) & 63] + 1; int* t = x; x = y; y = t; SYNC; }
+  b[G] = x[T]; }
+K(tree_reduce_interleaved) { __shared__ int s[64]; s[T] = a[G]; SYNC;
+#pragma unroll 1
+  for (int k = 1; k < 64; k *= 2) { if (T % (2 * k) == 0) s[T] += s[T + k]; SYNC; }
+  if (T == 0) b[B] = s[0]; }
+K(blelloch) { __shared__ int s[64]; s[T] = a[G]; SYNC; int off = 1;
+#pragma unroll 1
+  for (int d = 32; d; d >>= 1) { SYNC; if (T < d) s[off * (2 * T + 2) - 1] += s[off * (2 * T + 1) - 1]; off *= 2; }
+  if (T == 0) s[63] = 0;
+#pragma unroll 1
+  for (int d = 1; d < 64; d *= 2) { off >>= 1; SYNC; if (T < d) { int i = off * (2 * T + 1) - 1, j = off * (2 * T + 2) - 1, t = s[i]; s[i] = s[j]; s[j] += t; } }
+  SYNC; b[G] = s[T]; }
+K(warp_specialised_three_roles) { __shared__ int x[32], y[32];  // block 96
+  for (int i = 0; i < 3; i++) {
+    if (T < 32) { if (i) BAR(3, 64); x[T] = a[T + i]; ARRIVE(1, 64); }
+    else if (T < 64) { BAR(1, 64); int v = x[T - 32] * 2; if (i < 2) ARRIVE(3, 64); if (i) BAR(4, 64); y[T - 32] = v; ARRIVE(2, 64); }
+    else { BAR(2, 64); b[i * 64 + T - 64 + B * 32] = y[T - 64]; if (i < 2) ARRIVE(4, 64); } } }
+K(volatile_shared_with_fences) { __shared__ volatile int f; __shared__ int s[64]; if (T == 0) f = 0; SYNC;
+  if (T < 32) { s[T] = a[G]; __syncwarp(); if (T == 0) { __threadfence_block(); f = 1; } }
+  else { while (!f); __threadfence_block(); b[G] = s[T - 32]; } }
+K(single_producer_ring) { int* full = b + 64; int* empty = b + 65;
+  if (T == 0 && B == 0) for (int i = 0; i < 5; i++) { while (get_acquire(empty) < i - 1); b[i & 1] = a[i]; put_release(full, i + 1); }
+  if (T == 0 && B == 1) for (int i = 0; i < 5; i++) { while (get_acquire(full) <= i); b[100 + i] = b[i & 1]; put_release(empty, i + 1); } }
+K(mpmc_tickets) { int me = atomicAdd(&b[0], 1); if (me < 32) { b[128 + me] = a[G]; __threadfence(); atomicExch(&b[256 + me], 1); } else if (me < 64) { while (atomicAdd(&b[256 + me - 32], 0) == 0); __threadfence(); b[512 + me] = b[128 + me - 32]; } }
+K(hazard_of_neighbours) { if (T % 2 == 0) b[G] = a[G]; SYNC; if (T % 2) b[G - 1] += 1; SYNC; b[512 + G] = b[G & ~1]; }
+K(any_sync_for_loop) { int v = a[G]; while (__any_sync(~0u, v > 0)) { if (v > 0) v -= 16; } b[G] = v; }
+K(sub_warp_sync_in_branch) { __shared__ int s[64]; s[T] = a[G]; __syncwarp(); if ((T & 31) < 16) { s[T] += 1; __syncwarp(0xffff); b[G] = s[T ^ 1]; } else { s[T] += 2; __syncwarp(0xffff0000); b[G] = s[T ^ 1]; } }
+K(syncthreads_and_early_out) { __shared__ int s[64]; for (int i = 0; i < 8; i++) { s[T] = a[G] - i * 16; if (__syncthreads_and(s[T] <= 0)) break; int v = s[63 - T]; SYNC; b[G] = v; } }
+K(sync_in_uniform_branch) { __shared__ int s[64]; if (n > 10) { s[T] = a[G]; SYNC; b[G] = s[63 - T]; } else b[G] = 1; }
+K(block_dependent_syncs) { __shared__ int s[64]; for (unsigned i = 0; i <= B; i++) { s[T] = a[G + i]; SYNC; b[i * 128 + G] = s[63 - T]; SYNC; } }
+K(reduce_into_own_slots) { __shared__ int s[2]; int v = __reduce_add_sync(~0u, a[G]); if ((T & 31) == 0) s[T / 32] = v; SYNC; if (T < 2) b[B * 2 + T] = s[T]; }
+K(shuffle_then_store) { int v = a[G]; v = __shfl_down_sync(~0u, v, 1); b[G] = v; }
+K(shared_as_scratch_per_warp) { __shared__ int s[2][32]; int w = T / 32, l = T % 32; for (int i = 0; i < 3; i++) { s[w][l] = a[G + i]; __syncwarp(); int v = s[w][31 - l]; __syncwarp(); b[i * 128 + G] = v; } }
+K(lock_per_bucket) { bool done = false; int k = a[G] & 3;  // block 32
+  while (!done) { if (atomicCAS(&b[64 + k], 0, 1) == 0) { __threadfence(); b[k] += 1; __threadfence(); atomicExch(&b[64 + k], 0); done = true; } } }
+K(atomic_min_then_fence_flag) { atomicMin(&b[1], (int)a[G] - 100); __threadfence(); if (atomicAdd(&b[2], 1) == 127) { __threadfence(); b[3] = b[1]; } }
+K(float_atomics) { __shared__ float f; if (T == 0) f = 0; SYNC; atomicAdd(&f, (float)a[G]); SYNC; if (T == 0) atomicAdd((float*)b, f); }
+K(double_cas_loop) { unsigned long long* p = (unsigned long long*)b; unsigned long long old = *(volatile unsigned long long*)p, seen; do { seen = old; old = atomicCAS(p, seen, seen + a[G]); } while (seen != old); }
+K(bool_flags_synced) { __shared__ bool f[64]; f[T] = false; SYNC; if (a[G] & 1) f[(T + 1) & 63] = true; SYNC; b[G] = f[T]; }
+K(dynamic_queue_in_shared) { __shared__ int head, tail, q[128]; if (T == 0) { head = 0; tail = 1; q[0] = 1; } SYNC;
+  for (int r = 0; r < 4; r++) { int h = head, t = tail; SYNC; if (T == 0) head = t; if (T < t - h) { int v = q[h + T]; if (2 * v < 16) { int at = atomicAdd(&tail, 2); q[at] = 2 * v; q[at + 1] = 2 * v + 1; } } SYNC; }
+  b[G] = tail; }

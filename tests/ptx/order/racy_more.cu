@@ -167,3 +167,110 @@ K(helpers_of_helpers) { __shared__ int s[2][64];
   int x = outer_get(&s[0][63 - T]);  //!
   int y = outer_get(&s[1][T]);
   b[G] = x + y; }
+K(stencil2d_missing_sync) { __shared__ int s[10][10]; int x = T % 8 + 1, y = T / 8 + 1;
+  s[y][x] = a[T];  //!
+  if (x == 1) { s[y][0] = a[T]; s[y][9] = a[T + 7]; }  //!
+  if (y == 1) { s[0][x] = a[T]; s[9][x] = a[T + 8]; }  //!
+  b[G] = s[y - 1][x] + s[y + 1][x] + s[y][x - 1] + s[y][x + 1]; }  //!
+K(game_of_life_in_place) { int l = a[(G + 127) & 127], r = a[(G + 1) & 127];  //!
+  a[G] = (l + r) == 2; }  //!
+K(reverse_in_place_global) { int o = 127 - G; int v = a[o];  //!
+  a[G] = v; }  //!
+K(prefix_global_hillis) {
+#pragma unroll 1
+  for (int k = 1; k < 64; k <<= 1) { int v = T >= k ? a[G - k] : 0; a[G] += v; SYNC; } }  //!
+K(softmax_one_max_cell) { __shared__ float mx; if (T == 0) mx = -1e30f; SYNC;
+  if (a[G] > mx) mx = a[G];  //!
+  SYNC; b[G] = mx; }
+K(matrix_col_sums) { __shared__ int s[8];
+  if (T < 8) s[T] = 0;
+  SYNC;
+  s[T % 8] += a[G];  //!
+  SYNC; if (T < 8) b[B * 8 + T] = s[T]; }
+K(two_tiles_one_sync) { __shared__ int x[64], y[64]; int sum = 0;
+  for (int k = 0; k < 3; k++) {
+    x[T] = a[k * 64 + T];  //!
+    y[T] = a[k * 64 + 63 - T];  //!
+    SYNC;
+    for (int i = 0; i < 4; i++) sum += x[T & ~3 | i] * y[(T * 5 + i) & 63]; }  //!
+  b[G] = sum; }
+K(double_buffer_missing_sync) { __shared__ int s[2][64]; int sum = 0; s[0][T] = a[G]; SYNC;
+#pragma unroll 1
+  for (int k = 1; k < 4; k++) {
+    s[k & 1][T] = a[G + k];  //!
+    sum += s[(k & 1) ^ 1][63 - T]; }  //!
+  b[G] = sum; }
+K(ping_pong_pointer_swap) { __shared__ int u[64], v[64]; int *x = u, *y = v; x[T] = a[G]; SYNC;
+#pragma unroll 1
+  for (int k = 0; k < 3; k++) {
+    y[T] = x[(T + 1) & 63] + 1;  //!
+    int* t = x; x = y; y = t; }
+  SYNC; b[G] = x[T]; }
+K(tree_reduce_wrong_stride) { __shared__ int s[64]; s[T] = a[G]; SYNC;
+#pragma unroll 1
+  for (int k = 1; k < 64; k *= 2) {
+    if (T + k < 64) s[T] += s[T + k];  //!
+    SYNC; }
+  if (T == 0) b[B] = s[0]; }
+K(radix_scatter_collides) { __shared__ int s[64]; int d = a[G] & 3;
+  s[d * 16 + (T & 15)] = a[G];  //!
+  SYNC; b[G] = s[T]; }
+K(warp_aggregated_wrong_leader) { __shared__ int base[2]; unsigned m = __ballot_sync(~0u, a[G] & 1);
+  if ((T & 31) == __ffs(m) - 1) base[T / 32] = atomicAdd(&b[0], __popc(m));  //!
+  if (a[G] & 1) b[64 + base[T / 32] + __popc(m & ((1u << (T & 31)) - 1))] = a[G]; }  //!
+K(match_any_as_sync) { __shared__ int s[64];
+  s[T] = a[G];  //!
+  unsigned m = __match_any_sync(~0u, a[G] & 3);
+  b[G] = s[(T & 32) + __ffs(m) - 1]; }  //!
+K(all_sync_as_sync) { __shared__ int s[64];
+  s[T] = a[G];  //!
+  int ok = __all_sync(~0u, a[G] >= 0);
+  b[G] = s[T ^ 8] + ok; }  //!
+K(activemask_as_sync) { __shared__ int s[64];
+  s[T] = a[G];  //!
+  unsigned m = __activemask();
+  b[G] = s[T ^ 8] + __popc(m); }  //!
+K(nanosleep_as_sync) { __shared__ int s[64];
+  s[T] = a[G];  //!
+  __nanosleep(1000);
+  b[G] = s[63 - T]; }  //!
+K(threadfence_block_as_sync) { __shared__ int s[64];
+  s[T] = a[G];  //!
+  __threadfence_block();
+  b[G] = s[63 - T]; }  //!
+K(volatile_shared_both) { __shared__ volatile int f; __shared__ int s[64]; if (T == 0) f = 0; SYNC;
+  if (T < 32) { s[T] = a[G];  //!
+    f = 1; }
+  else { while (!f);
+    b[G] = s[T - 32]; } }  //!
+K(global_volatile_data_two_sizes) { if (B == 0) *(volatile short*)&b[T] = 1;  //!
+  else b[512 + T] = *(volatile int*)&b[T]; }  //!
+K(producer_overwrites_slot) { int* slot = b; int* full = b + 64;
+  if (T == 0 && B == 0) for (int i = 0; i < 3; i++) {
+      slot[0] = i;  //!
+      __threadfence(); atomicExch(full, i + 1); while (get_relaxed(b + 65) <= i); }
+  if (T == 0 && B == 1) for (int i = 0; i < 3; i++) { while (atomicAdd(full, 0) <= i); __threadfence();
+      b[100 + i] = slot[0];  //!
+      put_relaxed(b + 65, i + 1); } }
+K(block_barrier_counter_reset) { __shared__ int m; if (T == 0) m = 0; SYNC;
+  if ((T & 31) == 0) { atomicAdd(&m, 1); while (VOLATILE(m) < 2); }  //!
+  if (T == 0) m = 0; }  //!
+K(cas_lock_different_locks) {
+  if (T == 0) { while (atomicCAS(&b[64 + B], 0, 1)); __threadfence();
+    b[0] += 1;  //!
+    __threadfence(); atomicExch(&b[64 + B], 0); } }
+K(lock_freed_before_write) {
+  if (T == 0) { while (atomicCAS(&b[64], 0, 1)); __threadfence(); int v = b[0];  //!
+    __threadfence(); atomicExch(&b[64], 0);
+    b[0] = v + 1; } }  //!
+K(exit_then_shared_read) { __shared__ int s[64];
+  if (T >= 32) { s[T] = a[G]; return; }  //!
+  __syncwarp(); b[G] = s[T + 32]; }  //!
+K(texture_like_ldg_of_output) { b[G] = a[G];  //!
+  SYNC; int v; asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v) : "l"(b + (G ^ 1))); b[512 + G] = v; }  //!
+K(float4_and_float) { float4* v = (float4*)b;
+  if (T < 16) v[T + B * 16] = make_float4(1, 2, 3, 4);  //!
+  else if (T < 32) ((float*)b)[B * 64 + (T - 16) * 4 + 3] = 5; }  //!
+K(bool_flags_packed) { __shared__ bool f[64]; f[T] = false; SYNC;
+  if (a[G] & 1) f[(T + 1) & 63] = true;  //!
+  b[G] = f[T]; }  //!

@@ -172,3 +172,51 @@ K(ldmatrix_before_copies_end) { __shared__ alignas(128) uint16_t x[512]; unsigne
   COMMIT; SYNC;
   ldsm4(r, &x[(T / 32) * 256 + (T & 31) * 8]);  //!
   WAIT(0); b[G] = r[0] + r[1] + r[2] + r[3]; }
+K(tma_store_before_all_wrote) { __shared__ alignas(128) int s[64];
+  s[T] = a[G]; PROXY;  //!
+  if (T == 0) { tma_out(b + B * 64, s, 256); BULK_COMMIT; BULK_WAIT(0); } }  //!
+K(tma_store_buffer_one_short) { __shared__ alignas(128) int s[2][64];
+  for (int k = 0; k < 4; k++) { if (T == 0) BULK_WAIT_READ(2); SYNC;
+    s[k & 1][T] = a[G] + k; PROXY; SYNC;  //!
+    if (T == 0) { tma_out(b + k * 512 + B * 64, s[k & 1], 256); BULK_COMMIT; } }  //!
+  if (T == 0) BULK_WAIT(0); }
+K(wait_group_read_by_other_thread) { __shared__ alignas(128) int s[64]; s[T] = a[G]; PROXY; SYNC;
+  if (T == 0) { tma_out(b + B * 64, s, 256); BULK_COMMIT; }  //!
+  if (T == 32) BULK_WAIT_READ(0);
+  SYNC; s[T] = 1; }  //!
+K(cp_async_then_syncwarp) { __shared__ int s[64]; copy4(&s[T], a + G); COMMIT; WAIT(0);  //!
+  __syncwarp(); b[G] = s[T ^ 32]; }  //!
+K(cp_async_wait_after_sync) { __shared__ int s[64]; copy4(&s[T], a + G); COMMIT; SYNC; WAIT(0);  //!
+  b[G] = s[63 - T]; }  //!
+K(cp_async_and_plain_store) { __shared__ int s[64]; copy4(&s[T], a + G); COMMIT;  //!
+  if (T < 8) s[T] = 0;  //!
+  WAIT(0); SYNC; b[G] = s[63 - T]; }
+K(cp_async_source_written) { __shared__ int s[64];
+  copy4(&s[T], a + G); COMMIT;  //!
+  a[G ^ 1] = 5;  //!
+  WAIT(0); SYNC; b[G] = s[63 - T]; }
+K(consumer_arrives_before_reading) { __shared__ int s[2][32]; __shared__ u64 full[2], empty[2]; int sum = 0;
+  if (T < 2) { mb_init(&full[T], 32); mb_init(&empty[T], 32); } SYNC;
+  if (T < 32) for (int k = 0; k < 5; k++) { mb_wait(&empty[k & 1], (k >> 1 & 1) ^ 1);
+      s[k & 1][T] = a[k * 32 + T];  //!
+      mb_arrive(&full[k & 1]); }
+  else { for (int k = 0; k < 5; k++) { mb_wait(&full[k & 1], k >> 1 & 1); mb_arrive(&empty[k & 1]);
+      sum += s[k & 1][63 - T]; } b[G] = sum; } }  //!
+K(one_lane_arrives_for_the_warp) { __shared__ int s[64]; __shared__ u64 m; if (T == 0) mb_init(&m, 2); SYNC;
+  s[T] = a[G];  //!
+  if ((T & 31) == 0) mb_arrive(&m);
+  mb_wait(&m, 0);
+  b[G] = s[63 - T]; }  //!
+K(one_lane_waits_for_the_warp) { __shared__ int s[64]; __shared__ u64 m; if (T == 0) mb_init(&m, 64); SYNC;
+  s[T] = a[G];  //!
+  mb_arrive(&m); if ((T & 31) == 0) mb_wait(&m, 0);
+  b[G] = s[63 - T]; }  //!
+K(remote_arrive_block_scope) { __shared__ int s[64]; __shared__ u64 m; if (T == 0) mb_init(&m, 64); CLUSTER_SYNC;  // cluster 2
+  *far(&s[T], RANK ^ 1) = a[G];  //!
+  asm volatile("{ .reg .b32 a; mapa.shared::cluster.u32 a, %0, %1; mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [a]; }" ::"r"(U32(&m)), "r"(RANK ^ 1) : "memory");
+  mb_wait_cluster(&m, 0);
+  b[G] = s[63 - T]; CLUSTER_SYNC; }  //!
+K(ldmatrix_other_warps_rows) { __shared__ alignas(128) uint16_t x[512]; unsigned r[4];
+  for (int i = 0; i < 8; i++) x[T * 8 + i] = a[i + T];  //!
+  __syncwarp(); ldsm4(r, &x[((T + 32) & 63) * 8]);  //!
+  b[G] = r[0] + r[1]; }
