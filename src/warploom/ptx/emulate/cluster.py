@@ -70,7 +70,9 @@ class ClusterPhases:
         some = np.bincount(cluster_of, here, self.phase.size) > 0
         for cluster in np.flatnonzero(some & ~missing).tolist():
             self.phase[cluster] += 1
-            self.known[cluster] = self.gathered.pop(cluster, None)
+            known = self.known[cluster] = self.gathered.pop(cluster, None)
+            if known is not None:
+                known.flat()  # once, not by each that waits
 
 
 def _cluster_of(batch: Batch) -> Array:

@@ -47,6 +47,8 @@ class MBarrier:
         if self.pending == 0 and self.bytes == 0:
             if self.source:
                 self.gathered = joined(self.gathered, self.telling().known(self.threads))
+            if self.gathered is not None:
+                self.gathered.flat()  # once, not by each that waits
             self.known, self.gathered = self.gathered, None
             self.phase += 1
             self.pending = self.expected
