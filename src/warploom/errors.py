@@ -20,6 +20,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+@lru_cache(maxsize=4)
+def _lines(text: str) -> tuple[str, ...]:
+    """Asked for again and again, as a report shows many lines of one text."""
+    return tuple(text.split("\n"))
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A named text, so that a place in it can be shown."""
@@ -27,8 +33,11 @@ class Source:
     name: str
     text: str = field(repr=False)
 
+    def has_line(self, number: int) -> bool:
+        return 1 <= number <= len(_lines(self.text))
+
     def line(self, number: int) -> str:
-        lines = self.text.split("\n")
+        lines = _lines(self.text)
         return lines[number - 1] if 1 <= number <= len(lines) else ""
 
 

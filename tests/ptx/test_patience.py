@@ -121,6 +121,29 @@ def test_loops_in_a_row_are_ordered_in_one_go() -> None:
     assert successors.asked < 10 * pairs
 
 
+class Cut(str):
+    """A text that counts how often it is cut into lines."""
+
+    __slots__ = ()
+    times = 0
+
+    def split(self, *words):  # type: ignore[override]
+        type(self).times += 1
+        return super().split(*words)
+
+
+def test_a_text_is_cut_into_lines_once() -> None:
+    """For each row of a report it was, which took hours for long ones."""
+    text = Cut(kernel(f"ld.param.u64 %l, [out]; {rows('st.global.u32 [%l], #;')}"))
+    chosen = ptx.load(text, "k.ptx").kernel()
+    report = chosen.launch(1, 1, [np.zeros(2, np.uint32)], counters=True)
+    Cut.times = 0
+    found = traffic_rows(chosen, report)
+    assert len(found) > N
+    assert found[7].text.endswith("7;")
+    assert Cut.times <= 1
+
+
 @pytest.mark.parametrize("after", [0, 1, 50, 500, 1000, 2500])
 def test_wherever_it_is_noticed_it_is_one_error(
     after: int, monkeypatch: pytest.MonkeyPatch

@@ -111,6 +111,52 @@ mov.u64 %l, 16; st.global.u32 [%l], 1; ret; }}
         ptx.load(text, "k.ptx").kernel("k").launch(1, 1, [])
 
 
+AT = """.version 8.0
+.target sm_90
+.address_size 64
+.file 1 "demo.cu"
+.visible .entry k() { .reg .b32 %r<2>;
+.loc 1 7 3
+mov.u32 %r1, 0;
+LOC
+trap; ret; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("location", "file", "line"),
+    [
+        (".loc 1 8 3", "demo.cu", 8),
+        (".loc 1 0 0", "demo.cu", 7),  # no line of its own: the one before
+        (".loc 1 0 0, function_name $f, inlined_at 1 9 1", "demo.cu", 9),
+        (".loc 1 99999 1", "k.ptx", 9),  # the file is another one by now
+        (".loc 1 8 500", "demo.cu", 8),
+    ],
+)
+def test_places_that_are_not_in_the_file(location: str, file: str, line: int) -> None:
+    with pytest.raises(KernelError, match="trap was reached") as caught:
+        ptx.load(AT.replace("LOC", location), "k.ptx").kernel("k").launch(1, 1, [])
+    span = caught.value.span
+    assert span is not None
+    assert (span.source.name, span.line) == (file, line)
+    assert 1 <= span.column <= len(span.source.line(line)) + 1
+
+
+def test_printf_of_nothing_says_so() -> None:
+    text = """.version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 v);
+.visible .entry k(.param .u64 out) {
+.reg .b32 %r; .reg .b64 %l; .param .b32 r; .param .b64 f; .param .b64 v;
+st.param.b64 [f], 0; st.param.b64 [v], 0; call (r), vprintf, (f, v); ld.param.b32 %r, [r];
+ld.param.u64 %l, [out]; st.global.u32 [%l], %r; ret; }
+"""
+    out = np.zeros(1, np.int32)
+    assert ptx.load(text).kernel("k").launch(1, 1, [out]).output == []
+    assert out.tolist() == [-1]
+
+
 def test_the_limit_is_looked_at_between_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of instructions may stand in a row, with no branch between them."""
     rows = "".join(f"add.u32 %r1, %r1, {n};\n" for n in range(100))

@@ -55,13 +55,14 @@ class SourcePlace:
         return ", inlined at ".join(f"{Path(p.file).name}:{p.line}" for p in self.frames)
 
     def span(self) -> Span | None:
-        """The place in its file, outwards to the first file that can be read."""
+        """The place in its file, outwards to the first file that can be read and has the line."""
         for place in self.frames:
             source = place.text or _read(place.file)
-            if source is not None:
-                word = re.match(r"\w*", source.line(place.line)[place.column - 1 :])
-                length = len(word[0]) if word else 1
-                return Span(source, place.line, max(1, place.column), max(1, length))
+            if source is not None and source.has_line(place.line):
+                line = source.line(place.line)
+                column = min(max(1, place.column), len(line) + 1)
+                word = re.match(r"\w*", line[column - 1 :])
+                return Span(source, place.line, column, max(1, len(word[0]) if word else 1))
         return None
 
 
@@ -165,7 +166,7 @@ class SourceMap:
             inlined = outer.get(inlined)
         place: SourcePlace | None = None
         for file, line, column in reversed(chain):
-            if file in self._files:
+            if file in self._files and line > 0:  # compilers say 0 where there is none
                 name = self._files[file]
                 place = SourcePlace(name, line, column, place, self._sources.get(name))
         return place

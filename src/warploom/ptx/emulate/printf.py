@@ -81,13 +81,16 @@ def vprintf(
         taken = []
         every = zip(f.index.tolist(), text(f).tolist(), value(f).tolist(), strict=True)
         for thread, format_, values in every:
+            if not format_:
+                taken.append(-1)
+                continue
             said, count = formatted(f, thread, read_string(f, thread, format_), values)
             taken.append(count)
             if len(f.batch.output) < MOST_LINES:
                 f.batch.output.append(said)
             elif len(f.batch.output) == MOST_LINES:
                 f.batch.output.append(f"… and more: {MOST_LINES} calls of printf are kept\n")
-        give(f, np.array(taken, np.uint32))
+        give(f, np.array(taken, np.int32))
 
     return step
 
