@@ -147,3 +147,6 @@ K(bool_flags_synced) { __shared__ bool f[64]; f[T] = false; SYNC; if (a[G] & 1) 
 K(dynamic_queue_in_shared) { __shared__ int head, tail, q[128]; if (T == 0) { head = 0; tail = 1; q[0] = 1; } SYNC;
   for (int r = 0; r < 4; r++) { int h = head, t = tail; SYNC; if (T == 0) head = t; if (T < t - h) { int v = q[h + T]; if (2 * v < 16) { int at = atomicAdd(&tail, 2); q[at] = 2 * v; q[at + 1] = 2 * v + 1; } } SYNC; }
   b[G] = tail; }
+K(counter_set_back_without_any_fence) { if (T == 0) { if (atomicAdd(&b[64], 1) == gridDim.x - 1) b[64] = 0; } }
+K(shared_counter_set_back) { __shared__ int m; if (T == 0) m = 0; SYNC; if (atomicAdd(&m, 1) == 63) { m = 0; } SYNC; b[G] = m; }
+K(seen_flag_read_plainly_without_any_fence) { if (T == 0 && B == 0) VOLATILE(b[64]) = 5; if (T == 0 && B == 1) { while (!VOLATILE(b[64])); b[1] = b[64]; } }

@@ -41,7 +41,7 @@ from warploom.ptx.emulate.arguments import bind, initial_bytes
 from warploom.ptx.emulate.call import CallCompiler
 from warploom.ptx.emulate.compile import alignment, byte_size, compile_function, meets_in_part
 from warploom.ptx.emulate.frame import Batch, Frame, Triple, in_grid
-from warploom.ptx.emulate.ordering import may_look_far, uses_flags
+from warploom.ptx.emulate.ordering import follows_looks, may_look_far, uses_flags
 from warploom.ptx.emulate.schedule import Code, Runner
 from warploom.ptx.fast.cores import Job
 from warploom.ptx.fast.engine import EngineName, FastKernel
@@ -327,8 +327,8 @@ class Kernel:
         return RaceDetector(
             prod(grid), prod(block), CUDA.lanes, len(steps) + 1,
             partial=any(meets_in_part(step) for step in steps),
-            flags=any(uses_flags(step) for step in steps), every=races == "all", benign=benign,
-            cluster=prod(cluster),
+            flags=any(uses_flags(step) for step in steps) or follows_looks(steps),
+            every=races == "all", benign=benign, cluster=prod(cluster),
             meetings=any(s.opcode == "mbarrier" and "inval" in s.modifiers for s in steps),
         )  # fmt: skip
 

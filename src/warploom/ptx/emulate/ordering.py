@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from warploom.machine.flag import Order
 from warploom.machine.manner import Kind, Manner, Scope
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
-from warploom.ptx.ir import Immediate, Instruction
+from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Register
 from warploom.ptx.known import STRONG, space_of
 
 Array = npt.NDArray[Any]
@@ -53,6 +54,41 @@ def uses_flags(ins: Instruction) -> bool:
     if ins.opcode == "mapa" or (ins.opcode == "barrier" and "cluster" in ins.modifiers):
         return True
     return (ins.opcode == "cp" and "bulk" in ins.modifiers) or bool(_FLAGGED & set(ins.modifiers))
+
+
+def follows_looks(steps: Sequence[Instruction]) -> bool:
+    """Whether a place that is looked at is touched plainly too: a look that sees a write orders it,
+    as where who counts last sets a counter back. Both are so far from the same register or name."""
+    made: dict[str, Instruction | None] = {}  # of a register: what sets it, if that is one alone
+    for ins in steps:
+        if ins.operands and isinstance(ins.operands[0], Register):
+            key = ins.operands[0].key
+            made[key] = None if key in made else ins
+    looked, plain = set(), set()
+    for ins in steps:
+        found = {_root(each, made) for each in ins.operands if isinstance(each, Address)}
+        if looks_at_flags(ins):
+            looked |= found
+        elif ins.opcode in ("ld", "st"):
+            plain |= found
+    return bool(looked & plain)
+
+
+def _root(address: Address, made: dict[str, Instruction | None]) -> tuple[Operand, int]:
+    """Where an address begins, and how far from there it is: copies and constant steps undone."""
+    base, offset = address.base, address.offset
+    for _ in made:
+        ins = made.get(base.key) if isinstance(base, Register) else None
+        if ins is None or ins.predicate is not None:
+            break
+        match ins.opcode, ins.operands[1:]:
+            case (("mov" | "cvta"), (source,)):
+                base = source
+            case "add", (source, Immediate(value=step)):
+                base, offset = source, offset + step
+            case _:
+                break
+    return base, offset
 
 
 def looks_at_flags(ins: Instruction) -> bool:
