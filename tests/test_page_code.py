@@ -48,6 +48,16 @@ WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], 0; @!%p2 bra WAIT;
   cvt.u64.u32 %l4, %r3; add.u64 %l1, %l1, %l4; st.global.u16 [%l1], %h; ret;
 }
 """
+HALF_WAY = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry half_way(.param .u64 image, .param .u64 made) {
+  .reg .b32 %r<9>; .reg .b64 %l<9>; .reg .f32 %f<9>; ld.param.u64 %l1, [image];
+  ld.param.u64 %l2, [made]; mov.u32 %r1, %tid.x; cvt.rn.f32.u32 %f1, %r1; add.f32 %f1, %f1, 1.0;
+  mov.f32 %f2, 0.5; tex.2d.v4.f32.f32 {%f3, %f4, %f5, %f6}, [%l1, {%f1, %f2}];
+  shl.b32 %r1, %r1, 2; mov.b32 %r2, %f3; sust.b.1d.b32.trap [%l2, {%r1}], {%r2}; ret;
+}
+"""
 
 
 def python(page: str) -> list[str]:
@@ -74,6 +84,14 @@ def test_a_tensor_map_is_an_argument() -> None:
     np.testing.assert_array_equal(out, array[0, :64])  # the first row is not moved by a swizzle
     with pytest.raises(DeviceError, match="swizzle"):  # as a driver does
         ptx.tensor_map(array, box=(16, 72), swizzle=128)
+
+
+def test_a_texture_is_an_argument() -> None:
+    """A surface gets what linear filtering finds half-way, and zeros beside the border."""
+    array, made = np.arange(12, dtype=np.float32).reshape(3, 4), np.zeros(4, np.float32)
+    kernel = ptx.load(HALF_WAY, "half_way.ptx").kernel()
+    run(python("ptx.md")[2], ptx=ptx, array=array, made=made, kernel=kernel, grid=1, block=4)
+    np.testing.assert_array_equal(made, [0.5, 1.5, 2.5, 1.5])
 
 
 def test_what_a_kernel_does_wrong_is_said_as_shown() -> None:

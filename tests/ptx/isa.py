@@ -14,7 +14,6 @@ TARGETS = ("sm_90a", "sm_100a", "sm_103a", "sm_120a")
 HEADER = """.version 9.0
 .target {target}
 .address_size 64
-.global .texref tex0; .global .surfref surf0;
 .visible .entry k()
 {{ .reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<140>; .reg .b64 %l<70>; .reg .b128 %q<9>; .reg .b8 %c<9>;
 .reg .f32 %f<140>; .reg .f64 %d<40>; .local .align 16 .b8 own[32]; .shared .align 128 .b8 tile[4096];
@@ -41,8 +40,13 @@ _CHOICES = {
     "vector": "v2|v4|v8",
     "ordered_load": "|".join(f"{w}.{s}" for w in ("relaxed", "acquire") for s in ("cta", "cluster", "gpu", "sys")),
     "ordered_store": "|".join(f"{w}.{s}" for w in ("relaxed", "release") for s in ("cta", "cluster", "gpu", "sys")),
-    "mixed": "f16|bf16",
+    "mixed": "f16|bf16", "tex_to": "f32|s32|u32",
 }  # fmt: skip
+
+_SURFACES = (("1d", "[%l1,{%r2}]"), ("2d", "[%l1,{%r2,%r3}]"), ("3d", "[%l1,{%r2,%r3,%r4,%r4}]"),
+             ("a1d", "[%l1,{%r2,%r3}]"), ("a2d", "[%l1,{%r2,%r3,%r4,%r4}]"))  # fmt: skip
+_TEXELS = (("b8|b16", "{%h1}"), ("v2.b8|v2.b16", "{%h1,%h2}"), ("v4.b8|v4.b16", "{%h1,%h2,%h3,%h4}"), ("b32", "{%r1}"),
+           ("v2.b32", "{%r1,%r2}"), ("v4.b32", "{%r1,%r2,%r3,%r4}"), ("b64", "{%l1}"), ("v2.b64", "{%l1,%l2}"))  # fmt: skip
 
 
 def _op(name: str, operands: str, rows: str) -> Opcode:
@@ -421,17 +425,40 @@ _MATRICES = (
 )  # fmt: skip
 _TEXTURES = (
     _op("tex", "", """
-        1d v4 f32|s32|u32 s32|f32 = {%r1,%r2,%r3,%r4} [tex0,{%r5}]
-        2d v4 f32|s32|u32 s32|f32 = {%r1,%r2,%r3,%r4} [tex0,{%r5,%r6}]
-        3d v4 f32|s32|u32 s32|f32 = {%r1,%r2,%r3,%r4} [tex0,{%r5,%r6,%r7,%r8}]
-        base|level|grad 2d v4 f32 f32 = {%f1,%f2,%f3,%f4} [tex0,{%f5,%f6}]
+        base? 1d v4 {tex_to} s32 = {%r1,%r2,%r3,%r4} [%l1,{%r5}]
+        base? 2d v4 {tex_to} s32 = {%r1,%r2,%r3,%r4} [%l1,{%r5,%r6}]
+        base? 3d v4 {tex_to} s32 = {%r1,%r2,%r3,%r4} [%l1,{%r5,%r6,%r7,%r7}]
+        base? a1d v4 {tex_to} s32 = {%r1,%r2,%r3,%r4} [%l1,{%r5,%r6}]
+        base? a2d v4 {tex_to} s32 = {%r1,%r2,%r3,%r4} [%l1,{%r5,%r6,%r7,%r7}]
+        base? 1d v4 {tex_to} f32 = {%r1,%r2,%r3,%r4} [%l1,{%f5}]
+        base? 2d v4 {tex_to} f32 = {%r1,%r2,%r3,%r4} [%l1,{%f5,%f6}]
+        base? 3d|cube v4 {tex_to} f32 = {%r1,%r2,%r3,%r4} [%l1,{%f5,%f6,%f7,%f7}]
+        base? a1d v4 {tex_to} f32 = {%r1,%r2,%r3,%r4} [%l1,{%r5,%f6}]
+        base? a2d|acube v4 {tex_to} f32 = {%r1,%r2,%r3,%r4} [%l1,{%r5,%f6,%f7,%f7}]
+        level 1d v4 {tex_to} f32 = {%r1,%r2,%r3,%r4} [%l1,{%f5}] %f1
+        level 2d v4 {tex_to} f32 = {%r1,%r2,%r3,%r4} [%l1,{%f5,%f6}] %f1
+        level 3d|cube v4 {tex_to} f32 = {%r1,%r2,%r3,%r4} [%l1,{%f5,%f6,%f7,%f7}] %f1
+        level a1d v4 {tex_to} f32 = {%r1,%r2,%r3,%r4} [%l1,{%r5,%f6}] %f1
+        level a2d|acube v4 {tex_to} f32 = {%r1,%r2,%r3,%r4} [%l1,{%r5,%f6,%f7,%f7}] %f1
+        level 1d v4 {tex_to} s32 = {%r1,%r2,%r3,%r4} [%l1,{%r5}] %r1
+        level 2d v4 {tex_to} s32 = {%r1,%r2,%r3,%r4} [%l1,{%r5,%r6}] %r1
+        level 3d v4 {tex_to} s32 = {%r1,%r2,%r3,%r4} [%l1,{%r5,%r6,%r7,%r7}] %r1
+        level a1d v4 {tex_to} s32 = {%r1,%r2,%r3,%r4} [%l1,{%r5,%r6}] %r1
+        level a2d v4 {tex_to} s32 = {%r1,%r2,%r3,%r4} [%l1,{%r5,%r6,%r7,%r7}] %r1
+        grad 1d v4 {tex_to} f32 = {%r1,%r2,%r3,%r4} [%l1,{%f5}] {%f1} {%f2}
+        grad 2d v4 {tex_to} f32 = {%r1,%r2,%r3,%r4} [%l1,{%f5,%f6}] {%f1,%f2} {%f3,%f4}
+        2d v2 f16x2 f32 = {%r1,%r2} [%l1,{%f5,%f6}]
+        2d v2 f16x2 s32 = {%r1,%r2} [%l1,{%r5,%r6}]
     """),
-    _op("tld4", "{%f1,%f2,%f3,%f4} [tex0,{%f5,%f6}]", "r|g|b|a 2d v4 f32|s32|u32 f32"),
-    _op("txq", "%r1 [tex0]", "width|height|depth|channel_data_type|channel_order|normalized_coords|array_size|num_mipmap_levels b32"),
-    _op("suld", "", "b 1d v2|v4? b8|b16|b32|b64 trap|clamp|zero = %r1 [surf0,{%r2}]\nb 2d b32 trap|clamp|zero = %r1 [surf0,{%r2,%r3}]"),
-    _op("sust", "", "b 1d b32|b16 trap|clamp|zero = [surf0,{%r2}] %r1\np 1d v4 b32 trap|clamp|zero = [surf0,{%r2}] {%r1,%r3,%r4,%r5}"),
-    _op("sured", "[surf0,{%r2}] %r1", "b|p 1d add|min|max|and|or u32|s32|b32|u64 trap|clamp|zero"),
-    _op("suq", "%r1 [surf0]", "width|height|depth|channel_data_type|channel_order|array_size|memory_layout b32"),
+    _op("tld4", "{%r1,%r2,%r3,%r4} [%l1,{%f5,%f6}]", "r|g|b|a 2d v4 f32|s32|u32 f32\n"
+        "r|g|b|a a2d|cube v4 f32|s32|u32 f32 = {%r1,%r2,%r3,%r4} [%l1,{%r5,%f5,%f6,%f6}]"),
+    _op("txq", "%r1 [%l1]", "width|height|depth|channel_data_type|channel_order|normalized_coords|array_size|num_mipmap_levels|num_samples b32\n"
+        "level width|height|depth b32 = %r1 [%l1] %r2"),
+    _op("suld", "", "\n".join(f"b {g} ca|cg|cs|cv? {kinds} trap|clamp|zero? = {into} {at}" for g, at in _SURFACES for kinds, into in _TEXELS)),
+    _op("sust", "", "\n".join(f"b|p {g} wb|cg|cs|wt? {kinds} trap|clamp|zero? = {at} {of}" for g, at in _SURFACES for kinds, of in _TEXELS)),
+    _op("sured", "", "\n".join(f"b|p add|min|max|and|or {g} {kinds} trap|clamp|zero = {at} {of}" for g, at in _SURFACES[:3]
+        for kinds, of in (("u32|s32|b32", "%r1"), ("u64|s64|b64", "%l1")))),
+    _op("suq", "%r1 [%l1]", "width|height|depth|channel_data_type|channel_order|array_size|memory_layout b32"),
 )  # fmt: skip
 _VIDEO = (
     *(_op(name, "%r1 %r2 %r3", "u32|s32 u32|s32 u32|s32 sat?") for name in ("vadd", "vsub", "vabsdiff", "vmin", "vmax")),

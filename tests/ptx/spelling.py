@@ -70,16 +70,16 @@ def instruction(opcode: Opcode, form: OpcodeForm, modifiers: tuple[str, ...]) ->
 def _operand(
     name: str, word: str, kinds: list[str], modifiers: tuple[str, ...], number: int, vector: int
 ) -> str:
+    if re.fullmatch(r"\[(t\d|h[rf]*)\]", word):
+        return _with_coordinates(word[1], word[2:-1])
     if re.match(r"[%{_L\d]|\[[^abdst]", word):
         return word
     if name == "wgmma" and word in "xyqiz":
         return {"x": "%l1", "y": "%l2", "q": "%p1", "i": "1", "z": "0"}[word]
     if word in ("[b]", "[s]"):
         return "[%r8]"
-    if re.fullmatch(r"\[t\d\]", word):
-        return "[%l8, {" + ", ".join(f"%r{i}" for i in range(int(word[2]))) + "}]"
-    several = re.fullmatch(r"[a-d](\d+)([rfd])", word)
-    if several:  # registers of a matrix
+    several = re.fullmatch(r"[a-d](\d+)([rfdhl])", word)
+    if several:  # registers of a matrix, of a texel
         return "{" + ", ".join(f"%{several[2]}{i}" for i in range(int(several[1]))) + "}"
     if word.startswith("["):
         return _address(name, word, modifiers)
@@ -97,6 +97,13 @@ def _operand(
     if word == "d|p" and name in ("elect", "match", "lop3"):
         return f"{register(kind, 1)}|%p2"
     return register(kind, number)
+
+
+def _with_coordinates(of: str, axes: str) -> str:
+    """A tensor map has so many, all whole; a texture's handle says of each which it is."""
+    banks = "r" * int(axes) if of == "t" else axes
+    given = ", ".join(f"%{bank}{i}" for i, bank in enumerate(banks))
+    return f"[%l8, {{{given}}}]" if given else "[%l8]"
 
 
 def _address(name: str, word: str, modifiers: tuple[str, ...]) -> str:

@@ -2,7 +2,21 @@
 
 from warploom.ptx.emulate.launch import Kernel, LoadedModule, Report, load
 from warploom.ptx.emulate.tensor import TensorMap, tensor_map
+from warploom.ptx.emulate.texture import Surface, Texture, surface, texture
 from warploom.ptx.parse import parse
 from warploom.ptx.show import show
 
-__all__ = ["Kernel", "LoadedModule", "Report", "TensorMap", "load", "parse", "show", "tensor_map"]
+__all__ = [
+    "Kernel",
+    "LoadedModule",
+    "Report",
+    "Surface",
+    "TensorMap",
+    "Texture",
+    "load",
+    "parse",
+    "show",
+    "surface",
+    "tensor_map",
+    "texture",
+]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from warploom.ptx import matrices
+from warploom.ptx import images, matrices
 from warploom.ptx.opcode import Control, MemoryEffect, Opcode, opcode
 
 _LOADED = [kind + bits for kind, sizes in (("b", "8 16 32 64"), ("u", "8 16 32 64"),
@@ -109,6 +109,7 @@ WITHOUT_EFFECT = {
     "mbarrier::complete_tx::bytes": "the one way to say that bytes came",
     "bulk_group": "the one way to wait for copies to global memory",
     "tile": "what a tensor copy is without it",
+    "level": "a texture has one level here, and that is taken",
     "fence": "registers are read and written in order",
 }  # fmt: skip
 
@@ -420,6 +421,14 @@ _MATRICES = (
     _WARP("stmatrix", "[a] b", matrices.STORED, memory=_WRITES),
     _WARP("movmatrix", "d a", "sync ~aligned m8n8 trans b16"),
 )
+_IMAGES = (
+    _op("tex", "d [h]", images.fetches(), memory=_READS),
+    _op("tld4", "d [h]", images.GATHERS, memory=_READS),
+    _op("txq", "d [h]", "width|height|depth|array_size|normalized_coords b32"),
+    _op("suld", "d [h]", images.loads(), memory=_READS),
+    _op("sust", "[h] b", images.stores(), memory=_WRITES),
+    _op("suq", "d [h]", "width|height|depth|array_size b32"),
+)
 _MEET = partial(_op, memory=MemoryEffect.MEETS, control=Control.BARRIER)
 _FLOW = (
     _op("bra", "t", "~uni?", control=Control.BRANCH),
@@ -462,6 +471,7 @@ OPCODES: dict[str, Opcode] = {
         _MEMORY,
         _LANES,
         _MATRICES,
+        _IMAGES,
         _FLOW,
     )
     for record in group

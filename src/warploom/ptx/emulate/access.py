@@ -44,7 +44,7 @@ REMOTE = 24  # above this bit an address of shared memory names a block of the c
 LOCAL_PART = 0xFFFFFFFF  # of a generic address: what lies within its window
 _SPOKEN = {
     "global": "global memory", "const": "constant memory", "param": "memory of parameters",
-    "shared": SHARED, "local": "local memory",
+    "shared": SHARED, "local": "local memory", "texture": "a handle and no memory",
 }  # fmt: skip
 # Which memory an access may find at its address; parameters of a kernel lie in the global window.
 _MAY_REACH = {

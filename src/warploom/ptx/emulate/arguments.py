@@ -16,6 +16,7 @@ from warploom.ptx.demangle import demangled
 from warploom.ptx.emulate.compile import alignment, byte_size
 from warploom.ptx.emulate.context import immediate
 from warploom.ptx.emulate.tensor import TensorMap
+from warploom.ptx.emulate.texture import Surface, handle
 from warploom.ptx.ir import (
     Function,
     Generic,
@@ -45,6 +46,8 @@ def bind(module: Module, function: Function, args: Sequence[Any], memory: Memory
     data = np.zeros(max(size, 1), np.uint8)
     known = _place_arrays(parameters, args, memory)
     for number, (parameter, arg, offset) in enumerate(zip(parameters, args, offsets, strict=True)):
+        if isinstance(arg, Surface):
+            arg = _handle(parameter, arg, number, known, memory)
         raw = _argument(parameter, arg, number, known)
         data[offset : offset + raw.size] = raw
     region = memory.add("the parameters", data, read_only=True, space="param")
@@ -122,6 +125,8 @@ def _arrays(parameters: Sequence[Variable], args: Sequence[Any]) -> Iterator[_Gi
             continue
         if parameter.sizes:
             continue
+        if isinstance(arg, Surface):
+            arg = arg.array
         if isinstance(arg, np.ndarray) and arg.ndim > 0:
             what = _what(number, parameter)
             if not arg.flags.c_contiguous:
@@ -129,6 +134,15 @@ def _arrays(parameters: Sequence[Variable], args: Sequence[Any]) -> Iterator[_Gi
                 raise DeviceError(f"{what} is not contiguous", advice=advice)
             start = int(arg.__array_interface__["data"][0])
             yield _Given(number, what, arg, start, start + arg.nbytes)
+
+
+def _handle(
+    parameter: Variable, arg: Surface, number: int, known: dict[int, int], memory: Memory
+) -> int:
+    what = _what(number, parameter)
+    if parameter.sizes or byte_size(parameter) != 8 or parameter.type[0] == "f":
+        raise DeviceError(f"{what} is no handle of 64 bits, a texture or surface is given")
+    return handle(memory, what, arg, known[number])
 
 
 def _what(number: int, parameter: Variable) -> str:

@@ -26,6 +26,7 @@ from warploom.ptx.emulate import (
     mbarrier,
     memory,
     product,
+    sample,
     stack,
     warp,
     warpgroup,
@@ -51,7 +52,7 @@ TABLE: dict[str, Compile] = {
     **integer.TABLE, **bits.TABLE, **compare.TABLE, **convert.TABLE, **memory.TABLE,
     **atomics.TABLE, **warp.TABLE, **product.TABLE, **matrix.TABLE, **bulk.TABLE,
     **mbarrier.TABLE, **warpgroup.TABLE, **cluster.TABLE,
-    **wmma.TABLE, **stack.TABLE,
+    **wmma.TABLE, **stack.TABLE, **sample.TABLE,
 }  # fmt: skip
 WAITS = frozenset({Control.BARRIER, Control.LANES})
 CallCompiler = Callable[[Context, Instruction], Step]

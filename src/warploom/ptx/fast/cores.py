@@ -40,7 +40,7 @@ FIRST_LOOK = 0.5  # seconds, after which a launch on several cores is looked at 
 MOST_SHADOW = 1 << 30  # bytes that remember who came to which cell of memory
 WORD = 4  # bytes
 ALIGNMENT = 256
-_KINDS = {"global": 1, "const": 2, "param": 4}
+_KINDS = {"global": 1, "const": 2, "param": 4, "texture": 0}  # 0: out of reach
 _READ_ONLY = 8
 
 
