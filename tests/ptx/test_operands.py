@@ -129,3 +129,16 @@ def test_a_copied_single_stays_when_few_lanes_change_the_register(
         cvt.rzi.u64.f32 %l3, %f4; st.global.b64 [%o], %l3;"""
     want = [i + 2 if i < 3 else i + 1 for i in range(THREADS)]
     assert ran(body, engine).tolist() == want
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_vector_register_is_loaded_and_stored_whole(engine: Literal["numpy", "c"]) -> None:
+    body = """.reg .v2 .b32 %v; ld.global.v2.b32 %v, [%i]; mov.b32 %r3, %v.x; mov.b32 %v.x, %v.y; mov.b32 %v.y, %r3;
+        st.global.v2.b32 [%o], %v;"""
+    want = given() >> np.uint64(32) | given() << np.uint64(32)
+    assert np.array_equal(ran(body, engine), want)
+
+
+def test_a_vector_register_of_another_size_is_refused() -> None:
+    with pytest.raises(DeviceError, match="the number of its registers"):
+        ran(".reg .v4 .b32 %v; ld.global.v2.b32 %v, [%i];", "numpy")

@@ -67,6 +67,17 @@ def split_operands(instruction: Instruction) -> tuple[tuple[Operand, ...], tuple
     return (operands[:1], operands[1:]) if has_result else ((), operands)
 
 
+def registers_moved(operand: Operand) -> tuple[Operand, ...]:
+    """What an access of memory moves: registers in braces, those of a vector register, or one."""
+    match operand:
+        case Vector(inner):
+            return inner
+        case Register(vector=count) if count > 1:
+            return tuple(Component(operand, part) for part in range(count))
+        case _:
+            return (operand,)
+
+
 def registers_in(operand: Operand) -> list[Register | Component]:
     """The registers that a destination names."""
     match operand:

@@ -19,7 +19,7 @@ from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.ordering import copy_groups, fence, manner_of, order_of
 from warploom.ptx.emulate.shape import Compile, parts, type_of
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Symbol, Vector
-from warploom.ptx.known import space_of
+from warploom.ptx.known import registers_moved, space_of
 from warploom.ptx.types import DTYPES, UNSIGNED
 
 Array = npt.NDArray[Any]
@@ -94,17 +94,17 @@ def _moved(fetch: Fetch, distance: int) -> Fetch:
 
 def elements_of(ctx: Context, ins: Instruction, operand: Operand) -> tuple[Operand, ...]:
     """The registers of an access, as many as its modifiers say."""
-    elements = operand.elements if isinstance(operand, Vector) else (operand,)
-    if len(elements) != next((_VECTORS[m] for m in ins.modifiers if m in _VECTORS), 1):
+    found = registers_moved(operand)
+    if len(found) != next((_VECTORS[m] for m in ins.modifiers if m in _VECTORS), 1):
         raise ctx.fail(f"{ins.name} and the number of its registers do not fit", ins)
-    return elements
+    return found
 
 
 def ld(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
-    elements = elements_of(ctx, ins, ins.operands[0])
-    stores = [ctx.write(element, kind) for element in elements]
-    slots = [undefined.slots_of(ctx, (element,)) for element in elements]
+    targets = elements_of(ctx, ins, ins.operands[0])
+    stores = [ctx.write(element, kind) for element in targets]
+    slots = [undefined.slots_of(ctx, (element,)) for element in targets]
     dtype, count = DTYPES[kind], len(stores)
 
     def make(site: Site, address: Fetch) -> Step:
@@ -128,9 +128,9 @@ def ld(ctx: Context, ins: Instruction) -> Step:
 
 def st(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
-    elements = elements_of(ctx, ins, ins.operands[1])
-    values = [ctx.read(element, kind) for element in elements]
-    slots = [undefined.slots_of(ctx, (element,)) for element in elements]
+    given = elements_of(ctx, ins, ins.operands[1])
+    values = [ctx.read(element, kind) for element in given]
+    slots = [undefined.slots_of(ctx, (element,)) for element in given]
     dtype, count = DTYPES[kind], len(values)
 
     def make(site: Site, address: Fetch) -> Step:

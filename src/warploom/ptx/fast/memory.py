@@ -8,7 +8,7 @@ from warploom.ptx.emulate.compile import byte_size
 from warploom.ptx.emulate.shape import type_of
 from warploom.ptx.fast.operand import NotTaken, Spell, Writer
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Symbol, Vector
-from warploom.ptx.known import STRONG, space_of
+from warploom.ptx.known import STRONG, registers_moved, space_of
 from warploom.ptx.types import DTYPES
 
 SPACES = {
@@ -25,10 +25,6 @@ def _space(w: Writer, ins: Instruction, operand: Operand) -> str:
     if space == "param" and isinstance(base, Symbol) and base.name in w.locals:
         return "local"
     return space
-
-
-def _elements(operand: Operand) -> tuple[Operand, ...]:
-    return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
 def _bits(kind: str) -> int:
@@ -60,7 +56,7 @@ def _call(verb: str, space: str, bits: int, at: str, values: str) -> str:
 
 def ld(w: Writer, ins: Instruction) -> None:
     kind = type_of(ins)
-    elements, bits = _elements(ins.operands[0]), _bits(kind)
+    elements, bits = registers_moved(ins.operands[0]), _bits(kind)
     space = _space(w, ins, ins.operands[1])
     if space == "param":
         _parameter(w, ins, kind, elements)
@@ -134,7 +130,7 @@ def _computed_parameter(
 
 def st(w: Writer, ins: Instruction) -> None:
     kind = type_of(ins)
-    elements, bits = _elements(ins.operands[1]), _bits(kind)
+    elements, bits = registers_moved(ins.operands[1]), _bits(kind)
     space = _space(w, ins, ins.operands[0])
     if space in ("param", "const"):
         raise NotTaken(ins.name)
