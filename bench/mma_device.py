@@ -25,11 +25,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
-from bench.ptx_launches import Job, on_device, on_emulator  # noqa: E402
+from bench.ptx_launches import Job, array_of, on_device, on_emulator  # noqa: E402
 from tests.ptx.matrix_kernels import HEAD, PRODUCTS, moves  # noqa: E402 - the checkout
 
 from bench import hopper_kernels  # noqa: E402
-from warploom import ptx  # noqa: E402
 
 OUT = ROOT / "bench" / "results" / "mma_device.json"
 # Warps of each kernel, so that every type of a has a million dot products.
@@ -56,21 +55,29 @@ def jobs() -> list[Job]:
 def compared(job: Job, dry: bool) -> dict[str, Any]:
     """Every byte of every array afterwards, those that a tensor map describes too."""
     started = time.monotonic()
-    here = [_bytes(arg) for arg in on_emulator(job)[2]]
+    here = [array_of(arg) for arg in on_emulator(job)[2]]
     row: dict[str, Any] = {
         "results": int(here[-1].size), "emulator_seconds": time.monotonic() - started,
-        "bits": hashlib.sha256(b"".join(each.tobytes() for each in here)).hexdigest()[:16],
+        "bits": digest(here),
     }  # fmt: skip
     if job.products is not None:
         row |= {"type": job.products[0], "dot_products": job.products[1]}
     if dry:
         return row
-    there = [_bytes(arg) for arg in on_device(job)]
-    row["different"], row["examples"] = 0, []
-    for number, (mine, theirs) in enumerate(zip(here, there, strict=True)):
+    return row | differences(here, [array_of(arg) for arg in on_device(job)])
+
+
+def digest(arrays: list[Any]) -> str:
+    return hashlib.sha256(b"".join(each.tobytes() for each in arrays)).hexdigest()[:16]
+
+
+def differences(here: list[Any], there: list[Any]) -> dict[str, Any]:
+    """How many elements of the arguments differ in a bit, and the first few of each."""
+    different, examples = 0, []
+    for number, (mine, theirs) in enumerate(zip(map(_bits, here), map(_bits, there), strict=True)):
         differ = np.flatnonzero(mine != theirs)
-        row["different"] += int(differ.size)
-        row["examples"] += [
+        different += int(differ.size)
+        examples += [
             {
                 "argument": number,
                 "at": int(i),
@@ -79,11 +86,10 @@ def compared(job: Job, dry: bool) -> dict[str, Any]:
             }
             for i in differ[:5]
         ]
-    return row
+    return {"different": different, "examples": examples}
 
 
-def _bytes(arg: Any) -> Any:
-    array = arg.array if isinstance(arg, ptx.TensorMap) else arg
+def _bits(array: Any) -> Any:
     words = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
     return array.reshape(-1).view(words[array.itemsize])
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench.texture_objects import LINEAR, image_on_device
 
 from warploom import ptx
 from warploom.ptx.emulate.launch import Kernel
+from warploom.ptx.ir import Instruction, Variable
 from warploom.ptx.types import DTYPES
 from warploom.runtime.tensor import for_gpu
 
@@ -40,7 +43,7 @@ class Job:
 
 
 def _copy(arg: Any) -> Any:
-    if isinstance(arg, ptx.TensorMap):
+    if isinstance(arg, ptx.TensorMap | ptx.Surface):
         return replace(arg, array=arg.array.copy())
     return arg.copy() if isinstance(arg, np.ndarray) else arg
 
@@ -63,27 +66,42 @@ def on_device(job: Job) -> list[Any]:
     function = _module(job.text).get_function(kernel.name)
     if job.shared > 48 << 10:
         function.max_dynamic_shared_size_bytes = job.shared
-    there: list[Any] = []
-    moved: list[Any] = []
-    for parameter, arg in zip(kernel.function.parameters, job.fresh(), strict=True):
-        if isinstance(arg, ptx.TensorMap):
-            array = cupy.asarray(arg.array.reshape(-1).view(np.uint8))
-            there.append(_by_value(for_gpu(arg, array.data.ptr)))
-        elif parameter.sizes:
-            raw = arg.tobytes() if isinstance(arg, np.ndarray | np.generic) else bytes(arg)
-            array, there = None, [*there, _by_value(raw)]
-        elif isinstance(arg, np.ndarray):
-            array = cupy.asarray(arg.reshape(-1).view(np.uint8))
-            there.append(array)
-        else:
-            array, there = None, [*there, _number(parameter.type, arg)]
-        moved.append(array)
-    function(full(job.grid), full(job.block), tuple(there), shared_mem=job.shared)
+    uses = {word for step in kernel.function.instructions() for word in _geometry(step)}
+    parameters = zip(kernel.function.parameters, job.fresh(), strict=True)
+    moved = [_moved(parameter, arg, uses) for parameter, arg in parameters]
+    there = tuple(each for each, _ in moved)
+    function(full(job.grid), full(job.block), there, shared_mem=job.shared)
     cupy.cuda.runtime.deviceSynchronize()
-    return [
-        arg if array is None else array.get().view(_array(arg).dtype).reshape(_array(arg).shape)
-        for arg, array in zip(job.args, moved, strict=True)
-    ]
+    return [back() for _, back in moved]
+
+
+def _geometry(step: Instruction) -> tuple[str, ...]:
+    """What of an instruction decides how a texture must lie on a GPU."""
+    if step.opcode == "tex" and step.modifiers[-1] == "s32" and "1d" in step.modifiers:
+        return (LINEAR,)
+    return (step.opcode,)
+
+
+def _moved(parameter: Variable, arg: Any, uses: set[str]) -> tuple[Any, Callable[[], Any]]:
+    """An argument as CuPy passes it, and how it is fetched after the launch."""
+    import cupy
+
+    if isinstance(arg, ptx.Surface):
+        return image_on_device(arg, uses)
+    if isinstance(arg, ptx.TensorMap):
+        array = cupy.asarray(arg.array.reshape(-1).view(np.uint8))
+        return _by_value(for_gpu(arg, array.data.ptr)), partial(_fetched, array, arg.array)
+    if parameter.sizes:
+        raw = arg.tobytes() if isinstance(arg, np.ndarray | np.generic) else bytes(arg)
+        return _by_value(raw), lambda: arg
+    if isinstance(arg, np.ndarray):
+        array = cupy.asarray(arg.reshape(-1).view(np.uint8))
+        return array, partial(_fetched, array, arg)
+    return _number(parameter.type, arg), lambda: arg
+
+
+def _fetched(there: Any, here: Any) -> Any:
+    return there.get().view(here.dtype).reshape(here.shape)
 
 
 def for_driver(text: str) -> str:
@@ -111,8 +129,8 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory()
 
 
-def _array(arg: Any) -> Any:
-    return arg.array if isinstance(arg, ptx.TensorMap) else arg
+def array_of(arg: Any) -> Any:
+    return arg.array if isinstance(arg, ptx.TensorMap | ptx.Surface) else arg
 
 
 def _by_value(raw: bytes) -> Any:
