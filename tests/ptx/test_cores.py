@@ -192,11 +192,13 @@ def test_a_fault_that_the_order_does_not_have() -> None:
 
 
 def test_a_late_block_without_end_ends() -> None:
-    args = words()
-    with pytest.raises(LimitError, match="'k' did not end in the time"):
-        fresh().launch(
+    args, kernel = words(), fresh()
+    kernel.launch(BLOCKS, BLOCK, [*words(), NUMBERS["own"]], engine="c")  # compiles it
+    with pytest.raises(LimitError, match="'k' did not end in the time.* is still here") as error:
+        kernel.launch(
             BLOCKS, BLOCK, [*args, NUMBERS["endless"]], engine="c", cores=CORES, seconds=0.3
         )
+    assert error.value.span is not None
     assert not args[1].any()  # as it was
 
 

@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import LimitError
+from warploom.errors import LimitError, Span
 from warploom.machine.counters import Counters
 from warploom.machine.memory import Memory, Region
 from warploom.machine.record import CUDA
+from warploom.ptx.emulate.frame import thread_name
 from warploom.ptx.fast.notes import Counting, Noted
 
 Triple = tuple[int, int, int]
@@ -127,6 +128,8 @@ class Compiled:
     noted: Noted
     cell_bytes: int  # of what remembers who came to a cell of memory, where races are looked for
     copies_bytes: int  # … and of what a thread has copied
+    still: Callable[..., int]
+    places: tuple[Span | None, ...]  # where each part of the text begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +225,7 @@ def run(code: Compiled, job: Job) -> Ran:
         room = MOST_BYTES // (words + crew[0].bytes)
         cores = min(cores, left + 1, room) if _apart(job.memory.regions) else 1
         crew += [Core(code, job, taken, chunk) for _ in range(cores - 1)]
-        status = _Crew(code, job, crew).run() if cores > 1 else _alone(code, job, crew[0])
+        status = _go_on(code, job, crew)
     return Ran(
         status,
         np.sum([core.executed for core in crew], axis=0).tolist(),
@@ -234,11 +237,11 @@ def run(code: Compiled, job: Job) -> Ran:
 def _noted(code: Compiled, job: Job) -> Ran:
     """A launch whose accesses are noted: on one core."""
     if _shadow_bytes(code, job) > MOST_SHADOW:
-        return Ran(Status.FAULT, [], False, 1, suspect=True)
+        return Ran(Status.FAULT, [], False, 1)
     core = Core(code, job, np.zeros(1, np.uint64), prod(job.grid))
     status = core.step()
     if status is Status.AGAIN:
-        status = _alone(code, job, core)
+        status = _go_on(code, job, [core])
     if core.counting is not None and core.counting.broke is not None:
         raise core.counting.broke
     counters = Counters()
@@ -266,10 +269,17 @@ def _shadows(code: Compiled, job: Job) -> list[npt.NDArray[Any]]:
     return [np.zeros(size, np.uint8) for size in _shadow_sizes(code, job)]
 
 
-def _alone(code: Compiled, job: Job, core: Core) -> Status:
+def _go_on(code: Compiled, job: Job, crew: Sequence[Core]) -> Status:
+    try:
+        return _Crew(code, job, crew).run() if len(crew) > 1 else _alone(job, crew[0])
+    except _OutOfTime:
+        raise _too_long(code, job, crew) from None
+
+
+def _alone(job: Job, core: Core) -> Status:
     status = Status.AGAIN
     while status is Status.AGAIN:
-        _check_time(code, job)
+        _check_time(job)
         status = core.step()
     return status
 
@@ -294,7 +304,7 @@ class _Crew:
             try:
                 going = [pool.submit(self._work, core) for core in self._cores]
                 while wait(going, MOMENT).not_done:
-                    _check_time(self._code, self._job)
+                    _check_time(self._job)
                     # What was read too early may be why it does not end.
                     if time.monotonic() - started > look:
                         if self._clash():
@@ -326,9 +336,28 @@ class _Crew:
         return False
 
 
-def _check_time(code: Compiled, job: Job) -> None:
+def _check_time(job: Job) -> None:
     if job.deadline is not None and time.monotonic() > job.deadline:
-        raise LimitError(f"kernel '{code.name}' did not end in the time it was given")
+        raise _OutOfTime
+
+
+class _OutOfTime(Exception):  # noqa: N818 - no error yet: who is still running is not known
+    """The time is over; raised again as an error once all cores have stopped."""
+
+
+def _too_long(code: Compiled, job: Job, crew: Sequence[Core]) -> LimitError:
+    """Says who is still running, and where."""
+    message = f"kernel '{code.name}' did not end in the time it was given"
+    place = (ctypes.c_uint64 * 3)()
+    for core in crew:
+        if code.still(ctypes.byref(core.passed), place):
+            block, thread, part = place
+            who = thread_name(block * prod(job.block) + thread, job.grid, job.block)
+            return LimitError(
+                f"{message}: {who} is still here", code.places[part],
+                "if this is a loop that waits, what it waits for never comes",
+            )  # fmt: skip
+    return LimitError(message)
 
 
 def _there_are() -> int:

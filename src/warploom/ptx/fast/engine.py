@@ -136,14 +136,14 @@ class Engine:
         level = "-O2" if sum(map(len, text.blocks)) <= LARGE else "-O1"
         code = kept_library(text.source, (level, *FLAGS), cache_folder(), seconds)
         library = load_library(code)
-        library.launch.restype = library.clash.restype = ctypes.c_int
+        library.launch.restype = library.clash.restype = library.still.restype = ctypes.c_int
         sizes = library.warp_bytes, library.cell_bytes, library.copies_bytes
         for each in sizes:
             each.restype = ctypes.c_uint64
         warp, cell, copies = (int(each()) for each in sizes)
         self._code = Compiled(
             text.name, library.launch, library.clash, warp, text.symbols, len(text.blocks),
-            text.noted, cell, copies,
+            text.noted, cell, copies, library.still, text.places,
         )  # fmt: skip
 
     def run(self, job: Job) -> Ran:

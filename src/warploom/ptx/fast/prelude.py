@@ -296,6 +296,19 @@ int launch(Launch *L) {
   return DONE;
 }
 
+/* who is still running: the block, the thread, and the part of the text that comes next */
+int still(Launch *L, uint64_t *place) {
+  for (uint64_t w = 0; L->running && w < L->warps; w++) {
+    Warp *S = &L->warp[w];
+    if (S->state != AGAIN || !S->pending) continue;
+    place[0] = L->next;
+    place[1] = w * LANES + __builtin_ctz(S->mask[S->pending - 1]);
+    place[2] = S->rank[S->pending - 1];
+    return 1;
+  }
+  return 0;
+}
+
 /* whether a word that one core wrote was touched by another */
 int clash(uint8_t *const *maps, uint64_t cores, uint64_t words) {
   enum { PIECE = 4096 };

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from warploom.errors import Span
 from warploom.ptx import flow
 from warploom.ptx.emulate.compile import WAITS, uses
 from warploom.ptx.fast import arithmetic, compare, lanes, matrix, memory, undefined, warpgroup, wmma
@@ -41,6 +42,7 @@ class CText:
     symbols: tuple[str, ...]
     blocks: tuple[tuple[str, ...], ...]  # opcodes of each block, in running order
     noted: Noted
+    places: tuple[Span | None, ...]  # where each block begins
 
 
 def spell(
@@ -77,7 +79,16 @@ def spell(
         tuple(writer.symbols),
         tuple(opcodes for _, opcodes in ordered),
         writer.noted,
+        _places(module, graph, rank),
     )
+
+
+def _places(module: Module, graph: flow.Graph, rank: list[int]) -> tuple[Span | None, ...]:
+    found: list[Span | None] = [None] * len(rank)
+    for number, block in enumerate(graph.blocks):
+        steps = graph.instructions(block)
+        found[rank[number]] = module.span(steps[0]) if steps else None
+    return tuple(found)
 
 
 def _block(
