@@ -194,7 +194,7 @@ def test_a_fault_that_the_order_does_not_have() -> None:
 def test_a_late_block_without_end_ends() -> None:
     args, kernel = words(), fresh()
     kernel.launch(BLOCKS, BLOCK, [*words(), NUMBERS["own"]], engine="c")  # compiles it
-    with pytest.raises(LimitError, match="'k' did not end in the time.* is still here") as error:
+    with pytest.raises(LimitError, match=r"'k' did not end in the time.* is still here") as error:
         kernel.launch(
             BLOCKS, BLOCK, [*args, NUMBERS["endless"]], engine="c", cores=CORES, seconds=0.3
         )
