@@ -411,6 +411,26 @@ def test_the_fast_engine_leaves_them_to_the_evaluator() -> None:
     assert "suld.b.2d" in kernel("negate").why_not_fast()
 
 
+PLAIN = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 t, .param .u64 out)
+{ .reg .b32 %r<9>; .reg .b64 %l<9>; mov.u32 %r1, 5; ld.param.u64 %l1, [t]; ld.param.u64 %l2, [out]; BODY st.global.u32 [%l2], %r1; ret; }
+"""
+
+
+@pytest.mark.parametrize("engine", ["c", "numpy"])
+def test_a_handle_is_no_address(engine: Any) -> None:
+    """One that nobody uses is no reason to leave a kernel to the evaluator."""
+    out = np.zeros(1, np.uint32)
+    plain = ptx.load(PLAIN.replace("BODY", ""), "k.ptx").kernel()
+    plain.launch(1, 1, [ptx.texture(IMAGE), out], engine=engine)
+    assert (plain.why_not_fast(), out[0]) == ("", 5)
+    loading = ptx.load(PLAIN.replace("BODY", "ld.global.u32 %r1, [%l1];"), "k.ptx").kernel()
+    with pytest.raises(DeviceError, match="which is a handle and no memory"):
+        loading.launch(1, 1, [ptx.texture(IMAGE), out], engine=engine)
+
+
 def test_a_report_counts_them() -> None:
     report = run("two", ptx.texture(IMAGE), OUT, XY, 50, counters=True)
     (row,) = [
