@@ -34,6 +34,7 @@ from tests.ptx.spelling import (  # noqa: E402 - the checkout is used without be
     parts,
     program,
     spelled,
+    variants,
 )
 
 from warploom import ptx  # noqa: E402
@@ -95,7 +96,10 @@ ALONE = {
 def forms(name: str) -> list[str]:
     record = OPCODES[name]
     every = [
-        instruction(record, form, parts(row)) for form in record.forms for row in spelled(form)
+        instruction(record, form, parts(row), variant)
+        for form in record.forms
+        for row in spelled(form)
+        for variant in variants(record)
     ]
     return list(dict.fromkeys(every))
 

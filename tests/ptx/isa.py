@@ -460,14 +460,28 @@ _TEXTURES = (
         for kinds, of in (("u32|s32|b32", "%r1"), ("u64|s64|b64", "%l1")))),
     _op("suq", "%r1 [%l1]", "width|height|depth|channel_data_type|channel_order|array_size|memory_layout b32"),
 )  # fmt: skip
+_PART = "%r1.b0 %r2.h1 %r3.b2 %r4"  # parts of registers, of which all results are narrow
+_PARTS = {"": "%r1 %r2.h1 %r3.b2", "add|min|max": "%r1 %r2.h1 %r3.b2 %r4", "merged": _PART}
+
+
+def _scalar(row: str) -> str:
+    """With nothing more, with a second operation, and merged into a third operand."""
+    return "\n".join(
+        f"{row} {second.replace('merged', '')} = {operands}" for second, operands in _PARTS.items()
+    )
+
+
 _VIDEO = (
-    *(_op(name, "%r1 %r2 %r3", "u32|s32 u32|s32 u32|s32 sat?") for name in ("vadd", "vsub", "vabsdiff", "vmin", "vmax")),
-    *(_op(name, "%r1 %r2 %r3", "u32|s32 u32|s32 u32 sat? clamp|wrap") for name in ("vshl", "vshr")),
-    _op("vmad", "%r1 %r2 %r3 %r4", "u32|s32 u32|s32 u32|s32 sat? shr7|shr15?"),
-    _op("vset", "%r1 %r2 %r3", "u32|s32 u32|s32 eq|ne|lt|le|gt|ge"),
-    *(_op(f"{name}{count}", "%r1 %r2 %r3 %r4", "u32|s32 u32|s32 u32|s32 sat|add?")
-      for name in ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax") for count in (2, 4)),
-    *(_op(f"vset{count}", "%r1 %r2 %r3 %r4", "u32|s32 u32|s32 eq|ne|lt|le|gt|ge add?") for count in (2, 4)),
+    *(_op(name, "", _scalar("u32|s32 u32|s32 u32|s32 sat?")) for name in ("vadd", "vsub", "vabsdiff", "vmin", "vmax")),
+    *(_op(name, "", _scalar("u32|s32 u32|s32 u32|s32 sat? clamp|wrap")) for name in ("vshl", "vshr")),
+    _op("vmad", "%r1 %r2.h1 %r3.b2 %r4", "u32|s32 u32|s32 u32|s32 po? sat? shr7|shr15?\n"
+        "u32|s32 u32|s32 u32|s32 sat? shr7|shr15? = %r1 -%r2.h1 %r3.b2 %r4\nu32|s32 u32|s32 u32|s32 sat? shr7|shr15? = %r1 %r2.h1 %r3.b2 -%r4"),
+    _op("vset", "", _scalar("u32|s32 u32|s32 eq|ne|lt|le|gt|ge|lo|ls|hi|hs")),
+    *(_op(f"{name}{count}", "%r1 %r2 %r3 %r4", "u32|s32 u32|s32 u32|s32 sat|add?\n"
+          f"u32|s32 u32|s32 u32|s32 sat|add? = {selected}")
+      for name in ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax")
+      for count, selected in ((2, "%r1.h1 %r2.h31 %r3.h02 %r4"), (4, "%r1.b31 %r2.b7102 %r3.b3345 %r4"))),
+    *(_op(f"vset{count}", "%r1 %r2 %r3 %r4", "u32|s32 u32|s32 eq|ne|lt|le|gt|ge|lo|ls|hi|hs add?") for count in (2, 4)),
 )  # fmt: skip
 
 ISA: dict[str, Opcode] = {

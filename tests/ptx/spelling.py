@@ -5,9 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
+from itertools import combinations
+from random import Random
 
 import numpy as np
 
+from warploom.ptx import parse
+from warploom.ptx.emulate.video import doubt
 from warploom.ptx.opcode import Opcode, OpcodeForm
 
 HEADER = """.version {version}
@@ -57,7 +62,76 @@ def bits(kind: str) -> int:
     return int(found[1]) * int(found[2] or 1)
 
 
-def instruction(opcode: Opcode, form: OpcodeForm, modifiers: tuple[str, ...]) -> str:
+VIDEO = re.compile(r"v(?:add|sub|absdiff|min|max|avrg|set|shl|shr|mad)([24]?)")
+PARTS = ["", "b0", "b1", "b2", "b3", "h0", "h1"]
+MASKS = {"2": ["", "h0", "h1", "h10"],
+         "4": ["", *("b" + "".join(some) for n in (1, 2, 3, 4) for some in combinations("3210", n))]}  # fmt: skip
+
+
+def variants(opcode: Opcode) -> range:
+    """In how many ways operands are tried: of video instructions, whole registers and parts."""
+    return range(6 if VIDEO.fullmatch(opcode.name) else 1)
+
+
+def _video(opcode: Opcode, form: OpcodeForm, modifiers: tuple[str, ...], variant: int) -> str:
+    """With selectors, and of vmad with signs; the first variant has whole registers where it can.
+
+    Of what the emulator would refuse for its operands there is one with narrow parts.
+    """
+    merges, count = form.operands[0] == "d.part", len(form.operands)
+    chance = Random(f"{opcode.name} {modifiers} {merges} {variant}")
+    tried = [_whole(opcode.name, merges)] * (variant == 0)
+    tried += [_by_chance(opcode.name, merges, modifiers, chance) for _ in range(10 * bool(variant))]
+    last = ("b1" * merges, "h0", "b1", "") if not _lanes(opcode.name) else ("", "", "", "")
+    name = ".".join((opcode.name, *modifiers))
+    for signs, chosen in (*tried, (("", "", "", ""), last)):
+        written = [
+            f"{sign}%r{number}{'.' * bool(part)}{part}"
+            for number, (sign, part) in enumerate(zip(signs, chosen, strict=True))
+        ]
+        line = f"{name} {', '.join(written[:count])};"
+        if agreed(line):
+            break
+    return line
+
+
+def _lanes(name: str) -> str:
+    found = VIDEO.fullmatch(name)
+    return found[1] if found else ""
+
+
+def _whole(name: str, merges: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return ("", "", "", ""), ("b1" * merges, "", "", "")
+
+
+def _by_chance(
+    name: str, merges: bool, modifiers: tuple[str, ...], chance: Random
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    lanes, turned = _lanes(name), ""
+    if lanes:
+        letter, last = ("h", "0123") if lanes == "2" else ("b", "01234567")
+        a, b = (letter + "".join(chance.choices(last, k=int(lanes))) for _ in "ab")
+        return ("", "", "", ""), (chance.choice(MASKS[lanes]), a, chance.choice(["", b]), "")
+    if name == "vmad" and "po" not in modifiers:
+        turned = chance.choice(["", "a", "b", "ab", "c", "abc"])
+    target = chance.choice(PARTS[1:]) if merges else ""
+    signs = ("", *("-" if letter in turned else "" for letter in "abc"))
+    return signs, (target, chance.choice(PARTS), chance.choice(PARTS), "")
+
+
+@cache
+def agreed(line: str) -> bool:
+    """Whether a video instruction has but one meaning."""
+    head = ".version 9.0\n.target sm_90a\n.address_size 64\n.entry k() { .reg .b32 %r<9>; "
+    text = head + f"{line} ret; }}"
+    return not doubt(next(parse(text).functions[0].instructions()))
+
+
+def instruction(
+    opcode: Opcode, form: OpcodeForm, modifiers: tuple[str, ...], variant: int = 0
+) -> str:
+    if VIDEO.fullmatch(opcode.name) and form.operands[0].startswith("d"):
+        return _video(opcode, form, modifiers, variant)
     words = [word for word in form.operands if not word.endswith("?")]
     kinds = [word for word in modifiers if TYPE.fullmatch(word)]
     vector = next((int(word[1]) for word in modifiers if re.fullmatch(r"v[248]", word)), 1)
@@ -72,7 +146,7 @@ def _operand(
 ) -> str:
     if re.fullmatch(r"\[(t\d|h[rf]*)\]", word):
         return _with_coordinates(word[1], word[2:-1])
-    if re.match(r"[%{_L\d]|\[[^abdst]", word):
+    if re.match(r"[-%{_L\d]|\[[^abdst]", word):
         return word
     if name == "wgmma" and word in "xyqiz":
         return {"x": "%l1", "y": "%l2", "q": "%p1", "i": "1", "z": "0"}[word]
@@ -246,7 +320,7 @@ def program(texts: list[str]) -> str:
     body.append("ld.param.u64 %o, [out]; mad.wide.u32 %o, %t, 8, %o;")
     for text in texts:
         pair = text.split()[1].rstrip(",").split("|")
-        target = pair[-1] if text.startswith("lop3") else pair[0]
+        target = pair[-1] if text.startswith("lop3") else pair[0].partition(".")[0]
         body += [text, STORES[target[:2]].format(r=target), f"add.u64 %o, %o, {8 * THREADS};"]
     return "\n".join(body) + "\nret;\n}\n"
 

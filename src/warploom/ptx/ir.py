@@ -37,6 +37,14 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Bytes or halves of a register, as video instructions name them: `%r1.b0`, `%r2.h10`."""
+
+    register: Register
+    selector: str  # without the dot
+
+
+@dataclass(frozen=True, slots=True)
 class Special:
     """A special register: `%tid.x`, `%laneid`, `%clock64` …"""
 
@@ -71,6 +79,13 @@ class Immediate:
 @dataclass(frozen=True, slots=True)
 class Negated:
     """`!p`: a predicate used the other way round, as an operand."""
+
+    operand: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    """`-%r1`: a register, or a part of one, with its sign turned."""
 
     operand: Operand
 
@@ -120,10 +135,12 @@ class Arguments:
 Operand = (
     Register
     | Component
+    | Part
     | Special
     | Symbol
     | Immediate
     | Negated
+    | Minus
     | Address
     | Offset
     | Vector

@@ -9,10 +9,12 @@ from warploom.ptx.ir import (
     Arguments,
     Component,
     Instruction,
+    Minus,
     Negated,
     Offset,
     Operand,
     Pair,
+    Part,
     Register,
     Vector,
 )
@@ -83,6 +85,8 @@ def registers_in(operand: Operand) -> list[Register | Component]:
     match operand:
         case Register() | Component():
             return [operand]
+        case Part(register):
+            return [register]
         case Vector(elements) | Arguments(elements):
             return [each for element in elements for each in registers_in(element)]
         case Pair(first, second):
@@ -99,7 +103,7 @@ def registers(operands: tuple[Operand, ...]) -> list[Register | Component]:
         match work.pop():
             case Register() | Component() as found:
                 out.append(found)
-            case Negated(inner) | Offset(inner):
+            case Part(inner) | Negated(inner) | Minus(inner) | Offset(inner):
                 work.append(inner)
             case Address(base, _, more):
                 work += [base, *more]

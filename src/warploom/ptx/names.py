@@ -6,7 +6,16 @@ import re
 from functools import lru_cache
 
 from warploom.machine.record import CUDA
-from warploom.ptx.ir import Component, Immediate, Operand, Register, Special, Spelling, Symbol
+from warploom.ptx.ir import (
+    Component,
+    Immediate,
+    Operand,
+    Part,
+    Register,
+    Special,
+    Spelling,
+    Symbol,
+)
 
 _AXES = tuple(f"{name}.{axis}" for name in ("%tid", "%ntid", "%ctaid", "%nctaid") for axis in "xyz")
 _CLUSTER = tuple(
@@ -30,6 +39,7 @@ SPECIAL = frozenset(
     )
 )
 _COMPONENTS = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
+_SELECTOR = re.compile(r"[bh]\d{1,4}")
 _TRAILING_DIGITS = re.compile(r"\d+\Z")
 
 
@@ -94,6 +104,10 @@ class Names:
             register = self._register(base)
             if register is not None and _COMPONENTS[component] < register.vector:
                 return Component(register, _COMPONENTS[component])
+        if dot and _SELECTOR.fullmatch(component):
+            register = self._register(base)
+            if register is not None:
+                return Part(register, component)
         return Symbol(name)
 
     def _register(self, name: str) -> Register | None:

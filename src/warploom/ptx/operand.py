@@ -9,6 +9,7 @@ from warploom.ptx.ir import (
     Address,
     Arguments,
     Immediate,
+    Minus,
     Negated,
     Offset,
     Operand,
@@ -25,7 +26,7 @@ DEEPEST = 16  # nesting of brackets in operands; PTX needs three
 LONGEST_LIST = 4096  # elements of a vector, or arguments of a call
 
 _USUAL = re.compile(
-    rf"(?:(?P<name>{IDENTIFIER}(?:\.[xyzw])?)|(?P<number>-?\d\w*)"
+    rf"(?:(?P<name>{IDENTIFIER}(?:\.(?:[xyzw]|[bh]\d+))?)|(?P<number>-?\d\w*)"
     rf"|\[\s*(?P<base>{IDENTIFIER})\s*(?:\+\s*(?P<offset>-?\d\w*)\s*)?\])"
 )
 
@@ -148,7 +149,7 @@ def _read_primary(cursor: Cursor, names: Names, depth: int) -> Operand:
     if cursor.accept("!"):
         return Negated(read_operand(cursor, names, depth + 1))
     if token.kind in ("number", "mark"):
-        return _read_number(cursor)
+        return _read_number(cursor, names)
     cursor.expect_kind("name", "an operand")
     base = names.resolve(token.text)
     distance = read_offset(cursor)
@@ -192,8 +193,10 @@ def _read_address(cursor: Cursor, names: Names, depth: int) -> Address:
     return Address(base, offset, tuple(more))
 
 
-def _read_number(cursor: Cursor) -> Immediate:
+def _read_number(cursor: Cursor, names: Names) -> Operand:
     minus = cursor.accept("-")
+    if minus and cursor.ahead.kind == "name":
+        return Minus(names.resolve(cursor.take().text))
     token = cursor.expect_kind("number", "an operand")
     value = number(token.text)
     if value is None:

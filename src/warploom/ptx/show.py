@@ -14,11 +14,13 @@ from warploom.ptx.ir import (
     Function,
     Immediate,
     Instruction,
+    Minus,
     Module,
     Negated,
     Offset,
     Operand,
     Pair,
+    Part,
     Register,
     Special,
     Statement,
@@ -84,10 +86,14 @@ def show_operand(operand: Operand) -> str:
             return name
         case Component(register, index):
             return f"{register.name}.{_COMPONENTS[index]}"
+        case Part(register, selector):
+            return f"{register.name}.{selector}"
         case Immediate(text):
             return text
         case Negated(inner):
             return "!" + show_operand(inner)
+        case Minus(inner):
+            return "-" + show_operand(inner)
         case Address(base, offset, more):
             inside = [show_operand(base) + (f"+{offset}" if offset else "")]
             return "[" + ", ".join(inside + [show_operand(each) for each in more]) + "]"

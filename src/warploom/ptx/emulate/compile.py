@@ -28,6 +28,7 @@ from warploom.ptx.emulate import (
     product,
     sample,
     stack,
+    video,
     warp,
     warpgroup,
     wmma,
@@ -40,7 +41,16 @@ from warploom.ptx.emulate.ordering import looks_at_flags, may_look_far
 from warploom.ptx.emulate.schedule import MALFORMED, Code, CodeBlock, LiveSlots, malformed
 from warploom.ptx.emulate.shape import Compile, type_of
 from warploom.ptx.emulate.undefined import Passage, passage_of
-from warploom.ptx.ir import Function, Immediate, Instruction, Module, Negated, Operand, Variable
+from warploom.ptx.ir import (
+    Function,
+    Immediate,
+    Instruction,
+    Module,
+    Negated,
+    Operand,
+    Part,
+    Variable,
+)
 from warploom.ptx.known import form_of, keys_of, record_of, registers, spelled, split_operands
 from warploom.ptx.opcode import Control, MemoryEffect, OpcodeForm
 from warploom.ptx.parse import collector_paused
@@ -52,7 +62,7 @@ TABLE: dict[str, Compile] = {
     **integer.TABLE, **bits.TABLE, **compare.TABLE, **convert.TABLE, **memory.TABLE,
     **atomics.TABLE, **warp.TABLE, **product.TABLE, **matrix.TABLE, **bulk.TABLE,
     **mbarrier.TABLE, **warpgroup.TABLE, **cluster.TABLE,
-    **wmma.TABLE, **stack.TABLE, **sample.TABLE,
+    **wmma.TABLE, **stack.TABLE, **sample.TABLE, **video.TABLE,
 }  # fmt: skip
 WAITS = frozenset({Control.BARRIER, Control.LANES})
 CallCompiler = Callable[[Context, Instruction], Step]
@@ -168,6 +178,8 @@ def _known_form(ctx: Context, ins: Instruction) -> OpcodeForm:
     forms = spelled(ins.opcode, ins.modifiers)
     if not forms:
         raise ctx.unknown(f"{ins.opcode} with these modifiers: {_shortened(ins.name)}")
+    if any(isinstance(operand, Part) for operand in ins.operands):
+        raise ctx.unknown(f"{_shortened(ins.name)} with these parts of registers")
     rows = " or ".join(" ".join(form.operands) or "none" for form in forms)
     raise ctx.fail(f"{ins.name} takes the operands {rows}", ins)
 

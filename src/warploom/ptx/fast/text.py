@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from warploom.errors import Span
 from warploom.ptx import flow
 from warploom.ptx.emulate.compile import WAITS, uses
-from warploom.ptx.fast import arithmetic, compare, lanes, matrix, memory, undefined, warpgroup, wmma
+from warploom.ptx.fast import (
+    arithmetic,
+    compare,
+    lanes,
+    matrix,
+    memory,
+    undefined,
+    video,
+    warpgroup,
+    wmma,
+)
 from warploom.ptx.fast.codes_text import CODES
 from warploom.ptx.fast.floats_text import FLOATS
 from warploom.ptx.fast.lanes_text import LANES
@@ -28,7 +38,7 @@ from warploom.ptx.opcode import Control
 
 TABLE = {
     **arithmetic.TABLE, **compare.TABLE, **memory.TABLE, **lanes.TABLE, **matrix.TABLE,
-    **warpgroup.TABLE, **wmma.TABLE,
+    **warpgroup.TABLE, **wmma.TABLE, **video.TABLE,
 }  # fmt: skip
 MOST_INSTRUCTIONS = 4000  # beyond that a C compiler takes longer than most launches
 
