@@ -16,6 +16,8 @@ from tests.tools import is_here
 from warploom import ptx
 from warploom.machine.counters import Counters
 from warploom.ptx.emulate.launch import Kernel
+from warploom.ptx.fast import cores
+from warploom.ptx.fast.notes import PATTERNS, Counting
 
 pytestmark = pytest.mark.skipif(not is_here("c"), reason="no C compiler")
 
@@ -189,3 +191,52 @@ def test_counters(name: str) -> None:
 def test_counters_and_races(name: str) -> None:
     check_counters(name)
     check_counters(name, races="all")
+
+
+# Every turn another pattern of addresses; the result is one for which NumPy is asked.
+GATHER = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u64 out, .param .u32 turns)
+{ .reg .pred %p; .reg .b32 %r<9>; .reg .f32 %f; .reg .b64 %a<9>;
+ld.param.u64 %a0, [x]; ld.param.u64 %a1, [out]; ld.param.u32 %r0, [turns]; mov.u32 %r1, %tid.x; mov.u32 %r2, %r1; mov.u32 %r5, 0;
+LOOP: mad.lo.u32 %r2, %r2, 1664525, 1013904223; shr.u32 %r3, %r2, 20; mad.wide.u32 %a2, %r3, 4, %a0; ld.global.u32 %r4, [%a2];
+add.u32 %r5, %r5, %r4; sub.u32 %r0, %r0, 1; setp.ne.u32 %p, %r0, 0; @%p bra LOOP;
+mov.f32 %f, 0fC2FD0000; ex2.approx.f32 %f, %f; mad.wide.u32 %a3, %r1, 4, %a1; st.global.u32 [%a3], %r5; st.global.f32 [%a3], %f; ret; }
+"""
+
+
+@cache
+def gather() -> Kernel:
+    return ptx.load(GATHER, "gather.ptx").kernel("k")
+
+
+def gathered(engine: str, **options: Any) -> tuple[ptx.Report, np.ndarray]:
+    args = [np.arange(1 << 12, dtype=np.uint32), np.zeros(32, np.uint32), 2 * PATTERNS]
+    return gather().launch(1, 32, args, engine=engine, **options), args[1]  # type: ignore[arg-type, return-value]
+
+
+def test_more_patterns_than_the_table_has_room_for() -> None:
+    (numpy, one), (compiled, other) = (gathered(each, counters=True) for each in ("numpy", "c"))
+    assert compiled.engine == "c"
+    assert same_counters(numpy, compiled) == []
+    assert (one == other).all()
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("where", ["before the table is taken", "while it is", "at a function"])
+def test_ctrl_c_in_what_compiled_code_calls(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that Python raises there passes through C: it is neither lost nor are counts."""
+    out = np.zeros(32, np.uint32)
+    args = [np.arange(1 << 12, dtype=np.uint32), out, 2 * PATTERNS]
+    if where == "at a function":
+        monkeypatch.setattr(cores, "_FUNCTIONS", (interrupt,))
+    else:
+        monkeypatch.setattr(Counting, "take" if "before" in where else "_take", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        gather().launch(1, 32, args, engine="c", counters=where != "at a function")
+    assert not out.any()

@@ -62,20 +62,21 @@ class _PassedRegion(ctypes.Structure):
     ]  # fmt: skip
 
 
-_Asked = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, ctypes.c_double)
+_Asked = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_double, ctypes.POINTER(ctypes.c_double))
 _FUNCTIONS = (np.exp2, np.log2, np.tanh, np.sin, np.cos)
 
 
-def _value(which: int, x: float) -> float:
+def _value(which: int, x: float, answer: Any) -> None:
     """NumPy's value of a function, asked for where the C library's may round to another single."""
     with np.errstate(all="ignore"):
-        return float(_FUNCTIONS[which](np.array([x]))[0])
+        value = float(_FUNCTIONS[which](np.array([x]))[0])
+    answer[0], answer[1] = value, 1.0
 
 
 _ask = _Asked(_value)
 
 
-_Full = ctypes.CFUNCTYPE(ctypes.c_int)
+_Full = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_uint64))
 
 
 class _Passed(ctypes.Structure):
@@ -90,7 +91,7 @@ class _Passed(ctypes.Structure):
         ("taken", ctypes.c_void_p),
         *((name, ctypes.c_uint64) for name in ("chunk", "next", "stop", "running", "ready")),
         ("fuel", ctypes.c_int64), ("warp", ctypes.c_void_p), ("ask", _Asked),
-        ("missing", ctypes.c_uint64),
+        ("lost", ctypes.c_uint64), ("missing", ctypes.c_uint64),
         *((name, ctypes.c_void_p) for name in
           ("patterns", "shared_shadow", "copies", "latest", "branched")),
         *((name, ctypes.c_uint64) for name in ("different", "barriers", "shuffles", "updates")),
@@ -200,9 +201,16 @@ class Core:
         return sum(room.size for room in self._kept[0])
 
     def step(self) -> Status:
-        """Goes on for a moment."""
+        """Goes on for a moment.
+
+        Ctrl-C while compiled code runs is raised where Python runs next. Where that is what the
+        code calls, it goes no further than there, and no answer comes: so it is raised here.
+        """
         self.passed.fuel, started = self._slice, time.monotonic()
         status = Status(self._launch(ctypes.byref(self.passed)))
+        if self.passed.lost:
+            broke = None if self.counting is None else self.counting.broke
+            raise broke or KeyboardInterrupt
         took = max(time.monotonic() - started, 1e-6)
         wanted = self._slice * MOMENT / took
         self._slice = int(min(max(wanted, SMALLEST_SLICE), LARGEST_SLICE))
@@ -242,8 +250,6 @@ def _noted(code: Compiled, job: Job) -> Ran:
     status = core.step()
     if status is Status.AGAIN:
         status = _go_on(code, job, [core])
-    if core.counting is not None and core.counting.broke is not None:
-        raise core.counting.broke
     counters = Counters()
     if status is Status.DONE:
         core.counted(counters)

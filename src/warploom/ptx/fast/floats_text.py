@@ -144,7 +144,7 @@ APART float approximate(Launch *L, int which, float given) {
   if (y != y || __builtin_isinf(y) || size < 0x1p-151) return (float)y;
   uint32_t below = b64(y) & 0x1FFFFFFFu;
   int close = below > 0x10000000u - 64 && below < 0x10000000u + 64;
-  return (float)(close || size < 0x1p-125 ? L->ask(which, x) : y);
+  return (float)(close || size < 0x1p-125 ? asked(L, which, x) : y);
 }
 /* a half, or a bf16: where NumPy's value may lie on the other side of a tie, it is asked */
 APART uint16_t approximate_half(Launch *L, int which, float given, int brain) {
@@ -152,7 +152,7 @@ APART uint16_t approximate_half(Launch *L, int which, float given, int brain) {
   double less = y * (1 - 0x1p-45), more = y * (1 + 0x1p-45);
   uint16_t low = brain ? bf16d(less) : h16d(less), high = brain ? bf16d(more) : h16d(more);
   if (low == high) return low;
-  y = L->ask(which, x);
+  y = asked(L, which, x);
   return brain ? bf16d(y) : h16d(y);
 }
 """

@@ -106,17 +106,16 @@ class Counting:
         self.found = Counters()
         self.broke: BaseException | None = None
 
-    def take(self) -> int:
+    def take(self, taken: Any) -> None:
         """Counts what the table holds; compiled code calls it when that is full, and empties it.
 
         What is raised here cannot pass through compiled code: it is kept, and the launch ends.
         """
         try:
             self._take()
-        except BaseException as error:  # noqa: BLE001 - raised again by `into`
+            taken[0] = 1
+        except BaseException as error:  # noqa: BLE001 - raised again by `Core.step`
             self.broke = error
-            return 0
-        return 1
 
     def _take(self) -> None:
         for rows, times in _alike(self.table[self.table["times"] > 0]):

@@ -45,7 +45,9 @@ APART int counted(Launch *L, uint32_t site, int64_t region, const uint64_t *a, u
     } else k = (k + 1) % PATTERNS;
   }
   if (L->different >= PATTERNS * 3 / 4) {
-    if (!L->full()) return 0;
+    uint64_t taken = 0;
+    L->full(&taken);
+    if (!taken) { L->lost = 1; return 0; }
     memset(table, 0, sizeof(Pattern) * PATTERNS);
     L->different = 0;
     k = hash >> 52;

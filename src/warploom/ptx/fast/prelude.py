@@ -46,12 +46,13 @@ typedef struct {
   uint64_t next, stop, running, ready;  /* the block that runs, up to where, whether it has begun */
   int64_t fuel;
   struct Warp *warp;
-  double (*ask)(int, double);  /* NumPy's value of a function */
+  void (*ask)(int, double, double *);  /* NumPy's value of a function, and that it came */
+  uint64_t lost;  /* Python was asked and gave no answer: what was made since then is nothing */
   uint64_t missing;  /* a value that nobody gave was met, by a text that does not watch them */
   void *patterns, *shared_shadow, *copies;  /* of a text that notes accesses (see `notes_text`) */
   uint32_t *latest;
   uint64_t *branched, different, barriers, shuffles, updates;
-  int (*full)(void);
+  void (*full)(uint64_t *);
   uint64_t stamp, first_stamp, suspect;
 } Launch;
 """
@@ -93,6 +94,12 @@ static void push(Warp *S, uint32_t rank, uint32_t mask) {
 /* -- values of one lane -- */
 
 INLINE int nobody_gave(Launch *L) { L->missing = 1; return 0; }
+static double asked(Launch *L, int which, double x) {
+  double answer[2] = {0, 0};
+  L->ask(which, x, answer);
+  if (!answer[1]) L->lost = 1;
+  return answer[0];
+}
 
 INLINE float f32(uint32_t x) { float y; memcpy(&y, &x, sizeof y); return y; }
 INLINE uint32_t b32(float x) { uint32_t y; memcpy(&y, &x, sizeof y); return y; }
