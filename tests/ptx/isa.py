@@ -476,12 +476,12 @@ _VIDEO = (
     *(_op(name, "", _scalar("u32|s32 u32|s32 u32|s32 sat? clamp|wrap")) for name in ("vshl", "vshr")),
     _op("vmad", "%r1 %r2.h1 %r3.b2 %r4", "u32|s32 u32|s32 u32|s32 po? sat? shr7|shr15?\n"
         "u32|s32 u32|s32 u32|s32 sat? shr7|shr15? = %r1 -%r2.h1 %r3.b2 %r4\nu32|s32 u32|s32 u32|s32 sat? shr7|shr15? = %r1 %r2.h1 %r3.b2 -%r4"),
-    _op("vset", "", _scalar("u32|s32 u32|s32 eq|ne|lt|le|gt|ge|lo|ls|hi|hs")),
+    _op("vset", "", _scalar("u32|s32 u32|s32 eq|ne|lt|le|gt|ge")),
     *(_op(f"{name}{count}", "%r1 %r2 %r3 %r4", "u32|s32 u32|s32 u32|s32 sat|add?\n"
           f"u32|s32 u32|s32 u32|s32 sat|add? = {selected}")
       for name in ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax")
       for count, selected in ((2, "%r1.h1 %r2.h31 %r3.h02 %r4"), (4, "%r1.b31 %r2.b7102 %r3.b3345 %r4"))),
-    *(_op(f"vset{count}", "%r1 %r2 %r3 %r4", "u32|s32 u32|s32 eq|ne|lt|le|gt|ge|lo|ls|hi|hs add?") for count in (2, 4)),
+    *(_op(f"vset{count}", "%r1 %r2 %r3 %r4", "u32|s32 u32|s32 eq|ne|lt|le|gt|ge add?") for count in (2, 4)),
 )  # fmt: skip
 
 ISA: dict[str, Opcode] = {
