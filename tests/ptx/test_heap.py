@@ -15,6 +15,7 @@ from warploom.cli.app import application
 from warploom.cli.start import COMMANDS
 from warploom.errors import DeviceError, KernelError
 from warploom.machine import heap
+from warploom.machine.race import RaceDetector
 
 APP = application(*COMMANDS)
 FOLDER = Path(__file__).parent / "heap"
@@ -304,3 +305,36 @@ atom.shared.exch.b32 %r1, [s], 5; ld.shared.u32 %r2, [s]; ld.param.u64 %l, [out]
     out = np.zeros(1, np.uint32)
     ptx.load(text).kernel("k").launch(1, 1, [out])
     assert out.tolist() == [5]
+
+
+FREED = (
+    HEAD
+    + """.extern .func (.param .b64 r) malloc (.param .b64 a);
+.extern .func free (.param .b64 a);
+.visible .entry k(.param .u64 n) { .reg .b64 %a<3>;
+ld.param.u64 %a0, [n];
+{ .param .b64 x; .param .b64 y; st.param.b64 [x], %a0; call.uni (y), malloc, (x); ld.param.b64 %a1, [y]; }
+st.u32 [%a1], 7;
+{ .param .b64 x; st.param.b64 [x], %a1; call.uni free, (x); }
+ret; }
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("block", "at_once", "size"), [(1, 1, 4), (1, 1, MIB), (2, 2, MIB), (2, 2, 16), (2, 2, 4)]
+)
+def test_few_threads_free_pieces_of_any_size(
+    block: int, at_once: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All bytes of a piece are looked at for races, many at once."""
+    asked = []
+    access = RaceDetector.access
+    monkeypatch.setattr(
+        RaceDetector, "access", lambda *args, **more: asked.append(1) or access(*args, **more)
+    )
+    report = (
+        ptx.load(FREED).kernel("k").launch(2, block, [size], races="all", batch_threads=at_once)
+    )
+    assert report.races == []
+    assert len(asked) < 20

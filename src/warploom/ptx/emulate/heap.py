@@ -7,6 +7,7 @@ whoever touches it in another thread must be ordered before.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from typing import Any
 
@@ -24,6 +25,7 @@ from warploom.ptx.ir import Instruction, Operand
 
 Array = npt.NDArray[Any]
 _WRITE = Manner(Kind.WRITE)
+MOST_PLACES = 1 << 16  # of freed pieces that are looked at together
 
 
 def _site(ctx: Context, ins: Instruction, name: str) -> Site:
@@ -112,14 +114,23 @@ def _watch(f: Frame, site: Site, freed: Freed, threads: Array) -> None:
     who = np.repeat(threads, cells)
     within = np.arange(who.size) - np.repeat(np.cumsum(cells) - cells, cells)
     places = np.repeat(freed.places, cells) + within * ALIGNMENT
-    most = f.n - 1  # as many as there are threads would be taken for one of each
-    for start in range(0, who.size, most):
-        part = slice(start, start + most)
+    for part in _parts(who.size, f.n):
         found = races.access(
             region.base, region.data.size, who[part], places[part], ALIGNMENT, _WRITE, site.span
         )
         if found and not races.every:
             raise race_error(f, site, found[0])
+
+
+def _parts(size: int, threads: int) -> Iterator[slice]:
+    """Parts of so many places, of which none has as many as there are threads: it would be taken
+    for one place of each. Where there is one thread it is."""
+    for start in range(0, size, MOST_PLACES):
+        end = min(start + MOST_PLACES, size)
+        if end - start == threads > 1:
+            yield slice(start, start + 1)
+            start += 1
+        yield slice(start, end)
 
 
 def _forget(f: Frame) -> None:
