@@ -55,10 +55,12 @@ def image_on_device(made: ptx.Surface, uses: set[str]) -> tuple[Any, Callable[[]
 
 
 def _texture(texture: Any, resource: Any, made: ptx.Texture) -> Any:
+    # Of an axis that is not there a border would count: the texel beside it is outside.
+    modes = ([made.address] * len(made.sides) + ["clamp"] * 3)[:3]
     return texture.TextureObject(
         resource,
         texture.TextureDescriptor(
-            [MODES.index(made.address)] * 3, int(made.filter == "linear"),
+            [MODES.index(mode) for mode in modes], int(made.filter == "linear"),
             int(made.read == "normalized"), normalizedCoords=int(made.normalized),
         ),
     )  # fmt: skip

@@ -32,6 +32,7 @@ _BOUNDARIES = ("trap", "clamp", "zero")
 _SIDES = ("width", "height", "depth")
 FRACTION = 256  # weights of linear filtering have eight bits behind the point
 _FAR = float(1 << 30)  # beyond every texture
+_SMALLEST = float(np.finfo(np.float32).tiny)  # what is less is taken for zero
 
 
 @dataclass(slots=True)
@@ -201,23 +202,26 @@ def _readable(f: Frame, handle: _Handle, image: Image, kind: str) -> None:
 
 
 def _layer(image: Image, layer: Array) -> Array:
-    return np.clip(layer.view(np.int32).astype(np.int64), 0, max(0, image.layers - 1))
+    return np.minimum(layer.view(np.uint32).astype(np.int64), max(0, image.layers - 1))
 
 
 def _corners(image: Image, x: Array, side: int) -> list[_Corner]:
     """The texels of one axis that count, and how much each of them does."""
-    one = np.ones(x.shape)
+    one = np.full(x.shape, FRACTION)
     if x.dtype.kind != "f":  # whole coordinates are neither filtered nor moved inside
         at = x.astype(np.int64)
         return [_Corner(np.clip(at, 0, side - 1), (at >= 0) & (at < side), one)]
-    place = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=_FAR, neginf=-_FAR)
+    place = np.where(np.abs(x) < _SMALLEST, 0.0, x.astype(np.float64))
+    place = np.nan_to_num(place, nan=0.0, posinf=_FAR, neginf=-_FAR)
     place = np.clip(place * (side if image.normalized else 1), -_FAR, _FAR)
     if not image.linear:
         return [_Corner(*_addressed(np.floor(place).astype(np.int64), side, image.mode), one)]
     fixed = np.floor((place - 0.5) * FRACTION + 0.5).astype(np.int64)
-    first, weight = fixed >> 8, (fixed & FRACTION - 1) / FRACTION
+    if image.mode == "clamp":  # the coordinate is, not the texel: nothing is left to weigh
+        fixed = np.clip(fixed, 0, (side - 1) * FRACTION)
+    first, weight = fixed >> 8, fixed & FRACTION - 1
     return [
-        _Corner(*_addressed(first, side, image.mode), 1 - weight),
+        _Corner(*_addressed(first, side, image.mode), FRACTION - weight),
         _Corner(*_addressed(first + 1, side, image.mode), weight),
     ]
 
@@ -239,16 +243,45 @@ def _sum(
     f: Frame, handle: _Handle, image: Image, layer: Array, axes: list[list[_Corner]]
 ) -> list[Array]:
     """The channels of what lies at the coordinates; summed in doubles and rounded once."""
-    corners = list(product(*axes))
-    if len(corners) == 1:
-        return _texels(f, handle, image, layer, corners[0])
+    corners = list(product((0, 1), repeat=len(axes)))
+    if len(axes[0]) == 1:
+        return _texels(f, handle, image, layer, tuple(each[0] for each in axes))
+    weights = _weights([each[1].weight for each in axes])
     total = [np.zeros(f.count) for _ in range(image.channels)]
     for corner in corners:
-        weight = np.prod([each.weight for each in corner], axis=0)
-        values = _texels(f, handle, image, layer, corner, weight != 0)
+        weight = weights[corner]
+        chosen = tuple(each[upper] for each, upper in zip(axes, corner, strict=True))
+        values = _texels(f, handle, image, layer, chosen, weight != 0)
         for channel, value in enumerate(values):
-            total[channel] += np.where(weight != 0, weight * value, 0.0)
-    return total
+            total[channel] += np.where(weight != 0, weight * value.astype(np.float64), 0.0)
+    return [_rounded(value / FRACTION) for value in total]
+
+
+def _weights(upper: list[Array]) -> dict[tuple[int, ...], Array]:
+    """The weights of all corners, in parts of `FRACTION`, of those of each axis's upper one.
+
+    Depth, width and height part them in this order. A half goes to the upper corner where all
+    axes before have theirs, else to the lower one.
+    """
+    order = [2, 0, 1] if len(upper) == 3 else list(range(len(upper)))
+    found = {(): np.full(upper[0].shape, FRACTION)}
+    for axis in order:
+        parted = {}
+        for corner, weight in found.items():
+            half = FRACTION // 2 if all(corner) else FRACTION // 2 - 1
+            above = (weight * upper[axis] + half) // FRACTION
+            parted[*corner, 1], parted[*corner, 0] = above, weight - above
+        found = parted
+    places = [order.index(axis) for axis in range(len(upper))]
+    return {tuple(corner[at] for at in places): weight for corner, weight in found.items()}
+
+
+def _rounded(total: Array) -> Array:
+    """To a single: halves away from zero, what is subnormal to zero."""
+    bits = np.ascontiguousarray(total).view(np.uint64)
+    away = ((bits + np.uint64(1 << 28)) & ~np.uint64((1 << 29) - 1)).view(np.float64)
+    kept = np.where(np.isfinite(total), away, total)
+    return np.where(np.abs(kept) < _SMALLEST, 0.0, kept)
 
 
 def _texels(
@@ -289,7 +322,7 @@ def _as_fraction(value: Array) -> Array:
 
 
 def _filled(values: list[Array], kind: str) -> list[Array]:
-    """Four channels in the type of the registers; those that are not there are 0, 0 and 1."""
+    """Four channels in the type of the registers; those that are not there are 0."""
     dtype = DTYPES[kind]
     whole = np.dtype(np.int64)
     out = [
@@ -297,8 +330,7 @@ def _filled(values: list[Array], kind: str) -> list[Array]:
         for value in values
     ]
     shape = values[0].shape
-    rest = [np.full(shape, each, dtype) for each in (0, 0, 0, 1)]
-    return out + rest[len(out) :]
+    return out + [np.zeros(shape, dtype)] * (4 - len(out))
 
 
 # -- surfaces -------------------------------------------------------------------------------------
