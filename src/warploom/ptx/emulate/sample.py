@@ -264,9 +264,9 @@ def _weights(upper: list[Array]) -> dict[tuple[int, ...], Array]:
     axes before have theirs, else to the lower one.
     """
     order = [2, 0, 1] if len(upper) == 3 else list(range(len(upper)))
-    found = {(): np.full(upper[0].shape, FRACTION)}
+    found: dict[tuple[int, ...], Array] = {(): np.full(upper[0].shape, FRACTION)}
     for axis in order:
-        parted = {}
+        parted: dict[tuple[int, ...], Array] = {}
         for corner, weight in found.items():
             half = FRACTION // 2 if all(corner) else FRACTION // 2 - 1
             above = (weight * upper[axis] + half) // FRACTION
