@@ -195,8 +195,12 @@ def halves_close(a: Array, b: Array) -> Array:
 
 
 def left_open(opcode: str) -> Array:
-    """Threads whose inputs the manual gives no result for: fns with a base outside of 0 to 31."""
-    return (inputs()[1][1] > 31) if opcode == "fns" else np.zeros(THREADS, bool)
+    """Threads whose inputs the manual gives no result for: fns with a base outside of 0 to 31, or
+    with the one offset that has no opposite."""
+    if opcode != "fns":
+        return np.zeros(THREADS, bool)
+    _, base, offset, *_ = inputs()[1]
+    return np.asarray((base > 31) | (offset == 1 << 31))
 
 
 def same(text: str, a: Array, b: Array) -> Array:

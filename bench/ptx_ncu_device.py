@@ -60,12 +60,17 @@ BESIDE = (
 # A word in the name of a row, the kind of count, and why the two differ.
 _JOINED = "likely: the assembler joins neighbouring accesses of PTX into wide ones"
 _CHANGES = "ncu counts 99 to 102 wavefronts in five launches of one text; by the banks it is 96"
+_AT_TIMES = (
+    "ncu counts up to two wavefronts more in some of five launches of one text, in others not"
+)
 _CALLS = "likely: calls by the machine's own convention, which keeps registers in local memory"
 EXPLAINED = (
     ("nvcc matmul", "shared loads", _JOINED), ("product-shared", "shared loads", _JOINED),
     ("block_reduce", "shared loads", _JOINED), ("block_scan_raking", "shared loads", _JOINED),
     ("attention", "shared loads", _JOINED), ("block_merge_sort", "shared stores", _JOINED),
-    ("warp_exchange", "shared stores", _CHANGES), ("nvcc functions", "", _CALLS),
+    ("warp_exchange", "shared stores", _CHANGES), ("warp_sort", "shared stores", _AT_TIMES),
+    ("block_radix_sort", "shared loads", _AT_TIMES), ("attention", "shared stores", _AT_TIMES),
+    ("nvcc functions", "", _CALLS),
     ("nvcc generic", "", "likely: generic addresses, of which ncu counts all lanes as one kind"),
 )  # fmt: skip
 

@@ -222,14 +222,17 @@ def test_a_level_is_the_only_one() -> None:
     np.testing.assert_array_equal(out, [looked_up(IMAGE, row[:2].tolist()) for row in given])
 
 
-def test_four_neighbours() -> None:
+@pytest.mark.parametrize("mode", ["border", "clamp"])
+def test_four_neighbours(mode: Any) -> None:
+    """Of the coordinate as it is: beside an edge two of them are one."""
     array = np.random.default_rng(8).standard_normal((5, 7, 2)).astype(np.float32)
     given = points(80, (7, 5), False)
     out = np.zeros((80, 4), np.float32)
-    run("gather", ptx.texture(array, address="border", channels=2), out, given, 80)
+    run("gather", ptx.texture(array, address=mode, channels=2), out, given, 80)
     for row, found in zip(given.tolist(), out, strict=True):
         xs, ys = (
-            parts(x, side, "border", False, True)[0] for x, side in zip(row, (7, 5), strict=True)
+            [at_index(floor((x - 0.5) * 256 + 0.5) // 256 + n, side, mode) for n in (0, 1)]
+            for x, side in zip(row, (7, 5), strict=True)
         )
         wanted = [
             0 if None in (x, y) else array[y, x, 1]

@@ -176,7 +176,8 @@ def tld4(ctx: Context, ins: Instruction) -> Step:
             layer, x, y = (_each(f, fetch) for fetch in fetches)
             filtered = replace(image, linear=True)
             (left, right), (low, high) = (
-                _corners(filtered, at, side) for at, side in zip((x, y), image.sides, strict=True)
+                _corners(filtered, at, side, weighs=False)
+                for at, side in zip((x, y), image.sides, strict=True)
             )
             around = ((left, high), (right, high), (right, low), (left, low))
             for store, corner in zip(stores, around, strict=True):
@@ -205,8 +206,11 @@ def _layer(image: Image, layer: Array) -> Array:
     return np.minimum(layer.view(np.uint32).astype(np.int64), max(0, image.layers - 1))
 
 
-def _corners(image: Image, x: Array, side: int) -> list[_Corner]:
-    """The texels of one axis that count, and how much each of them does."""
+def _corners(image: Image, x: Array, side: int, weighs: bool = True) -> list[_Corner]:
+    """The texels of one axis that count, and how much each of them does.
+
+    `weighs`: they are for a sum, not wanted themselves.
+    """
     one = np.full(x.shape, FRACTION)
     if x.dtype.kind != "f":  # whole coordinates are neither filtered nor moved inside
         at = x.astype(np.int64)
@@ -217,7 +221,9 @@ def _corners(image: Image, x: Array, side: int) -> list[_Corner]:
     if not image.linear:
         return [_Corner(*_addressed(np.floor(place).astype(np.int64), side, image.mode), one)]
     fixed = np.floor((place - 0.5) * FRACTION + 0.5).astype(np.int64)
-    if image.mode == "clamp":  # the coordinate is, not the texel: nothing is left to weigh
+    if (
+        image.mode == "clamp" and weighs
+    ):  # the coordinate is, not the texel: nothing is left to weigh
         fixed = np.clip(fixed, 0, (side - 1) * FRACTION)
     first, weight = fixed >> 8, fixed & FRACTION - 1
     return [
