@@ -9,7 +9,18 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.machine.feeds import direct, through_kernel, through_ptx
-from tests.machine.traces import ANY, KERNEL, NESTED, PTX, Dialect, Meet, make, racing, racing_pairs
+from tests.machine.traces import (
+    ANY,
+    KERNEL,
+    NESTED,
+    PTX,
+    Dialect,
+    Meet,
+    make,
+    racing,
+    racing_pairs,
+    surely_racing,
+)
 
 
 def feed_directly(seed: int) -> bool:
@@ -28,13 +39,13 @@ def feed_directly(seed: int) -> bool:
 
 def feed_ptx(seed: int) -> bool:
     trace = make(seed, PTX)
-    expected = racing_pairs(trace)
-    assert through_ptx(trace, seed, every=True) == expected, seed
+    found, expected = through_ptx(trace, seed, every=True), racing_pairs(trace)
+    assert surely_racing(trace) <= found <= expected, seed
     if seed % 4 == 0:
         first = through_ptx(trace, seed, every=False)
-        assert bool(first) == bool(expected), seed
+        assert bool(first) == bool(found), seed
         assert first <= expected, seed
-    return bool(expected)
+    return bool(found)
 
 
 def feed_kernel(seed: int) -> bool:

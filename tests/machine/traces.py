@@ -56,8 +56,8 @@ class One:
     place: int
 
 
-def racing(trace: Trace) -> list[tuple[One, One]]:
-    """Every two accesses that race."""
+def ordered(trace: Trace) -> tuple[list[One], list[int]]:
+    """All accesses, and for each step the steps that barriers and threads order before it."""
     edges: list[tuple[int, int]] = []
     last: dict[int, int] = {}  # the latest step of each thread
     accesses: list[One] = []
@@ -79,13 +79,43 @@ def racing(trace: Trace) -> list[tuple[One, One]]:
             arrivals = [step(thread) for thread in event.arrive]
             passes = [step(thread) for thread in event.wait]
             edges += [(before, after) for before in arrivals for after in passes]
-    before = closure(steps, edges)
+    return accesses, closure(steps, edges)
+
+
+def racing(trace: Trace) -> list[tuple[One, One]]:
+    """Every two accesses that race."""
+    accesses, before = ordered(trace)
     return [
         (a, b)
         for i, b in enumerate(accesses)
         for a in accesses[:i]
         if conflict(a, b) and not before[b.step] >> a.step & 1 and not before[a.step] >> b.step & 1
     ]
+
+
+def surely_racing(trace: Trace) -> set[frozenset[int]]:
+    """The labels of those that race however the atomics come.
+
+    What an atomic wrote is ordered before an access if another atomic that may have seen it is
+    (PTX: observation order): which of them came first is not a matter of the trace.
+    """
+    accesses, before = ordered(trace)
+    atomics = [one for one in accesses if one.touch.kind == ATOMIC]
+
+    def may_be_seen(wrote: One, other: One) -> bool:
+        return wrote.touch.kind == ATOMIC and any(
+            sees is not wrote
+            and (sees.place, sees.touch.width) == (wrote.place, wrote.touch.width)
+            and before[other.step] >> sees.step & 1
+            and not before[wrote.step] >> sees.step & 1
+            for sees in atomics
+        )
+
+    return {
+        frozenset({a.touch.label, b.touch.label})
+        for a, b in racing(trace)
+        if not may_be_seen(a, b) and not may_be_seen(b, a)
+    }
 
 
 def closure(steps: int, edges: list[tuple[int, int]]) -> list[int]:
