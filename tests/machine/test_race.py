@@ -48,6 +48,12 @@ def test_larger_kernels() -> None:
         assert surely_racing(trace) <= found <= racing_pairs(trace), seed
 
 
+@pytest.mark.parametrize("seed", [380, 454, 1671, 3365])
+def test_atomics_of_other_sizes_do_not_see_each_other(seed: int) -> None:
+    trace = make(seed, PTX)
+    assert surely_racing(trace) <= through_ptx(trace, seed, every=True) <= racing_pairs(trace)
+
+
 def test_what_a_race_says() -> None:
     detector = RaceDetector(2, 64, 32, 4)
     detector.start(0, 2)

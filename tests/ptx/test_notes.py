@@ -159,7 +159,7 @@ def test_a_copy_that_was_waited_for_is_ordered_by_a_barrier() -> None:
 def test_racy_kernels_are_the_evaluators() -> None:
     """Those of compiled CUDA: the same findings, whoever was asked first."""
     for kernel in written("racy", "racy_more", "racy_lib"):
-        assert racing_lines(kernel, engine="c") == kernel.lines, str(kernel)
+        assert racing_lines(kernel, engine="c", check=False) == kernel.lines, str(kernel)
 
 
 def same_counters(some: ptx.Report, other: ptx.Report) -> list[str]:

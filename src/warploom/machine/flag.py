@@ -201,14 +201,16 @@ class Flags:
             seen = flag is not None and flag.seen_by(manner.scope, block, cluster)
             if reads and flag is not None and seen:
                 known = flag.known
-                trail.read(entry & clocks.layout.code_mask, entry)
+                if flag.size == manner.size:  # else the two are not morally strong
+                    trail.read(entry & clocks.layout.code_mask, entry)
             if reads and order.sees and flag is not None and known:
                 self._look((region, place), thread, flag)
             if reads and order.acquires:
                 looks = self.looks.get(thread, {}).get((region, place), [])
                 self._acquire(clocks, thread, looks, manner.scope)
             if manner.kind.writes and not unwritten:
-                trail.write(entry, goes_on=reads and seen)
+                alike = flag is not None and flag.size == manner.size
+                trail.write(entry, goes_on=reads and seen and alike)
                 given = self._given(clocks, (region, place, thread), manner, order)
                 for group, before in known.items():  # a chain of atomics goes on
                     given[group] = joined(given.get(group), before)
