@@ -60,9 +60,7 @@ BESIDE = (
 # A word in the name of a row, the kind of count, and why the two differ.
 _JOINED = "likely: the assembler joins neighbouring accesses of PTX into wide ones"
 _CHANGES = "ncu counts 99 to 102 wavefronts in five launches of one text; by the banks it is 96"
-_AT_TIMES = (
-    "ncu counts up to two wavefronts more in some of five launches of one text, in others not"
-)
+_AT_TIMES = "ncu counts up to three wavefronts more in some launches of one text, in others none"
 _CALLS = "likely: calls by the machine's own convention, which keeps registers in local memory"
 EXPLAINED = (
     ("nvcc matmul", "shared loads", _JOINED), ("product-shared", "shared loads", _JOINED),
@@ -226,7 +224,7 @@ def explain(path: Path) -> None:
     """The emulator's counts anew, beside what ncu counted then; and the reasons."""
     record = json.loads(path.read_text())
     for job in jobs():
-        name = job.name.removesuffix(" sm_90")
+        name = job.name
         found = record["rows"][name]
         counted = _zeros(found.get("ncu", found["emulator"])) | {
             kind: each["ncu"] for kind, each in found["different"].items()
