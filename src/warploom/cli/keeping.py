@@ -6,8 +6,9 @@ from pathlib import Path
 
 import typer
 
+from warploom.cli.remembered import warn
 from warploom.errors import ParseError
-from warploom.search.store import Store, users_store
+from warploom.search.store import Forgiving, Store, users_store
 
 STORE = typer.Option(
     None, "--store", metavar="FILE", help="Where answers and samples are kept; default: your own."
@@ -16,7 +17,8 @@ NO_STORE = typer.Option(False, "--no-store", help="Search again, and keep nothin
 
 
 def store_of(file: Path | None, none: bool) -> Store | None:
-    """The one that was asked for, or the user's own."""
+    """The one that was asked for, or the user's own; what is wrong with it is a warning."""
     if file is not None and none:
         raise ParseError("--store and --no-store exclude each other")
-    return None if none else Store(file) if file is not None else users_store()
+    named = None if none else Store(file) if file is not None else users_store()
+    return None if named is None else Forgiving(named.path, warn)

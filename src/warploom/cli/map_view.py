@@ -80,7 +80,7 @@ def show_tuned(outcome: Outcome[Tuned[Choice]], store: Store | None) -> dict[str
             for trial, size in front(tuned.trials):
                 took = f"{trial.seconds * 1e6:9.1f} µs"
                 typer.echo(f"front      {took} with {size} bytes beside inputs and output")
-            if store is not None:
+            if store is not None and not store.failed:
                 typer.echo(f"kept       {store.path}")
             record["seconds"] = tuned.best.seconds
             record["trials"] = [_trial_record(each) for each in tuned.trials]

@@ -121,7 +121,9 @@ def lines(found: Outcome[Tuned[C]], store: Store | None, what: str = "settings")
             said += [_line(trial, trial is tuned.untuned) for trial in runs[:SHOWN]]
             if tuned.untuned not in runs[:SHOWN]:
                 said.append(_line(tuned.untuned, rule=True))
-            return said + ([f"kept       {store.path}"] if store is not None else [])
+            return said + (
+                [f"kept       {store.path}"] if store is not None and not store.failed else []
+            )
         case Impossible(why):
             raise CheckError(why)
         case Undecided(reason):

@@ -4,7 +4,8 @@ It is looked for before anything large is imported, so that a repeated command a
 whole answers are kept: nothing that a budget or Ctrl-C cut short, and nothing that was measured,
 of which the tuner keeps its samples. What a Python file makes is not known by its text, as it may
 import others: it is run, and the answer is looked for by what it made. What will come from standard
-input is not known either. Whatever is wrong with the store is a warning, and the command is run.
+input is not known either. Whatever is wrong with the store or with a row of it is a warning, and
+the command is run. Which files are written is said by the command of now, never by a row.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from __future__ import annotations
 import hashlib
 import io
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +24,7 @@ from typing import Any
 
 from warploom.errors import WarploomError
 from warploom.options import CUDA_LIBRARIES, from_environment
+from warploom.search.row import RowError, entries, text, whole
 from warploom.search.store import Forgiving, Json, Key, Store, users_store
 
 # The commands, with the options whose answers are not kept: checks, what is measured, and what goes
@@ -34,8 +37,10 @@ KEPT = {
     "layout convert": ("--check", "--tune"),
 }
 # Options whose values say where something goes, and nothing of what is computed.
-_PLACES = ("-o", "--json", "--store", "--certificate")
-_WHO = ("--processes", "--cluster")  # does it; the answer is the same
+_OUTPUTS = ("-o", "--json", "--certificate")
+_PLACES = (*_OUTPUTS, "--store")
+# Options that are no part of the question: who does it, and where it is kept.
+_ASIDE = ("--processes", "--cluster", "--store")
 _ONLY_BOUND = ("--model", "--explain", "--estimate", "--engine=exact")  # of explore
 
 
@@ -65,9 +70,10 @@ class Answer:
 
     store: Store | None = None
     whole: bool = False
-    files: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)  # texts by path
     question: Question | None = None
-    kept: Any = None  # the answer of another time
+    outputs: dict[str, Path] = field(default_factory=dict)  # options that name files to write
+    kept: Again | None = None  # the answer of another time
     heard: tuple[Heard, ...] = ()
 
     def note(self, file: Path, text: str) -> None:
@@ -87,11 +93,30 @@ class Answer:
         if found is None:
             return
         self.question = self.question.about(found)
-        self.kept = self.store.get(self.question.key)
+        self.kept = self.store.get(self.question.key, partial(read_again, outputs=self.outputs))
         if self.kept is not None:
             raise SystemExit(0)
         for stream in self.heard:
             stream.parts.clear()  # the file itself says it again
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """An answer that was kept: what is printed, and the text for each option that names a file."""
+
+    status: int
+    out: str
+    err: str
+    files: dict[str, str]
+
+
+def read_again(kept: Json, outputs: Mapping[str, Path]) -> Again:
+    """RowError for what is no answer, or has a text for a file that this command does not name."""
+    status, out, err, files = entries(kept, "status", "out", "err", "files")
+    if not isinstance(files, dict) or not set(files) <= set(outputs):
+        raise RowError("is an answer with other files than are asked for")
+    texts = {option: text(each) for option, each in files.items()}
+    return Again(whole(status, 0, 1), text(out), text(err), texts)
 
 
 def answer_of(given: object) -> Answer:
@@ -145,26 +170,34 @@ def remembering(name: str, words: Sequence[str], command: Callable[[Answer], Non
     if named is None:
         command(Answer())
         return
-    store = Forgiving(named.path, _warn)
+    store = Forgiving(named.path, warn)
     question = question_of(name, words)
     if question is None:
         command(Answer(store))
         return
+    outputs = outputs_of(words)
     if not question.is_open:
-        _give_again(store.get(question.key), store)
+        _give_again(store.get(question.key, partial(read_again, outputs=outputs)), outputs, store)
     with _heard() as heard:
-        answer = Answer(store, question=question, heard=heard)
+        answer = Answer(store, question=question, outputs=outputs, heard=heard)
         try:
             command(answer)
             status: Any = 0
         except SystemExit as left:
             status = left.code
     if answer.kept is not None:
-        _give_again(answer.kept, store)
+        _give_again(answer.kept, outputs, store)
         command(Answer(store))
     out, err = heard
-    if answer.whole and status in (0, 1) and answer.question and not answer.question.is_open:
-        value = {"status": status, "out": out.text, "err": err.text, "files": answer.files}
+    files = _by_option(answer.files, outputs)
+    if (
+        answer.whole
+        and status in (0, 1)
+        and answer.question
+        and not answer.question.is_open
+        and files is not None
+    ):
+        value = {"status": status, "out": out.text, "err": err.text, "files": files}
         store.put(answer.question.key, value)
     raise SystemExit(status)
 
@@ -176,7 +209,7 @@ def question_of(name: str, words: Sequence[str]) -> Question | None:
     said = {each.partition("=")[0] for each in words}
     if said & set(KEPT[name]) or (name == "explore" and _may_measure({*words, *glued}, said)):
         return None
-    wanted = [word for word, is_place in _with_options(words, _PLACES) if not is_place]
+    wanted = [word for word, option in _with_options(words, _PLACES) if option is None]
     if "-" in wanted:
         return None
     files: dict[str, str] = {}
@@ -189,7 +222,8 @@ def question_of(name: str, words: Sequence[str]) -> Question | None:
         except (OSError, ValueError):  # too long for a name, or not to be read: no answer to keep
             return None
     manner = [from_environment().color, sys.stdout.isatty(), sys.stderr.isatty()]
-    asked = [word for word, is_who in _with_options(words, _WHO) if not is_who and word not in _WHO]
+    told = _with_options(words, _ASIDE)
+    asked = [word for word, option in told if option is None and word not in _ASIDE]
     content = {"words": asked, "files": files, "manner": manner, "solvers": _solvers()}
     is_open = not name.startswith("layout") and any("::" in word for word in wanted)
     label = " ".join([name, *words]).encode("utf-8", "backslashreplace").decode()
@@ -220,41 +254,69 @@ def _has_driver() -> bool:
     return False
 
 
-def _with_options(words: Sequence[str], options: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Each word, and whether it is the value of one of these options."""
-    before = ""
+def _with_options(words: Sequence[str], options: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """Each word, and which of these options it is the value of; `--json=FILE` and `-oFILE` are."""
+    option: str | None = None
     for word in words:
-        glued = word.startswith(tuple(f"{each}=" for each in options))
-        yield word, before in options or glued
-        before = word
+        if option is not None:
+            yield word, option
+            option = None
+            continue
+        option = word if word in options else None
+        yield (
+            word,
+            None
+            if option is not None
+            else next((each for each in options if word.startswith(_glue(each))), None),
+        )
+
+
+def _glue(option: str) -> str:
+    """How a word begins that is an option with its value."""
+    return f"{option}=" if option.startswith("--") else option
+
+
+def _value(word: str, option: str) -> str:
+    return word.removeprefix(_glue(option))
+
+
+def outputs_of(words: Sequence[str]) -> dict[str, Path]:
+    """The files that a command is to write, by the options that name them; the last one counts."""
+    named = _with_options(words, _OUTPUTS)
+    places = {option: _value(word, option) for word, option in named if option is not None}
+    return {option: Path(place) for option, place in places.items() if place != "-"}
+
+
+def _by_option(files: Mapping[str, str], outputs: Mapping[str, Path]) -> dict[str, str] | None:
+    """The texts of files by the options that named them; None if one has no such option."""
+    options = {str(place): option for option, place in outputs.items()}
+    if not set(files) <= set(options):
+        return None
+    return {options[file]: text for file, text in files.items()}
 
 
 def _store_of(words: Sequence[str]) -> Store | None:
     """The store that the command names, or the user's; none if it says so, or is only read."""
     if {"--no-store", "-h", "--help"} & set(words):
         return None
-    for before, word in zip(["", *words], words, strict=False):
-        if before == "--store":
-            return Store(word)
-        if word.startswith("--store="):
-            return Store(word.removeprefix("--store="))
-    return users_store()
+    named = [_value(word, each) for word, each in _with_options(words, ("--store",)) if each]
+    return Store(named[-1]) if named else users_store()
 
 
-def _give_again(kept: dict[str, Any] | None, store: Store) -> None:
+def _give_again(kept: Again | None, outputs: Mapping[str, Path], store: Store) -> None:
     """Ends with the kept answer; if there is none, or a file cannot be written, which the command
     will say, it is not given."""
     if kept is None:
         return
     try:
-        for name, text in kept["files"].items():
-            Path(name).write_bytes(text.encode("utf-8", "surrogateescape"))
-    except OSError:
+        for option, said in kept.files.items():
+            outputs[option].write_bytes(said.encode("utf-8", "surrogateescape"))
+    except (OSError, ValueError):
         return
-    sys.stdout.write(kept["out"])
-    sys.stderr.write(kept["err"])
+    sys.stdout.write(kept.out)
+    sys.stderr.write(kept.err)
     sys.stderr.write(f"(from the store '{store.path}'; --no-store searches again)\n")
-    raise SystemExit(int(kept["status"]))
+    raise SystemExit(kept.status)
 
 
 @contextmanager
@@ -268,6 +330,6 @@ def _heard() -> Iterator[tuple[Heard, Heard]]:
         sys.stdout, sys.stderr = before
 
 
-def _warn(error: WarploomError) -> None:
-    advice = f"\n  {error.advice}" if error.advice else ""
-    sys.stderr.write(f"warning: {error.message}; the answer is not kept{advice}\n")
+def warn(error: WarploomError) -> None:
+    """What is wrong with a store, or with a row of it."""
+    sys.stderr.write(f"warning: {error}\n")

@@ -11,6 +11,7 @@ import typer
 
 from warploom.cli.guard import Status, run
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
+from warploom.cli.remembered import warn
 from warploom.errors import CheckError, ParseError
 from warploom.search.store import Kept, Store, users_store
 
@@ -19,14 +20,15 @@ convert, pieces of searches that were stopped, and what --tune measured.
 
 One SQLite file in the data folder of the user, or the one after --store. A result is found again by
 its content (sketch, options, sizes), the device it was measured on and a digest of our sources:
-after a change of Warploom it is outdated, and is computed again. Checks, tests and benchmarks
-never read it.
+after a change of Warploom it is outdated, and is computed again. Every row carries a digest over
+all of it: one that does not match is damaged, a warning names it, and it is computed again. Checks,
+tests and benchmarks never read the store.
 
 \b
 list     every result, the latest first: number, age, kind, what it is of
 show     one of them, by its number: what it answered
 export   all of them as JSON
-prune    remove outdated ones; --days N: those older; --all: everything
+prune    remove outdated and damaged ones; --days N: those older; --all: everything
 
 \b
 Examples:
@@ -116,7 +118,7 @@ def _store(place: Path | None) -> Store:
     found = Store(place) if place is not None else users_store()
     if found is None:
         raise ParseError("there is no store: WARPLOOM_STORE is empty", advice="name one by --store")
-    return found
+    return Store(found.path, told=warn)
 
 
 def _found(store: Store, number: str) -> Kept:

@@ -1,8 +1,9 @@
 """Results that are kept: one SQLite file, which several processes may read and write at once.
 
 A result is found again by what it is of (`content`), by the device it was measured on, and by a
-digest of our own sources: whatever may change a result makes it another one. A file that is damaged
-or not ours is refused and left as it is.
+digest of our own sources: whatever may change a result makes it another one. Every row carries a
+digest over all its columns (`row.py`); one that does not match is reported and counts as absent. A
+file that is damaged or not ours is refused and left as it is.
 """
 
 from __future__ import annotations
@@ -11,34 +12,40 @@ import hashlib
 import json
 import sqlite3
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from warploom.errors import CheckError, DeviceError, WarploomError
 from warploom.options import from_environment
+from warploom.search.database import check_header, format_of, is_there, make_ours, plain, refused
+from warploom.search.row import (
+    COLUMNS,
+    FORMAT,
+    MALFORMED,
+    OLD_FORMAT,
+    Json,
+    RowError,
+    digest,
+    number_of,
+    opened,
+    seal,
+)
 
-Json: TypeAlias = Any  # what `json.dumps` takes
+__all__ = ["Forgiving", "Json", "Kept", "Key", "Store", "digest", "sources_digest", "users_store"]
+
 T = TypeVar("T")
+Told = Callable[[WarploomError], None]
 
-FORMAT = 1
 FILE = "store.sqlite"
-_OURS = 0x57415250  # "WARP": SQLite keeps it in the header of the file
-_HEADER = b"SQLite format 3\0"
 _WAIT = 60.0  # seconds for another writer
 
-_TABLE = """CREATE TABLE results (
-  kind TEXT NOT NULL, content TEXT NOT NULL, device TEXT NOT NULL, sources TEXT NOT NULL,
-  label TEXT NOT NULL, value TEXT NOT NULL, written REAL NOT NULL,
-  PRIMARY KEY (kind, content, device, sources)
-) WITHOUT ROWID"""
-
-
 _WHERE = "kind=? AND content=? AND device=? AND sources=?"
-_GET = f"SELECT value FROM results WHERE {_WHERE}"
+_GET = f"SELECT {COLUMNS} FROM results WHERE {_WHERE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,35 +75,68 @@ class Kept:
     current: bool  # by the sources that are running
 
 
-class Store:
-    """The results in one file, which is made when the first one is put there."""
+def _as_warning(error: WarploomError) -> None:
+    warnings.warn(error.message, stacklevel=2)
 
-    def __init__(self, path: Path | str, sources: str | None = None) -> None:
+
+class Store:
+    """The results in one file, which is made when the first one is put there. `told` hears of rows
+    that are not believed; without it they are warnings of Python."""
+
+    def __init__(
+        self, path: Path | str, sources: str | None = None, told: Told = _as_warning
+    ) -> None:
         self.path = Path(path)
+        self.failed = False  # nothing is read or kept any more
         self._sources = sources
+        self._told = told
+        self._said_old = False
 
     @property
     def sources(self) -> str:
         return self._sources if self._sources is not None else sources_digest()
 
-    def get(self, key: Key) -> Json | None:
-        """What was put there under this key, or None."""
-        rows = self._read(_GET, self._row(key))
-        return rows[0][0] if rows else None
+    def get(self, key: Key, read: Callable[[Json], T] | None = None) -> T | None:
+        """What was put there under this key, or None. `read` makes of it what is wanted, and raises
+        ValueError where it has another shape: then it is none, too."""
+        return self.get_all([key], lambda value, _: value if read is None else read(value))[0]
 
-    def get_all(self, keys: Sequence[Key]) -> list[Json | None]:
-        """The same for many keys, with one look into the file."""
-        if not keys or not _is_there(self.path):
-            return [None] * len(keys)
-        with self._open(write=False) as connection:
-            if not _is_ours(connection, self.path):
+    def get_all(
+        self, keys: Sequence[Key], read: Callable[[Json, int], T] | None = None
+    ) -> list[T | None]:
+        """The same for many keys, with one look into the file; `read` is told which of them."""
+        if not keys:
+            return []
+        with self._reading() as connection:
+            if connection is None:
                 return [None] * len(keys)
-            found = (connection.execute(_GET, self._row(key)).fetchone() for key in keys)
-            return [None if row is None else json.loads(row[0]) for row in found]
+            rows = [connection.execute(_GET, self._row(key)).fetchall() for key in keys]
+        return [
+            self._believed(key, found, at, read)
+            for at, (key, found) in enumerate(zip(keys, rows, strict=True))
+        ]
+
+    def _believed(
+        self,
+        key: Key,
+        rows: Sequence[Sequence[Any]],
+        at: int,
+        read: Callable[[Json, int], T] | None,
+    ) -> T | None:
+        """The value of the first row that is what was put under this key."""
+        where = self._row(key)
+        for row in rows:
+            try:
+                value = opened(row) if tuple(row[:4]) == where else None
+                if value is not None:
+                    return value if read is None else read(value, at)
+            except MALFORMED as error:
+                self._tell_row(where, key.label or key.kind, error, "it is computed again")
+        return None
 
     def drop(self, keys: Sequence[Key]) -> None:
         """Forgets these."""
-        if keys and _is_there(self.path):
+        if keys and is_there(self.path):
             with self._open(write=True) as connection:
                 rows = [self._row(key) for key in keys]
                 connection.executemany(f"DELETE FROM results WHERE {_WHERE}", rows)
@@ -106,29 +146,40 @@ class Store:
 
     def put(self, key: Key, value: Json) -> None:
         """Keeps a result, in the place of an older one under the same key."""
-        text = json.dumps(value, sort_keys=True)
-        where = self._row(key)
+        try:
+            text = json.dumps(value, sort_keys=True, allow_nan=False)
+        except ValueError as error:
+            raise CheckError(f"'{key.label}' cannot be kept: {error}") from None
+        row = (*self._row(key), key.label, text, time.time())
         with self._open(write=True) as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (*where, key.label, text, time.time()),
+                f"INSERT OR REPLACE INTO results ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (*row, seal(row)),
             )
 
     def all(self) -> list[Kept]:
-        """Every result, the latest first."""
-        rows = self._read(
-            "SELECT value, kind, content, device, sources, label, written FROM results "
-            "ORDER BY written DESC"
-        )
-        return [
-            Kept(digest(key), kind, key[2], label, value, written, key[3] == self.sources)
-            for value, kind, *key, label, written in ((row[0], row[1], *row[1:]) for row in rows)
-        ]
+        """Every result that is to be believed, the latest first."""
+        with self._reading() as connection:
+            if connection is None:
+                return []
+            query = f"SELECT {COLUMNS} FROM results ORDER BY written DESC"
+            rows = connection.execute(query).fetchall()
+        kept = []
+        for row in rows:
+            try:
+                value = opened(row)
+            except RowError as error:
+                self._tell_row(row[:4], str(row[0]), error, "`warploom store prune` drops it")
+                continue
+            kind, _, device, sources, label, _, written, _ = row
+            current = sources == self.sources
+            kept.append(Kept(number_of(row[:4]), kind, device, label, value, written, current))
+        return kept
 
     def forget(self, *, outdated: bool = False, before: float | None = None) -> int:
-        """Removes all results, or those of other sources, or those written before a time; how many
-        there were."""
-        if not _is_there(self.path):
+        """Removes all results, or those of other sources, or those written before a time; rows that
+        are not believed go with any of them. How many there were."""
+        if not is_there(self.path):
             return 0
         where, values = ["1"], list[Json]()
         if outdated:
@@ -136,62 +187,80 @@ class Store:
         if before is not None:
             where, values = [*where, "written < ?"], [*values, before]
         with self._open(write=True) as connection:
-            query = f"DELETE FROM results WHERE {' AND '.join(where)}"
+            connection.create_function("believed", 8, _is_believed)
+            query = f"DELETE FROM results WHERE {' AND '.join(where)} OR NOT believed({COLUMNS})"
             return connection.execute(query, values).rowcount
 
-    def _read(self, query: str, values: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
-        """Rows of a query whose first column is a value; none where nothing was put yet."""
-        if not _is_there(self.path):
-            return []
+    def _tell_row(self, where: Sequence[object], what: str, error: Exception, after: str) -> None:
+        name = f"row {number_of(where)[:10]} ({plain(what)}) of the store '{self.path}'"
+        self._told(CheckError(f"{name} {plain(error)}: {after}"))
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection | None]:
+        """A connection to look at rows; None where there are none of ours yet."""
+        if not is_there(self.path):
+            yield None
+            return
         with self._open(write=False) as connection:
-            if not _is_ours(connection, self.path):
-                return []
-            rows = connection.execute(query, values).fetchall()
-            return [(json.loads(value), *rest) for value, *rest in rows]
+            found = format_of(connection, self.path)
+            if found == OLD_FORMAT and not self._said_old:
+                self._said_old = True
+                self._told(CheckError(
+                    f"the store '{self.path}' was written by an older version, whose rows carry no "
+                    "digest: none is used, and the next result that is kept removes them"
+                ))  # fmt: skip
+            yield connection if found == FORMAT else None
 
     @contextmanager
     def _open(self, *, write: bool) -> Iterator[sqlite3.Connection]:
         """A connection in a transaction; another process may write before and after it."""
-        _check_header(self.path)
+        check_header(self.path)
         connection = self._connect()
         try:
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            if write and not _is_ours(connection, self.path):
-                connection.execute(f"PRAGMA application_id = {_OURS}")
-                connection.execute(f"PRAGMA user_version = {FORMAT}")
-                connection.execute(_TABLE)
+            if write:
+                make_ours(connection, self.path)
             yield connection
             connection.execute("COMMIT")
         except sqlite3.OperationalError as error:
-            raise DeviceError(f"the store '{self.path}' cannot be used: {error}") from None
-        except (sqlite3.DatabaseError, ValueError) as error:
-            raise _refused(self.path, f"is damaged ({error})") from None
+            raise DeviceError(f"the store '{self.path}' cannot be used: {plain(error)}") from None
+        except (sqlite3.Error, ValueError, OverflowError, MemoryError) as error:
+            raise refused(self.path, f"is damaged ({plain(error)})") from None
         finally:
             connection.close()  # what was not committed is undone
 
     def _connect(self) -> sqlite3.Connection:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            return sqlite3.connect(self.path, timeout=_WAIT, isolation_level=None)
+            connection = sqlite3.connect(self.path, timeout=_WAIT, isolation_level=None)
         except (OSError, sqlite3.Error) as error:
             raise DeviceError(
                 f"the store '{self.path}' cannot be opened: {error}",
                 advice="name another file with --store, or none with --no-store",
             ) from None
+        # A row with bytes that are no text is one damaged row, and not the end of all reading.
+        connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+        return connection
+
+
+def _is_believed(*row: object) -> bool:
+    try:
+        opened(row)
+    except RowError:
+        return False
+    return True
 
 
 class Forgiving(Store):
     """A store without which the work goes on: the first error is told, then it is left alone."""
 
-    def __init__(self, path: Path | str, told: Callable[[WarploomError], None]) -> None:
-        super().__init__(path)
-        self._told, self._failed = told, False
+    def __init__(self, path: Path | str, told: Told) -> None:
+        super().__init__(path, told=told)
 
-    def get(self, key: Key) -> Json | None:
-        return self._tried(lambda: Store.get(self, key), None)
-
-    def get_all(self, keys: Sequence[Key]) -> list[Json | None]:
-        return self._tried(lambda: Store.get_all(self, keys), [None] * len(keys))
+    def get_all(
+        self, keys: Sequence[Key], read: Callable[[Json, int], T] | None = None
+    ) -> list[T | None]:
+        return self._tried(lambda: Store.get_all(self, keys, read), [None] * len(keys))
 
     def put(self, key: Key, value: Json) -> None:
         self._tried(lambda: Store.put(self, key, value), None)
@@ -200,13 +269,13 @@ class Forgiving(Store):
         self._tried(lambda: Store.drop(self, keys), None)
 
     def _tried(self, action: Callable[[], T], otherwise: T) -> T:
-        if self._failed:
+        if self.failed:
             return otherwise
         try:
             return action()
         except WarploomError as error:
-            self._failed = True
-            self._told(error)
+            self.failed = True
+            self._told(DeviceError(f"{error.message}; the answer is not kept", advice=error.advice))
             return otherwise
 
 
@@ -217,54 +286,6 @@ def users_store() -> Store | None:
     if options.store is not None:
         return Store(options.store) if options.store else None
     return Store(Path(options.data_folder) / FILE)
-
-
-def _is_there(path: Path) -> bool:
-    return path.exists() and path.stat().st_size > 0
-
-
-def _check_header(path: Path) -> None:
-    """SQLite takes some files that it did not write for new ones."""
-    if not _is_there(path):
-        return
-    try:
-        with path.open("rb") as file:
-            header = file.read(len(_HEADER))
-    except OSError as error:
-        raise DeviceError(f"the store '{path}' cannot be read: {error.strerror}") from None
-    if header != _HEADER:
-        raise _refused(path, "is no store of ours")
-
-
-def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether the file holds our results; not yet, if it is new; any other is refused."""
-    (owner,) = connection.execute("PRAGMA application_id").fetchone()
-    (format_,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if owner == 0 and tables == 0 and format_ == 0:
-        return False
-    if owner != _OURS:
-        raise _refused(path, "is a database of something else")
-    if format_ != FORMAT:
-        raise _refused(path, f"has the format {format_}, not {FORMAT}")
-    return True
-
-
-def _refused(path: Path, why: str) -> CheckError:
-    return CheckError(
-        f"the store '{path}' {why}; it is left as it is",
-        advice="move it away, or name another file with --store, or none with --no-store",
-    )
-
-
-def digest(content: Json) -> str:
-    """Equal for equal content, in every process.
-
-    >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
-    True
-    """
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)

@@ -15,6 +15,7 @@ from statistics import median
 from typing import Generic, TypeVar
 
 from warploom.errors import GoneError, SearchError, WarploomError
+from warploom.search import row
 from warploom.search.budget import STOPS, Budget, reason_of
 from warploom.search.farm import Farm
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
@@ -27,6 +28,7 @@ FIRST_SAMPLES = 3  # of every candidate
 LAST_SAMPLES = 24  # of those that are left at the end
 KEPT = 2  # one in so many goes on
 FINALISTS = 3
+SHORTEST = 5e-324  # seconds: the least number that is not 0
 
 _KIND = "tune"
 _LOOK_EVERY = 0.1  # seconds between two looks at the budget while others work
@@ -117,6 +119,15 @@ def tune(
     return run.outcome(stopped)
 
 
+def _sampled(kept: Json) -> tuple[list[float], str]:
+    """What `_Run._keep` wrote of a trial: samples, or why there are none."""
+    samples, error = row.entries(kept, "samples", "error")
+    found = [row.seconds(each, SHORTEST) for each in row.items(samples)]
+    if bool(found) == bool(row.text(error)):
+        raise row.RowError("has neither samples nor an error, or both")
+    return found, error
+
+
 class _Run(Generic[C, P]):
     """One run of the tuner: the trials, and who is still among the best."""
 
@@ -138,15 +149,17 @@ class _Run(Generic[C, P]):
         if self.store is None:
             return None
         for trial in self.trials:
-            kept = self.store.get(self.task.key(trial.candidate))
-            if isinstance(kept, dict):
-                trial.samples = [float(each) for each in kept["samples"]]
-                trial.error = str(kept["error"])
-        best = self.store.get(self._key_of_all())
-        if best is None:
-            return None
+            kept = self.store.get(self.task.key(trial.candidate), _sampled)
+            if kept is not None:
+                trial.samples, trial.error = kept
+        best = self.store.get(self._key_of_all(), row.text)
+        if best is None or not all(trial.samples or trial.error for trial in self.trials):
+            return None  # nothing, or less than there was: what is missing is measured
         self.alive = [trial for trial in self.trials if trial.text == best and trial.samples]
-        return self.outcome(None) if self.alive else None
+        if self.alive:
+            return self.outcome(None)
+        self.alive = self.trials
+        return None
 
     def _key_of_all(self) -> Key:
         return self.task.key_of_all([trial.text for trial in self.trials])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from warploom.search import row
 from warploom.search.budget import Budget
 from warploom.search.outcome import Reason
 from warploom.search.pieces import Piece, disjoint
@@ -108,18 +109,42 @@ def written(piece: Piece[Answer]) -> dict[str, Any]:
     }
 
 
-def read(store: Store, keys: Sequence[Key]) -> list[Piece[Answer]]:
-    found = []
-    for kept in store.get_all(keys):
-        if isinstance(kept, dict):
-            wide = int(kept["holes"])
-            first = np.array(kept["first"], np.int64).reshape(-1, wide)
-            cheap = kept["cheap"]
-            tallies = {
-                int(place): Tally(0, visited, kept_, pruned)
-                for place, visited, kept_, pruned in kept["tallies"]
-            }
-            cheapest = None if cheap is None else np.array(cheap, np.int64).reshape(-1, wide)
-            answer = Answer(kept["count"], first, cheapest, tallies)
-            found.append(Piece(kept["low"], kept["high"], answer, kept["seconds"]))
-    return disjoint(found)
+def read(store: Store, keys: Sequence[Key], limits: Sequence[int]) -> list[Piece[Answer]]:
+    """Of the cells that have these keys; `limits` are how many choices each hole has."""
+    found = store.get_all(keys, lambda kept, at: _piece(kept, at, len(keys), limits))
+    return disjoint(piece for piece in found if piece is not None)
+
+
+def _piece(kept: Any, at: int, cells: int, limits: Sequence[int]) -> Piece[Answer]:
+    """What `written` wrote of a piece that begins at this cell; RowError where it is another."""
+    low, high, seconds, count, first, cheap, holes, tallies = row.entries(
+        kept, "low", "high", "seconds", "count", "first", "cheap", "holes", "tallies"
+    )
+    row.whole(low, at, at)
+    row.whole(holes, len(limits), len(limits))
+    listed = _choices(first, limits)
+    cheapest = None if cheap is None else _choices(cheap, limits)
+    row.whole(count, len(listed), None if len(listed) == LIST_AT_MOST else len(listed))
+    tally = dict(map(_tally, row.items(tallies)))
+    answer = Answer(count, listed, cheapest, tally)
+    return Piece(low, row.whole(high, at + 1, cells), answer, row.seconds(seconds))
+
+
+def _choices(kept: Any, limits: Sequence[int]) -> Choices:
+    """A row for each fill, with a choice for each hole."""
+    fills = row.items(kept)
+    table = np.array(fills) if fills else np.zeros((0, len(limits)), np.int64)
+    shape = (len(fills), len(limits))
+    if table.shape != shape or table.dtype != np.int64:
+        raise row.RowError(f"has no fills of {len(limits)} holes")
+    if ((table < 0) | (table >= np.array(limits, np.int64))).any():
+        raise row.RowError("has a choice that its hole does not have")
+    return table
+
+
+def _tally(kept: Any) -> tuple[int, Tally]:
+    place, visited, left, pruned = row.items(kept)
+    if not isinstance(pruned, dict):
+        raise row.RowError("does not say what was pruned")
+    counts = {row.text(test): row.whole(count, 0) for test, count in pruned.items()}
+    return row.whole(place, 0), Tally(0, row.whole(visited, 0), row.whole(left, 0), counts)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from warploom.errors import SearchError
+from warploom.search import row
 from warploom.search.budget import STOPS, Budget, BudgetSpentError, reason_of
 from warploom.search.engine import gather
 from warploom.search.farm import shared
@@ -42,7 +43,7 @@ from warploom.sketch.synth.parts import (
 from warploom.sketch.synth.problem import Given, Problem, lower
 from warploom.sketch.synth.rows import Rows
 from warploom.sketch.term.gather import Moves
-from warploom.sketch.term.ir import Fold, Program
+from warploom.sketch.term.ir import Apply, Fold, Program
 
 CELLS = 2048  # of a frontier, at most
 ENOUGH = 1024  # states of a frontier that are no fewer than one wants
@@ -316,8 +317,12 @@ def _soon(engine: Engine, seconds: float) -> Searched | None:
     engine.budget = whole.watched(_of_cpu(whole, seconds))
     searched = _as_whole(engine)
     engine.budget = whole
-    if searched.stopped is not Reason.SECONDS or whole.is_spent():
+    if searched.stopped is not Reason.SECONDS:
         return searched
+    try:
+        whole.check()
+    except BudgetSpentError as stop:
+        return searched._replace(stopped=stop.reason)  # it may be Ctrl-C, seen after our seconds
     engine.stopped = None
     engine.shared.clear()
     for place, tally in engine.tallies.items():  # which the steps hold, too
@@ -358,8 +363,14 @@ class Split:
         """The frontier of an earlier run of the same search."""
         if self.parting.store is None:
             return None
-        kept = self.parting.store.get(self._key("begun"))
-        return int(kept["position"]) if isinstance(kept, dict) else None
+        return self.parting.store.get(self._key("begun"), self._position)
+
+    def _position(self, kept: Any) -> int:
+        """That of a step at which the search can be parted."""
+        (position,) = row.entries(kept, "position")
+        if row.whole(position, 0) not in self.engine.main_path():
+            raise row.RowError(f"parts the search at step {position}, which is none")
+        return int(position)
 
     def run(self, position: int | None) -> bool:
         """Fills `answers`, as far as the budget goes. False: it cannot be parted."""
@@ -372,7 +383,7 @@ class Split:
         cells = frontier.cells
         states = "" if store is None else frontier.digest()
         keys = [self._key(states, cells, cell) for cell in range(cells)]
-        kept = [] if store is None else read(store, keys)
+        kept = [] if store is None else read(store, keys, self._limits())
         if store is not None and not kept:
             store.put(self._key("begun"), {"position": frontier.position})
         for piece in kept:
@@ -391,6 +402,13 @@ class Split:
             store.put(keys[0], written(Piece(0, cells, together(self.answers), 0.0)))
             store.drop(keys[1:])
         return True
+
+    def _limits(self) -> list[int]:
+        """How many choices each hole has."""
+        steps = self.engine.problem.program.steps
+        return [
+            len(step.gathers) for step in steps if isinstance(step, Apply) and step.gathers.is_hole
+        ]
 
     def _take(self, piece: Piece[Answer], cells: int) -> None:
         self.answers.append(piece.value)
