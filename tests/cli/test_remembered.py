@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import sqlite3
@@ -9,11 +10,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.conftest import Cli
 
-from warploom.cli.remembered import Answer, question_of, remembering
+from warploom.cli.remembered import Answer, outputs_of, question_of, remembering
+from warploom.search.row import COLUMNS, seal
 from warploom.search.store import Key, Store, users_store
 
 SUMS = str(Path(__file__).parents[2] / "examples" / "sketches" / "sums.swflow")
@@ -244,3 +247,121 @@ def test_the_executable_answers_again_and_lists_what_it_keeps(tmp_path: Path, cl
     text(place)
     refused = cli("store", "list", "--store", str(place))
     assert (refused.status, "is no store of ours" in refused.err) == (2, True)
+
+
+# -- rows that are not what was kept ---------------------------------------------------------------
+
+
+def test_the_store_is_no_part_of_the_question(ask: Ask, tmp_path: Path) -> None:
+    """The same question in another file has the same key, so that files can be copied and moved."""
+    asked = (["--store", "a"], ["--store=b"], [], ["--store", "c", "--processes", "2"])
+    keys = {question_of("synth", [SUMS, *words, "--best"]).key.digest for words in asked}  # type: ignore[union-attr]
+    assert len(keys) == 1
+    assert question_of("synth", [SUMS]).key.digest not in keys  # type: ignore[union-attr]
+    search = Search()
+    ask(search, SUMS, store=str(tmp_path / "one.sqlite"))
+    (tmp_path / "one.sqlite").rename(tmp_path / "two.sqlite")
+    ask(search, SUMS, store=str(tmp_path / "two.sqlite"))
+    assert search.ran == 1
+
+
+def forge(place: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Changes the only answer of a store, and gives it a digest that matches."""
+    connection = sqlite3.connect(place)
+    (row,) = connection.execute(f"SELECT {COLUMNS} FROM results").fetchall()
+    value = change(json.loads(row[5]))
+    changed = [*row[:5], value if isinstance(value, str) else json.dumps(value), row[6]]
+    with connection:
+        where = "UPDATE results SET value = ?, digest = ?"
+        connection.execute(where, (changed[5], seal(changed)))
+    connection.close()
+
+
+MALFORMED: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a list": lambda _: [],
+    "a number": lambda _: 17,
+    "empty": lambda _: {},
+    "no status": lambda kept: {name: kept[name] for name in kept if name != "status"},
+    "more": lambda kept: {**kept, "more": 1},
+    "status 3": lambda kept: {**kept, "status": 3},
+    "status true": lambda kept: {**kept, "status": True},
+    "status text": lambda kept: {**kept, "status": "0"},
+    "status huge": lambda kept: {**kept, "status": 10**40},
+    "no text": lambda kept: {**kept, "out": None},
+    "lines": lambda kept: {**kept, "err": ["a"]},
+    "files as a list": lambda kept: {**kept, "files": ["k.cu"]},
+    "a file of bytes": lambda kept: {**kept, "files": {"-o": [1]}},
+    "NaN": lambda kept: json.dumps({**kept, "status": float("nan")}),
+    "deep": lambda _: "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_answer_is_a_warning_and_searched_again(
+    ask: Ask, tmp_path: Path, name: str
+) -> None:
+    search, out = Search(file=tmp_path / "k.cu"), tmp_path / "k.cu"
+    first = ask(search, SUMS, "-o", str(out))
+    forge(tmp_path / "store.sqlite", MALFORMED[name])
+    again = ask(search, SUMS, "-o", str(out))
+    assert (search.ran, again[:2]) == (2, first[:2])
+    assert again[2].startswith("warning: row ")
+    assert again[2].count("\n") == 2  # one line, and the remark of the command
+    assert ask(search, SUMS, "-o", str(out))[2].endswith("--no-store searches again)\n")
+    assert search.ran == 2
+
+
+@pytest.mark.parametrize("place", ["../evil", "/ABSOLUTE/evil", "--certificate", "-o evil", ""])
+def test_a_row_cannot_say_which_file_is_written(ask: Ask, tmp_path: Path, place: str) -> None:
+    evil, out = tmp_path / "evil", tmp_path / "sub" / "k.cu"
+    out.parent.mkdir()
+    search = Search(file=out)
+    ask(search, SUMS, "-o", str(out))
+    named = place.replace("/ABSOLUTE", str(tmp_path))
+    forge(tmp_path / "store.sqlite", lambda kept: {**kept, "files": {named: "gotcha"}})
+    before = sorted(tmp_path.rglob("*"))
+    _, _, err = ask(search, SUMS, "-o", str(out))
+    assert (search.ran, evil.exists(), out.read_text()) == (2, False, "kernel")
+    assert "is an answer with other files than are asked for" in err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("glued", ["-o{}", "-o {}", "-o x -o {}"])
+def test_files_go_where_this_command_says(ask: Ask, tmp_path: Path, glued: str) -> None:
+    out = tmp_path / "k.cu"
+    search = Search(file=out)
+    words = [SUMS, *glued.format(out).split()]
+    for _ in range(2):
+        ask(search, *words)
+        assert out.read_text() == "kernel"
+        out.unlink()
+    assert search.ran == 1
+    assert outputs_of(["--json=-", "-o", "--certificate", "--certificate=p"]) == {
+        "-o": Path("--certificate"),
+        "--certificate": Path("p"),
+    }
+
+
+def test_a_file_that_no_option_names_is_not_kept(ask: Ask, tmp_path: Path) -> None:
+    search = Search(file=tmp_path / "elsewhere.cu")
+    for _ in range(2):
+        ask(search, SUMS)
+    assert search.ran == 2
+
+
+def test_damaged_rows_are_told_by_the_listing(tmp_path: Path, ask: Ask, cli: Cli) -> None:
+    place = tmp_path / "store.sqlite"
+    ask(Search(), SUMS)
+    ask(Search(), SUMS, "--best")
+    connection = sqlite3.connect(place)
+    with connection:
+        connection.execute("UPDATE results SET value = '{}' WHERE label LIKE '%--best%'")
+    connection.close()
+    for words in (["list"], ["export"]):
+        ran = cli("store", *words, "--store", str(place))
+        assert ran.status == 0
+        assert ran.err.startswith("warning: row ")
+        assert ran.err.count("\n") == 1
+    assert "1 results in" in cli("store", "list", "--store", str(place)).out
+    assert "1 removed" in cli("store", "prune", "--store", str(place)).out
+    assert cli("store", "list", "--store", str(place)).err == ""

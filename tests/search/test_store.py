@@ -10,6 +10,7 @@ from tests.search.workers import put_rows
 
 from warploom.errors import CheckError, WarploomError
 from warploom.search.farm import Farm
+from warploom.search.row import COLUMNS, OLD_FORMAT, OLD_TABLE, items, seal, text
 from warploom.search.store import Key, Store, digest, sources_digest
 
 KEY = Key("tune", {"name": "copy", "n": 5}, "H200", "copy, n=5")
@@ -88,12 +89,12 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:5000])
 
 
-def text(path: Path) -> None:
+def notes(path: Path) -> None:
     path.write_text("my notes")
 
 
 @pytest.mark.parametrize(
-    "make", [other_database, marked_database, newer, damaged, cut, text], ids=lambda f: f.__name__
+    "make", [other_database, marked_database, newer, damaged, cut, notes], ids=lambda f: f.__name__
 )
 def test_what_is_not_ours_or_damaged_is_refused_and_left(tmp_path: Path, make: object) -> None:
     path = tmp_path / "store.sqlite"
@@ -128,3 +129,147 @@ def test_several_processes_write_at_once(tmp_path: Path) -> None:
 def test_digests_are_of_content_and_of_sources() -> None:
     assert digest([1, "1"]) != digest(["1", 1])
     assert len(sources_digest()) == 64
+
+
+# -- rows that are not what was put there ----------------------------------------------------------
+
+
+def change(path: Path, sql: str, *values: object) -> None:
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(sql, values)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE results SET value = replace(value, '1.5', '2.5')",
+        "UPDATE results SET value = CAST(value AS BLOB)",
+        "UPDATE results SET value = substr(value, 1, 3)",
+        "UPDATE results SET value = 7",
+        "UPDATE results SET value = CAST(x'ff22' AS TEXT)",
+        "UPDATE results SET label = 'another'",
+        "UPDATE results SET written = written + 1",
+        "UPDATE results SET digest = upper(digest)",
+        "UPDATE results SET digest = CAST(digest AS BLOB)",
+    ],
+)
+def test_an_altered_row_is_named_and_absent(tmp_path: Path, sql: str) -> None:
+    told: list[WarploomError] = []
+    store = Store(tmp_path / "store.sqlite", "", told.append)
+    store.put(KEY, [1.5])
+    other = Key("tune", 2, "H200")
+    store.put(other, "untouched")
+    number = next(kept.number for kept in store.all() if kept.label == KEY.label)
+    change(store.path, f"{sql} WHERE label = 'copy, n=5'")
+    assert store.get(KEY) is None
+    assert store.get_all([other, KEY]) == ["untouched", None]
+    assert [kept.value for kept in store.all()] == ["untouched"]
+    assert len(told) == 3
+    for error in told:
+        assert number[:10] in error.message
+        assert str(store.path) in error.message
+        assert "\n" not in error.message
+    assert store.forget(outdated=True) == 1  # damaged ones go with those that are outdated
+    told.clear()
+    assert [kept.value for kept in store.all()] == ["untouched"]
+    assert not told
+    store.put(KEY, [1.5])
+    assert store.get(KEY) == [1.5]
+
+
+def test_a_row_under_another_key_is_none_of_that_key(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store.sqlite", "", lambda _: None)
+    others = [Key("tune", {"name": "copy", "n": 6}, "H200"), Key("tune", KEY.content, "A100")]
+    others += [Key("fill", KEY.content, "H200")]
+    for other in others:
+        store.forget()
+        store.put(KEY, 1)
+        change(
+            store.path,
+            "UPDATE results SET kind = ?, content = ?, device = ?",
+            *(other.kind, other.digest, other.device),
+        )
+        assert (store.get(other), store.get(KEY), store.all()) == (None, None, [])
+    store.forget()
+    store.put(KEY, 1)
+    change(store.path, "UPDATE results SET sources = 'newer'")
+    assert Store(store.path, "newer", lambda _: None).get(KEY) is None
+
+
+def test_without_a_listener_a_damaged_row_is_a_warning_of_python(store: Store) -> None:
+    store.put(KEY, 1)
+    change(store.path, "UPDATE results SET value = 2")
+    with pytest.warns(UserWarning, match="does not match its digest: it is computed again"):
+        assert store.get(KEY) is None
+
+
+@pytest.mark.parametrize(
+    "value", ["{", "[" * 100_000, "NaN", "[1e999, Infinity]", "9" * 5000], ids=lambda v: v[:5]
+)
+def test_json_that_nobody_wrote_is_absent(tmp_path: Path, value: str) -> None:
+    """Its digest matches: it was made by hand."""
+    told: list[WarploomError] = []
+    store = Store(tmp_path / "store.sqlite", "", told.append)
+    store.put(KEY, 1)
+    change(store.path, "UPDATE results SET value = ?", value)
+    connection = sqlite3.connect(store.path)
+    (row,) = connection.execute(f"SELECT {COLUMNS} FROM results").fetchall()
+    connection.close()
+    change(store.path, "UPDATE results SET digest = ?", seal(row[:-1]))
+    assert store.get(KEY) is None
+    assert "holds no JSON that we write" in told[0].message
+
+
+def test_a_value_of_another_shape_is_absent(tmp_path: Path) -> None:
+    told: list[WarploomError] = []
+    store = Store(tmp_path / "store.sqlite", "", told.append)
+    store.put(KEY, [1])
+    assert store.get(KEY, text) is None
+    assert store.get(KEY, items) == [1]
+    assert [error.message.partition("' ")[2] for error in told] == [
+        "has [1] in place of a text: it is computed again"
+    ]
+    for wrong in (float("nan"), float("inf")):
+        with pytest.raises(CheckError, match="cannot be kept"):
+            store.put(KEY, [wrong])
+
+
+def test_rows_of_the_format_without_digests_are_not_used(tmp_path: Path) -> None:
+    told: list[WarploomError] = []
+    store = Store(tmp_path / "store.sqlite", "", told.append)
+    store.put(KEY, 1)
+    for sql in (
+        "DROP TABLE results",
+        OLD_TABLE,
+        f"PRAGMA user_version = {OLD_FORMAT}",
+    ):
+        change(store.path, sql)
+    row = ("tune", KEY.digest, "H200", "", "", "17", 0.0)
+    change(store.path, "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?)", *row)
+    assert (store.get(KEY), store.get(KEY), store.all()) == (None, None, [])
+    assert [error.message for error in told] == [
+        f"the store '{store.path}' was written by an older version, whose rows carry no digest: "
+        "none is used, and the next result that is kept removes them"
+    ]
+    store.put(KEY, 2)
+    assert [kept.value for kept in store.all()] == [2]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON results BEGIN DELETE FROM results; END",
+        "CREATE INDEX i ON results (label)",
+        "ALTER TABLE results ADD COLUMN more",
+        "ALTER TABLE results RENAME COLUMN label TO name",
+        f"PRAGMA user_version = {OLD_FORMAT}",
+    ],
+)
+def test_a_table_that_is_not_ours_is_refused(store: Store, sql: str) -> None:
+    store.put(KEY, 1)
+    change(store.path, sql)
+    for action in (lambda: store.get(KEY), lambda: store.put(KEY, 2)):
+        with pytest.raises(CheckError, match="is damaged \\(its table is another\\)"):
+            action()

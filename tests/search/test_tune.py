@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from warploom.errors import DeviceError, GoneError, SearchError
+from warploom.errors import DeviceError, GoneError, SearchError, WarploomError
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.search.store import Store
@@ -160,3 +161,64 @@ def test_in_processes_of_its_own() -> None:
         "words", 0, "none", [3000, 20, 1000], repr, str, lambda text, n: [float(len(text))] * n
     )
     assert answer(tune(task)).best.candidate == 20
+
+
+def kept_rows(store: Store) -> dict[str, str]:
+    with sqlite3.connect(store.path) as connection:
+        found = connection.execute("SELECT label, value FROM results").fetchall()
+    connection.close()
+    return dict(found)
+
+
+@pytest.mark.parametrize("which", ["made up: 30", "made up: 10", "made up: the best of 3"])
+def test_a_damaged_row_is_measured_again(
+    tmp_path: Path, pool: ThreadPoolExecutor, which: str
+) -> None:
+    """Also of a candidate that is not the best: it is not one that does not run."""
+    told: list[WarploomError] = []
+    store = Store(tmp_path / "store.sqlite", "", told.append)
+    first = answer(tune(Bench([30, 20, 10]).task(), store=store, pool=pool))
+    before = kept_rows(store)
+    with sqlite3.connect(store.path) as connection:
+        changed = "UPDATE results SET value = replace(value, '0', '9') WHERE label = ?"
+        connection.execute(changed, (which,))
+    connection.close()
+    assert kept_rows(store) != before
+    again = answer(tune(Bench([30, 20, 10]).task(), store=store, pool=pool))
+    assert [(each.text, each.seconds) for each in again.trials] == [
+        (each.text, each.seconds) for each in first.trials
+    ]
+    assert [which in error.message for error in told] == [True]
+    assert kept_rows(store).keys() == before.keys()
+    assert answer(tune(Bench([30, 20, 10]).task(), store=store, pool=pool)).measured == 0
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"samples": [1e-9, -1.0], "error": ""},
+        {"samples": [1e-9, 0], "error": ""},
+        {"samples": [True], "error": ""},
+        {"samples": [10**400], "error": ""},
+        {"samples": ["1"], "error": ""},
+        {"samples": [], "error": ""},
+        {"samples": [1e-9], "error": "does not run"},
+        {"samples": 1e-9, "error": ""},
+        {"samples": [1e-9]},
+        [1e-9],
+        None,
+    ],
+    ids=str,
+)
+def test_samples_of_another_shape_are_measured_again(
+    tmp_path: Path, pool: ThreadPoolExecutor, value: object
+) -> None:
+    """They would be the best."""
+    told: list[WarploomError] = []
+    store = Store(tmp_path / "store.sqlite", "", told.append)
+    task = Bench([30, 20, 10]).task()
+    store.put(task.key(30), value)
+    assert answer(tune(task, store=store, pool=pool)).best.candidate == 10
+    assert len(told) == (value is not None)
+    store.put(task.key_of_all(["30", "20", "10"]), "30 ")
+    assert answer(tune(task, store=store, pool=pool)).best.candidate == 10

@@ -55,6 +55,14 @@ def opened(row: Sequence[object]) -> Json:
         raise RowError(f"holds no JSON that we write ({str(error)[:80]})") from None
 
 
+def is_believed(row: Sequence[object]) -> bool:
+    try:
+        opened(row)
+    except RowError:
+        return False
+    return True
+
+
 def number_of(key: Sequence[object]) -> str:
     """The number by which people name a row: of all that it is found by."""
     return digest([each if isinstance(each, str) else repr(each) for each in key])

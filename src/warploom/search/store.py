@@ -31,6 +31,7 @@ from warploom.search.row import (
     Json,
     RowError,
     digest,
+    is_believed,
     number_of,
     opened,
     seal,
@@ -46,6 +47,7 @@ _WAIT = 60.0  # seconds for another writer
 
 _WHERE = "kind=? AND content=? AND device=? AND sources=?"
 _GET = f"SELECT {COLUMNS} FROM results WHERE {_WHERE}"
+_PUT = f"INSERT OR REPLACE INTO results ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +154,7 @@ class Store:
             raise CheckError(f"'{key.label}' cannot be kept: {error}") from None
         row = (*self._row(key), key.label, text, time.time())
         with self._open(write=True) as connection:
-            connection.execute(
-                f"INSERT OR REPLACE INTO results ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (*row, seal(row)),
-            )
+            connection.execute(_PUT, (*row, seal(row)))
 
     def all(self) -> list[Kept]:
         """Every result that is to be believed, the latest first."""
@@ -181,15 +180,20 @@ class Store:
         are not believed go with any of them. How many there were."""
         if not is_there(self.path):
             return 0
-        where, values = ["1"], list[Json]()
-        if outdated:
-            where, values = [*where, "sources != ?"], [*values, self.sources]
-        if before is not None:
-            where, values = [*where, "written < ?"], [*values, before]
         with self._open(write=True) as connection:
-            connection.create_function("believed", 8, _is_believed)
-            query = f"DELETE FROM results WHERE {' AND '.join(where)} OR NOT believed({COLUMNS})"
-            return connection.execute(query, values).rowcount
+            rows = connection.execute(f"SELECT {COLUMNS} FROM results").fetchall()
+            stays = [
+                is_believed(row)
+                and ((outdated and row[3] == self.sources)
+                     or (before is not None and row[6] >= before))
+                for row in rows
+            ]  # fmt: skip
+            left = [row for row, stay in zip(rows, stays, strict=True) if stay]
+            if len(left) < len(rows):
+                # All at once: a damaged row may not be found by what it says it is.
+                connection.execute("DELETE FROM results")
+                connection.executemany(_PUT, left)
+            return len(rows) - len(left)
 
     def _tell_row(self, where: Sequence[object], what: str, error: Exception, after: str) -> None:
         name = f"row {number_of(where)[:10]} ({plain(what)}) of the store '{self.path}'"
@@ -241,14 +245,6 @@ class Store:
         # A row with bytes that are no text is one damaged row, and not the end of all reading.
         connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
         return connection
-
-
-def _is_believed(*row: object) -> bool:
-    try:
-        opened(row)
-    except RowError:
-        return False
-    return True
 
 
 class Forgiving(Store):

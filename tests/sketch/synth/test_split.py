@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,9 +15,9 @@ from warploom.bench.published import named
 from warploom.errors import WarploomError
 from warploom.search.budget import Budget
 from warploom.search.farm import Farm
-from warploom.search.outcome import Found, Impossible, Undecided
+from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.search.pieces import Piece
-from warploom.search.store import Forgiving, Store
+from warploom.search.store import Forgiving, Key, Store
 from warploom.sketch.front import load_text
 from warploom.sketch.synth import fills, parts, split
 from warploom.sketch.synth.parts import Answer
@@ -190,3 +191,101 @@ def test_what_is_soon_done_is_not_parted(tmp_path: Path) -> None:
     none = synthesize(program_of("impossible"), parting=AT_ONCE)
     assert isinstance(none.outcome, Impossible)
     assert np.array_equal(none.fills.choices, none.fills.choices[:0])
+
+
+# -- pieces that are not what was kept -------------------------------------------------------------
+
+
+def half_done(path: Path) -> list[tuple[Key, Any]]:
+    """A store with some pieces of a search, each with its key."""
+    put: list[tuple[Key, Any]] = []
+
+    class Listening(Store):
+        def put(self, key: Key, value: Any) -> None:
+            put.append((key, value))
+            super().put(key, value)
+
+    budget = Budget()
+    done: list[Piece[Answer]] = []
+
+    def enough(piece: Piece[Answer]) -> None:
+        done.append(piece)
+        budget._interrupt.on = len(done) == 4
+
+    parting = replace(AT_ONCE, store=Listening(path, "these"), on_piece=enough)
+    synthesize(program_of("sums"), budget=budget, parting=parting)
+    return put
+
+
+WRONG: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "another cell": lambda kept: {**kept, "low": kept["low"] + 1},
+    "cells that are not there": lambda kept: {**kept, "high": 10**6},
+    "no cell": lambda kept: {**kept, "high": kept["low"]},
+    "a count that is less": lambda kept: {**kept, "count": -1},
+    "a count that is more": lambda kept: {**kept, "count": kept["count"] + 1},
+    "a huge count": lambda kept: {**kept, "count": 10**40},
+    "another hole": lambda kept: {**kept, "holes": 3},
+    "a choice that is not there": lambda kept: {**kept, "count": 1, "first": [[0, 10**6]]},
+    "a choice below": lambda kept: {**kept, "count": 1, "first": [[0, -1]]},
+    "half a choice": lambda kept: {**kept, "count": 1, "first": [[0, 0.5]]},
+    "no choice": lambda kept: {**kept, "count": 1, "first": [[0, True]]},
+    "ragged": lambda kept: {**kept, "count": 2, "first": [[0, 0], [0]]},
+    "a huge choice": lambda kept: {**kept, "count": 1, "first": [[0, 10**30]]},
+    "a text": lambda kept: {**kept, "cheap": "cheap"},
+    "no seconds": lambda kept: {**kept, "seconds": None},
+    "no tallies": lambda kept: {**kept, "tallies": [[1]]},
+    "tallies of nothing": lambda kept: {**kept, "tallies": [[0, 1, 1, []]]},
+    "a list": lambda _: [1],
+    "nothing of it": lambda _: {},
+    "one less": lambda kept: {name: kept[name] for name in kept if name != "first"},
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_malformed_piece_is_done_again(tmp_path: Path, name: str) -> None:
+    rows = half_done(tmp_path / "store.sqlite")
+    told: list[WarploomError] = []
+    store = Store(tmp_path / "store.sqlite", "these", told.append)
+    key, value = rows[2]
+    store.put(key, WRONG[name](value))
+    program = program_of("sums")
+    found = synthesize(program, parting=replace(AT_ONCE, store=store))
+    assert answer_of(found) == answer_of(synthesize(program))
+    assert len(told) == 1
+    assert "it is computed again" in told[0].message
+
+
+@pytest.mark.parametrize("position", [10**6, -1, 0, "1", None, True, [2]])
+def test_a_frontier_that_is_none_is_chosen_again(tmp_path: Path, position: object) -> None:
+    rows = half_done(tmp_path / "store.sqlite")
+    told: list[WarploomError] = []
+    store = Store(tmp_path / "store.sqlite", "these", told.append)
+    assert set(rows[0][1]) == {"position"}
+    store.put(rows[0][0], {"position": position})
+    program = program_of("sums")
+    found = synthesize(program, parting=replace(AT_ONCE, store=store))
+    assert answer_of(found) == answer_of(synthesize(program))
+    assert len(told) == 1
+
+
+def test_ctrl_c_with_a_store_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pressed while one piece of work takes all the seconds that a search has before parting: both
+    are seen at the next look, and what the user did is the reason."""
+    seconds_of = split._of_cpu
+
+    def pressed(budget: Budget, seconds: float) -> Callable[[], None]:
+        check = seconds_of(budget, seconds)
+
+        def press_and_check() -> None:
+            budget._interrupt.on = True
+            check()
+
+        return press_and_check
+
+    monkeypatch.setattr(split, "_of_cpu", pressed)
+    parting = replace(AT_ONCE, store=Store(tmp_path / "store.sqlite", "these"))
+    result = synthesize(program_of("sums"), parting=parting)
+    assert isinstance(result.outcome, Found | Undecided)
+    assert result.stopped is Reason.INTERRUPTED

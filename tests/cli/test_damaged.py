@@ -1,0 +1,51 @@
+"""A sample of `bench/store_damage.py`: damaged stores give no answer that is not a fresh one."""
+
+from __future__ import annotations
+
+import pytest
+from tests.cli.damaged import WAYS, Filled, run_one
+
+from warploom.cli import remembered
+from warploom.search import row, store
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
+    return Filled.of(tmp_path_factory.mktemp("damaged"))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_answer_differs_from_a_fresh_search(filled: Filled, way: str) -> None:
+    given = told = 0
+    for seed in range(6):
+        done, tally = run_one(filled, way, 10**6 + seed)
+        assert not tally.wrong, (done, tally.wrong)
+        given, told = given + tally.given, told + tally.told
+    assert given > 6 * 4  # one damage does not cost what is not damaged
+    assert told
+
+
+def wrong_of(filled: Filled, seed: int, way: str = "row") -> list[str]:
+    return run_one(filled, way, seed)[1].wrong
+
+
+def test_without_digests_answers_would_differ(
+    filled: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The comparison sees what it is there to see."""
+    monkeypatch.setattr(row, "seal", lambda columns: "")
+    believed = row.opened
+
+    def opened(columns: list[object]) -> object:
+        return believed([*columns[:-1], ""])
+
+    monkeypatch.setattr(store, "opened", opened)
+    assert any("another answer" in each for seed in range(40) for each in wrong_of(filled, seed))
+
+
+def test_without_shapes_rows_would_be_tracebacks(
+    filled: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembered, "read_again", lambda kept, outputs: remembered.Again(**kept))
+    found = (each for seed in range(60) for each in wrong_of(filled, seed, "malformed"))
+    assert any("Traceback" in each for each in found)
