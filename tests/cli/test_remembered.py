@@ -342,6 +342,25 @@ def test_files_go_where_this_command_says(ask: Ask, tmp_path: Path, glued: str) 
     }
 
 
+def test_what_was_changed_while_it_was_read_is_not_kept(ask: Ask, tmp_path: Path) -> None:
+    file = tmp_path / "mine.swflow"
+    file.write_text("x: [4]")
+
+    class Edited(Search):
+        def __call__(self, answer: Answer) -> None:
+            file.write_text("x: [5]")
+            super().__call__(answer)
+
+    search = Edited()
+    ask(search, str(file))
+    file.write_text("x: [4]")
+    ask(search, str(file))
+    assert search.ran == 2
+    ask(search, str(file))  # the same text before and after
+    ask(search, str(file))
+    assert search.ran == 3
+
+
 def test_a_file_that_no_option_names_is_not_kept(ask: Ask, tmp_path: Path) -> None:
     search = Search(file=tmp_path / "elsewhere.cu")
     for _ in range(2):

@@ -188,18 +188,19 @@ def remembering(name: str, words: Sequence[str], command: Callable[[Answer], Non
     if answer.kept is not None:
         _give_again(answer.kept, outputs, store)
         command(Answer(store))
-    out, err = heard
-    files = _by_option(answer.files, outputs)
-    if (
-        answer.whole
-        and status in (0, 1)
-        and answer.question
-        and not answer.question.is_open
-        and files is not None
-    ):
+    # Of a file that was changed meanwhile nobody knows which text was read.
+    if status in (0, 1) and question_of(name, words) == question:
+        _keep(answer, int(status or 0), store)
+    raise SystemExit(status)
+
+
+def _keep(answer: Answer, status: int, store: Store) -> None:
+    """Keeps an answer that is whole, to a question that is known."""
+    out, err = answer.heard
+    files = _by_option(answer.files, answer.outputs)
+    if answer.whole and answer.question and not answer.question.is_open and files is not None:
         value = {"status": status, "out": out.text, "err": err.text, "files": files}
         store.put(answer.question.key, value)
-    raise SystemExit(status)
 
 
 def question_of(name: str, words: Sequence[str]) -> Question | None:
