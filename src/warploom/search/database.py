@@ -16,10 +16,7 @@ def is_there(path: Path) -> bool:
     try:
         return path.exists() and path.stat().st_size > 0
     except OSError as error:  # its name is too long, or a folder is closed to us
-        raise DeviceError(
-            f"the store '{str(path)[:200]}' cannot be used: {error.strerror}",
-            advice="name another file with --store, or none with --no-store",
-        ) from None
+        raise unusable(path, str(error.strerror)) from None
 
 
 def check_header(path: Path) -> None:
@@ -52,16 +49,25 @@ def format_of(connection: sqlite3.Connection, path: Path) -> int:
     return int(format_)
 
 
-def make_ours(connection: sqlite3.Connection, path: Path) -> None:
-    """An empty table in a new file, and in the place of one whose rows nobody believes."""
+def make_ours(connection: sqlite3.Connection, path: Path) -> int:
+    """An empty table in a new file, and in the place of one whose rows nobody believes; the format
+    that it had."""
     found = format_of(connection, path)
     if found == FORMAT:
-        return
+        return found
     if found == OLD_FORMAT:
         connection.execute("DROP TABLE results")
     connection.execute(f"PRAGMA application_id = {_OURS}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
     connection.execute(TABLE)
+    return found
+
+
+def unusable(path: Path, why: str) -> DeviceError:
+    return DeviceError(
+        f"the store '{str(path)[:200]}' cannot be used: {why}",
+        advice="name another file with --store, or none with --no-store",
+    )
 
 
 def refused(path: Path, why: str) -> CheckError:

@@ -22,7 +22,15 @@ from typing import Any, TypeVar
 
 from warploom.errors import CheckError, DeviceError, WarploomError
 from warploom.options import from_environment
-from warploom.search.database import check_header, format_of, is_there, make_ours, plain, refused
+from warploom.search.database import (
+    check_header,
+    format_of,
+    is_there,
+    make_ours,
+    plain,
+    refused,
+    unusable,
+)
 from warploom.search.row import (
     COLUMNS,
     FORMAT,
@@ -129,9 +137,10 @@ class Store:
         where = self._row(key)
         for row in rows:
             try:
-                value = opened(row) if tuple(row[:4]) == where else None
-                if value is not None:
-                    return value if read is None else read(value, at)
+                if tuple(row[:4]) != where:
+                    raise RowError("is of another key")
+                value = opened(row)
+                return value if read is None else read(value, at)
             except MALFORMED as error:
                 self._tell_row(where, key.label or key.kind, error, "it is computed again")
         return None
@@ -207,13 +216,16 @@ class Store:
             return
         with self._open(write=False) as connection:
             found = format_of(connection, self.path)
-            if found == OLD_FORMAT and not self._said_old:
-                self._said_old = True
-                self._told(CheckError(
-                    f"the store '{self.path}' was written by an older version, whose rows carry no "
-                    "digest: none is used, and the next result that is kept removes them"
-                ))  # fmt: skip
+            self._tell_format(found)
             yield connection if found == FORMAT else None
+
+    def _tell_format(self, found: int) -> None:
+        if found == OLD_FORMAT and not self._said_old:
+            self._said_old = True
+            self._told(CheckError(
+                f"the store '{self.path}' was written by an older version, whose rows carry no "
+                "digest: none is used, and the next result that is kept removes them"
+            ))  # fmt: skip
 
     @contextmanager
     def _open(self, *, write: bool) -> Iterator[sqlite3.Connection]:
@@ -223,11 +235,11 @@ class Store:
         try:
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             if write:
-                make_ours(connection, self.path)
+                self._tell_format(make_ours(connection, self.path))
             yield connection
             connection.execute("COMMIT")
         except sqlite3.OperationalError as error:
-            raise DeviceError(f"the store '{self.path}' cannot be used: {plain(error)}") from None
+            raise unusable(self.path, plain(error)) from None
         except (sqlite3.Error, ValueError, OverflowError, MemoryError) as error:
             raise refused(self.path, f"is damaged ({plain(error)})") from None
         finally:
