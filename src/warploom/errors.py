@@ -90,6 +90,11 @@ class UnsupportedError(WarploomError):
     """A construct, target or extra that is not there; the advice names the nearest that is."""
 
 
+class AbsentError(UnsupportedError):
+    """A device, compiler or library that this machine does not have: nothing is said of a kernel
+    that was to run there. Checks leave it out and name it."""
+
+
 class SearchError(WarploomError):
     """A search cannot be run as asked."""
 
@@ -245,9 +250,9 @@ def _file(name: str) -> Source:
     return Source(name, "".join(linecache.getlines(name)))
 
 
-def missing_extra(module: str, extra: str) -> UnsupportedError:
+def missing_extra(module: str, extra: str) -> AbsentError:
     """The error for an optional dependency that is not installed."""
-    return UnsupportedError(
+    return AbsentError(
         f"this needs the Python package '{module}', which is not installed",
         advice=f"pip install 'warploom[{extra}]'",
     )

@@ -13,32 +13,55 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-from warploom.errors import DeviceError
+from warploom.errors import AbsentError, DeviceError
 from warploom.process import TIMEOUT_S, run_command
 
 _DIGEST = hashlib.sha256().digest_size  # stands before a library that is kept
 COMPILERS = ("cc", "gcc", "clang")
+_PROBE = "#include <math.h>\nint probe(void) { return 0; }\n"
 
 
 def c_compiler() -> str | None:
     return next((path for name in COMPILERS if (path := shutil.which(name))), None)
 
 
-def compile_c(text: str, options: Sequence[str], seconds: float = TIMEOUT_S) -> bytes:
-    """The text as a shared library, if the compiler has it ready within the seconds."""
+def require_c() -> str:
+    """The C compiler."""
     compiler = c_compiler()
     if compiler is None:
-        raise DeviceError("no C compiler was found", advice="install gcc or clang")
+        raise AbsentError("no C compiler was found", advice="install gcc or clang")
+    return compiler
+
+
+def compile_c(text: str, options: Sequence[str], seconds: float = TIMEOUT_S) -> bytes:
+    """The text as a shared library, if the compiler has it ready within the seconds."""
+    compiler = require_c()
+    code, said = _compiled(compiler, text, options, seconds)
+    if code is not None:
+        return code
+    # A compiler without its headers or its linker says nothing about the text.
+    probed, why = _compiled(compiler, _PROBE, options, seconds)
+    if probed is None:
+        raise AbsentError(
+            f"the C compiler '{compiler}' compiles nothing here:\n{why}",
+            advice="install gcc or clang with the headers and libraries of C",
+        )
+    raise DeviceError(f"the C text does not compile:\n{said}")
+
+
+def _compiled(
+    compiler: str, text: str, options: Sequence[str], seconds: float
+) -> tuple[bytes | None, str]:
+    """The library, or None and what the compiler says."""
     with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
         source, target = Path(folder, "kernel.c"), Path(folder, "kernel.so")
         source.write_text(text)
         command = [compiler, *options, "-o", str(target), str(source), "-lm"]
         ran = run_command(command, "the C compiler could not be run", seconds)
         if ran.returncode:
-            said = ran.stderr.replace(folder, "").strip()
-            raise DeviceError(f"the C text does not compile:\n{said}")
+            return None, ran.stderr.replace(folder, "").strip()
         try:
-            return target.read_bytes()
+            return target.read_bytes(), ""
         except OSError:
             raise DeviceError(f"{compiler} says nothing and writes nothing") from None
 

@@ -11,7 +11,7 @@ import pytest
 from tests.kernel import kernels
 
 from warploom.emit.cuda import cuda
-from warploom.errors import DeviceError, UnsupportedError
+from warploom.errors import AbsentError, DeviceError, UnsupportedError
 from warploom.kernel.ir import Kernel
 from warploom.runtime import compile as compiling
 from warploom.runtime.compile import Compiler, compile_cuda, parse_usage, usage
@@ -107,8 +107,9 @@ ptxas info    : Used 10 registers
 CLANG = """#!/bin/sh
 echo "$@" > "{folder}/asked"
 while [ "$1" != "-o" ]; do shift; done
-case "{mode}" in
-good) echo ".version 8.0" > "$2" ;;
+read -r line < "$3"
+case "{mode} $line" in
+good*|bad*probe*) echo ".version 8.0" > "$2" ;;
 *) echo "$3:7:5: error: use of undeclared identifier" >&2; exit 1 ;;
 esac
 """
@@ -142,3 +143,13 @@ def test_what_clang_says_is_said_of_the_file(
     only_clang(tmp_path, monkeypatch, "bad")
     with pytest.raises(DeviceError, match=r"mine\.cu:7:5: error: use of undeclared identifier"):
         compiled_text("text", "mine.cu", "sm_80")
+
+
+def test_a_compiler_without_a_toolkit_is_no_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """clang++ alone takes no CUDA text at all, which says nothing of this one."""
+    only_clang(tmp_path, monkeypatch, "alone")
+    with pytest.raises(AbsentError, match=r"'clang\+\+' compiles nothing for sm_90 here") as caught:
+        compile_cuda(cuda(kernels.stencil()))
+    assert "warploom[nvrtc]" in str(caught.value)

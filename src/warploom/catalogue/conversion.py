@@ -14,7 +14,7 @@ import numpy as np
 
 from warploom.catalogue.matrix_text import matrix_text
 from warploom.emit import TEXTS, emit
-from warploom.errors import DeviceError, UnsupportedError
+from warploom.errors import AbsentError, DeviceError, UnsupportedError
 from warploom.index.ir import Expr
 from warploom.kernel.build import Builder, RegisterArray, choose, from_index
 from warploom.kernel.dtype import DType
@@ -67,7 +67,8 @@ def loop_parts(conversion: Conversion) -> int:
 
 
 def wrong_results(conversion: Conversion, way: str, device: str, blocks: int = 2) -> str:
-    """What a kernel does wrong on a device; nothing if it is right."""
+    """What a kernel does wrong on a device; nothing if it is right. Raises AbsentError where the
+    device is not there."""
     source, target = conversion.source, conversion.target
     dtype = DTYPES[conversion.unit_bytes].numpy
     draw = np.random.default_rng(0)
@@ -82,6 +83,8 @@ def wrong_results(conversion: Conversion, way: str, device: str, blocks: int = 2
             function.launch(blocks, LANES * source.warps, [np.int32(blocks), x, y])
         else:
             load(conversion_kernel(conversion, way), cast("Device", device))(blocks, x, y)
+    except AbsentError:
+        raise
     except (DeviceError, UnsupportedError) as error:
         return error.message
     shape = (blocks, target.registers, target.warps, LANES)

@@ -43,7 +43,7 @@ from warploom.pipeline.entry import entry_of
 from warploom.pipeline.header import Header, named_header, sketch_header
 from warploom.pipeline.subject import tiled
 from warploom.runtime.callable import Device
-from warploom.runtime.compile import can_compile, usage
+from warploom.runtime.compile import usage
 from warploom.runtime.measure import gpu_library
 from warploom.search.budget import Budget
 
@@ -281,7 +281,7 @@ def _check(
         try:
             outcomes = run_on(device)
         except UnsupportedError as error:
-            typer.echo(f"{device:<10} left out: {error.message}")
+            typer.echo(f"{device:<10} left out: {_first_line(error)}")
             record["check"][device] = {"left_out": error.message}
             continue
         wrong = [each for each in outcomes if each.wrong]
@@ -296,16 +296,23 @@ def _check(
 
 
 def _check_registers(built: Kernel, record: dict[str, Any], calls: bool) -> None:
-    if not can_compile():
-        return
     try:
         text = calling_text(built, "cuda") if calls else emit.cuda(built)
-        used = usage(text)[function_name(built, "cuda")]
-    except (WarploomError, KeyError):  # a compiler without the assembler's report
+        used = usage(text).get(function_name(built, "cuda"))
+    except WarploomError as error:
+        typer.echo(f"registers  left out: {_first_line(error)}")
+        return
+    if used is None:
+        typer.echo("registers  left out: the compiler does not report them")
         return
     typer.echo(f"registers  {used.registers}, {used.spill_stores + used.stack_bytes} bytes spilled")
     record["registers"] = used.registers
     record["spilled_bytes"] = used.spill_stores + used.stack_bytes
+
+
+def _first_line(error: WarploomError) -> str:
+    """Compilers may say much."""
+    return error.message.partition("\n")[0].rstrip(":")
 
 
 def _mutate(

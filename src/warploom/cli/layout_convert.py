@@ -16,14 +16,13 @@ from warploom.cli.measured import lines, record_of, tuner_for
 from warploom.cli.output import STDOUT, kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.remembered import answer_of
-from warploom.errors import CheckError, DeviceError, ParseError, UnsupportedError
+from warploom.errors import AbsentError, CheckError, DeviceError, ParseError, UnsupportedError
 from warploom.layout.check import MOST_ELEMENTS
 from warploom.layout.convert import WAYS, Conversion, convert
 from warploom.layout.fragment_text import read_fragment
 from warploom.layout.named import TYPES
 from warploom.layout.show import show
 from warploom.layout.staging import Staging
-from warploom.runtime.compile import can_compile
 from warploom.runtime.driver import open_driver
 from warploom.runtime.measure import gpu_library
 from warploom.search.budget import Budget
@@ -98,11 +97,13 @@ def convert_command(
             used, tuned = taken(found, way), dict[str, Any]()
             if tuner is not None and found.renames is None:
                 used, found, tuned = measured_way(found, tuner)
-            status = told(found, tried(found, used)) if check else _status(found)
+            checked = tried(found, used) if check else {}
+            status = told(found, checked) if check else _status(found)
         if stopped and status == Status.FOUND:
             status = Status.UNDECIDED
         answer.whole = not tune and not check and not stopped
-        write_records(json_file, [conversion_record(found, used) | tuned], answer=answer)
+        record = conversion_record(found, used) | tuned | ({"check": checked} if check else {})
+        write_records(json_file, [record], answer=answer)
         if emit is not None:
             write(out, conversion_text(found, used, emit), answer)
         return status
@@ -173,21 +174,29 @@ def _status(found: Conversion) -> Status:
     return Status.FOUND
 
 
-def told(found: Conversion, wrong: dict[str, str]) -> Status:
+def told(found: Conversion, checked: dict[str, dict[str, str]]) -> Status:
     """What came out of a check."""
-    for device, what in wrong.items():
-        typer.echo(f"  {device}: {what or 'right'}")
+    for device, outcome in checked.items():
+        left = outcome.get("left_out")
+        said = f"left out: {left}" if left else outcome["wrong"] or "right"
+        typer.echo(f"  {device}: {said}")
+    wrong = [outcome["wrong"] for outcome in checked.values() if "wrong" in outcome]
     if not wrong:
-        typer.echo("  not run: there is no CUDA compiler, and the simulator has no matrices")
+        typer.echo("  not run: the simulator has no instructions for matrices")
         return Status.UNDECIDED
-    return Status.IMPOSSIBLE if any(wrong.values()) else _status(found)
+    return Status.IMPOSSIBLE if any(wrong) else _status(found)
 
 
-def tried(found: Conversion, way: str) -> dict[str, str]:
-    """What each device has to say against the kernel."""
+def tried(found: Conversion, way: str) -> dict[str, dict[str, str]]:
+    """What each device has to say against the kernel, or why it is left out."""
     devices = [] if way == "matrices" else ["simulator"]  # kernels have no statement for these
-    devices += ["ptx"] if can_compile() else []
-    return {device: wrong_results(found, way, device) for device in devices}
+    checked = {}
+    for device in [*devices, "ptx"]:
+        try:
+            checked[device] = {"wrong": wrong_results(found, way, device)}
+        except AbsentError as error:
+            checked[device] = {"left_out": error.message}
+    return checked
 
 
 def conversion_lines(found: Conversion) -> list[str]:

@@ -34,6 +34,7 @@ from warploom.kernel.dtype import DType, coded, decoded
 from warploom.kernel.ir import Kernel
 from warploom.machine.rates import RATES
 from warploom.machine.record import machine_named
+from warploom.native import require_c
 from warploom.runtime.callable import load
 from warploom.runtime.gpu import gpu_name
 from warploom.runtime.measure import clock, gpu_library, measure
@@ -288,7 +289,10 @@ def _device_name(where: Where) -> str:
         if name is None:
             raise DeviceError("there is no GPU to measure on", advice="use --on opencl or --on c")
         return name
-    return str(first_device().name) if where == "opencl" else "C on this processor"
+    if where == "opencl":
+        return str(first_device().name)
+    require_c()
+    return "C on this processor"
 
 
 def tune_choices(

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from warploom.errors import DeviceError, missing_extra
+from warploom.errors import AbsentError, DeviceError, missing_extra
 from warploom.process import run_command
 
 Kind = Literal["ptx", "cubin"]
@@ -24,6 +24,7 @@ Compiler = Literal["auto", "nvrtc", "nvcc", "clang"]
 DEFAULT_ARCH = "sm_90"
 _ARCH = re.compile(r"sm_(\d+[a-z]?)\Z")
 NVCC_TIMEOUT_S = 300.0
+_PROBE = 'extern "C" __global__ void probe() {}\n'
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +206,8 @@ def include_folders() -> list[str]:
 
 
 def _compile_nvcc(text: str, arch: str, kind: Kind, options: Sequence[str]) -> Compiled:
-    command = ["nvcc", f"-arch={arch}", "-std=c++17", f"-{kind}", *options]
-    return _compile_by(command, text, arch, kind)
+    command = ["nvcc", f"-arch={arch}", "-std=c++17", f"-{kind}"]
+    return _compile_by(command, options, text, arch, kind)
 
 
 # What nvcc's options, as this package gives them, are called there.
@@ -216,19 +217,34 @@ _FOR_CLANG = {"-lineinfo": "-gline-tables-only", "--fmad=false": "-ffp-contract=
 def _compile_clang(text: str, arch: str, options: Sequence[str]) -> Compiled:
     """PTX by clang, which finds the headers of a CUDA toolkit itself, or says that it does not."""
     command = ["clang++", "-x", "cuda", "--cuda-device-only", f"--cuda-gpu-arch={arch}"]
-    command += ["-std=c++17", "-O3", "-S", *(_FOR_CLANG.get(each, each) for each in options)]
-    return _compile_by(command, text, arch, "ptx")
+    command += ["-std=c++17", "-O3", "-S"]
+    return _compile_by(command, [_FOR_CLANG.get(each, each) for each in options], text, arch, "ptx")
 
 
-def _compile_by(command: list[str], text: str, arch: str, kind: Kind) -> Compiled:
+def _compile_by(
+    command: Sequence[str], options: Sequence[str], text: str, arch: str, kind: Kind
+) -> Compiled:
     """A compiler on PATH, which takes a file and writes one."""
+    code, said = _run_compiler([*command, *options], text, kind)
+    if code is not None:
+        name = "clang" if command[0] == "clang++" else command[0]
+        return Compiled(code, kind, arch, said, name)
+    # Without a toolkit or a host compiler it says nothing about the text.
+    probed, why = _run_compiler(command, _PROBE, kind)
+    if probed is None:
+        raise AbsentError(
+            f"'{command[0]}' compiles nothing for {arch} here:\n{why}",
+            advice="pip install 'warploom[nvrtc]'",
+        )
+    raise DeviceError(f"the kernel does not compile for {arch}:\n{said}")
+
+
+def _run_compiler(command: Sequence[str], text: str, kind: Kind) -> tuple[bytes | None, str]:
+    """What it made, or None, and what it said."""
     with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
         source, target = Path(folder, "kernel.cu"), Path(folder, f"kernel.{kind}")
         source.write_text(text)
-        command = [*command, "-o", str(target), str(source)]
-        ran = run_command(command, f"'{command[0]}' could not be run", NVCC_TIMEOUT_S)
+        whole = [*command, "-o", str(target), str(source)]
+        ran = run_command(whole, f"'{command[0]}' could not be run", NVCC_TIMEOUT_S)
         said = (ran.stdout + ran.stderr).replace(folder, "").strip()
-        if ran.returncode or not target.exists():
-            raise DeviceError(f"the kernel does not compile for {arch}:\n{said}")
-        name = "clang" if command[0] == "clang++" else command[0]
-        return Compiled(target.read_bytes(), kind, arch, said, name)
+        return (target.read_bytes() if not ran.returncode and target.exists() else None), said

@@ -12,7 +12,7 @@ import numpy as np
 from warploom.emit.function import calling_text
 from warploom.emit.opencl import opencl
 from warploom.emit.spell import function_name
-from warploom.errors import DeviceError, missing_extra
+from warploom.errors import AbsentError, DeviceError, missing_extra
 from warploom.kernel.ir import ArrayParam, Kernel
 from warploom.runtime.view import View
 
@@ -32,7 +32,7 @@ def first_device() -> Any:
     try:
         return next(each for one in cl.get_platforms() for each in one.get_devices())
     except (StopIteration, cl.Error):
-        raise DeviceError(
+        raise AbsentError(
             "there is no OpenCL device",
             advice="pip install pocl-binary-distribution, or apt-get install pocl-opencl-icd",
         ) from None

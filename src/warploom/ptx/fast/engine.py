@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import DeviceError
+from warploom.errors import AbsentError, DeviceError
 from warploom.machine.memory import Region
 from warploom.machine.report import Report
 from warploom.native import kept_library, load_library
@@ -109,7 +109,7 @@ class FastKernel:
         if found is None:
             try:
                 found = Engine(self._spell(locals_, notes), _budget(job.deadline))
-            except (NotTaken, DeviceError) as error:
+            except (NotTaken, DeviceError, AbsentError) as error:
                 if notes:
                     self._left[notes] = error.message
                 else:
