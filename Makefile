@@ -51,6 +51,7 @@ accept: $(STAMP)
 	PYTHONPATH=src:. $(BIN)/python bench/races.py
 	PYTHONPATH=src:. $(BIN)/python bench/kernel_random.py
 	PYTHONPATH=src:. $(BIN)/python bench/kernel_check.py
+	PYTHONPATH=src:. $(BIN)/python bench/header_names.py
 	PYTHONPATH=src:. $(BIN)/python bench/loopnest_descents.py
 	PYTHONPATH=src:. $(BIN)/python bench/loopnest_estimates.py
 	PYTHONPATH=src:. $(BIN)/python bench/array_check.py

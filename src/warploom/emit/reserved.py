@@ -2,13 +2,22 @@
 
 A local variable may hide a function or a type of the same name, but not a keyword or a macro, nor
 what the text itself calls. The kernel's own name stands beside all functions of the libraries.
+What headers own is in `header_names.txt`, which the compilers' preprocessors were asked for
+(`bench/header_names.py`): a text is the same on every machine, also where there is no compiler.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, get_args
 
 from warploom.emit.dialect import Language
+
+Kind = Literal["macros", "globals"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+HEADER_NAMES = Path(__file__).with_name("header_names.txt")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -34,15 +43,6 @@ _OPENCL_KEYWORDS = _C_KEYWORDS | _words(
     sampler_t event_t queue_t ndrange_t clk_event_t reserve_id_t image1d_t image1d_array_t
     image1d_buffer_t image2d_t image2d_array_t image2d_depth_t image3d_t printf vec_step"""
 )
-# Macros of the headers that the compilers bring along.
-_MACROS = _words(
-    """BUFSIZ CHAR_BIT EOF EXIT_FAILURE EXIT_SUCCESS HUGE_VAL HUGE_VALF HUGE_VALL INFINITY
-    MAXFLOAT MATH_ERREXCEPT MATH_ERRNO MB_CUR_MAX NAN NULL OVERFLOW PLOSS RAND_MAX SING TLOSS
-    UNDERFLOW DOMAIN X_TLOSS assert errno fpclassify isfinite isgreater isgreaterequal isinf isless
-    islessequal islessgreater isnan isnormal isunordered linux math_errhandling offsetof signbit
-    stderr stdin stdout unix i386 major minor makedev alloca strdupa strndupa NBBY MAXPATHLEN
-    howmany roundup powerof2 MIN MAX"""
-)
 # Functions and variables that our own texts name, in any language.
 _OWN = _words(
     """min max fma fmaf fmin fminf fmax fmaxf fabs fabsf sqrt sqrtf rsqrt rsqrtf exp expf exp2 exp2f
@@ -65,45 +65,31 @@ _PATTERNS: dict[Language, re.Pattern[str]] = {
     ),
 }
 _KEYWORDS: dict[Language, frozenset[str]] = {
-    "c": _C_KEYWORDS | _MACROS | _OWN,
-    "cuda": _CPP_KEYWORDS | _MACROS | _OWN,
-    "opencl": _OPENCL_KEYWORDS | _MACROS | _OWN,
+    "c": _C_KEYWORDS | _OWN,
+    "cuda": _CPP_KEYWORDS | _OWN,
+    "opencl": _OPENCL_KEYWORDS | _OWN,
 }
-# Functions and types of the libraries, beside which a kernel may not stand under the same name.
-_FUNCTIONS = _words(
-    """abort abs acos acosh aligned_alloc asctime asin asinh asprintf at_quick_exit atan atan2 atanh
-    atexit atof atoi atol atoll bsearch btowc bzero cabs calloc cbrt ceil clearerr clock cos cosh
-    cospi ctime cyl_bessel_i0 cyl_bessel_i1 difftime div ceilf copysign erf erfc erfcinv erfcx
-    erfinv exit expm1 exp10 fclose fdim feof ferror fflush ffs fgetc fgetpos fgets floor fmod fopen
-    fprintf fputc fputs fread free freopen frexp fscanf fseek fsetpos ftell fwrite gamma getc
-    getchar getenv gets gmtime hypot ilogb index isalnum isalpha isascii isblank iscntrl isdigit
-    isgraph islower isprint ispunct isspace isupper isxdigit j0 j1 jn labs ldexp ldiv lgamma llabs
-    lldiv llrint llround llmax llmin localeconv localtime log10 log1p logb longjmp lrint lround main
-    malloc mblen mbstowcs mbtowc mem_fence memchr memcmp memcpy memmove memset mktime modf mul24
-    mulhi nan nearbyint nextafter norm norm3d norm4d normcdf normcdfinv perror pow printf putc
-    putchar puts qsort quick_exit rand rcbrt read_mem_fence realloc remainder remove remquo rename
-    rewind rhypot rindex rint rnorm rnorm3d rnorm4d round saturate scalbln scalbn scanf setbuf
-    setjmp setlocale setvbuf signal significand sin sincos sincospi sinh sinpi snprintf sprintf
-    srand sscanf stpcpy strcasecmp strcat strchr strcmp strcoll strcpy strcspn strdup strerror
-    strftime strlen strncasecmp strncat strncmp strncpy strndup strpbrk strrchr strspn strstr
-    strtod strtof strtok strtol strtold strtoll strtoul strtoull strxfrm system tan tgamma time
-    tmpfile tmpnam toascii tolower toupper trap trunc ullmax ullmin umax umin umul24 umulhi ungetc
-    vfprintf vprintf vsnprintf vsprintf wcstombs wctomb y0 y1 yn wait_group_events prefetch select
-    clamp degrees mix radians step smoothstep sign cross dot distance length normalize mad mad24
-    mad_sat rotate clz ctz popcount upsample hadd rhadd add_sat sub_sat abs_diff any all bitselect
-    shuffle shuffle2 nan fract lgamma_r rootn powr pown maxmag minmag"""
-)
+# Families of functions and types of the libraries, which differ from system to system.
 _FUNCTION_PATTERN = re.compile(
     r"(acos|asin|atan|ceil|cos|erf|exp|floor|fmod|frexp|hypot|ldexp|lgamma|log|modf|pow|round|sin"
     r"|sqrt|tan|tgamma|trunc|rint|cbrt|fdim|nan|j|y)\w*[fl]$|(str|mem|wcs|is|to)[a-z0-9]+$|atomic"
+    r"|[a-z0-9]+f(16|32|64|128)x?(_r)?$"  # of <math.h>, by type: acosf32x
     r"|\w+_t$|va_|FILE$|jmp_buf$|pthread|sched|sig|surf|tex|vload|vstore|write_|read_|create_|enqueue_|retain_|release_"
 )
+
+
+@lru_cache(maxsize=len(get_args(Language)) * len(KINDS))
+def header_names(language: Language, kind: Kind) -> frozenset[str]:
+    """What the headers of a language define or declare, as far as no pattern says so."""
+    _, _, rest = HEADER_NAMES.read_text().partition(f"[{language} {kind}]\n")
+    return _words(rest.partition("[")[0])
 
 
 def is_reserved(name: str, language: Language) -> bool:
     """Whether a variable of this name would be taken for something else."""
     return (
         name in _KEYWORDS[language]
+        or name in header_names(language, "macros")
         or _OWN_PATTERN.match(name) is not None
         or _PATTERNS[language].match(name) is not None
     )
@@ -113,6 +99,6 @@ def is_reserved_function(name: str, language: Language) -> bool:
     """Whether a function of this name would be taken for another, or stand in its way."""
     return (
         is_reserved(name, language)
-        or name in _FUNCTIONS
+        or name in header_names(language, "globals")
         or _FUNCTION_PATTERN.match(name) is not None
     )
