@@ -350,7 +350,7 @@ def test_unexpected_exceptions_are_one_message(cli, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(command, "synthesize", broken)
     ran = cli("synth", "trove-8x3")
-    assert ran.status == 2
+    assert ran.status == 70
     assert "internal error: ValueError: surprise (test_synth.py:" in ran.err
     assert "Traceback" not in ran.err
 
@@ -362,7 +362,7 @@ def test_ctrl_c_keeps_what_was_found(cli, monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(solve.Budget, "check", pressed)
     file = tmp_path / "out.json"
     ran = cli("synth", "trove-8x3", "transposition", "--json", str(file))
-    assert ran.status == 3
+    assert ran.status == 130
     records = json.loads(file.read_text())
     assert [r["stopped"] for r in records] == [Reason.INTERRUPTED.value]
 
@@ -376,7 +376,7 @@ def test_a_real_interrupt_ends_the_process_quietly(tmp_path: Path) -> None:
         time.sleep(3)  # it waits for its standard input by now
         os.kill(child.pid, signal.SIGINT)
         _, err = child.communicate(timeout=20)
-    assert child.returncode == 3  # as when the search is stopped: undecided
+    assert child.returncode == 130
     assert b"Traceback" not in err
 
 

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from warploom import __version__
-from warploom.cli.start import overview
+from warploom.cli.start import STATUSES, overview
 
 
 class _Overview(TyperGroup):
@@ -33,6 +33,9 @@ def application(*names: str) -> typer.Typer:
     app.callback()(_root)
     for name in names:
         import_module(f"warploom.cli.{name}").add(app)
+    for own in (app, *(group.typer_instance for group in app.registered_groups)):
+        for command in own.registered_commands if own is not None else ():
+            command.epilog = STATUSES.replace("Exit status:", "In every command:")
     return app
 
 

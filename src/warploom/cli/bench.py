@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -37,7 +38,9 @@ growth          time and memory against the size of the sketches, family by fami
 Examples:
   $ warploom bench synth --quick
   $ warploom bench synth --match 'l3/trove-crc' --json table.json
-  $ warploom bench synth --match '^$' --limits      # only what the published tool cannot do"""
+  $ warploom bench synth --match '^$' --limits      # only what the published tool cannot do
+
+Ctrl-C prints what was measured so far, and --json has it."""
 
 
 class Table(StrEnum):
@@ -65,81 +68,96 @@ def bench(
             re.compile(match)
         except re.error as error:
             raise ParseError(f"--match '{match}': {error}") from None
-        with kept_free(json_file):
+        records: list[Record] = []
+        keeps = name is Table.transpositions and json_file != STDOUT  # its file by itself
+        with kept_free(json_file):  # said before; what is kept by itself is not written here
+            pass
+        with kept_free(None if keeps else json_file, so_far=records):
             match name:
                 case Table.synth:
-                    records = _synth(match, quick, limits, ablation, seconds)
+                    _synth(records, match, quick, limits, ablation, seconds)
                 case Table.inventor:
-                    records = _inventor(match, ablation, seconds)
+                    _inventor(records, match, ablation, seconds)
                 case Table.growth:
-                    records = _growth(match, seconds)
+                    _growth(records, match, seconds)
                 case Table.transpositions:
-                    records = _transpositions(json_file)
-        if name is not Table.transpositions or json_file == STDOUT:  # it has kept a file itself
+                    records += _transpositions(json_file)
+        if not keeps:
             write_records(json_file, records)
         return Status.BAD_INPUT if any("error" in r for r in records) else Status.FOUND
 
     run(action)
 
 
-def _synth(match: str, quick: bool, limits: bool, ablation: bool, seconds: float) -> list[Record]:
-    records = _table(table.rows(match, quick))
+def _synth(
+    records: list[Record], match: str, quick: bool, limits: bool, ablation: bool, seconds: float
+) -> None:
+    _table(records, table.rows(match, quick))
     if limits:
         typer.echo("\nbeyond the published limits (full grammar, all fills)")
         # A pattern that selects among published names must not empty this part.
-        records += _table(table.limits())
+        _table(records, table.limits())
     if ablation:
-        weaker = _ablation(match, seconds)
+        measured = list(records)
+        weaker = _ablation(records, match, seconds)
         typer.echo("")
-        for line in table.phase_lines(records or weaker):
+        for line in table.phase_lines(measured or weaker):
             typer.echo(line)
-        records += weaker
-    return records
 
 
-def _table(requests: Sequence[Request]) -> list[Record]:
-    known = published()
-    records = []
-    for number, request in enumerate(requests):
-        _say(f"{number + 1}/{len(requests)} {request.label}")
-        records.append(apart(request))
-    lines = [table.HEADER, *(table.cells(r, known.get(r["name"])) for r in records)]
-    _say("")
-    for line in [*table.laid_out(lines), *table.summary(records)] if records else ():
-        typer.echo(line)
-    return records
+@contextmanager
+def _printed(lines: Callable[[], Iterable[str]]) -> Iterator[None]:
+    """Around measurements: what was measured is printed, also where Ctrl-C ends them."""
+    try:
+        yield
+    finally:
+        _say("")
+        for line in lines():
+            typer.echo(line)
 
 
-def _ablation(match: str, seconds: float) -> list[Record]:
+def _table(records: list[Record], requests: Sequence[Request]) -> None:
+    known, own = published(), list[Record]()
+
+    def lines() -> list[str]:
+        rows = [table.HEADER, *(table.cells(r, known.get(r["name"])) for r in own)]
+        return [*table.laid_out(rows), *table.summary(own)] if own else []
+
+    with _printed(lines):
+        for number, request in enumerate(requests):
+            _say(f"{number + 1}/{len(requests)} {request.label}")
+            own.append(apart(request))
+            records.append(own[-1])
+
+
+def _ablation(records: list[Record], match: str, seconds: float) -> list[Record]:
     typer.echo("\nweaker pruning")
-    records: list[Record] = []
-    lines: list[tuple[str, ...]] = [table.ABLATION_HEADER]
-    for way, request in table.ablations(seconds, match):
-        _say(f"{request.label}: {way.label}")
-        record = apart(request, seconds + 60)
-        lines.append(table.ablation_cells(way, record))
-        records.append({**record, "pruning": way.label})
-    _say("")
-    for line in table.laid_out(lines):
-        typer.echo(line)
-    return records
+    own: list[Record] = []
+    rows: list[tuple[str, ...]] = [table.ABLATION_HEADER]
+    with _printed(lambda: table.laid_out(rows)):
+        for way, request in table.ablations(seconds, match):
+            _say(f"{request.label}: {way.label}")
+            record = apart(request, seconds + 60)
+            rows.append(table.ablation_cells(way, record))
+            own.append({**record, "pruning": way.label})
+            records.append(own[-1])
+    return own
 
 
-def _inventor(match: str, ablation: bool, seconds: float) -> list[Record]:
-    records = []
-    for row in inventor.rows(match):
-        _say(row.name)
-        records.append(inventor.measure(row))
-    _say("")
-    for line in inventor.table(records):
-        typer.echo(line)
+def _inventor(records: list[Record], match: str, ablation: bool, seconds: float) -> None:
+    own: list[Record] = []
+    with _printed(lambda: inventor.table(own)):
+        for row in inventor.rows(match):
+            _say(row.name)
+            own.append(inventor.measure(row))
+            records.append(own[-1])
     if ablation:
-        weaker = [inventor.measure_ablation(a, seconds) for a in inventor.ablations(match)]
+        weaker: list[Record] = []
         typer.echo("")
-        for line in inventor.ablation_table(weaker):
-            typer.echo(line)
-        records += weaker
-    return records
+        with _printed(lambda: inventor.ablation_table(weaker)):
+            for each in inventor.ablations(match):
+                weaker.append(inventor.measure_ablation(each, seconds))
+                records.append(weaker[-1])
 
 
 def _transpositions(json_file: Path | None) -> list[Record]:
@@ -162,15 +180,11 @@ def _transpositions(json_file: Path | None) -> list[Record]:
     return [asdict(case) for case in cases]
 
 
-def _growth(match: str, seconds: float) -> list[Record]:
-    records = []
-    for request in growth.rows(match, seconds):
-        _say(request.label)
-        records.append(growth.figures(request, apart(request, 4 * seconds + 60)))
-    _say("")
-    for line in growth.table(records):
-        typer.echo(line)
-    return records
+def _growth(records: list[Record], match: str, seconds: float) -> None:
+    with _printed(lambda: growth.table(records)):
+        for request in growth.rows(match, seconds):
+            _say(request.label)
+            records.append(growth.figures(request, apart(request, 4 * seconds + 60)))
 
 
 def _say(text: str) -> None:

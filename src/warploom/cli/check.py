@@ -41,13 +41,15 @@ def check(
     def action() -> Status:
         if "::" not in name:
             raise ParseError(f"'{name[:80]}' names nothing to check", advice="write FILE.py::NAME")
-        with kept_free(json_file):
-            found = [examine(tile) for tile in tiles(name, python_value(name, parse_sizes(size)))]
-            for each in found:
-                for line in examined_lines(each):
+        records: list[dict[str, Any]] = []
+        with kept_free(json_file, so_far=records, begun={"name": name}):
+            for tile in tiles(name, python_value(name, parse_sizes(size))):
+                found = examine(tile)
+                records.append(examined_record(found))
+                for line in examined_lines(found):
                     typer.echo(line)
-        write_records(json_file, [examined_record(each) for each in found])
-        return Status.FOUND if all(each.right for each in found) else Status.IMPOSSIBLE
+        write_records(json_file, records)
+        return Status.FOUND if all(each["right"] for each in records) else Status.IMPOSSIBLE
 
     run(action)
 

@@ -16,7 +16,7 @@ import typer
 
 from warploom import emit
 from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
-from warploom.cli.guard import Status, check_meant, is_whole, run
+from warploom.cli.guard import Status, check_meant, is_whole, run, status_of
 from warploom.cli.inputs import parse_parameters, python_value
 from warploom.cli.keeping import NO_STORE, STORE, store_of
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
@@ -42,7 +42,7 @@ from warploom.search.cluster import Cluster
 from warploom.search.engine import Progress
 from warploom.search.estimate import Estimate
 from warploom.search.farm import Farm
-from warploom.search.outcome import Found, Impossible
+from warploom.search.outcome import Impossible
 from warploom.search.store import Store
 
 HELP = """Explore the implementations of a loop nest: all orders, fusions, tiles, mappings to
@@ -71,7 +71,7 @@ Examples:
   $ warploom explore matvec --size m=512,n=512 --fix 'dim_kind(n0)=LOOP' --keep found.json
 
 Exit status: 0 found, 1 impossible, 2 bad input (contradictory decisions, sizes that are none),
-3 undecided (nothing was found within the budget)."""
+3 undecided (nothing was found within the budget), 130 Ctrl-C, which keeps the best so far."""
 
 
 class Engine(StrEnum):
@@ -136,15 +136,16 @@ def explore(
                         "does")  # fmt: skip
         if explain and not estimate:
             check_meant(context, ("processes", "cluster"), "with --explain: nothing takes long")
+        record: dict[str, Any] = {"name": kernel, "machine": machine}
         with (
-            kept_free(json_file, out if text is not None else None),
+            kept_free(json_file, out if text is not None else None, keep, begun=record),
             crew_of(processes, cluster) as crew,
         ):
             program = find_program(kernel, size, space)
             answer.made(program)
             typer.echo(show(program))
             nest = Nest(program, rates_of(machine), target_for(machine, space), fix)
-            record: dict[str, Any] = {"name": kernel, "machine": machine, **_bounded(nest)}
+            record |= _bounded(nest)
             status, best = Status.FOUND, None
             answer.whole = True
             if not nest.is_possible:
@@ -161,8 +162,11 @@ def explore(
                 status, best = _status(explored), explored.candidate
                 answer.whole = where is None and is_whole(explored.outcome)
                 record |= made
-        if text is not None and best is not None:
-            write(out, emit.emit(lower(nest.implementation(best)), text.value), answer)
+            said = None
+            if text is not None and best is not None:
+                said = emit.emit(lower(nest.implementation(best)), text.value)
+        if said is not None:
+            write(out, said, answer)
         write_records(json_file, [record], answer=answer)
         return status
 
@@ -395,12 +399,7 @@ def _show(explored: Explored, timer: Timer | None) -> None:
 
 
 def _status(explored: Explored) -> Status:
-    if explored.candidate is not None:
-        return Status.FOUND
-    match explored.outcome:
-        case Found():
-            return Status.FOUND
-        case Impossible():
-            return Status.IMPOSSIBLE
-        case _:
-            return Status.UNDECIDED
+    """That of the answer; something that was found before a budget was spent is an answer."""
+    status = status_of(explored.outcome)
+    has_some = explored.candidate is not None and status is not Status.INTERRUPTED
+    return Status.FOUND if has_some else status

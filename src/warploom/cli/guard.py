@@ -6,15 +6,21 @@ import traceback
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import typer
 
-from warploom.cli.start import CANNOT_WRITE
-from warploom.errors import InternalError, ParseError, WarploomError
-from warploom.search.outcome import Found, Impossible, Outcome
-
-T = TypeVar("T")
+from warploom.cli.start import BAD_OUTPUT, CANNOT_WRITE, INTERRUPTED, UNREAD
+from warploom.errors import (
+    InternalError,
+    KernelError,
+    LimitError,
+    ParseError,
+    SearchError,
+    WarploomError,
+)
+from warploom.search.budget import BudgetSpentError
+from warploom.search.outcome import Found, Impossible, Outcome, Reason
 
 
 class Status(IntEnum):
@@ -22,26 +28,34 @@ class Status(IntEnum):
 
     FOUND = 0
     IMPOSSIBLE = 1
-    BAD_INPUT = 2
+    BAD_INPUT = BAD_OUTPUT  # also of an output that cannot be written
     UNDECIDED = 3
-    INTERRUPTED = 130  # as the shell says it of a command stopped by Ctrl-C
+    INTERNAL = 70  # as sysexits.h has it
+    INTERRUPTED = INTERRUPTED  # as the shell says it of a command stopped by Ctrl-C
+    UNREAD = UNREAD  # likewise by a closed pipe
 
 
 # Of several inputs the worst decides.
 _WORST = (
     Status.INTERRUPTED,
+    Status.INTERNAL,
     Status.BAD_INPUT,
     Status.UNDECIDED,
     Status.IMPOSSIBLE,
     Status.FOUND,
 )
 
+Tell = Callable[[WarploomError, Status], None]
+
 
 def status_of(outcome: Outcome[Any]) -> Status:
-    """What the shell gets for the answer of a search."""
-    if isinstance(outcome, Found):
-        return Status.FOUND
-    return Status.IMPOSSIBLE if isinstance(outcome, Impossible) else Status.UNDECIDED
+    """What the shell gets for the answer of a search; Ctrl-C counts more than what was found."""
+    if isinstance(outcome, Impossible):
+        return Status.IMPOSSIBLE
+    found = isinstance(outcome, Found)
+    if (outcome.stopped if isinstance(outcome, Found) else outcome.reason) is Reason.INTERRUPTED:
+        return Status.INTERRUPTED
+    return Status.FOUND if found else Status.UNDECIDED
 
 
 def is_whole(outcome: Outcome[Any]) -> bool:
@@ -64,46 +78,74 @@ def check_meant(context: typer.Context, names: Iterable[str], why: str) -> None:
                 raise ParseError(f"{parameter.opts[0]} means nothing {why}", advice="leave it out")
 
 
-def complain(error: WarploomError) -> None:
+def complain(error: WarploomError, status: Status | None = None) -> None:
+    del status  # the shell gets it
     typer.echo(str(error), err=True)
 
 
-def attempt(action: Callable[[], T], tell: Callable[[WarploomError], None] = complain) -> T | None:
-    """What the action returns, or None after its error was shown."""
+def attempt(action: Callable[[], Status], tell: Tell = complain) -> Status:
+    """The status of an action; an exception is told, and has a status of its own. Ctrl-C is not
+    caught: it ends more than one action."""
     try:
         return action()
-    except WarploomError as error:
-        tell(error)
-    except (typer.Exit, typer.Abort, BrokenPipeError):
+    except (typer.Exit, typer.Abort):
         raise
-    except OSError as error:
-        if error.filename is not None or error.errno not in CANNOT_WRITE:
-            tell(_internal(error))
-        else:
-            tell(WarploomError(f"cannot write the output: {error.strerror}"))
-    except MemoryError:
-        tell(WarploomError("out of memory", advice="set a limit with --memory, or go smaller"))
-    except Exception as error:  # noqa: BLE001  # the last line of defence: ours is broken, say so
-        tell(_internal(error))
-    return None
+    except Exception as error:  # noqa: BLE001  # the last line of defence
+        told, status = _judged(error)
+        tell(told, status)
+        return status
 
 
-def run(action: Callable[[], Status], tell: Callable[[WarploomError], None] = complain) -> None:
+def run(action: Callable[[], Status], tell: Tell = complain) -> None:
     """Runs a command to its exit status; `tell` says what is wrong with its input."""
     try:
         status = attempt(action, tell)
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         status = Status.INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has seen enough
-        status = Status.FOUND
-    raise typer.Exit(Status.BAD_INPUT if status is None else status)
+    raise typer.Exit(status)
+
+
+class NothingFoundError(SearchError):
+    """A command that needs an answer to go on has none; `outcome` has the exit status."""
+
+    def __init__(self, message: str, outcome: Outcome[Any]) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+def _judged(error: Exception) -> tuple[WarploomError, Status]:
+    """What is said of an exception, and the exit status."""
+    match error:
+        case InternalError():
+            return _internal(error), Status.INTERNAL
+        case NothingFoundError():
+            return error, status_of(error.outcome)
+        case LimitError():
+            return error, Status.UNDECIDED
+        case KernelError():
+            return error, Status.IMPOSSIBLE
+        case WarploomError():
+            return error, Status.BAD_INPUT
+        case MemoryError():
+            return _OUT_OF_MEMORY, Status.UNDECIDED
+        case BudgetSpentError():
+            status = Status.INTERRUPTED if error.reason is Reason.INTERRUPTED else Status.UNDECIDED
+            return WarploomError(error.reason.value), status
+        case OSError() if error.errno in CANNOT_WRITE:
+            what = "the output" if error.filename is None else f"'{error.filename}'"
+            return WarploomError(f"cannot write {what}: {error.strerror}"), Status.BAD_INPUT
+    return _internal(error), Status.INTERNAL
+
+
+_OUT_OF_MEMORY = WarploomError("out of memory", advice="set a limit with --memory, or go smaller")
 
 
 def _internal(error: Exception) -> InternalError:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    said = error.message if isinstance(error, WarploomError) else str(error)
     return InternalError(
-        f"internal error: {type(error).__name__}: {str(error)[:200]}{place}",
+        f"internal error: {type(error).__name__}: {said[:200]}{place}",
         advice="this is a bug of ours: please report it together with the input",
     )

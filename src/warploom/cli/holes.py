@@ -39,8 +39,8 @@ def holes(
     json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
-        asked = ABOUT if name is None else [about(name)]
         with kept_free(json_file):
+            asked = ABOUT if name is None else [about(name)]
             for line in _overview() if name is None else _explained(about(name), name, limit):
                 typer.echo(line)
         write_records(json_file, [_record(each) for each in asked])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -76,7 +77,8 @@ Examples:
   $ warploom kernel sums.swflow --check --mutate
   $ warploom kernel load-structures --set fields=5 -o load_structures_5.cuh
 
-Exit status: 0 right, 1 something is wrong (a refuted kernel, a surviving mutant), 2 bad input."""
+Exit status: 0 right, 1 something is wrong (a refuted kernel, a surviving mutant), 2 bad input, 130
+Ctrl-C (with --json: what was done so far)."""
 
 DEVICES: tuple[Device, ...] = ("simulator", "c", "opencl", "ptx")
 
@@ -125,33 +127,33 @@ def kernel(
         wanted = text is not None or out is not None or not (check or time or mutate)
         target = (out or STDOUT) if wanted else None
         statuses, records = list[Status](), list[dict[str, Any]]()
-        record: dict[str, Any]
         for name in names:
+            record: dict[str, Any] = {"name": name}
+            free = partial(kept_free, json_file, target, so_far=records, begun=record)
             own = Own(lanes, step, dtype, None if tuner else seconds)
             if form is Form.function or (form is None and name in function_entries()):
                 check_form(Form.function, index_bits)
                 check_tuned(tuner, name)
                 asked = Examination(check, mutate, time, most)
-                record, found = _function(name, setting, own, asked, text, target, json_file)
+                statuses += _function(name, setting, own, asked, text, target, record, free)
                 records.append(record)
-                statuses += found
                 continue
-            with kept_free(json_file, target):
+            with free():
                 entry, given = _entry(name, setting, own, index_bits)
                 if time or (tuner and cluster is None):
                     gpu_library()  # without one nothing else needs to be done first
                 sizes = named_size(entry, given, parse_sizes(size)) if size else None
-                record = {"name": name}
                 if tuner:
                     with crew_of(processes, cluster) as crew:
                         given = tune_settings(entry, given, sizes, tuner, record, crew)
                 decided = entry.settings(given, sizes)
                 built = entry.kernel(**decided)
                 record |= {"settings": decided, "doc": built.doc}
-            if target is not None:
                 written = built if _is_file(name) else with_largest(built)
-                write(target, emit.emit(written, (text or Text.cuda).value))
-            with kept_free(json_file, target):
+                said = "" if target is None else emit.emit(written, (text or Text.cuda).value)
+            if target is not None:
+                write(target, said)
+            with free():
                 if check:
                     run_on = partial(verify, entry, decided, kernel=built)
                     statuses.append(_check(run_on, built, record))
@@ -249,24 +251,24 @@ def _function(
     asked: Examination,
     text: Text | None,
     target: Path | None,
-    json_file: Path | None,
-) -> tuple[dict[str, Any], list[Status]]:
+    record: dict[str, Any],
+    free: Callable[[], AbstractContextManager[None]],
+) -> list[Status]:
     """A device function, written and examined."""
     if asked.time:
         raise ParseError("a function is not measured", advice="time your own kernel")
-    with kept_free(json_file, target):
+    with free():
         header = _header(name, setting, own)
     if target is not None:
         write(target, header.text((text or Text.cuda).value))
     called, found = header.called, []
-    record: dict[str, Any] = {"name": name, "settings": dict(called.settings)}
-    record["doc"] = called.kernel.doc
-    with kept_free(json_file, target):
+    record |= {"settings": dict(called.settings), "doc": called.kernel.doc}
+    with free():
         if asked.check:
             found.append(_check(header.verify, header.template.kernel, record, calls=True))
         if asked.mutate:
             found.append(_mutate(called.entry, dict(called.settings), asked.most, record))
-    return record, found
+    return found
 
 
 def _check(

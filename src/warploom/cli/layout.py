@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,9 +44,11 @@ from warploom.layout.picture import Compared, request_of
 from warploom.layout.record import front_record, ways_record
 from warploom.layout.task import Task
 from warploom.layout.ways import DECISIONS
+from warploom.report.picture import check_name
 from warploom.report.registry import picture as draw
-from warploom.search.budget import Budget
+from warploom.search.budget import STOPS, Budget, reason_of
 from warploom.search.engine import Watch
+from warploom.search.outcome import Reason, Undecided
 
 SOLVE = """Find the layout of shared memory that serves all accesses in the fewest wavefronts.
 
@@ -71,7 +73,8 @@ Example:
 The same command again answers from the store.
 
 Exit status: 0 a layout of the class meets the bound that holds for every layout, 1 proved that none
-does (the best of the class is printed), 2 bad input, 3 undecided (the best so far is printed)."""
+does (the best of the class is printed), 2 bad input, 3 undecided and 130 Ctrl-C (the best so
+far is printed)."""
 
 SHOW = """Show a layout: what is true of it and, with a pattern, which lanes collide in which banks.
 
@@ -153,14 +156,16 @@ def solve(
             raise ParseError("no pattern was given", advice="try transpose:32x32:f32")
         known_class(klass)
         known_export(emit, name)
-        with kept_free(json_file, out if emit else None, proof), pressed.interruptible():
+        free = kept_free(json_file, out if emit else None, proof, so_far=records)
+        with free, pressed.interruptible():
             found = problems(texts, machine)
             if len(found) > 1 and (proof or emit):
                 raise CheckError("a function or a proof is of one pattern")
             if len(found) > 1:
                 typer.echo(table_head())
             answer.whole = True
-            statuses = one_by_one([partial(one, each, len(found) > 1) for each in found], pressed)
+            each_of = [partial(one, each, len(found) > 1) for each in found]
+            statuses = one_by_one(each_of, pressed, records)
             answer.whole &= not pressed.is_spent()
         write_records(json_file, records, answer=answer)
         for file, text in texts_out:
@@ -202,16 +207,32 @@ def solve(
     run(action)
 
 
-def one_by_one(actions: list[Callable[[], Status]], pressed: Budget) -> list[Status]:
+def until_stopped(action: Callable[[], Status], records: list[dict[str, Any]]) -> Status:
+    """A search keeps what it has found; what is stopped beside it leaves a record, too."""
+    try:
+        return action()
+    except STOPS as stop:
+        reason = reason_of(stop)
+        typer.echo(f"undecided, {reason.value}")
+        records.append({"outcome": "undecided", "stopped": reason.value})
+        return status_of(Undecided(reason))
+
+
+def one_by_one(
+    actions: Sequence[Callable[[], Status]], pressed: Budget, records: list[dict[str, Any]]
+) -> list[Status]:
     """What each of them gives; after Ctrl-C no further one is begun, and nothing is lost."""
     statuses: list[Status] = []
     for number, action in enumerate(actions):
         if pressed.is_spent():
             typer.echo(f"interrupted: {len(actions) - number} were not begun")
-            return [*statuses, Status.UNDECIDED]
-        status = attempt(action)
-        statuses.append(Status.BAD_INPUT if status is None else status)
-    return statuses
+            if not records:
+                records.append({"outcome": "undecided", "stopped": Reason.INTERRUPTED.value})
+            break
+        statuses.append(attempt(partial(until_stopped, action, records)))
+        if statuses[-1] is Status.INTERRUPTED:
+            break
+    return [*statuses, *[Status.INTERRUPTED] * pressed.interrupted]
 
 
 def _is_whole(chosen: Chosen) -> bool:
@@ -258,6 +279,8 @@ def show(
     def action() -> Status:
         drawn = None
         known_export(emit, name)
+        if picture is not None:
+            check_name(picture)
         with kept_free(json_file, picture, STDOUT if emit else None):
             if pattern_text is None and (measured is not None or picture is not None):
                 raise ParseError("which accesses are meant?", advice="give --pattern")

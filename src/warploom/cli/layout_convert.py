@@ -48,7 +48,7 @@ Example:
 
 Exit status: 0 the fewest rounds are proved or none are needed, 1 a check failed, 2 bad input, 3
 fewer rounds than found are not ruled out, the search for layouts of shared memory was stopped, or
-there is nothing to run a check on."""
+there is nothing to run a check on, 130 Ctrl-C (the best so far is printed)."""
 
 
 def convert_command(
@@ -82,7 +82,8 @@ def convert_command(
         tuner = tuner_for(seconds, kept_in) if tune else None
         if tuner is not None:
             check_gpu()  # before anything is searched for
-        with kept_free(json_file, out if emit else None):
+        begun = {"from": source, "to": target}
+        with kept_free(json_file, out if emit else None, begun=begun):
             size = None if shape is None else sizes(shape)
             budget = Budget(seconds, None)
             with progress("convert"), budget.interruptible():
@@ -101,6 +102,8 @@ def convert_command(
             status = told(found, checked) if check else _status(found)
         if stopped and status == Status.FOUND:
             status = Status.UNDECIDED
+        if budget.interrupted:
+            status = Status.INTERRUPTED
         answer.whole = not tune and not check and not stopped
         record = conversion_record(found, used) | tuned | ({"check": checked} if check else {})
         write_records(json_file, [record], answer=answer)

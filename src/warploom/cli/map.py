@@ -40,6 +40,8 @@ from warploom.search.budget import Budget
 from warploom.search.cluster import Cluster
 from warploom.search.farm import Farm
 from warploom.search.outcome import Found, Outcome
+from warploom.search.record import outcome_record
+from warploom.search.store import Store
 
 HELP = """Map an array expression: which loop runs on groups, threads or vector lanes, with which
 tile sizes, memories and barriers. Every candidate that comes out compiles, synchronises and fits.
@@ -73,7 +75,7 @@ Examples:
 The same command again answers from the store.
 
 Exit status: 0 found, 1 impossible (no mapping, or no room on the machine), 2 bad input,
-3 undecided (the budget was spent first)."""
+3 undecided (the budget was spent first), 130 Ctrl-C, which keeps what was found."""
 
 NAMES: Mapping[str, Callable[[], Program]] = {
     "total": workload.total,
@@ -140,60 +142,70 @@ def map_(
     out: Path = typer.Option(STDOUT, "-o", metavar="FILE", help="Write the text there instead."),
     json_file: Path = JSON,
 ) -> None:
+    head: dict[str, Any] = {"name": expr, "machine": machine}
+    records: list[dict[str, Any]] = []
+    made: list[Compiled] = []
+
     def action() -> Status:
         _check_asked(context, count, sample is not None, best, tune, first)
         answer, kept = answer_of(context.obj), store_of(store, no_store)
         with (
-            kept_free(json_file, out if text is not None else None),
+            kept_free(json_file, out if text is not None else None, so_far=records, begun=head),
             crew_of(processes, cluster) as crew,
         ):
-            budget = Budget(seconds)
-            wanted = sample or (candidates if tune else 1)
-            with progress(expr) as report, budget.interruptible():
-                if report is not None:
-                    report("mappings", 0)
-                if blocked:
-                    check_meant(context, ("fusion",), "with --blocked")
-                    given = {"layer": layer, "blocked": True}
-                    other = count or plain or first or sample is not None
-                    _check_blocked(expr, layer, size, other)
-                    found = blocked_choices(workload.VGG_16[layer], machine, memory, wanted)
-                else:
-                    sizes, program = given_sizes(expr, layer, size), find_program(expr, plain)
-                    answer.made(program)
-                    model = JointModel(
-                        program, sizes, machine_named(machine), fusion.value,
-                        memory=MOST_TEMPORARY if memory is None else memory,
-                    )  # fmt: skip
-                    if count:
-                        return _counted(model, budget, json_file, answer)
-                    given = {"program": show_program(model.program), "sizes": sizes,
-                             "plain": plain, "fusion": fusion.value}  # fmt: skip
-                    found = _choices(model, budget, seed, first, sample, wanted, among)
-                answer.whole = not tune and is_whole(found)
-                head = {"name": expr, "machine": machine}
-                if not isinstance(found, Found):
-                    typer.echo(f"{word_of(found)}: no candidate of '{expr}' on {machine}")
-                    record = {**head, "outcome": word_of(found)}
-                    write_records(json_file, [record], answer=answer)
-                    return status_of(found)
-                choices, tuned = found.answer, dict[str, Any]()
-                outcome: Outcome[Any] = found
-                if tune:
-                    make(choices[0])  # what no candidate can do is an error, and no search
-                    content = {**given, "machine": machine}
-                    outcome = tune_choices(
-                        expr, content, choices, _rig(on, crew, content), budget,
-                        store=kept, pool=crew,
-                        on_trial=report and (lambda what, done, of: report(f"{what}, {of}", done)),
-                    )  # fmt: skip
-                    tuned = {"tune": show_tuned(outcome, kept)}
-                    choices = [outcome.answer.best.candidate] if isinstance(outcome, Found) else []
-            records, made = _shown({**head, **tuned}, choices, crew)
-        if text is not None and made:
-            texts = [emit.emit(kernel, text.value) for kernel in made[0].kernels]
+            status = worked(answer, kept, crew)
+            wanted = made[0].kernels if text is not None and made else ()
+            texts = [emit.emit(kernel, text.value) for kernel in wanted if text is not None]
+        if texts:
             write(out, "\n".join(texts), answer)
-        write_records(json_file, records or [{**head, **tuned}], answer=answer)
+        write_records(json_file, records or [head], answer=answer)
+        return status
+
+    def worked(answer: Answer, kept: Store | None, crew: Farm | Cluster | None) -> Status:
+        budget = Budget(seconds)
+        wanted = sample or (candidates if tune else 1)
+        with progress(expr) as report, budget.interruptible():
+            if report is not None:
+                report("mappings", 0)
+            if blocked:
+                check_meant(context, ("fusion",), "with --blocked")
+                given = {"layer": layer, "blocked": True}
+                other = count or plain or first or sample is not None
+                _check_blocked(expr, layer, size, other)
+                found = blocked_choices(workload.VGG_16[layer], machine, memory, wanted)
+            else:
+                sizes, program = given_sizes(expr, layer, size), find_program(expr, plain)
+                answer.made(program)
+                model = JointModel(
+                    program, sizes, machine_named(machine), fusion.value,
+                    memory=MOST_TEMPORARY if memory is None else memory,
+                )  # fmt: skip
+                if count:
+                    outcome, record = _counted(model, budget)
+                    answer.whole = is_whole(outcome)
+                    records.append(record)
+                    return status_of(outcome)
+                given = {"program": show_program(model.program), "sizes": sizes,
+                         "plain": plain, "fusion": fusion.value}  # fmt: skip
+                found = _choices(model, budget, seed, first, sample, wanted, among)
+            answer.whole = not tune and is_whole(found)
+            if not isinstance(found, Found):
+                typer.echo(f"{word_of(found)}: no candidate of '{expr}' on {machine}")
+                head.update(outcome_record(found))
+                return status_of(found)
+            choices = found.answer
+            outcome = found
+            if tune:
+                make(choices[0])  # what no candidate can do is an error, and no search
+                content = {**given, "machine": machine}
+                outcome = tune_choices(
+                    expr, content, choices, _rig(on, crew, content), budget,
+                    store=kept, pool=crew,
+                    on_trial=report and (lambda what, done, of: report(f"{what}, {of}", done)),
+                )  # fmt: skip
+                head["tune"] = show_tuned(outcome, kept)
+                choices = [outcome.answer.best.candidate] if isinstance(outcome, Found) else []
+        _show_all(head, choices, crew, records, made)
         return status_of(outcome)
 
     run(action)
@@ -285,9 +297,8 @@ def given_sizes(expr: str, layer: str | None, size: list[str]) -> dict[str, int]
     return {**workload.VGG_16[layer].sizes(), **given}
 
 
-def _counted(model: JointModel, budget: Budget, json_file: Path | None, answer: Answer) -> Status:
+def _counted(model: JointModel, budget: Budget) -> tuple[Outcome[Any], dict[str, Any]]:
     outcome = model.mappings(budget)
-    answer.whole = is_whole(outcome)
     record: dict[str, Any] = {"name": model.program.name, "machine": model.machine.name}
     if isinstance(outcome, Found):
         typer.echo(
@@ -296,9 +307,8 @@ def _counted(model: JointModel, budget: Budget, json_file: Path | None, answer: 
         record |= {"mappings": outcome.answer, "tilings": model.tilings}
     else:
         typer.echo(f"{word_of(outcome)}: no mapping of '{model.program.name}'")
-        record["outcome"] = word_of(outcome)
-    write_records(json_file, [record], answer=answer)
-    return status_of(outcome)
+        record |= outcome_record(outcome)
+    return outcome, record
 
 
 def _rig(on: On, crew: Farm | Cluster | None, content: Any) -> Rig | FarRig:
@@ -306,14 +316,16 @@ def _rig(on: On, crew: Farm | Cluster | None, content: Any) -> Rig | FarRig:
     return FarRig(crew, content) if far and isinstance(crew, Cluster) else Rig(on.value)
 
 
-def _shown(
-    head: Mapping[str, Any], choices: list[Choice], crew: Farm | Cluster | None
-) -> tuple[list[dict[str, Any]], list[Compiled]]:
-    records, made = [], []
+def _show_all(
+    head: Mapping[str, Any],
+    choices: list[Choice],
+    crew: Farm | Cluster | None,
+    records: list[dict[str, Any]],
+    made: list[Compiled],
+) -> None:
     all_made = map(make, choices) if crew is None else crew.map(make, choices)
     for choice, compiled in zip(choices, all_made, strict=True):
         record = {**head, **candidate_record(choice, compiled)}
         print_candidate(record)
         records.append(record)
         made.append(compiled)
-    return records, made

@@ -45,7 +45,7 @@ Example:
   $ warploom ptx shuffle stencil.ptx -o faster.ptx --check --why
 
 Exit status: 0 done ("no gain, kept" is an answer), 1 --check found a difference, 2 bad input,
-3 --check could not run some kernel, which shows nothing."""
+3 --check could not run some kernel, which shows nothing, 130 Ctrl-C."""
 
 KIND = "ptx run"
 RUN = """Run a kernel without a GPU, every access checked.
@@ -68,7 +68,7 @@ the source where the PTX names one (-lineinfo), with block and thread; `--json` 
 `findings`, whatever the exit status.
 
 Exit status: 0 clean, 1 something found (a fault, a race, an assertion), 2 bad input, 3 stopped by
-the time limit."""
+the time limit, or out of memory, 130 Ctrl-C."""
 
 
 def add(app: typer.Typer) -> None:
@@ -93,17 +93,21 @@ def shuffle(
     json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
-        with kept_free(json_file, output or STDOUT):  # what people read goes to standard error
+        # What people read goes to standard error.
+        records: list[dict[str, Any]] = []
+        with kept_free(json_file, output or STDOUT, so_far=records):
+            _check_apart(source, output)
             text = read_text(source)
-        done = rewrite(
-            text, source, select=select, variant=variant, limit=limit, machine=machine
-        )  # fmt: skip
-        for kernel in done.kernels:
-            _say(kernel, why)
-        _write_result(source, output, done)
-        checked = _check(text, done) if check_it else None
-        records = [{**kernel.as_record(), "checked": checked} for kernel in done.kernels]
-        write_records(json_file, records)
+            done = rewrite(
+                text, source, select=select, variant=variant, limit=limit, machine=machine
+            )
+            records += [{**kernel.as_record(), "checked": None} for kernel in done.kernels]
+            for kernel in done.kernels:
+                _say(kernel, why)
+        write(output or STDOUT, done.text)
+        with kept_free(json_file, output or STDOUT, so_far=records):
+            checked = _check(text, done) if check_it else None
+        write_records(json_file, [{**record, "checked": checked} for record in records])
         if check_it and checked is None:
             return Status.UNDECIDED
         return Status.IMPOSSIBLE if checked is False else Status.FOUND
@@ -128,13 +132,11 @@ def _say(kernel: KernelReport, why: bool) -> None:
         typer.echo(f"  {mark} line {one.line}: {one.load}: {one.why}{proof}", err=True)
 
 
-def _write_result(source: str, output: Path | None, done: Rewrite) -> None:
-    if output is None or output == STDOUT:
-        typer.echo(done.text, nl=False)
+def _check_apart(source: str, output: Path | None) -> None:
+    if output is None or STDOUT in (output, Path(source)):
         return
-    if source != "-" and output.exists() and output.samefile(source):
+    if output.exists() and Path(source).exists() and output.samefile(source):
         raise ParseError("the input is not overwritten", advice="give -o another name")
-    write(output, done.text)
 
 
 def _check(text: str, done: Rewrite) -> bool | None:
@@ -193,7 +195,9 @@ def run_kernel(
     json_file: Path = JSON,
 ) -> None:
     def action(findings: list[dict[str, Any]]) -> Status:
-        with kept_free(json_file):
+        if save == STDOUT:
+            raise ParseError("arrays do not go to standard output", advice="give --save a file")
+        with kept_free(json_file, save):
             pass
         args, variables = parse_arguments(arg, seed), parse_variables(variable, seed)
         before = {f"arg{i}": a.copy() for i, a in enumerate(args) if isinstance(a, np.ndarray)}

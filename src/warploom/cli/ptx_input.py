@@ -86,18 +86,33 @@ def finding(kind: str, error: WarploomError) -> dict[str, Any]:
 def recorded(
     action: Callable[[list[dict[str, Any]]], Status], json_file: Path | None, kind: str
 ) -> None:
-    """Runs a command, which is given the list of its findings; bad input leaves a record, too."""
+    """Runs a command, which is given the list of its findings; bad input leaves a record, too, and
+    so does Ctrl-C."""
     findings: list[dict[str, Any]] = []
 
-    def tell(error: WarploomError) -> None:
-        complain(error)
-        findings.append(finding("input", error))
-        record = {"kind": kind, "status": int(Status.BAD_INPUT), "findings": findings}
+    def record(status: Status) -> None:
         # What went wrong may be this very file, which has been said.
         with suppress(ParseError):
-            write_records(json_file, [record])
+            told = {"kind": kind, "status": int(status), "findings": findings}
+            write_records(json_file, [told])
 
-    run(lambda: action(findings), tell)
+    def tell(error: WarploomError, status: Status) -> None:
+        complain(error)
+        findings.append(finding(_KINDS.get(status, "input"), error))
+        record(status)
+
+    def watched() -> Status:
+        try:
+            return action(findings)
+        except KeyboardInterrupt:
+            findings.append(finding("interrupted", WarploomError("interrupted")))
+            record(Status.INTERRUPTED)
+            raise
+
+    run(watched, tell)
+
+
+_KINDS = {Status.UNDECIDED: "limit", Status.INTERNAL: "internal"}
 
 
 def stopped(error: KernelError | LimitError, findings: list[dict[str, Any]]) -> Status:

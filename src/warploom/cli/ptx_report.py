@@ -35,7 +35,8 @@ Example:
 Registers come from ptxas, where one is on PATH. `--json` has the figures, one record with its
 `rows`, or with its `findings` where the launch came to no end.
 
-Exit status: 0 done, 1 the kernel does something wrong, 2 bad input, 3 stopped by the time limit."""
+Exit status: 0 done, 1 the kernel does something wrong, 2 bad input, 3 stopped by the time limit,
+or out of memory, 130 Ctrl-C."""
 
 
 def report(

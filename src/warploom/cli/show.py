@@ -18,19 +18,19 @@ from warploom.array.joint.model import JointModel
 from warploom.catalogue import find
 from warploom.cli import explore
 from warploom.cli import map as mapping
-from warploom.cli.guard import Status, run, status_of
+from warploom.cli.guard import NothingFoundError, Status, run, status_of
 from warploom.cli.inputs import find_input, parse_parameters
 from warploom.cli.output import JSON, kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.ptx_arguments import parse_argument, parse_shape
 from warploom.cli.ptx_input import CUDA_ENDS, left, loaded
-from warploom.errors import CheckError, ParseError, SearchError
+from warploom.errors import CheckError, ParseError
 from warploom.machine.rates import rates_of
 from warploom.machine.record import machine_named
 from warploom.pipeline.nest import Nest
 from warploom.report.fill import drawn, shown_fill
 from warploom.report.kernel import simulated
-from warploom.report.picture import Picture
+from warploom.report.picture import Picture, check_name
 from warploom.report.ptx import observed
 from warploom.report.registry import picture
 from warploom.search.budget import Budget
@@ -64,7 +64,7 @@ Examples:
   $ warploom show matmul --as map --size m=64,n=64,k=32 -o mapping.html
 
 Exit status: 0 found or clean, 1 impossible, refuted or a race, 2 bad input, 3 undecided (budget
-spent)."""
+spent), 130 Ctrl-C."""
 
 
 AMONG = 500  # candidates of a mapping to choose the most promising from
@@ -132,7 +132,9 @@ def show(
         wanted = Wanted(
             size, goal, fill, code, machine, evaluations, grid, block, arg, kernel, shared, seconds
         )
-        with kept_free(json_file, out):
+        if out is not None:
+            check_name(out)
+        with kept_free(json_file, out, begun={"title": subject}):
             made, status = DRAWN[kind or _kind_of(subject)](subject, wanted)
             for line in made.lines:
                 typer.echo(line)
@@ -163,7 +165,7 @@ def _sketch(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
     if isinstance(program, Traced):
         outcome = solve(program, budget=wanted.budget)
         if not isinstance(outcome, Found):
-            raise SearchError(f"'{subject}' has no fill to draw: {outcome}")
+            raise NothingFoundError(f"'{subject}' has no fill to draw: {outcome}", outcome)
         return picture(outcome.answer, code=wanted.code), Status.FOUND
     mode = "best" if wanted.fill is None else "all"
     with progress(program.name) as report:
@@ -185,7 +187,7 @@ def _map(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
     with progress(program.name):
         outcome = model.best(1, AMONG, budget=wanted.budget)
     if not isinstance(outcome, Found):
-        raise SearchError(f"'{subject}' has no mapping to draw: {outcome}")
+        raise NothingFoundError(f"'{subject}' has no mapping to draw: {outcome}", outcome)
     return picture(compile_candidate(model.plan, outcome.answer[0])), Status.FOUND
 
 
@@ -193,8 +195,9 @@ def _nest(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
     program = explore.find_program(subject, wanted.size, explore.Space.default)
     machine = wanted.machine or "h200"
     nest = Nest(program, rates_of(machine), explore.target_for(machine, explore.Space.default))
-    with progress(program.name), wanted.budget.interruptible():
-        found = nest.search("tree", wanted.evaluations, budget=wanted.budget)
+    budget = wanted.budget
+    with progress(program.name), budget.interruptible():
+        found = nest.search("tree", wanted.evaluations, budget=budget)
     return picture(found), status_of(found.outcome)
 
 

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import errno
 import io
-import os
 import sys
-from contextlib import suppress
 from difflib import get_close_matches
 
 from warploom import __version__
+from warploom.cli.streams import lost, open_standard, patient
+
+# Exit statuses that are needed before `guard.py` is imported, which has them all.
+BAD_OUTPUT, INTERRUPTED, UNREAD = 2, 130, 141
+
+STATUSES = """\
+Exit status: 0 found, proved or clean, 1 impossible, refuted or something found, 2 bad input, or an
+output that cannot be written, 3 undecided (a budget was spent, or out of memory), 70 internal
+error, 130 Ctrl-C (what was found is printed and kept), 141 nobody read standard output to its end
+(the files that were asked for are written)."""
 
 CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -43,35 +51,45 @@ Commands:
   $ warploom synth examples/sketches/sums.swflow --emit cuda    # a sketch becomes a kernel
   $ warploom COMMAND --help                                     # all it can do, with examples
 
-Exit status: 0 found, proved or clean, 1 impossible, refuted or something found, 2 bad input,
-3 undecided (budget spent)."""
+{statuses}"""
 
 
 def overview() -> str:
     width = max(map(len, COMMANDS))
     return _ABOUT.format(
-        commands="\n".join(f"  {name:<{width}}  {line}" for name, line in COMMANDS.items())
+        commands="\n".join(f"  {name:<{width}}  {line}" for name, line in COMMANDS.items()),
+        statuses=STATUSES,
     )
 
 
 def main() -> None:
+    open_standard()
+    sys.stdout, sys.stderr = patient(sys.stdout), patient(sys.stderr)
     _write_any_name(sys.stdout)
     try:
         try:
             _started()
-        finally:
-            sys.stdout.flush()  # here, where what goes wrong can be said
-    except KeyboardInterrupt:  # while a command is being imported; later on each has its own answer
-        sys.stderr.write("interrupted before anything was begun\n")
-        sys.exit(3)
-    except BrokenPipeError:  # the reader of our output has seen enough
-        _leave_unsaid()
-    except OSError as error:
-        if error.filename is not None or error.errno not in CANNOT_WRITE:
-            raise
-        _leave_unsaid()
-        sys.stderr.write(f"cannot write the output: {error.strerror}\n")
-        sys.exit(2)
+            status = 0
+        except SystemExit as left:
+            status = left.code if isinstance(left.code, int) else int(left.code is not None)
+        except KeyboardInterrupt:  # while a command is imported; later on each has its own answer
+            sys.stderr.write("interrupted before anything was begun\n")
+            status = INTERRUPTED
+    finally:
+        sys.stdout.flush()  # here, where what goes wrong can be said
+    status = _after_writing(status, lost(sys.stdout))
+    if status:
+        sys.exit(status)
+
+
+def _after_writing(status: int, error: OSError | None) -> int:
+    """The exit status, if some of the output did not get through. Errors stay what they are."""
+    if error is None or status not in (0, 1, 3):
+        return status
+    if isinstance(error, BrokenPipeError):  # the reader of our output has seen enough
+        return UNREAD
+    sys.stderr.write(f"cannot write the output: {error.strerror}\n")
+    return BAD_OUTPUT
 
 
 def _write_any_name(stream: object) -> None:
@@ -79,12 +97,6 @@ def _write_any_name(stream: object) -> None:
     if isinstance(stream, io.TextIOWrapper):
         is_utf8 = stream.encoding.lower().replace("-", "") == "utf8"
         stream.reconfigure(errors="surrogateescape" if is_utf8 else "backslashreplace")
-
-
-def _leave_unsaid() -> None:
-    """What could not be written is not tried again when Python ends."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _started() -> None:

@@ -52,9 +52,9 @@ def add(app: typer.Typer) -> None:
 
 def list_(place: Path = PLACE, json_file: Path = JSON) -> None:
     def action() -> Status:
-        store = _store(place)
-        kept = store.all()
         with kept_free(json_file):
+            store = _store(place)
+            kept = store.all()
             for each in kept:
                 typer.echo(_line(each))
             typer.echo(_total(kept, store))
@@ -70,8 +70,8 @@ def show(
     json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
-        kept = _found(_store(place), number)
         with kept_free(json_file):
+            kept = _found(_store(place), number)
             typer.echo(_line(kept))
             value = kept.value
             said = value.get("out") or value.get("err") if isinstance(value, dict) else None
@@ -87,7 +87,8 @@ def export(
     place: Path = PLACE,
 ) -> None:
     def action() -> Status:
-        records = [_record(each) | {"value": each.value} for each in _store(place).all()]
+        with kept_free(None, out):
+            records = [_record(each) | {"value": each.value} for each in _store(place).all()]
         write(out, json.dumps(records, indent=1, ensure_ascii=False) + "\n")
         return Status.FOUND
 
@@ -103,10 +104,10 @@ def prune(
     def action() -> Status:
         if all_ and days is not None:
             raise ParseError("--all and --days exclude each other")
-        store = _store(place)
-        before = None if days is None else time.time() - 86400 * days
-        count = store.forget(outdated=not all_ and before is None, before=before)
         with kept_free(json_file):
+            store = _store(place)
+            before = None if days is None else time.time() - 86400 * days
+            count = store.forget(outdated=not all_ and before is None, before=before)
             typer.echo(f"{count} removed from '{store.path}', {len(store.all())} left")
         write_records(json_file, [{"removed": count}])
         return Status.FOUND

@@ -42,8 +42,8 @@ from warploom.errors import CheckError, ParseError
 from warploom.pipeline.certificate import certificate
 from warploom.pipeline.header import sketch_header
 from warploom.pipeline.subject import Layout, Subject, tiled
-from warploom.search.budget import Budget, BudgetSpentError, peak_megabytes, reason_of
-from warploom.search.outcome import Found, Impossible, Reason, Verdict
+from warploom.search.budget import STOPS, Budget, BudgetSpentError, peak_megabytes, reason_of
+from warploom.search.outcome import Found, Reason, Undecided, Verdict
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.solve import Filled
 from warploom.sketch.synth.record import Record, choices_of_fills, record_of
@@ -89,8 +89,8 @@ Example:
 
 "Impossible": no fill is equal to the goal under the laws used. {KNOWN}.
 
-Exit status: 0 found, 1 impossible or refuted, 2 bad input, 3 undecided (budget spent). With several
-inputs the worst counts. Ctrl-C keeps what was found.
+Exit status: 0 found, 1 impossible or refuted, 2 bad input, 3 undecided (budget spent), 130 Ctrl-C,
+which keeps what was found. With several inputs the worst counts.
 
 A search of every fill, or of the best, that takes more than a few seconds is done in pieces, which
 are kept: after Ctrl-C or a crash the same command goes on where it was. --processes and --cluster
@@ -264,10 +264,8 @@ def synth_all(
     target = None if asked.text is None else out or STDOUT
     with kept_free(json_file, target, proof):
         for text in texts:
-            one = partial(_synth_one, text, asked, records, written)
-            done = attempt(one)
-            statuses.append(Status.BAD_INPUT if done is None else done)
-            if records and records[-1]["stopped"] == Reason.INTERRUPTED.value:
+            statuses.append(attempt(partial(_until_stopped, text, asked, records, written)))
+            if Status.INTERRUPTED in statuses:
                 break
     for kernel in written.kernels:
         write(out or STDOUT, kernel, answer)
@@ -292,6 +290,20 @@ def _is_whole(record: Record) -> bool:
     )
 
 
+def _until_stopped(text: str, asked: Asked, records: list[Record], written: Written) -> Status:
+    """A search keeps what it has found; what is stopped before or after it leaves a record, too."""
+    before = len(records)
+    try:
+        return _synth_one(text, asked, records, written)
+    except STOPS as stop:
+        reason = reason_of(stop)
+        typer.echo(f"{text}: undecided, {reason.value}")
+        if len(records) == before:
+            records.append(_unbuilt(text, reason, asked))
+        records[-1]["stopped"] = reason.value
+        return status_of(Undecided(reason))
+
+
 def _synth_one(text: str, asked: Asked, records: list[Record], written: Written) -> Status:
     given = find_input(text)
     budget = asked.budget()
@@ -307,11 +319,11 @@ def _synth_one(text: str, asked: Asked, records: list[Record], written: Written)
                     _larger(given, asked, sizes, watched.split(2 * len(asked.transfers)))
                     for sizes in asked.transfers
                 ]
-    except (BudgetSpentError, KeyboardInterrupt) as stop:
+    except STOPS as stop:
         spent = reason_of(stop)
         typer.echo(f"{given.name}: undecided, {_unbuilt_text(stop)}")
         records.append(_unbuilt(given.name, spent, asked))
-        return Status.UNDECIDED
+        return status_of(Undecided(spent))
     last = larger[-1] if larger else program
     if asked.text is not None and not isinstance(last, Reason):
         check_fits(last, asked.layout)
@@ -360,9 +372,7 @@ def _synth_warp(
         written.certify(outcome.answer, asked.sizes)
     if isinstance(outcome, Found) and asked.text is not None:
         written.kernels.append(_written(outcome, asked))
-    if isinstance(outcome, Impossible):
-        return Status.IMPOSSIBLE
-    return Status.FOUND if isinstance(outcome, Found) else Status.UNDECIDED
+    return status_of(outcome)
 
 
 def _synth_goals(
@@ -412,7 +422,7 @@ def _synth_goals(
             written.kernels.append(_written(last, asked))
         # A kernel was asked for at the last size: what is found at a smaller one is not enough.
         statuses.append(_status(result if asked.text is None else last))
-    return worst(statuses)
+    return Status.INTERRUPTED if budget.interrupted else worst(statuses)
 
 
 def _written(found: Subject, asked: Asked) -> str:

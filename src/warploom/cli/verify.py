@@ -37,7 +37,7 @@ def verify(
 ) -> None:
     def action() -> Status:
         told: list[dict[str, Any]] = []
-        with kept_free(json_file):
+        with kept_free(json_file, so_far=told):
             statuses = [checked(file, each, told) for file in files for each in records(file)]
         write_records(json_file, told)
         return worst(statuses)

@@ -18,6 +18,12 @@ from warploom.report.page import page, standalone
 OTHERS = (".png", ".jpg", ".jpeg", ".gif", ".pdf")  # formats that are not written
 
 
+def check_name(path: Path) -> None:
+    """Refuses the name of a file that no picture is written to."""
+    if path.suffix.lower() in OTHERS:
+        raise EmitError(f"'{path.name}': figures are SVG", advice="give a name in .svg or .html")
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """One figure at the head of a page; `tone` is good, bad or nothing."""
@@ -90,10 +96,7 @@ class Picture:
         One figure has the name itself, several have theirs behind it.
         """
         path = Path(file)
-        if path.suffix.lower() in OTHERS:
-            raise EmitError(
-                f"'{path.name}': figures are SVG", advice="give a name in .svg or .html"
-            )
+        check_name(path)
         if path.suffix != ".svg":
             return {path: self.html}
         if len(self.figures) == 1:

@@ -94,6 +94,11 @@ class Budget:
     def megabytes_left(self) -> float | None:
         return None if self.megabytes is None else self.megabytes - resident_megabytes()
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C was pressed."""
+        return self._interrupt.on
+
     def check(self) -> None:
         """Raises if the budget is spent; once spent, it stays so."""
         if self.on_check is not None:
