@@ -9,8 +9,9 @@ import inspect
 import linecache
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import lru_cache, wraps
 from pathlib import Path
 from types import FrameType
@@ -248,6 +249,18 @@ def _line(name: str, number: int) -> Span:
 @lru_cache(maxsize=8)
 def _file(name: str) -> Source:
     return Source(name, "".join(linecache.getlines(name)))
+
+
+def one_of(word: str, known: Iterable[str], cutoff: float = 0.5) -> str:
+    """Advice where a word is none of those that are known: the nearest, if one is near, and all.
+
+    >>> one_of("zero", ("zeros", "ones"))
+    'did you mean zeros? Known are zeros, ones'
+    """
+    listed = list(known)
+    near = get_close_matches(word[:80], listed, n=1, cutoff=cutoff)
+    meant = f"did you mean {near[0]}? K" if near else "k"
+    return f"{meant}nown are {', '.join(listed)}"
 
 
 def missing_extra(module: str, extra: str) -> AbsentError:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,6 @@ ROWS = (
     row("store list --store s.sqlite", "store.Store"),
     row("store prune --store s.sqlite", "store.Store"),
 )  # fmt: skip
-EACH = pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(row.words[:4])[-60:])
 
 
 @pytest.fixture(autouse=True)
@@ -105,9 +105,15 @@ STOPS = {
     "a bug that we saw": (lambda: InternalError("not so"), 70, "internal error: InternalError"),
 }
 
+USUAL = ("Ctrl-C", "memory", "a bug")
+ONCE = ("synth", "layout solve", "ptx run", "show")  # in which the others are tried, too
 
-@pytest.mark.parametrize("why", STOPS)
-@EACH
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [(row, why) for row in ROWS for why in STOPS if why in USUAL or row.name in ONCE],
+    ids=lambda each: getattr(each, "name", each),
+)
 def test_the_status_of_what_ends_a_command(
     row: Row, why: str, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,9 +145,10 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place[:20])
 @pytest.mark.parametrize(
-    ("row", "option"), OUTPUTS, ids=lambda each: " ".join(getattr(each, "words", each))[-70:]
+    ("row", "option", "place"),
+    [(*each, place) for each, place in zip(OUTPUTS, cycle(PLACES), strict=False)],
+    ids=lambda each: each[:20] if isinstance(each, str) else str(getattr(each, "name", each)),
 )
 def test_an_output_that_cannot_be_written_is_said_before_the_work(
     row: Row, option: tuple[str, ...], place: str, cli: Cli, monkeypatch: pytest.MonkeyPatch

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from warploom.errors import ParseError
+from warploom.cli.npy import read_npy
+from warploom.cli.output import replacing
+from warploom.errors import ParseError, one_of
 
 TYPES = {
     "f16": np.float16, "f32": np.float32, "f64": np.float64,
@@ -18,8 +20,12 @@ TYPES = {
 }  # fmt: skip
 MOST_ELEMENTS = 1 << 28
 _SIZE = re.compile(r"\d{1,18}", re.ASCII)  # what is too large for a machine is said by the launch
-_PATTERN = re.compile(r"(?P<type>[a-z]\d+)(?:\[(?P<count>\d{1,12})\])?=(?P<value>.+)")
-ADVICE = "write f32[1024]=random, i32=7 or u8[64]=@file.npy; types: " + ", ".join(TYPES)
+STARTS = ("zeros", "ones", "range", "random", "@FILE.npy")
+_PATTERN = re.compile(r"(?P<type>[a-z]\w*)(?:\[(?P<count>\d{1,12})\])?=(?P<value>.+)")
+ADVICE = (
+    "write f32[1024]=random, i32=7 or u8[64]=@file.npy; "
+    f"types: {', '.join(TYPES)}; arrays start as {', '.join(STARTS)}"
+)
 
 
 def parse_arguments(texts: Sequence[str], seed: int) -> list[Any]:
@@ -32,8 +38,13 @@ def parse_arguments(texts: Sequence[str], seed: int) -> list[Any]:
 
 def parse_argument(text: str, rng: np.random.Generator) -> Any:
     match = _PATTERN.fullmatch(text)
-    if match is None or match["type"] not in TYPES:
+    if match is None:
         raise ParseError(f"'{text[:80]}' is not an argument", advice=ADVICE)
+    if match["type"] not in TYPES:
+        raise ParseError(
+            f"'{text[:80]}': no type is called '{match['type'][:20]}'",
+            advice=one_of(match["type"], TYPES),
+        )
     kind = np.dtype(TYPES[match["type"]])
     if match["count"] is None:
         return _number(kind, match["value"])
@@ -64,18 +75,10 @@ def _array(kind: np.dtype[Any], count: int, start: str, rng: np.random.Generator
         case "random":
             return rng.integers(0, 100, count).astype(kind)
     if not start.startswith("@"):
-        raise ParseError(f"'{start[:80]}' is no way to start an array", advice=ADVICE)
-    return _from_file(kind, count, Path(start[1:]))
-
-
-def _from_file(kind: np.dtype[Any], count: int, path: Path) -> Any:
-    try:
-        data = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise ParseError(f"cannot read '{path}' as .npy: {error}") from None
-    if data.size != count:
-        raise ParseError(f"'{path}' holds {data.size} elements, not {count}")
-    return np.ascontiguousarray(data, dtype=kind).ravel().copy()
+        raise ParseError(
+            f"'{start[:80]}' is no way to start an array", advice=one_of(start, STARTS)
+        )
+    return read_npy(Path(start[1:]), kind, count)
 
 
 def parse_variables(texts: Sequence[str], seed: int) -> dict[str, Any]:
@@ -107,14 +110,11 @@ def save_arrays(path: Path, arrays: dict[str, Any], before: dict[str, Any]) -> N
             f"'{path}' takes one array, but the kernel changed {len(changed)}: {listed}",
             advice="write all of them with --save FILE.npz",
         )
-    try:
-        with path.open("wb") as file:
-            if path.suffix == ".npy":
-                np.save(file, arrays[changed[0]])
-            else:
-                np.savez(file, **arrays)
-    except OSError as error:
-        raise ParseError(f"cannot write '{path}': {error.strerror or error}") from None
+    with replacing(path) as file:
+        if path.suffix == ".npy":
+            np.save(file, arrays[changed[0]])
+        else:
+            np.savez(file, **arrays)
 
 
 def same_bytes(one: Any, other: Any) -> bool:
