@@ -14,6 +14,7 @@ from types import ModuleType
 from warploom.bench.published import named, published
 from warploom.catalogue import names
 from warploom.catalogue.entry import Parameter
+from warploom.cli.beside import module_name, modules_beside
 from warploom.cli.names import sketch_names
 from warploom.errors import CheckError, ParseError, Source, Span, WarploomError, raising_line
 from warploom.search.budget import BudgetSpentError
@@ -176,12 +177,13 @@ def _from_python(text: str, sizes: Sizes) -> Program | Traced:
 
 
 def _load_module(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = module_name(path)
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise ParseError(f"cannot read the Python file '{path}'", advice="write FILE.py::NAME")
     module = importlib.util.module_from_spec(spec)
     loader = spec.loader
-    sys.modules.setdefault(path.stem, module)  # dataclasses look their module up
+    sys.modules.setdefault(name, module)  # dataclasses look their module up
     _shielded(lambda: loader.exec_module(module), path)
     return module
 
@@ -214,7 +216,8 @@ def _sizes_of(function: Callable[..., object]) -> str:
 def _shielded(action: Callable[[], object], path: Path) -> object:
     """Runs a user's code; whatever it raises becomes one error at the line of that file."""
     try:
-        return action()
+        with modules_beside(path):
+            return action()
     except WarploomError as error:
         if error.span is None:
             error.span = raising_line(error, str(path))
