@@ -130,6 +130,12 @@ class InternalError(WarploomError):
     """A promise of ours is broken; please report it."""
 
 
+def ensure(holds: object, promise: str) -> None:
+    """What an answer rests on: `assert` would be left out by `python -O`."""
+    if not holds:
+        raise InternalError(f"a promise is broken: {promise}")
+
+
 def render(error: WarploomError) -> str:
     """The error as a person reads it: place, message, the line with a caret, advice.
 

@@ -24,7 +24,7 @@ from warploom.array.ir import (
 from warploom.array.op import POSITION, Gather, Scatter, sizes_of
 from warploom.array.size import MOST, number, value_of
 from warploom.array.types import Array, Tuple, Type, base, shape, type_text, type_with
-from warploom.errors import CheckError
+from warploom.errors import CheckError, ensure
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, Var, variables
 
@@ -148,5 +148,6 @@ def sizes_of_inputs(program: Program, values: Sequence[Any]) -> dict[str, int]:
 def known_shape(type_: Type) -> tuple[int, ...]:
     """The sizes of an array type without variables."""
     found = [number(size) for size in shape(type_)]
-    assert all(each is not None for each in found), type_text(type_)
-    return tuple(each for each in found if each is not None)
+    known = tuple(each for each in found if each is not None)
+    ensure(len(known) == len(found), f"{type_text(type_)} has no variables")
+    return known

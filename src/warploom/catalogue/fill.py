@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.catalogue import texts
-from warploom.errors import CheckError
+from warploom.errors import CheckError, ensure
 from warploom.index.ir import Binary, Const, Expr, fold_up, rebuild
 from warploom.index.ranges import Ranges
 from warploom.index.show import show
@@ -137,7 +137,7 @@ def sketch(lanes: int, registers: int, order: str, back: bool = False, level: in
     if order not in ORDERS:
         raise CheckError(f"unknown order '{order[:20]}'", advice=f"orders: {', '.join(ORDERS)}")
     if level:
-        assert not back
+        ensure(not back, "the published grammars go one way")
         name = f"{lanes}x{registers} {order} level {level}"
         return load_text(texts.transposition(order, registers, level, lanes), name)
     kind = "to striped" if back else "to blocked"

@@ -18,7 +18,7 @@ from warploom.catalogue.permuted import Permuted, order_of, permuted
 from warploom.catalogue.tuning import Tuner
 from warploom.emit import emit
 from warploom.emit.dialect import Language
-from warploom.errors import CheckError, DeviceError, located
+from warploom.errors import CheckError, DeviceError, ensure, located
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel
 from warploom.kernel.largest import with_largest
@@ -85,7 +85,7 @@ def _seconds(tune: bool | float) -> float:
 
 def _built(loaded: Loaded) -> Loaded:
     """Parameters that no kernel can have are refused at once, not at the first call."""
-    assert loaded.kernel
+    ensure(loaded.kernel, "there is a kernel, or an error")  # it is built by being asked for
     return loaded
 
 

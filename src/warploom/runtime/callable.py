@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from warploom.errors import DeviceError
+from warploom.errors import DeviceError, ensure
 from warploom.index.evaluate import evaluate
 from warploom.kernel.arguments import (
     Argument,
@@ -191,7 +191,8 @@ class Callable(Planner):
         shapes = self._shapes(
             {n: v.shape for n, v in zip(names, given, strict=True) if isinstance(v, View)}
         )
-        assert {name: math.prod(shape) for name, shape in shapes.items()} == sizes
+        found = {name: math.prod(shape) for name, shape in shapes.items()}
+        ensure(found == sizes, f"outputs have {sizes} elements, not {found}")
         return shapes
 
     def _where(self, call: _Call) -> Device:

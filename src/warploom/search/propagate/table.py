@@ -12,7 +12,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, ensure
 from warploom.search.candidate import Bits, Index
 from warploom.search.space.ir import Choice, Composition, Equation, Table, Variable
 from warploom.search.space.layout import Layout
@@ -45,7 +45,7 @@ def composed(layout: Layout, constraint: Composition) -> Listing:
     objects = np.array(list(combinations(items, 3)), np.int64).reshape(-1, 3)
     sides = ((0, 1), (1, 2), (0, 2))
     scope = [layout.choices.find(choice, objects[:, list(side)]) for side in sides]
-    assert not any(exchanged.any() for _, exchanged in scope), "instances are in order"
+    ensure(not any(exchanged.any() for _, exchanged in scope), "instances are in order")
     count = len(choice.values)
     table = (np.array(constraint.table)[..., None] >> np.arange(count) & 1).astype(bool)
     values = dict(zip(sides, np.indices((count,) * 3), strict=True))
