@@ -19,11 +19,12 @@ from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
 from warploom.cli.guard import Status, check_meant, is_whole, run, status_of
 from warploom.cli.inputs import parse_parameters, python_value
 from warploom.cli.keeping import NO_STORE, STORE, store_of
+from warploom.cli.names import other_command, other_kind
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.own import Text
 from warploom.cli.progress import progress
 from warploom.cli.remembered import answer_of
-from warploom.errors import CheckError, ParseError
+from warploom.errors import CheckError, ParseError, one_of
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import KERNELS, Cut
@@ -253,13 +254,14 @@ def find_program(text: str, sizes: list[str], space: Space) -> Program:
         return _own_program(text, python_value(text, given, (Program, LoopNest)))
     if text not in KERNELS:
         raise ParseError(
-            f"no kernel is called '{text[:80]}'", advice=f"known are {', '.join(KERNELS)}"
+            f"no loop nest is called '{text[:80]}'",
+            advice=other_command(text) or one_of(text, [*KERNELS, "FILE.py::NAME"]),
         )
     function = KERNELS[text]
     names = [name for name in inspect.signature(function).parameters if name not in INTERNAL]
     for name in given:
         if name not in names:
-            raise CheckError(f"{text} has no '{name}'", advice=f"it has {', '.join(names)}")
+            raise CheckError(f"{text} has no '{name}'", advice=one_of(name, names))
     _check_complete(text, function, given, names)
     cut = Cut(proper=True) if space is Space.paper else Cut(tail=True)
     return function(**given, cut=cut)
@@ -294,7 +296,8 @@ def _own_program(text: str, found: object) -> Program:
             return found
     raise CheckError(
         f"{text} is a {type(found).__name__}",
-        advice="it should be a LoopNest, its program, or a function that returns one",
+        advice=other_kind(found)
+        or "it should be a LoopNest, its program, or a function that returns one",
     )
 
 

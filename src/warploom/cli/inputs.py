@@ -15,7 +15,7 @@ from warploom.bench.published import named, published
 from warploom.catalogue import names
 from warploom.catalogue.entry import Parameter
 from warploom.cli.beside import module_name, modules_beside
-from warploom.cli.names import sketch_names
+from warploom.cli.names import other_command, other_kind, sketch_names
 from warploom.errors import CheckError, ParseError, Source, Span, WarploomError, raising_line
 from warploom.search.budget import BudgetSpentError
 from warploom.sketch.build import Sketch
@@ -93,6 +93,8 @@ def _whole(given: Sizes, what: str = "size", example: str = SIZES) -> dict[str, 
 
 
 def _nearest(text: str) -> str:
+    if other := other_command(text):
+        return other
     near = difflib.get_close_matches(text[:80], [*names(), *published()], n=1, cutoff=0.5)
     return f"did you mean {near[0]}?" if near else f"our sketches: {', '.join(sketch_names())}"
 
@@ -171,7 +173,8 @@ def _from_python(text: str, sizes: Sizes) -> Program | Traced:
             return load_text(found, text)
     raise CheckError(
         f"{text} is a {type(found).__name__}",
-        advice="it should be a Sketch, a warp sketch, a Program, .swflow text, or a function that "
+        advice=other_kind(found)
+        or "it should be a Sketch, a warp sketch, a Program, .swflow text, or a function that "
         "returns one",
     )
 

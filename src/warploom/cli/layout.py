@@ -28,7 +28,7 @@ from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.remembered import answer_of
 from warploom.emit.reserved import is_reserved_function
-from warploom.errors import CheckError, EmitError, ParseError, UnsupportedError
+from warploom.errors import CheckError, EmitError, ParseError, UnsupportedError, one_of
 from warploom.layout.access import Problem
 from warploom.layout.certificate import certificate
 from warploom.layout.choose import Chosen, best_way
@@ -247,9 +247,7 @@ def known_export(how: str | None, name: str) -> None:
     if how is None or how == "triton":
         return
     if how not in EXPORTS:
-        raise UnsupportedError(
-            f"no layout is written as '{how[:20]}'", advice=f"known are {', '.join(EXPORTS)}"
-        )
+        raise UnsupportedError(f"no layout is written as '{how[:20]}'", advice=one_of(how, EXPORTS))
     language: Language = "opencl" if how == "opencl" else "c" if how == "c" else "cuda"
     if not NAME.fullmatch(name) or is_reserved_function(name, language):
         raise EmitError(f"'{name[:40]}' cannot be a name in {language}", advice="give --name")
@@ -329,7 +327,7 @@ def _task_of(text: str) -> Task:
 
 def _bytes_of(element: str | None) -> int | None:
     if element is not None and element not in TYPES:
-        raise ParseError(f"no element type '{element[:20]}'", advice=f"known: {', '.join(TYPES)}")
+        raise ParseError(f"no element type '{element[:20]}'", advice=one_of(element, TYPES))
     return None if element is None else TYPES[element]
 
 

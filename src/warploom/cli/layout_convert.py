@@ -16,7 +16,14 @@ from warploom.cli.measured import lines, record_of, tuner_for
 from warploom.cli.output import STDOUT, kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.remembered import answer_of
-from warploom.errors import AbsentError, CheckError, DeviceError, ParseError, UnsupportedError
+from warploom.errors import (
+    AbsentError,
+    CheckError,
+    DeviceError,
+    ParseError,
+    UnsupportedError,
+    one_of,
+)
 from warploom.layout.check import MOST_ELEMENTS
 from warploom.layout.convert import WAYS, Conversion, convert
 from warploom.layout.fragment_text import read_fragment
@@ -71,11 +78,9 @@ def convert_command(
 ) -> None:
     def action() -> Status:
         if element not in TYPES:
-            raise ParseError(
-                f"no element type '{element[:20]}'", advice=f"known: {', '.join(TYPES)}"
-            )
+            raise ParseError(f"no element type '{element[:20]}'", advice=one_of(element, TYPES))
         if way is not None and way not in WAYS:
-            raise ParseError(f"no way is called '{way[:20]}'", advice=f"known: {', '.join(WAYS)}")
+            raise ParseError(f"no way is called '{way[:20]}'", advice=one_of(way, WAYS))
         if way is not None and tune:
             raise ParseError("--way says what --tune is to find", advice="give one of them")
         answer, kept_in = answer_of(context.obj), store_of(store, no_store)

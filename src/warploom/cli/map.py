@@ -21,11 +21,12 @@ from warploom.cli.guard import Status, check_meant, is_whole, run, status_of
 from warploom.cli.inputs import parse_sizes, python_value
 from warploom.cli.keeping import NO_STORE, STORE, store_of
 from warploom.cli.map_view import candidate_record, print_candidate, show_tuned, word_of
+from warploom.cli.names import other_command, other_kind
 from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.own import Text
 from warploom.cli.progress import progress
 from warploom.cli.remembered import Answer, answer_of
-from warploom.errors import CheckError, ParseError
+from warploom.errors import CheckError, ParseError, one_of
 from warploom.machine.record import machine_named
 from warploom.pipeline.mapped import (
     Choice,
@@ -268,18 +269,18 @@ def find_program(text: str, plain: bool) -> Program:
             return found
         raise CheckError(
             f"{text} is a {type(found).__name__}",
-            advice="it should be a program of warploom.array.build, or a function that returns one",
+            advice=other_kind(found)
+            or "it should be a program of warploom.array.build, or a function that returns one",
         )
     if text not in NAMES:
-        raise ParseError(f"no expression is called '{text[:80]}'", advice=f"known are {_known()}")
+        raise ParseError(
+            f"no expression is called '{text[:80]}'",
+            advice=other_command(text) or one_of(text, [*NAMES, "FILE.py::NAME"]),
+        )
     program = NAMES[text]()
     if plain and text not in RECIPES:
         raise ParseError(f"'{text}' is not rewritten", advice="leave --plain out")
     return program if plain or text not in RECIPES else RECIPES[text](program)
-
-
-def _known() -> str:
-    return ", ".join(NAMES)
 
 
 def given_sizes(expr: str, layer: str | None, size: list[str]) -> dict[str, int]:
@@ -292,8 +293,9 @@ def given_sizes(expr: str, layer: str | None, size: list[str]) -> dict[str, int]
     if expr != "conv":
         raise CheckError(f"{expr} has no layers", advice="--layer is for conv")
     if layer not in workload.VGG_16:
-        known = ", ".join(workload.VGG_16)
-        raise ParseError(f"no layer is called '{layer[:80]}'", advice=f"known are {known}")
+        raise ParseError(
+            f"no layer is called '{layer[:80]}'", advice=one_of(layer, workload.VGG_16)
+        )
     return {**workload.VGG_16[layer].sizes(), **given}
 
 

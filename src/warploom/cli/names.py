@@ -21,6 +21,40 @@ def sketch_lines() -> str:
     return "\n       ".join(wrap(", ".join(sketch_names()), 88, break_on_hyphens=False))
 
 
+# What a name or a value may be beside a sketch: by the folder that it comes from, the command that
+# takes it, and what `warploom show --as` calls it.
+_KINDS = {
+    "loopnest": ("a loop nest", "explore", "nest"),
+    "array": ("an array expression", "map", "map"),
+}
+
+
+def other_command(name: str) -> str:
+    """Advice for a name that another command knows; none if none does."""
+    # Here, not at the top: only who has mistaken a name waits for it.
+    from warploom.cli.map import NAMES
+    from warploom.loopnest.kernels import KERNELS
+
+    known = {"loopnest": KERNELS, "array": NAMES, "kernel": names()}
+    kinds = [kind for kind, listed in known.items() if name in listed]
+    return "; ".join(
+        _pointed(kind, name) if kind in _KINDS else f"it is a kernel: 'warploom kernel {name}'"
+        for kind in kinds
+    )
+
+
+def other_kind(value: object) -> str:
+    """Advice for a value of FILE.py that another command takes; none if none does."""
+    parts = type(value).__module__.split(".")
+    known = parts[0] == "warploom" and len(parts) > 1 and parts[1] in _KINDS
+    return _pointed(parts[1], "FILE.py::NAME") if known else ""
+
+
+def _pointed(kind: str, name: str) -> str:
+    what, command, shown = _KINDS[kind]
+    return f"it is {what}: 'warploom {command} {name}', or 'warploom show {name} --as {shown}'"
+
+
 def list_names() -> list[dict[str, Any]]:
     """The one table of names: kernels, then what `warploom synth` alone can do something with."""
     known = {**names(), **function_entries()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -38,7 +39,7 @@ from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, ver
 from warploom.cli.warp import solve_warp
 from warploom.cli.why import remarks
 from warploom.emit import Language, emit
-from warploom.errors import CheckError, ParseError
+from warploom.errors import CheckError, ParseError, WarploomError
 from warploom.pipeline.certificate import certificate
 from warploom.pipeline.header import sketch_header
 from warploom.pipeline.subject import Layout, Subject, tiled
@@ -174,7 +175,10 @@ def synth(
     goal: int = typer.Option(None, min=1, help="Only the Nth goal of each sketch."),
     size: list[str] = typer.Option([], metavar="K=V", help="Build the sketch at this size."),
     transfer_to: list[str] = typer.Option(
-        [], "--transfer", metavar="K=V", help="Carry a fill over to this size and prove it there."
+        [],
+        "--transfer",
+        metavar="K=V,…",
+        help="Carry a fill over to this size and prove it there; given twice, to two sizes.",
     ),
     published: bool = typer.Option(
         False, "--published", help="Read every operator as 'fold', as the published tool does."
@@ -344,6 +348,9 @@ def _larger(
             return _build(given, asked, {**asked.sizes, **sizes})
     except (BudgetSpentError, MemoryError) as stop:
         return reason_of(stop)
+    except WarploomError as error:
+        error.advice = "; ".join(filter(None, (error.advice, several_targets(asked.transfers))))
+        raise
 
 
 def _synth_warp(
@@ -367,6 +374,8 @@ def _synth_warp(
             "are for term sketches",
         )
     outcome, record = solve_warp(given.name, traced, larger, asked.laws, asked.budget())
+    if note := several_targets(asked.transfers):
+        typer.echo(f"  {note}")
     records.append(record)
     if isinstance(outcome, Found):
         written.certify(outcome.answer, asked.sizes)
@@ -492,6 +501,8 @@ def _transfers(
     """Each with an equal part of what the search left of its budget; None where that was spent."""
     found: list[Result | None] = []
     wanted = list(zip(asked.transfers, programs, strict=True)) if len(small.fills) else []
+    if note := several_targets(asked.transfers):
+        typer.echo(f"  {note}")
     for done, (sizes, program) in enumerate(wanted):
         label = ", ".join(f"{key}={value}" for key, value in sizes.items())
         large = _carried(small, program, budget.split(len(wanted) - done))
@@ -508,6 +519,18 @@ def _transfers(
             typer.echo(f"  not carried over to {label}: {why}")
         found.append(large)
     return found
+
+
+def several_targets(transfers: Sequence[Mapping[str, Parameter]]) -> str:
+    """Two --transfer are two sizes, each with the other parameters as --size has them; who names
+    different parameters in them may have meant one."""
+    if len({frozenset(each) for each in transfers}) < 2:
+        return ""
+    texts = [",".join(f"{key}={value}" for key, value in each.items()) for each in transfers]
+    return (
+        f"each --transfer is a target of its own, so there are {len(texts)}: {'; '.join(texts)}. "
+        f"One with all of them is --transfer {','.join(texts)}"
+    )
 
 
 def _carried(small: Result, program: Program | Reason, budget: Budget) -> Result | Reason:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warploom.errors import UnsupportedError
+from warploom.errors import UnsupportedError, one_of
 
 _WARP = 32  # lanes, on every machine of the table
 
@@ -60,7 +60,7 @@ def latency_of(name: str) -> Latency:
     if name not in LATENCIES:
         raise UnsupportedError(
             f"no latencies are known for a machine called {name!r}",
-            advice="known are " + ", ".join(LATENCIES),
+            advice=one_of(name, LATENCIES),
         )
     return LATENCIES[name]
 

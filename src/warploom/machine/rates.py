@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from warploom.errors import ParseError, UnsupportedError
+from warploom.errors import ParseError, UnsupportedError, one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def rates_of(name: str) -> Rates:
     if name not in RATES:
         raise UnsupportedError(
             f"no rates are known for a machine called {name!r}",
-            advice=f"known are {', '.join(RATES)}; bench/characterise_device.py measures others",
+            advice=f"{one_of(name, RATES)}; bench/characterise_device.py measures others",
         )
     return RATES[name]
 

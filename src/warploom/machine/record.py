@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warploom.errors import UnsupportedError
+from warploom.errors import UnsupportedError, one_of
 from warploom.machine.latency import LATENCIES, Latency
 
 
@@ -66,6 +66,6 @@ MACHINES: dict[str, Machine] = {machine.name: machine for machine in (CUDA, H200
 def machine_named(name: str) -> Machine:
     if name not in MACHINES:
         raise UnsupportedError(
-            f"no machine called {name!r} is known", advice="known are " + ", ".join(MACHINES)
+            f"no machine called {name!r} is known", advice=one_of(name, MACHINES)
         )
     return MACHINES[name]

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from warploom.errors import CheckError, SearchError
+from warploom.errors import CheckError, SearchError, one_of
 from warploom.kernel.dtype import DType
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
@@ -43,7 +43,7 @@ def dtype_named(name: DType | str | np.dtype[Any] | type) -> DType:
         complex_ones = "complex numbers are pairs: arrays of them are taken as (…, 2) floats; "
         raise CheckError(
             f"kernels have no element type {name!r:.40}",
-            advice=(complex_ones if "complex" in str(name) else "") + "use " + ", ".join(known),
+            advice=(complex_ones if "complex" in str(name) else "") + one_of(str(name), known),
         )
     return DType(name)
 

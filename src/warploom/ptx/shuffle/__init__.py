@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass
 
-from warploom.errors import CheckError, UnsupportedError
+from warploom.errors import CheckError, UnsupportedError, one_of
 from warploom.machine.latency import Latency, latency_of
 from warploom.machine.record import CUDA
 from warploom.ptx.ir import Function, Module
@@ -110,9 +110,9 @@ def confirm(result: Rewrite) -> dict[str, list[Verdict]]:
 
 def _checked(select: str, variant: str, limit: int, machine: str) -> Latency:
     if select not in SELECTIONS:
-        raise CheckError(f"select is {select!r}", advice="choose " + " or ".join(SELECTIONS))
+        raise CheckError(f"select is {select!r}", advice=one_of(select, SELECTIONS))
     if variant not in VARIANTS:
-        raise CheckError(f"variant is {variant!r}", advice="choose one of " + ", ".join(VARIANTS))
+        raise CheckError(f"variant is {variant!r}", advice=one_of(variant, VARIANTS))
     if not 0 <= limit <= FARTHEST:
         raise CheckError(f"the limit is {limit} lanes", advice=f"a warp allows 0 to {FARTHEST}")
     return latency_of(machine)
