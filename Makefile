@@ -58,6 +58,7 @@ accept: $(STAMP)
 	PYTHONPATH=src:. $(BIN)/python bench/layout_accept.py
 	PYTHONPATH=src:. $(BIN)/python bench/store.py
 	PYTHONPATH=src:. $(BIN)/python bench/store_damage.py
+	PYTHONPATH=src:. $(BIN)/python bench/manners.py
 	PYTHONPATH=src:. $(BIN)/python bench/farm.py --workers 1,2 --kill --crash
 	$(MAKE) live
 	PYTHONPATH=src:. $(if $(wildcard $(ORACLES)/bin/python),$(ORACLES),$(VENV))/bin/python bench/layout_oracles.py
