@@ -41,7 +41,6 @@ from warploom.cli.why import remarks
 from warploom.emit import Language, emit
 from warploom.errors import CheckError, ParseError, WarploomError
 from warploom.pipeline.certificate import certificate
-from warploom.pipeline.header import sketch_header
 from warploom.pipeline.subject import Layout, Subject, tiled
 from warploom.search.budget import STOPS, Budget, BudgetSpentError, peak_megabytes, reason_of
 from warploom.search.outcome import Found, Reason, Undecided, Verdict
@@ -438,6 +437,9 @@ def _written(found: Subject, asked: Asked) -> str:
     """The text that was asked for, of what was found."""
     language = cast("Language", asked.text)
     if asked.form is Form.function:
+        # Here, not at the top: it runs kernels, and a search needs nothing of that.
+        from warploom.pipeline.header import sketch_header
+
         return sketch_header(found, asked.layout).text(language)
     return emit(tiled(found, asked.layout).kernel, language)
 

@@ -1,7 +1,8 @@
-"""A budget of time and memory that engines ask now and then; it never interrupts by force.
+"""A budget of time and memory that engines ask now and then.
 
 Whoever works long asks `check` between pieces of work of a tenth of a second or so, and `room_for`
-before an allocation that matters. That is also when Ctrl-C is noticed and a spinner moves.
+before an allocation that matters. That is also when Ctrl-C is noticed and a spinner moves. What is
+`enforced` ends a little later even where nobody asks: a timer raises what `check` would have.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -29,6 +31,11 @@ SMALLEST_PIECE = 1.0
 LARGEST_PIECE = 1 << 29  # bytes, where memory is not limited
 
 LOOK_EVERY = 0.005  # seconds: how long the memory is trusted to be what it was
+
+# Seconds between two looks of the timer at the budgets that are enforced, and how long after its
+# end a budget may go unasked.
+TICK = 0.05
+GRACE = 0.1
 
 
 class BudgetSpentError(Exception):
@@ -54,9 +61,13 @@ def reason_of(stop: BaseException) -> Reason:
 
 @dataclass(slots=True)
 class Switch:
-    """Whether Ctrl-C was pressed; shared by all budgets made of one."""
+    """Whether Ctrl-C was pressed, and when; shared by all budgets made of one."""
 
     on: bool = False
+    since: float = 0.0
+
+    def press(self) -> None:
+        self.on, self.since = True, time.monotonic()
 
 
 @dataclass(slots=True)
@@ -133,8 +144,28 @@ class Budget:
         return nbytes <= LARGEST_PIECE and (left is None or nbytes <= left * PIECE * 2**20)
 
     def _end(self, reason: Reason, needed: float | None = None) -> NoReturn:
-        self._spent = reason
+        self.end(reason)
         raise BudgetSpentError(reason, needed)
+
+    def end(self, reason: Reason) -> None:
+        """From now on it is spent, and nobody has to be told by force."""
+        self._spent = reason
+
+    @property
+    def overdue(self) -> Reason | None:
+        """Why somebody should have asked, and seen that it is spent, some time ago."""
+        if self._spent is not None:
+            return None
+        now = time.monotonic()
+        if self._interrupt.on and now - self._interrupt.since > GRACE:
+            return Reason.INTERRUPTED
+        late = self.seconds is not None and now - self._start > self.seconds + GRACE
+        return Reason.SECONDS if late else None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C was pressed."""
+        return self._interrupt.on
 
     def at_once(self, count: int, bytes_each: float) -> int:
         """How many items, `count` at most, a piece of work should take on to fit the memory."""
@@ -186,7 +217,7 @@ class Budget:
         def pressed(_number: int, _frame: FrameType | None) -> None:
             if self._interrupt.on:
                 raise KeyboardInterrupt
-            self._interrupt.on = True
+            self._interrupt.press()
 
         signal.signal(signal.SIGINT, pressed)
         try:
@@ -199,9 +230,65 @@ class Budget:
         """Makes this the budget that `governing_budget` gives, also beyond code that knows none."""
         token = _GOVERNING.set(self)
         try:
-            yield
+            with self.enforced():
+                yield
         finally:
             _GOVERNING.reset(token)
+
+    @contextmanager
+    def enforced(self) -> Iterator[None]:
+        """Where the budget is spent and nobody asks, `BudgetSpentError` is raised nevertheless, at
+        whatever is being computed: only around work of which nothing is kept that is half done.
+
+        Only in the main thread, and only if nobody else uses the alarm signal.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        key = object()
+        try:
+            _ENFORCED[key] = self
+            _set_alarm()
+            yield
+        finally:
+            _ENFORCED.pop(key, None)
+            if not _ENFORCED:
+                _end_alarm()
+
+
+_ENFORCED: dict[object, Budget] = {}
+
+
+def _set_alarm() -> None:
+    """Ticks as long as anything is enforced; alarms of others are left alone."""
+    if signal.getsignal(signal.SIGALRM) is signal.SIG_DFL:
+        signal.signal(signal.SIGALRM, _tick)
+        signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
+
+
+def _end_alarm() -> None:
+    if signal.getsignal(signal.SIGALRM) is _tick:
+        signal.setitimer(signal.ITIMER_REAL, 0)  # first: an alarm that nobody handles would kill
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+def _tick(_number: int, frame: FrameType | None) -> None:
+    for budget in reversed(_ENFORCED.values()):
+        reason = budget.overdue
+        if reason is not None and not _is_delicate(frame):
+            raise BudgetSpentError(reason)
+
+
+def _is_delicate(frame: FrameType | None) -> bool:
+    """Whether an exception would be lost here, or leave a module half imported."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "__del__" or code.co_filename.startswith("<frozen importlib"):
+            return True
+        if code.co_filename == weakref.__file__ and code.co_name == "remove":
+            return True
+        frame = frame.f_back
+    return False
 
 
 # For what is built while a user's own code runs, which takes no budget and hands none on.

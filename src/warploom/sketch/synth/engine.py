@@ -80,6 +80,10 @@ class Engine:
 
     def prepare(self) -> bool:
         """Computes bounds and demands. False: they already show that there is no fill."""
+        with self.budget.enforced():
+            return self._prepare()
+
+    def _prepare(self) -> bool:
         problem = self.problem
         self.bounds = solve_bounds(problem, None, self.budget)
         demands: Demands | None = None
@@ -284,7 +288,7 @@ class Engine:
             sides = (rows, *others)
             pending = Pending(tuple(side.origin for side in sides) + self._ended(position, sides))
             work = self._tried(expander, args, sides, pending, limit)
-            yield from self._until_stopped(work)
+            yield from self._until_stopped(work, self._budget_of(position))
             if self.stopped is not None:
                 yield from self._leftovers(position, pending)
             del rows, sides, work  # the next batch comes about while this one would be held
@@ -354,17 +358,24 @@ class Engine:
             return self.budget
         return self._closing if self._holes_from[position] else self._tail
 
-    def _until_stopped(self, work: Iterator[T]) -> Iterator[T]:
+    def _until_stopped(self, work: Iterator[T], budget: Budget) -> Iterator[T]:
         try:
-            yield from work
+            while True:
+                with budget.enforced():  # only while it works, not while others use what it gave
+                    found = next(work, None)
+                if found is None:
+                    return
+                yield found
         except STOPS as stop:
             self._stop(reason_of(stop))
 
     def _stop(self, reason: Reason) -> None:
         if self.stopped is not None:
             self._closing.seconds = 0.0
+            self._closing.end(reason)
             return
         self.stopped = reason
+        self.budget.end(reason)
         seconds, megabytes = self.budget.seconds, self.budget.megabytes
         seconds = CLOSING_MOST if seconds is None else CLOSING_SHARE * seconds
         seconds = max(CLOSING_LEAST, min(CLOSING_MOST, seconds))

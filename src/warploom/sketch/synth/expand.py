@@ -211,6 +211,7 @@ class Expander:
                 for cell, flags in zip(
                     self.cells[done:AHEAD_CELLS], self.flags[done:AHEAD_CELLS], strict=True
                 ):
+                    budget.check()
                     keep = flags[states.read(row, self.choices.places(int(cell), choice))]
                     row, choice = row[keep], choice[keep]
                 going[left[row]] = True
