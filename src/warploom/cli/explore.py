@@ -111,7 +111,7 @@ def explore(
     explain: bool = typer.Option(False, "--explain", help="Show what bounds the time, and stop."),
     engine: Engine = typer.Option(Engine.tree, help="How to search; exact: branch and bound."),
     evaluations: int = typer.Option(500, min=1, help="Implementations to look at."),
-    seconds: float = typer.Option(None, min=0, help="Wall time of the search."),
+    seconds: float = typer.Option(None, min=0, help="Wall time: the space, the search, the check."),
     seed: int = typer.Option(0, min=0, help="Another seed is another search."),
     model: bool = typer.Option(False, "--model", help="By the bound, though there is a GPU."),
     store: Path = STORE,
@@ -142,10 +142,12 @@ def explore(
             kept_free(json_file, out if text is not None else None, keep, begun=record),
             crew_of(processes, cluster) as crew,
         ):
+            budget = Budget(seconds)
             program = find_program(kernel, size, space)
             answer.made(program)
             typer.echo(show(program))
-            nest = Nest(program, rates_of(machine), target_for(machine, space), fix)
+            with budget.interruptible(), budget.governing():  # the space takes a while to be built
+                nest = Nest(program, rates_of(machine), target_for(machine, space), fix)
             record |= _bounded(nest)
             status, best = Status.FOUND, None
             answer.whole = True
@@ -157,7 +159,7 @@ def explore(
                 helpers = None if crew is None else HelpedNest(nest, crew)
                 record |= _estimate(nest, walks, seed, limit, depth, helpers) if estimate else {}
             else:
-                wanted = Search(engine, evaluations, seconds, seed, keep)
+                wanted = Search(engine, evaluations, budget, seed, keep)
                 where = _bench(nest, model, engine, crew)
                 explored, made = _searched(nest, wanted, where, kept_in, crew)
                 status, best = _status(explored), explored.candidate
@@ -180,7 +182,7 @@ class Search:
 
     engine: Engine
     evaluations: int
-    seconds: float | None
+    budget: Budget
     seed: int
     keep: Path | None
 
@@ -215,7 +217,7 @@ def _searched(
     crew: Farm | Cluster | None,
 ) -> tuple[Explored, dict[str, Any]]:
     device = None if bench is None else bench.device
-    kept, budget = _kept(nest, wanted.keep, device), Budget(wanted.seconds)
+    kept, budget = _kept(nest, wanted.keep, device), wanted.budget
     helpers = None if crew is None else HelpedNest(nest, crew, budget.check)
     writers = None if helpers is None else helpers.written
     timer = None if bench is None else Timer(nest, bench, budget, store, crew, writers)

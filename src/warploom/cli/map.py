@@ -137,7 +137,7 @@ def map_(
     no_store: bool = NO_STORE,
     processes: int = PROCESSES,
     cluster: str = CLUSTER,
-    seconds: float = typer.Option(None, min=0, help="Wall time of the search."),
+    seconds: float = typer.Option(None, min=0, help="Wall time: rewriting, and the search."),
     seed: int = typer.Option(0, min=0, help="Another seed draws others."),
     text: Text = typer.Option(None, "--emit", help="Print the kernels of the first one."),
     out: Path = typer.Option(STDOUT, "-o", metavar="FILE", help="Write the text there instead."),
@@ -175,12 +175,14 @@ def map_(
                 _check_blocked(expr, layer, size, other)
                 found = blocked_choices(workload.VGG_16[layer], machine, memory, wanted)
             else:
-                sizes, program = given_sizes(expr, layer, size), find_program(expr, plain)
+                with budget.governing():  # rewriting to tiles takes a while, too
+                    sizes, program = given_sizes(expr, layer, size), find_program(expr, plain)
                 answer.made(program)
-                model = JointModel(
-                    program, sizes, machine_named(machine), fusion.value,
-                    memory=MOST_TEMPORARY if memory is None else memory,
-                )  # fmt: skip
+                with budget.governing():
+                    model = JointModel(
+                        program, sizes, machine_named(machine), fusion.value,
+                        memory=MOST_TEMPORARY if memory is None else memory,
+                    )  # fmt: skip
                 if count:
                     outcome, record = _counted(model, budget)
                     answer.whole = is_whole(outcome)

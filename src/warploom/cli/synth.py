@@ -310,6 +310,13 @@ def _until_stopped(text: str, asked: Asked, records: list[Record], written: Writ
 def _synth_one(text: str, asked: Asked, records: list[Record], written: Written) -> Status:
     given = find_input(text)
     budget = asked.budget()
+    with budget.interruptible():  # from here on Ctrl-C is seen by whatever works
+        return _synth_given(given, budget, asked, records, written)
+
+
+def _synth_given(
+    given: Input, budget: Budget, asked: Asked, records: list[Record], written: Written
+) -> Status:
     started = time.process_time()
     try:
         with progress(given.name) as report:
@@ -413,8 +420,8 @@ def _synth_goals(
             )
         _show(name, result, asked)
         record: Record = {"name": given.name, "goal": number + 1, "engine": asked.engine}
-        little = None if asked.seconds is None else max(0.2, asked.seconds / 20)
-        writing = Budget(little, asked.memory)
+        little = math.inf if asked.seconds is None else max(0.2, asked.seconds / 20)
+        writing = Budget(0.2 if budget.interrupted else little, asked.memory)
         record |= {"mode": asked.mode, **record_of(result, budget=writing)}
         record["sketch"] = to_swflow(result.program)
         record |= remarks(result, number, share, asked.suggest)

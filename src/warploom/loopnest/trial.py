@@ -24,6 +24,7 @@ from warploom.loopnest.ir import Axis, Program
 from warploom.loopnest.lower import lower
 from warploom.loopnest.noise import Noise
 from warploom.search.candidate import Flags
+from warploom.search.outcome import Reason
 
 # Tiles along each axis: the first, one between (where a pipeline is filled), the last.
 TURNS = 3
@@ -40,12 +41,15 @@ UNTOUCHED = 77
 @dataclass(frozen=True, slots=True)
 class Tried:
     """`wrong` names a race, or an element that is not what it should be; it is empty if all is
-    right."""
+    right, or if the trial was `stopped`, which shows nothing."""
 
     sizes: dict[str, int]
     wrong: str = ""
+    stopped: Reason | None = None
 
     def __str__(self) -> str:
+        if self.stopped is not None:
+            return f"was not run on the simulator to its end: {self.stopped.value}"
         sizes = ", ".join(f"{axis} = {size}" for axis, size in self.sizes.items())
         return self.wrong or f"equals its meaning on the simulator at {sizes}"
 

@@ -26,7 +26,7 @@ from warploom.loopnest.trial import Tried, tried
 from warploom.machine.rates import Rates
 from warploom.pictured import Pictured
 from warploom.search.bound import Best, minimise
-from warploom.search.budget import Budget
+from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.candidate import Bits, Candidates, Flags, Numbers
 from warploom.search.content import content_digest
 from warploom.search.decided import decision_from, decision_record, decisions_of
@@ -44,6 +44,8 @@ from warploom.search.statistics import Statistics
 ENGINES = {"tree": tree_improvements, "random": random_improvements}
 # How many at a time: measuring goes over all cores, and something soon is better than nothing.
 MEASURED, LOOKED_AT = 64, 16
+# Of the time, what is kept for the trial of what was found, and seconds that it always gets.
+TRIAL_SHARE, TRIAL_SECONDS, TRIAL_LEAST = 0.25, 2.0, 0.3
 ROUNDING = 1e-9  # of a bound that was written and read
 WALKED = {"Knuth": 64, "Chen": 4}  # at a time
 Measured = Callable[[Candidates], Numbers]
@@ -179,6 +181,8 @@ class Nest:
         """The best implementation: of this run, or of those before it if none is better. Helpers
         do descents; what is found is the same."""
         count = 0
+        whole = budget or Budget()
+        budget = whole.shortened(TRIAL_SHARE, TRIAL_SECONDS)
         history = History([], "ns", self.least() if self.is_possible else None)
         on_progress = history.noting(on_progress)
 
@@ -203,15 +207,17 @@ class Nest:
                 descend=None if helpers is None else helpers.descend,
             )
             result = explore(ENGINES[engine], wanted, budget, on_progress)
-        return self._explored(result, kept, count, history)
+        return self._explored(result, kept, count, history, whole.at_least(TRIAL_LEAST))
 
-    def _explored(self, result: Result[Best], kept: Kept, count: int, history: History) -> Explored:
+    def _explored(
+        self, result: Result[Best], kept: Kept, count: int, history: History, budget: Budget
+    ) -> Explored:
         found, nanoseconds = None, math.inf
         if isinstance(result.outcome, Found):
             found, nanoseconds = result.outcome.answer.candidate, result.outcome.answer.cost
         if kept.best is not None and kept.nanoseconds <= nanoseconds and self.is_possible:
             found, nanoseconds = self.again(kept.best), kept.nanoseconds
-        trial = None if found is None else self.tried(found)
+        trial = None if found is None else self.tried(found, budget)
         evaluated = kept.evaluated + count
         statistics = result.statistics
         # What engines say last is from before their last answer.
@@ -224,8 +230,12 @@ class Nest:
             result.outcome, found, nanoseconds, least, evaluated, trial, statistics, self, history
         )
 
-    def tried(self, candidate: Candidates) -> Tried:
-        trial = tried(self.implementation(candidate))
+    def tried(self, candidate: Candidates, budget: Budget | None = None) -> Tried:
+        try:
+            with (budget or Budget()).enforced():
+                trial = tried(self.implementation(candidate))
+        except BudgetSpentError as stop:
+            return Tried({}, stopped=stop.reason)
         if trial.wrong:
             raise InternalError(
                 f"an implementation of {self.program.name} is wrong: {trial.wrong}",

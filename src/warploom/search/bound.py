@@ -103,6 +103,6 @@ def minimise(
 ) -> Result[Best]:
     """The cheapest solution; `complete` says that none is cheaper."""
     watch = Watch(budget or Budget(), on_progress)
-    gathered = gather(improvements(problem, watch))
+    gathered = gather(improvements(problem, watch), budget=watch.budget)
     watch.clock.lap("search")
     return Result(outcome_of(gathered, lambda answers: answers[-1]), watch.statistics())

@@ -194,6 +194,14 @@ class Budget:
         some = seconds if left is None else max(0.0, min(seconds, left))
         return replace(self, seconds=some, _start=time.monotonic())
 
+    def at_least(self, seconds: float) -> Budget:
+        """What is left, but no less than so many seconds from now; Ctrl-C from now on ends it."""
+        left = self.seconds_left
+        some = None if left is None else max(seconds, left)
+        switch = Switch() if self._interrupt.on else self._interrupt
+        some = seconds if self._interrupt.on else some
+        return Budget(some, self.megabytes, self.on_check, self.haste, _interrupt=switch)
+
     def split(self, parts: int) -> Budget:
         """One of `parts` equal parts of the time that is left, beginning now."""
         if self.seconds_left is None:

@@ -223,7 +223,7 @@ def sample(
     """Random solutions in batches. Dead ends prove nothing: "impossible" is only said of a space
     that propagation alone empties."""
     watch = Watch(budget or Budget(), on_progress)
-    gathered = gather(sampled(sampling, watch))
+    gathered = gather(sampled(sampling, watch), budget=watch.budget)
     watch.clock.lap("search")
     return Result(_outcome(sampling.problem, gathered), watch.statistics())
 

@@ -8,6 +8,7 @@ never "no".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -82,14 +83,18 @@ class Gathered(Generic[A]):
     stopped: Reason | None = None
 
 
-def gather(answers: Iterator[A], most: int | None = None) -> Gathered[A]:
-    """The answers of a stream, up to `most`; whatever ends it early keeps what was found."""
+def gather(
+    answers: Iterator[A], most: int | None = None, budget: Budget | None = None
+) -> Gathered[A]:
+    """The answers of a stream, up to `most`; whatever ends it early keeps what was found. A budget
+    that is given is enforced."""
     found: list[A] = []
     try:
-        for answer in answers:
-            found.append(answer)
-            if len(found) == most:
-                return Gathered(found, False)
+        with budget.enforced() if budget is not None else nullcontext():
+            for answer in answers:
+                found.append(answer)
+                if len(found) == most:
+                    return Gathered(found, False)
     except STOPS as stop:
         return Gathered(found, False, reason_of(stop))
     return Gathered(found, True)
@@ -123,6 +128,6 @@ def run(
 ) -> Result[tuple[A, ...]]:
     """All answers of an engine, or the first `most`."""
     watch = Watch(budget or Budget(), on_progress)
-    gathered = gather(engine(problem, watch), most)
+    gathered = gather(engine(problem, watch), most, watch.budget)
     watch.clock.lap("search")
     return Result(outcome_of(gathered, tuple), watch.statistics())

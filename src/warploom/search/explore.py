@@ -314,7 +314,7 @@ def explore(
 ) -> Result[Best]:
     """The best solution that was found. Not complete: what was not measured may be better."""
     watch = Watch(budget or Budget(), on_progress)
-    gathered = gather(engine(exploration, watch))
+    gathered = gather(engine(exploration, watch), budget=watch.budget)
     watch.clock.lap("search")
     return Result(_outcome(exploration.problem, gathered), watch.statistics())
 

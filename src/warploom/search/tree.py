@@ -78,6 +78,7 @@ def count_all(
 ) -> Result[int]:
     """How many solutions there are; "at least so many" if it did not come to the end."""
     watch = Watch(budget or Budget(), on_progress)
-    gathered = gather(len(batch) for batch in solutions(problem, watch))
+    sizes = (len(batch) for batch in solutions(problem, watch))
+    gathered = gather(sizes, budget=watch.budget)
     watch.clock.lap("search")
     return Result(outcome_of(gathered, sum), watch.statistics())

@@ -51,10 +51,11 @@ class Derivations:
             return self._all()
         found: list[Fill] = []
         try:
-            for fill in islice(self._in_order(budget), limit):
-                found.append(fill)
-                if len(found) % CHECK_EVERY == 0:
-                    budget.check()
+            with budget.enforced():
+                for fill in islice(self._in_order(budget), limit):
+                    found.append(fill)
+                    if len(found) % CHECK_EVERY == 0:
+                        budget.check()
         except STOPS:
             found = found or [_any_fill(self.tops[0], self.holes)]
         return np.array(found, np.int64).reshape(len(found), len(self.holes))

@@ -37,6 +37,7 @@ PAIRS_AT_ONCE = 1 << 20
 # What there is to push what was found through the steps after it, once the search was stopped: a
 # share of the time, but so many seconds at least and at most; and somewhat more memory.
 CLOSING_SHARE, CLOSING_LEAST, CLOSING_MOST = 0.05, 0.1, 0.5
+CLOSING_INTERRUPTED = 0.15  # seconds after Ctrl-C
 CLOSING_MEMORY = 1.05
 CLOSING_HASTE = 64
 
@@ -379,6 +380,8 @@ class Engine:
         seconds, megabytes = self.budget.seconds, self.budget.megabytes
         seconds = CLOSING_MOST if seconds is None else CLOSING_SHARE * seconds
         seconds = max(CLOSING_LEAST, min(CLOSING_MOST, seconds))
+        if reason is Reason.INTERRUPTED:
+            seconds = min(seconds, CLOSING_INTERRUPTED)
         megabytes = None if megabytes is None else CLOSING_MEMORY * megabytes
         self._closing = Budget(seconds, megabytes, haste=CLOSING_HASTE)
         self._tail = Budget(2 * seconds, megabytes, haste=CLOSING_HASTE)

@@ -38,6 +38,8 @@ ENGINES = ("default", "pairs", "smt")
 # Of the time, what is kept for listing and verification; of the memory, what they may take more.
 FINISHING_SHARE, FINISHING_SECONDS = 0.1, 1.0
 FINISHING_MEMORY = 1.05
+INTERRUPTED_SECONDS = 0.25  # for the same after Ctrl-C
+PROVING_SECONDS = 0.25  # at least, for the proof of what was found
 
 Progress = Callable[[str, int], None]
 
@@ -183,13 +185,17 @@ class _Run:
     def _finishing(self, stopped: Reason | None, states: int) -> Budget:
         """For listing and verification: what is left of the time, and never quite nothing."""
         seconds, megabytes = self.limits.seconds_left, self.limits.megabytes
-        if stopped is Reason.INTERRUPTED or (stopped is Reason.MEMORY and seconds is None):
+        if stopped is Reason.MEMORY and seconds is None:
             seconds = FINISHING_SECONDS
         if stopped is Reason.MEMORY and megabytes is not None:
             megabytes *= FINISHING_MEMORY
         report, name = self.on_progress, self.program.steps[-1].name
         watch = None if report is None else partial(report, name, states)
-        return Budget(seconds, megabytes, watch)
+        left = self.limits.at_least(INTERRUPTED_SECONDS)  # another Ctrl-C ends this, too
+        if not self.limits.interrupted:
+            left.seconds = seconds
+        left.megabytes = megabytes
+        return left.watched(watch)
 
     def _best(self, found: Derivations | Collected, fills: Fills, limits: Budget) -> Fills:
         """Of all fills, or, where they are too many to list, of those with fewest operations (the
@@ -224,15 +230,16 @@ def _finals(searcher: SearchEngine, clock: Clock) -> Iterator[Rows]:
 def _verify(
     program: Program, goal: int, fills: Fills, budget: Budget
 ) -> tuple[tuple[Verification, ...], Reason | None]:
-    """One for each listed fill; fewer, but one at least, if the budget is spent, and then the
-    verdict is open."""
+    """One for each listed fill; fewer if the budget is spent, and then the verdict is open. There
+    is always some time for the first."""
     checked: list[Verification] = []
-    verifier = Verifier(program, program.goals[goal]) if len(fills) else None
     try:
-        for number in range(len(fills)):
-            if verifier is not None:
-                checked.append(verifier.verify(fills.as_dict(number)))
-            budget.check()
+        with budget.at_least(PROVING_SECONDS).enforced():
+            verifier = Verifier(program, program.goals[goal]) if len(fills) else None
+            for number in range(len(fills)):
+                if verifier is not None:
+                    checked.append(verifier.verify(fills.as_dict(number)))
+                budget.check()
     except STOPS as stop:
         return tuple(checked), reason_of(stop) if len(checked) < len(fills) else None
     return tuple(checked), None
