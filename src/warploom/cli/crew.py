@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import typer
 
@@ -24,12 +26,30 @@ def crew_of(processes: int | None, cluster: str | None) -> Iterator[Farm | Clust
     if processes is not None and cluster is not None:
         raise ParseError("--processes and --cluster exclude each other")
     crew: Farm | Cluster | None = None
-    if cluster is not None:
-        crew = Cluster(cluster)
-    elif processes is not None:
-        crew = Farm(processes or os.cpu_count() or 1)
+    with _ended_in_order():
+        if cluster is not None:
+            crew = Cluster(cluster)
+        elif processes is not None:
+            crew = Farm(processes or os.cpu_count() or 1)
+        try:
+            yield crew
+        finally:
+            if crew is not None:
+                crew.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """SIGTERM leaves no process and no file behind; a handler of somebody else is left alone."""
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def told(_number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, told)
     try:
-        yield crew
+        yield
     finally:
-        if crew is not None:
-            crew.shutdown(cancel_futures=True)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

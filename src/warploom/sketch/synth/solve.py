@@ -10,10 +10,12 @@ from functools import partial
 from operator import itemgetter
 from typing import Protocol
 
+import numpy as np
+
 from warploom.errors import InternalError, SearchError, located
-from warploom.search.budget import STOPS, Budget, peak_megabytes, reason_of
+from warploom.search.budget import STOPS, Budget, BudgetSpentError, peak_megabytes, reason_of
 from warploom.search.engine import Gathered, gather, outcome_of
-from warploom.search.outcome import Impossible, Reason
+from warploom.search.outcome import Impossible, Reason, Undecided
 from warploom.search.statistics import Clock, Tally
 from warploom.sketch.build import Sketch
 from warploom.sketch.given import program_of
@@ -47,6 +49,7 @@ Progress = Callable[[str, int], None]
 class SearchEngine(Protocol):
     """What `synthesize` needs of an engine."""
 
+    budget: Budget
     tallies: dict[int, Tally]
     shared: dict[int, Rows]
 
@@ -132,7 +135,11 @@ class _Run:
     def result(
         self, engine: str, fuel: int | None, single: bool, parting: Parting | None
     ) -> Result:
-        problem = lower(self.program, self.program.goals[self.goal])
+        try:
+            with self.limits.enforced():
+                problem = lower(self.program, self.program.goals[self.goal])
+        except BudgetSpentError as stop:
+            return self._unread(stop.reason)
         searcher = self._searcher(problem, engine, fuel, single)
         if parting is not None and isinstance(searcher, Engine) and self.mode != "first":
             search = search_in_pieces(
@@ -155,15 +162,26 @@ class _Run:
         verdicts, cut = _verify(self.program, self.goal, fills, limits)
         self.clock.lap("verify")
         seconds = self.clock.phases["sets"] + searched
-        stats = _stats(problem, tallies, oracle, self.clock, seconds)
+        stats = _stats(self.program, tallies, oracle, self.clock, seconds)
         answers = [fills] if len(fills) else []
         complete = exhausted and (self.mode == "all" or not answers)
         outcome = outcome_of(Gathered(answers, complete, stopped or cut), itemgetter(0))
         goal = self.program.goals[self.goal]
         return Result(self.program, goal, outcome, fills, verdicts, stats)
 
+    def _unread(self, reason: Reason) -> Result:
+        """The budget was spent while program and goal were read together."""
+        holes = self.program.holes
+        fills = Fills(holes, 0, np.zeros((0, len(holes)), np.int64))
+        stats = _stats(self.program, {}, None, self.clock, time.monotonic() - self.started)
+        goal = self.program.goals[self.goal]
+        return Result(self.program, goal, Undecided(reason), fills, (), stats)
+
     def _whole(self, problem: Problem, searcher: SearchEngine) -> Searched:
-        finals = gather(_finals(searcher, self.clock), 1 if self.mode == "first" else None)
+        # The default engine is enforced step by step: what a step has found goes on to the next.
+        budget = None if isinstance(searcher, Engine) else searcher.budget
+        most = 1 if self.mode == "first" else None
+        finals = gather(_finals(searcher, self.clock), most, budget)
         found = derivations(problem, finals.answers, searcher.shared)
         return Searched(found, searcher.tallies, finals.exhausted, finals.stopped)
 
@@ -251,9 +269,8 @@ def _options(program: Program) -> list[int]:
 
 
 def _stats(
-    problem: Problem, tallies: dict[int, Tally], oracle: int | None, clock: Clock, seconds: float
+    program: Program, tallies: dict[int, Tally], oracle: int | None, clock: Clock, seconds: float
 ) -> Stats:
-    program = problem.program
     holes = tuple(
         HoleStats(program.steps[p].name, t.options, t.visited, t.kept, dict(t.pruned))
         for p, t in sorted(tallies.items())
