@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import warploom.began  # noqa: F401 - before any other: it takes the time
+
 if TYPE_CHECKING:
     from warploom.catalogue import entries as kernels  # noqa: F401 - public by this name
     from warploom.catalogue.loaded import load as load

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -19,8 +20,10 @@ from tests.search.workers import FakeBench, died, many_bytes, refused, squared, 
 
 from warploom.errors import CheckError, DeviceError, UnsupportedError
 from warploom.search import cluster
+from warploom.search.answer import packed
 from warploom.search.cluster import Cluster
 from warploom.search.far import Far
+from warploom.search.sources import CHANGED, running_digest
 from warploom.search.store import Store
 from warploom.sketch.front import load_text
 from warploom.sketch.synth.solve import synthesize
@@ -80,34 +83,66 @@ def started(folder: Path) -> tuple[subprocess.Popen[str], str]:
 class FakeClient:
     """Stands for the client of Dask: `work` says what becomes of what it is asked."""
 
-    work: Callable[[], Any]
+    work: Callable[..., Any]
     status = "running"
     _handle_report_task: Future[None]
+    workers: dict[str, Any]  # what each says of its sources
 
     def __init__(self, address: str, **_options: object) -> None:
         del address
         FakeClient.status, FakeClient._handle_report_task = "running", Future()
 
-    def run(self, function: Callable[[], str]) -> dict[str, str]:
-        return {"a worker": function()}
+    def run(self, _function: object, workers: list[str], on_error: str) -> dict[str, Any]:
+        assert on_error == "return"
+        return {who: FakeClient.workers[who] for who in workers}
 
-    def submit(self, *_work: object, **_options: object) -> SimpleNamespace:
-        status, result = FakeClient.work()
+    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+        assert n_workers == -1
+        one = {"nthreads": 1, "resources": {}}
+        return {"workers": dict.fromkeys(FakeClient.workers, one)}
+
+    def submit(self, *work: Any, workers: list[str], **_options: object) -> SimpleNamespace:
+        status, result = FakeClient.work(workers, *work[1:])
         asked = SimpleNamespace(status=status, result=result, exception=result)
         asked.add_done_callback = lambda told: None if status == "pending" else told(asked)
         return asked
-
-    def nthreads(self) -> dict[str, int]:
-        raise OSError("nobody there")
 
     def close(self, timeout: float) -> None:
         del timeout
 
 
+def done(workers: list[str], token: str, fn: Any, named: Any, *args: Any) -> tuple[str, Any]:
+    """As the first of the workers would do it."""
+    answer = packed(token, workers[0], fn, args, named)
+    return "finished", lambda timeout: answer
+
+
+def made_by(digest: object, who: str) -> Callable[..., tuple[str, Any]]:
+    """The same, but that one of them has other sources and lies in what it computes."""
+
+    def work(workers: list[str], token: str, fn: Any, named: Any, *args: Any) -> tuple[str, Any]:
+        if workers[0] != who:
+            return done(workers, token, fn, named, *args)
+        if isinstance(digest, Exception):
+            return "error", lambda timeout: digest
+        head = packed(token, who, int, (), {})[:3]
+        lie = (*head, digest, pickle.dumps((True, (-1, -1))))
+        return "finished", lambda timeout: lie if isinstance(digest, str) else digest
+
+    return work
+
+
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch, told: list[str]) -> Iterator[Cluster]:
     monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=FakeClient))
-    here = Cluster("tcp://127.0.0.1:8786")
+    monkeypatch.setattr(cluster, "_LOOK_EVERY", 0.02)
+    FakeClient.workers = {"one": running_digest(), "two": running_digest()}
+    here = Cluster("tcp://127.0.0.1:8786", told.append)
     yield here
     here.shutdown()
 
@@ -120,11 +155,11 @@ def lost(timeout: float) -> None:
 @pytest.mark.parametrize("status", ["finished", "error"])
 def test_a_result_that_is_lost_on_its_way_is_an_error(fake: Cluster, status: str) -> None:
     """Whoever waited for it used to wait forever."""
-    FakeClient.work = staticmethod(lambda: (status, lost))
+    FakeClient.work = staticmethod(lambda *_: (status, lost))
     with pytest.raises(DeviceError, match="a result on the cluster was lost"):
         fake.submit(squared, 2).result(60)
-    FakeClient.work = staticmethod(lambda: ("finished", lambda timeout: 4))
-    assert fake.submit(squared, 2).result(60) == 4
+    FakeClient.work = staticmethod(done)
+    assert fake.submit(squared, 2).result(60)[0] == 4
 
 
 def said_farewell() -> None:
@@ -139,7 +174,7 @@ def was_closed() -> None:
 def test_whoever_waits_hears_that_a_scheduler_has_ended(
     fake: Cluster, leave: Callable[[], None]
 ) -> None:
-    FakeClient.work = staticmethod(lambda: ("pending", None))
+    FakeClient.work = staticmethod(lambda *_: ("pending", None))
     waiting = [fake.submit(squared, n) for n in range(3)]
     assert not any(each.done() for each in waiting)
     leave()
@@ -147,8 +182,105 @@ def test_whoever_waits_hears_that_a_scheduler_has_ended(
         with pytest.raises(DeviceError, match="the cluster is gone") as told:
             each.result(60)
         assert "the same command goes on" in (told.value.advice or "")
-    with pytest.raises(DeviceError, match="gone: nobody there"):
+    with pytest.raises(DeviceError, match="the cluster is gone"):
         _ = fake.workers
+
+
+OTHERS = [
+    ("0" * 64, "one runs other sources"),
+    (CHANGED, "one runs Warploom from files that changed after it was loaded"),
+    (AttributeError("no attribute"), "one runs other sources"),
+    (ModuleNotFoundError("No module", name="warploom"), "one has no Warploom installed"),
+    (ModuleNotFoundError("No module", name="warploom.search.sources"), "one runs other sources"),
+    (ModuleNotFoundError("No module named 'numpy'", name="numpy"), "one cannot load Warploom"),
+]
+
+
+@pytest.mark.parametrize(("said", "line"), OTHERS)
+def test_an_answer_of_other_sources_is_thrown_away(
+    fake: Cluster, told: list[str], said: Any, line: str
+) -> None:
+    """Of a worker that was right when it was checked; it is named, and another is asked."""
+    FakeClient.work = staticmethod(made_by(said, "one"))
+    FakeClient.workers["one"] = said
+    assert [fake.submit(squared, n).result(60)[0] for n in range(3)] == [0, 1, 4]
+    assert len(told) == 1
+    assert line in told[0]
+    assert fake.done_by == {"two": 3}
+    assert fake.workers == 1
+
+
+@pytest.mark.parametrize(("said", "line"), OTHERS)
+def test_a_late_worker_is_checked_before_it_is_asked(
+    fake: Cluster, told: list[str], said: Any, line: str
+) -> None:
+    FakeClient.work = staticmethod(done)
+    FakeClient.workers |= {"one": said, "three": running_digest()}
+    FakeClient.workers["a late one"] = said
+    waited(lambda: fake.workers == 3 and len(told) == 1)
+    assert f"a late {line}" in told[0]
+    assert "a late one" not in fake._roster.to_ask()
+    del FakeClient.workers["a late one"]
+    waited(lambda: not fake._roster._refused)
+
+
+@pytest.mark.parametrize(("said", "line"), OTHERS)
+def test_a_cluster_of_others_alone_is_refused(
+    fake: Cluster, told: list[str], said: Any, line: str
+) -> None:
+    FakeClient.workers = {"one": said, "three": "1" * 64}
+    with pytest.raises(DeviceError, match=f"{line}.*; three runs other sources") as error:
+        Cluster("tcp://127.0.0.1:8786", told.append)
+    assert "install the same version" in error.value.advice
+    FakeClient.workers = {}
+    with pytest.raises(DeviceError, match="the cluster has no workers"):
+        Cluster("tcp://127.0.0.1:8786", told.append)
+
+
+MALFORMED = [None, 4, (), ("warploom answer 1", "?", "one", "", b""), ("a", "b", "c", "d", "e")]
+
+
+@pytest.mark.parametrize("said", MALFORMED)
+def test_what_is_no_answer_to_the_question_is_an_error(fake: Cluster, said: Any) -> None:
+    """Of a worker that cannot be blamed: its sources are ours, each time one asks."""
+    FakeClient.work = staticmethod(lambda *_: ("finished", lambda timeout: said))
+    with pytest.raises(DeviceError, match="none of ours"):
+        fake.submit(squared, 2).result(60)
+
+
+def test_work_of_workers_that_left_is_sent_to_those_that_came(fake: Cluster) -> None:
+    """Dask would keep it for those who were named when it was asked for."""
+    FakeClient.work = staticmethod(
+        lambda workers, *rest: ("pending", None) if "one" in workers else done(workers, *rest)
+    )
+    asked = fake.submit(squared, 3)
+    FakeClient.workers = {"three": running_digest()}
+    assert asked.result(60)[0] == 9
+
+
+def test_nobody_waits_forever_for_a_worker(fake: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.05)
+    FakeClient.work = staticmethod(lambda *_: ("pending", None))
+    asked = fake.submit(squared, 3)
+    FakeClient.workers = {"bad": "0" * 64}
+    with pytest.raises(DeviceError, match=r"no worker of the cluster.*: bad runs other sources"):
+        asked.result(60)
+
+
+def test_a_process_whose_own_sources_changed_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=FakeClient))
+    monkeypatch.setattr(cluster, "running_digest", lambda: CHANGED)
+    with pytest.raises(DeviceError, match="changed after this process") as error:
+        Cluster("tcp://127.0.0.1:8786")
+    assert error.value.advice == "start it again"
+
+
+def waited(condition: Callable[[], bool]) -> None:
+    for _ in range(500):
+        if condition():
+            return
+        time.sleep(0.02)
+    pytest.fail("it did not come to that")
 
 
 class Dask:
@@ -294,12 +426,6 @@ def test_a_search_gives_the_same_fills(address: str) -> None:
     whole = synthesize(program)
     assert found.fills.choices.tolist() == whole.fills.choices.tolist()
     assert found.complete
-
-
-def test_other_sources_are_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "sources_digest", os.getpid)  # another one in each
-    with pytest.raises(DeviceError, match="other sources"):
-        Cluster(address)
 
 
 def test_work_that_no_worker_survives_is_an_error(address: str) -> None:

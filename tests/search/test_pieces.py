@@ -38,7 +38,7 @@ def test_every_cell_is_done_once(cells: int, workers: int, seed: int, data: st.D
             future.set_result(line(low, chance.randint(low + 1, high)))
         return future
 
-    found = list(in_pieces(cells, submit, Budget(), workers=workers, done=done))
+    found = list(in_pieces(cells, submit, Budget(), workers=lambda: workers, done=done))
     before = [cell for low, high in done for cell in range(low, high)]
     now = [cell for piece in found for cell in range(piece.low, piece.high)]
     assert sorted([*now, *set(before)]) == list(range(cells))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -28,7 +29,7 @@ def crew_of(processes: int | None, cluster: str | None) -> Iterator[Farm | Clust
     crew: Farm | Cluster | None = None
     with _ended_in_order():
         if cluster is not None:
-            crew = Cluster(cluster)
+            crew = Cluster(cluster, _warn)
         elif processes is not None:
             crew = Farm(processes or os.cpu_count() or 1)
         try:
@@ -53,3 +54,8 @@ def _ended_in_order() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _warn(line: str) -> None:
+    """Of a worker, which is no part of an answer that is kept."""
+    getattr(sys.stderr, "behind", sys.stderr).write(f"warning: {line}\n")

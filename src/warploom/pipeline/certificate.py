@@ -14,7 +14,7 @@ from typing import Any
 
 from warploom.errors import CheckError, SearchError
 from warploom.index.show import show
-from warploom.search.store import sources_digest
+from warploom.search.sources import sources_digest
 from warploom.sketch.holes import choice_to_json
 from warploom.sketch.simt.lower import lower
 from warploom.sketch.simt.solve import Filled

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, ParamSpec, TypeVar
 
 from warploom.errors import DeviceError
+from warploom.search.answer import error_bytes
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -148,7 +149,7 @@ def serve(parent: int) -> None:
             function, args, kwargs = pickle.loads(message)
             answer = pickle.dumps((True, function(*args, **kwargs)))
         except Exception as error:  # noqa: BLE001  # it is raised where it was asked for
-            answer = _as_error(error)
+            answer = error_bytes(error)
         try:
             _send(told, answer)
         except BrokenPipeError:  # nobody waits for it any more
@@ -160,15 +161,6 @@ def _outlive_nobody(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(_LOOK_EVERY)
     os._exit(1)
-
-
-def _as_error(error: Exception) -> bytes:
-    try:
-        answer = pickle.dumps((False, error))
-        pickle.loads(answer)
-    except Exception:  # noqa: BLE001  # an error that cannot travel
-        return pickle.dumps((False, DeviceError(f"{type(error).__name__}: {error}")))
-    return answer
 
 
 def _pickled(function: Callable[..., Any], args: Any, kwargs: Any) -> bytes | None:

@@ -67,26 +67,28 @@ def in_pieces(
     submit: Submit[V],
     budget: Budget,
     *,
-    workers: int = 1,
+    workers: Callable[[], int] = lambda: 1,
     done: Iterable[Range] = (),
 ) -> Iterator[Piece[V]]:
     """The pieces of all cells that are not yet done, as they come. `submit` gives a range and
-    seconds to a worker. Raises what ends the budget; an error of a worker, too."""
+    seconds to a worker, of whom there may be more or fewer each time one looks. Raises what ends
+    the budget; an error of a worker, too."""
     todo = gaps(cells, done)
     running: dict[Future[Piece[V]], Range] = {}
     lost: dict[Range, int] = {}
     try:
         while todo or running:
+            count = workers()
             # One more than there are workers: nobody waits for us to hear of the end of a piece.
-            while todo and len(running) < (workers if workers == 1 else workers + 1):
-                given = _given(todo, cells, workers)
+            while todo and len(running) < (count if count == 1 else count + 1):
+                given = _given(todo, cells, count)
                 running[submit(*given, SECONDS)] = given
             budget.check()
             ended, _ = wait(running, _LOOK_EVERY, FIRST_COMPLETED)
             for future in ended:
                 low, high = running.pop(future)
                 try:
-                    piece = future.result()
+                    piece = _of_range(future.result(), low, high)
                 except DeviceError:
                     lost[low, high] = lost.get((low, high), 0) + 1
                     if lost[low, high] >= ATTEMPTS:
@@ -99,6 +101,13 @@ def in_pieces(
     finally:
         for future in running:
             future.cancel()
+
+
+def _of_range(piece: Any, low: int, high: int) -> Any:
+    """The piece, if it is one of the range that was asked for."""
+    if not isinstance(piece, Piece) or piece.low != low or not low <= piece.high <= high:
+        raise DeviceError(f"the piece {low} to {high} was asked for, and another came back")
+    return piece
 
 
 def gaps(cells: int, done: Iterable[Range]) -> list[Range]:

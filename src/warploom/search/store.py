@@ -8,7 +8,6 @@ file that is damaged or not ours is refused and left as it is.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 import time
@@ -16,7 +15,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,6 +42,7 @@ from warploom.search.row import (
     opened,
     seal,
 )
+from warploom.search.sources import sources_digest
 
 __all__ = ["Forgiving", "Json", "Kept", "Key", "Store", "digest", "sources_digest", "users_store"]
 
@@ -294,14 +293,3 @@ def users_store() -> Store | None:
     if options.store is not None:
         return Store(options.store) if options.store else None
     return Store(Path(options.data_folder) / FILE)
-
-
-@lru_cache(maxsize=1)
-def sources_digest() -> str:
-    """Of every Python file of this package, by name and bytes."""
-    root = Path(__file__).parents[1]
-    found = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        found.update(f"{path.relative_to(root).as_posix()}\0".encode())
-        found.update(hashlib.sha256(path.read_bytes()).digest())
-    return found.hexdigest()

@@ -389,10 +389,14 @@ class Split:
         for piece in kept:
             self._take(piece, cells)
         done = [(piece.low, piece.high) for piece in kept]
-        workers = 1 if crew is None else crew.workers
-        for piece in in_pieces(
-            cells, self._submit(frontier, program), self.engine.budget, workers=workers, done=done
-        ):
+        todo = in_pieces(
+            cells,
+            self._submit(frontier, program),
+            self.engine.budget,
+            workers=self._workers,
+            done=done,
+        )
+        for piece in todo:
             if store is not None and piece.value.stopped is None:
                 store.put(keys[piece.low], written(piece))
             self._take(piece, cells)
@@ -417,9 +421,11 @@ class Split:
         if self.parting.on_piece is not None:
             self.parting.on_piece(piece)
         if self.report is not None:
-            workers = 1 if self.parting.crew is None else self.parting.crew.workers
-            of_all = f"{100 * self._parted // cells} % of all, {workers} at work"
+            of_all = f"{100 * self._parted // cells} % of all, {self._workers()} at work"
             self.report(of_all, sum(each.visited for each in self.tallies.values()))
+
+    def _workers(self) -> int:
+        return 1 if self.parting.crew is None else self.parting.crew.workers
 
     def _key(self, *what: object) -> Key:
         content = {"problem": self.digest, "goal": self.goal, "mode": self.mode, "at": what}
