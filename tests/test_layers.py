@@ -11,7 +11,7 @@ from tests.sources import statements
 ROOT = Path(__file__).resolve().parents[1] / "src" / "warploom"
 
 ORDER = (
-    "began", "errors", "node", "options", "process", "native", "pictured",
+    "began", "errors", "node", "private", "options", "process", "native", "pictured",
     "index", "machine", "search", "layout", "kernel",
     "sketch.term", "sketch.holes", "sketch.front", "sketch.build", "sketch.given", "sketch.synth",
     "sketch.explain", "sketch.code", "sketch.simt",

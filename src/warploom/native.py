@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import logging
 import os
 import platform
-import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,7 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from warploom.errors import AbsentError, DeviceError
-from warploom.process import TIMEOUT_S, run_command
+from warploom.private import make_private, read_private, temporary_folder
+from warploom.process import TIMEOUT_S, find_program, run_command
 
 _DIGEST = hashlib.sha256().digest_size  # stands before a library that is kept
 COMPILERS = ("cc", "gcc", "clang")
@@ -22,7 +23,7 @@ _PROBE = "#include <math.h>\nint probe(void) { return 0; }\n"
 
 
 def c_compiler() -> str | None:
-    return next((path for name in COMPILERS if (path := shutil.which(name))), None)
+    return next((path for name in COMPILERS if (path := find_program(name))), None)
 
 
 def require_c() -> str:
@@ -74,15 +75,26 @@ def kept_library(
         return compile_c(text, options, seconds)
     parts = (text, *options, _compiler_version(), platform.machine(), _processor())
     name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
+    if not make_private(folder):
+        folder = _instead_of(folder)
     place = folder / f"{name}.lib"
-    found = _whole(place)
+    found = _whole(read_private(folder, place.name))
     if found is not None:
         return found
     code = compile_c(text, options, seconds)
     with suppress(OSError):  # no place to keep it: it is compiled again the next time
-        folder.mkdir(parents=True, exist_ok=True)
         _keep(hashlib.sha256(code).digest() + code, place)
     return code
+
+
+@lru_cache(maxsize=8)
+def _instead_of(folder: Path) -> Path:
+    """What lies in the cache is run in this process: nobody else may have put it there."""
+    logging.getLogger("warploom").info(
+        "'%s' cannot be made, or others can write to it: compiled code is kept for this run alone",
+        folder,
+    )
+    return temporary_folder()
 
 
 def _keep(data: bytes, place: Path) -> None:
@@ -97,11 +109,9 @@ def _keep(data: bytes, place: Path) -> None:
         raise
 
 
-def _whole(place: Path) -> bytes | None:
+def _whole(kept: bytes | None) -> bytes | None:
     """What was kept, if it is as it was: a library that was cut off would end this process."""
-    try:
-        kept = place.read_bytes()
-    except OSError:
+    if kept is None:
         return None
     digest, code = kept[:_DIGEST], kept[_DIGEST:]
     return code if hashlib.sha256(code).digest() == digest else None

@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from warploom.private import temporary_folder
+
 _CALLED = "WARPLOOM_PTXAS_CALLED"
 # The CUDA driver's own, of which a machine with a GPU has one.
 CUDA_LIBRARIES = ("libcuda.so.1", "libcuda.so", "nvcuda.dll")
@@ -20,17 +22,18 @@ class Options:
     real_ptxas: str | None = None  # WARPLOOM_PTXAS: the assembler that `warploom-ptxas` calls
     called_by: str | None = None  # WARPLOOM_PTXAS_CALLED: what another `warploom-ptxas` has called
     path: str = ""  # PATH: where programs are looked for
-    data_folder: str = ""  # where results are kept: of this user, as the system has it
+    data_folder: str | None = None  # where results are kept: of this user, as the system has it
     store: str | None = None  # WARPLOOM_STORE: another file for them; empty: none are kept
 
 
 def from_environment() -> Options:
+    data = _data_folder()
     return Options(
         color="NO_COLOR" not in os.environ,
         real_ptxas=os.environ.get("WARPLOOM_PTXAS") or None,
         called_by=os.environ.get(_CALLED) or None,
         path=os.environ.get("PATH", ""),
-        data_folder=os.path.join(_data_folder(), "warploom"),
+        data_folder=None if data is None else os.path.join(data, "warploom"),
         store=os.environ.get("WARPLOOM_STORE"),
     )
 
@@ -40,22 +43,36 @@ def for_ptxas(real: str) -> dict[str, str]:
     return {**os.environ, _CALLED: real}
 
 
-def _data_folder() -> str:
-    """Where programs keep what is theirs."""
+def _home() -> str | None:
+    """None where there is neither HOME nor an entry for this user, as in many containers."""
     home = os.path.expanduser("~")
+    return home if os.path.isabs(home) else None
+
+
+def _data_folder() -> str | None:
+    """Where programs keep what is theirs."""
+    home = _home()
     if sys.platform == "win32":
-        return os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
+        given = os.environ.get("LOCALAPPDATA") or ""
+        return given or (home and os.path.join(home, "AppData", "Local"))
     if sys.platform == "darwin":
-        return os.path.join(home, "Library", "Application Support")
+        return home and os.path.join(home, "Library", "Application Support")
     given = os.environ.get("XDG_DATA_HOME", "")
     # The specification has relative ones ignored.
-    return given if os.path.isabs(given) else os.path.join(home, ".local", "share")
+    return given if os.path.isabs(given) else home and os.path.join(home, ".local", "share")
 
 
 def cache_folder() -> Path | None:
-    """Where compiled code may be kept between runs; nowhere if WARPLOOM_CACHE is empty."""
+    """Where compiled code may be kept between runs; nowhere if WARPLOOM_CACHE is empty. What lies
+    there is run, so a folder that depends on where one stands is not taken; without any it is one
+    of this process."""
     given = os.environ.get("WARPLOOM_CACHE")
-    if given is not None:
-        return Path(given) if given else None
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "warploom"
+    if given == "":
+        return None
+    if given is not None and os.path.isabs(given):
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    home = _home()
+    if not os.path.isabs(base) and home is None:
+        return temporary_folder()
+    return Path(base if os.path.isabs(base) else os.path.join(home or "", ".cache")) / "warploom"

@@ -1,14 +1,22 @@
-"""A command run to its end or to a time limit; then all that it started ends with it."""
+"""A command run to its end or to a time limit; then all that it started ends with it.
+
+Nothing is run, nor imported by a Python that is started, only because it lies in the working
+folder.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
 from warploom.errors import DeviceError
+from warploom.options import from_environment
 
 TIMEOUT_S = 120.0
 
@@ -17,10 +25,13 @@ def run_command(
     command: Sequence[str], failure: str, timeout: float = TIMEOUT_S
 ) -> subprocess.CompletedProcess[str]:
     """The command's exit status and output; `failure` begins the error if it cannot be had."""
+    program = find_program(command[0])
+    if program is None:
+        raise DeviceError(f"{failure}: '{command[0]}' is not there")
     try:
         # A group of its own: compilers start others, which must not outlive them.
         process = subprocess.Popen(
-            command,
+            [program, *command[1:]],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -38,4 +49,30 @@ def run_command(
             if process.poll() is None:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-    return subprocess.CompletedProcess(process.args, process.returncode, out, said)
+    return subprocess.CompletedProcess(list(command), process.returncode, out, said)
+
+
+def find_program(name: str) -> str | None:
+    """Where a program is, as a path or on PATH; of the folders there, those that depend on where
+    one stands are left out."""
+    found = shutil.which(name)
+    if found is None or os.path.dirname(name) or os.path.isabs(found):
+        return found
+    folders = [each for each in from_environment().path.split(os.pathsep) if os.path.isabs(each)]
+    return shutil.which(name, path=os.pathsep.join(folders)) if folders else None
+
+
+# Nothing is imported before the path is set but what Python has with it.
+_SAME_PATH = "import json, sys\nsys.path[:] = json.loads(sys.argv.pop(1))\n"
+_FLAGS = {
+    "isolated": "-I", "ignore_environment": "-E", "no_user_site": "-s", "no_site": "-S",
+    "optimize": "-O",
+}  # fmt: skip
+
+
+def python_command(code: str, *words: str) -> list[str]:
+    """A Python like this one, which looks for modules where this one does and runs the code. The
+    working folder is among these places only if it is here."""
+    flags = [flag for name, flag in _FLAGS.items() if getattr(sys.flags, name)]
+    path = json.dumps([each for each in sys.path if isinstance(each, str)])
+    return [sys.executable, "-P", *flags, "-c", _SAME_PATH + code, path, *words]

@@ -181,3 +181,35 @@ def test_a_check_that_ran_nothing_is_undecided(saxpy: Path, tmp_path: Path) -> N
         assert status == 3, said
     path.write_text(SAXPY + odd)
     assert "odd: no launch of the original ran through" in call("shuffle", str(path), "--check")[1]
+
+
+PLACED = """.version 8.0
+.target sm_90
+.address_size 64
+.file 1 "{file}"
+.visible .entry k(.param .u64 p) {{
+.reg .u64 %a; .reg .u32 %r;
+.loc 1 2 1
+ld.param.u64 %a, [p];
+mov.u32 %r, %tid.x;
+st.global.u32 [%a], %r;
+ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("words", [["run", "--races"], ["report"]])
+def test_no_line_is_shown_of_a_file_that_nobody_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """`.file "/etc/passwd"` in PTX put lines of that file into reports."""
+    monkeypatch.chdir(tmp_path)
+    Path("own.cu").write_text("first\nmy own line\n")
+    second = Path("/etc/passwd").read_text().splitlines()[1]
+    for file, line, shown in (("/etc/passwd", second, False), ("own.cu", "my own line", True)):
+        Path("k.ptx").write_text(PLACED.format(file=file))
+        said = CliRunner().invoke(
+            app, ["ptx", words[0], "k.ptx", "--arg", "u32[4]=zeros", *words[1:]]
+        )
+        assert f"{Path(file).name}:2" in said.output
+        assert (line in said.output) == shown

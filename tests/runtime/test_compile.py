@@ -82,7 +82,7 @@ def test_an_unknown_architecture() -> None:
 
 def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "_nvrtc", lambda: None)
-    monkeypatch.setattr(compiling.shutil, "which", lambda name: None)
+    monkeypatch.setattr(compiling, "find_program", lambda name: None)
     with pytest.raises(UnsupportedError, match="cuda-bindings") as caught:
         compile_cuda("")
     assert "warploom[nvrtc]" in str(caught.value)

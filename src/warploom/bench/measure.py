@@ -1,7 +1,7 @@
 """Measures one sketch in a process of its own, so that its peak memory is its own, too.
 
-`measure` does the work; `apart` runs it in a new process: `python -m warploom.bench.measure` reads
-a request as JSON from standard input and writes the record to standard output.
+`measure` does the work; `apart` runs it in a new process, whose `main` reads a request as JSON from
+standard input and writes the record to standard output.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from warploom.bench.published import named
 from warploom.errors import CheckError, WarploomError
+from warploom.process import python_command
 from warploom.search.budget import Budget
 from warploom.sketch.synth.record import Record, record_of
 from warploom.sketch.synth.solve import synthesize
@@ -68,7 +69,7 @@ def _size(program: Program) -> Record:
 
 def apart(request: Request, seconds: float = 600.0) -> Record:
     """The record of a run in a process of its own, or `{"error": why}`."""
-    command = [sys.executable, "-m", "warploom.bench.measure"]
+    command = python_command("from warploom.bench.measure import main; sys.exit(main())")
     failed: dict[str, Any] = {"name": request.label, "engine": request.engine}
     try:
         done = subprocess.run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ import typer
 from warploom.cli.guard import Status, complain, run
 from warploom.cli.output import write_records
 from warploom.errors import KernelError, LimitError, ParseError, WarploomError
+from warploom.process import find_program
 from warploom.ptx import Kernel, load
 from warploom.ptx.patience import deadline_of, within
 from warploom.runtime.compile import Compiler
@@ -48,7 +48,7 @@ def ptx_of(source: str, arch: str) -> str:
     if not source.endswith(CUDA_ENDS):
         return text
     # nvcc knows the headers of the host, which CUDA text for a whole program may include.
-    compiler: Compiler = "nvcc" if shutil.which("nvcc") else "auto"
+    compiler: Compiler = "nvcc" if find_program("nvcc") else "auto"
     return compiled_text(text, str(Path(source).resolve()), arch, compiler=compiler)
 
 
@@ -64,7 +64,7 @@ def loaded(
     text = ptx_of(source, arch)
     deadline = deadline_of(seconds)
     with within(deadline, "reading the PTX"):
-        chosen = load(text, name).kernel(kernel)
+        chosen = load(text, name, named=[str(Path(source).resolve())]).kernel(kernel)
     for each, value in (variables or {}).items():
         chosen.owner.set_variable(each, value)
     return chosen, deadline

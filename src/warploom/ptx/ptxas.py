@@ -131,7 +131,7 @@ def find_ptxas(asked: str | None, path: str) -> str | None:
         found = shutil.which(asked)
         return found if found is not None and Path(found).resolve() not in own else None
     for folder in path.split(os.pathsep):
-        found = shutil.which("ptxas", path=folder) if folder else None
+        found = shutil.which("ptxas", path=folder) if os.path.isabs(folder) else None
         if found is not None and Path(found).resolve() not in own:
             return found
     return None

@@ -6,9 +6,11 @@ are read only when something is to be shown.
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,6 +41,7 @@ class SourcePlace:
     column: int
     inlined_at: SourcePlace | None = None
     text: Source | None = None  # where it is no file
+    is_named: bool = False  # the file is one that the user named
 
     @property
     def frames(self) -> tuple[SourcePlace, ...]:
@@ -57,7 +60,7 @@ class SourcePlace:
     def span(self) -> Span | None:
         """The place in its file, outwards to the first file that can be read and has the line."""
         for place in self.frames:
-            source = place.text or _read(place.file)
+            source = place.text or _read(place.file, place.is_named, _working_folder())
             if source is not None and source.has_line(place.line):
                 line = source.line(place.line)
                 column = min(max(1, place.column), len(line) + 1)
@@ -67,29 +70,61 @@ class SourcePlace:
 
 
 @lru_cache(maxsize=32)
-def _read(file: str) -> Source | None:
-    """A file that PTX names, if it can be a source: no device, and not without end."""
-    path = Path(file)
+def _read(file: str, is_named: bool, folder: str | None) -> Source | None:
+    """A file that PTX names, if it may be shown and can be a source: no device, and not without
+    end."""
     try:
-        if not path.is_file() or path.stat().st_size > MOST_BYTES:
+        real = os.path.realpath(file)
+        if not is_named and not _lies_in(real, folder):
             return None
-        text = path.read_text("utf-8", "replace")
+        # It is looked at when it is open: a pipe that stands there now is not waited for.
+        number = os.open(real, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with open(number, encoding="utf-8", errors="replace") as opened:
+            found = os.fstat(number)
+            if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
+                return None
+            return Source(file, opened.read())
     except (OSError, ValueError):
         return None
-    return Source(file, text)
+
+
+def _lies_in(real: str, folder: str | None) -> bool:
+    """Whether a file is one of a folder, and of nothing hidden there. PTX may come from anywhere,
+    and a report may go anywhere: no text may choose what of this machine is shown."""
+    if folder is None or folder == os.path.dirname(folder):  # all of the machine
+        return False
+    try:
+        inside = Path(real).relative_to(folder).parts
+    except ValueError:
+        return False
+    return not any(part.startswith(".") for part in inside)
+
+
+def _working_folder() -> str | None:
+    try:
+        return os.path.realpath(os.getcwd())
+    except OSError:
+        return None
 
 
 class SourceMap:
     """The places of a module's instructions; none where it was compiled without them."""
 
-    def __init__(self, module: Module, texts: Mapping[str, str] | None = None) -> None:
-        """`texts` are those of files that are on no disk, by the names that the PTX gives them."""
+    def __init__(
+        self, module: Module, texts: Mapping[str, str] | None = None, named: Collection[str] = ()
+    ) -> None:
+        """`texts` are those of files that are on no disk, by the names that the PTX gives them.
+        Files that the user `named`, as whole paths, may be shown, and those under the working
+        folder."""
         self._text = module.text
         self._sources = {name: Source(name, text) for name, text in (texts or {}).items()}
         self._files = {
             int(item.words[0]): item.words[1].strip('"')
             for item in module.directives
             if item.name == "file" and len(item.words) > 1 and item.words[0].isdigit()
+        }
+        self._named = {
+            each for each in self._files.values() if each in named or _real(each) in named
         }
         self._functions = [f for f in module.functions if f.body is not None]  # as they stand
         self._begins = [f.body_start for f in self._functions]
@@ -168,8 +203,16 @@ class SourceMap:
         for file, line, column in reversed(chain):
             if file in self._files and line > 0:  # compilers say 0 where there is none
                 name = self._files[file]
-                place = SourcePlace(name, line, column, place, self._sources.get(name))
+                text, is_named = self._sources.get(name), name in self._named
+                place = SourcePlace(name, line, column, place, text, is_named)
         return place
+
+
+def _real(file: str) -> str | None:
+    try:
+        return os.path.realpath(file)
+    except (OSError, ValueError):  # no name of a file
+        return None
 
 
 def _numbers(mark: Directive) -> tuple[Numbers, Numbers | None]:

@@ -6,7 +6,6 @@ This is the only module that imports `cuda.bindings.nvrtc`.
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 import time
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from warploom.errors import AbsentError, DeviceError, missing_extra
-from warploom.process import run_command
+from warploom.process import find_program, run_command
 
 Kind = Literal["ptx", "cubin"]
 Compiler = Literal["auto", "nvrtc", "nvcc", "clang"]
@@ -83,16 +82,16 @@ def compile_cuda(
     nvrtc = _nvrtc() if compiler in ("auto", "nvrtc") else None
     if nvrtc is not None:
         return _compile_nvrtc(nvrtc, text, arch, kind, options)
-    if compiler in ("auto", "nvcc") and shutil.which("nvcc") is not None:
+    if compiler in ("auto", "nvcc") and find_program("nvcc") is not None:
         return _compile_nvcc(text, arch, kind, options)
-    if compiler in ("auto", "clang") and kind == "ptx" and shutil.which("clang++") is not None:
+    if compiler in ("auto", "clang") and kind == "ptx" and find_program("clang++") is not None:
         return _compile_clang(text, arch, options)
     raise missing_extra("cuda-bindings", "nvrtc")
 
 
 def can_compile() -> bool:
     """Whether a CUDA compiler is there."""
-    return _nvrtc() is not None or shutil.which("nvcc") is not None
+    return _nvrtc() is not None or find_program("nvcc") is not None
 
 
 def usage(
@@ -198,7 +197,7 @@ def _expect(nvrtc: Any, status: Any, what: str) -> None:
 
 def include_folders() -> list[str]:
     """The toolkit's headers, where a toolkit is installed."""
-    nvcc = shutil.which("nvcc")
+    nvcc = find_program("nvcc")
     roots = [Path(nvcc).resolve().parents[1]] if nvcc else []
     roots.append(Path("/usr/local/cuda"))
     found = [root / "include" for root in roots if (root / "include" / "cuda_runtime.h").exists()]

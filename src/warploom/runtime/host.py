@@ -149,7 +149,7 @@ def _span(array: npt.NDArray[Any]) -> tuple[int, int]:
 
 
 def _run_apart(folder: Path, name: str) -> None:
-    command = [sys.executable, str(isolated.__file__), str(folder)]
+    command = [sys.executable, "-I", str(isolated.__file__), str(folder)]
     ran = run_command(command, f"'{name}' did not end in a process of its own")
     if ran.returncode < 0:
         raise DeviceError(f"'{name}' crashed: {signal.Signals(-ran.returncode).name}")

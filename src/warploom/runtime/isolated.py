@@ -1,4 +1,4 @@
-"""Calls a C function in a process of its own: `python isolated.py FOLDER`.
+"""Calls a C function in a process of its own: `python -I isolated.py FOLDER`.
 
 The folder holds `kernel.so` and `call.json`: the function's name and its arguments, numbers with
 their C type or files that are mapped into memory. What the function writes is in the files then.

@@ -162,11 +162,6 @@ class Budget:
         late = self.seconds is not None and now - self._start > self.seconds + GRACE
         return Reason.SECONDS if late else None
 
-    @property
-    def interrupted(self) -> bool:
-        """Whether Ctrl-C was pressed."""
-        return self._interrupt.on
-
     def at_once(self, count: int, bytes_each: float) -> int:
         """How many items, `count` at most, a piece of work should take on to fit the memory."""
         left = self.megabytes_left

@@ -7,7 +7,6 @@ would be with `multiprocessing`.
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import subprocess
@@ -23,19 +22,18 @@ from pathlib import Path
 from typing import Any, BinaryIO, ParamSpec, TypeVar
 
 from warploom.errors import DeviceError
+from warploom.process import python_command
 from warploom.search.answer import error_bytes
+from warploom.search.sources import CHANGED, running_digest
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
-# It looks for modules where we do.
-_SERVE = """import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from warploom.search.farm import serve
-serve(int(sys.argv[2]))"""
+_SERVE = "from warploom.search.farm import serve; serve(int(sys.argv[1]), sys.argv[2])"
 _LENGTH = 8  # bytes before each message
 _LOOK_EVERY = 1.0  # seconds
 ATTEMPTS = 3  # at work whose processes end
+_OTHERS = 65  # the status of a process that finds other sources than those of who started it
 
 
 class Farm(Executor):
@@ -99,6 +97,11 @@ class Farm(Executor):
             if not succeeded:
                 raise value
             return value
+        if status == _OTHERS:
+            raise DeviceError(
+                "the files of Warploom changed after this process had loaded some of them",
+                advice="start it again",
+            )
         raise DeviceError(f"a worker process ended with status {status}, {ATTEMPTS} times")
 
     def _process(self) -> subprocess.Popen[bytes]:
@@ -110,7 +113,7 @@ class Farm(Executor):
                     raise DeviceError("the farm is closed")
                 # A session of its own: Ctrl-C is for us, who end it in order.
                 found = subprocess.Popen(
-                    [sys.executable, "-c", _SERVE, json.dumps(sys.path), str(os.getpid())],
+                    python_command(_SERVE, str(os.getpid()), running_digest()),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     start_new_session=True,
@@ -135,8 +138,11 @@ def shared(value: Any) -> Any:
     return value
 
 
-def serve(parent: int) -> None:
-    """The life of a worker: a function in, its result or error out, until nobody asks any more."""
+def serve(parent: int, sources: str) -> None:
+    """The life of a worker: a function in, its result or error out, until nobody asks any more.
+    Files that changed since the parent loaded them would be another program."""
+    if running_digest() != sources or sources == CHANGED:
+        os._exit(_OTHERS)
     threading.Thread(target=_outlive_nobody, args=(parent,), daemon=True).start()
     asked, told = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the functions print is no message

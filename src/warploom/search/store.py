@@ -9,17 +9,20 @@ file that is damaged or not ours is refused and left as it is.
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from warploom.errors import CheckError, DeviceError, WarploomError
 from warploom.options import from_environment
+from warploom.private import temporary_folder
 from warploom.search.database import (
     check_header,
     format_of,
@@ -292,4 +295,15 @@ def users_store() -> Store | None:
     options = from_environment()
     if options.store is not None:
         return Store(options.store) if options.store else None
+    if options.data_folder is None:
+        return _store_of_process()
     return Store(Path(options.data_folder) / FILE)
+
+
+@lru_cache(maxsize=1)
+def _store_of_process() -> Store:
+    logging.getLogger("warploom").warning(
+        "warning: no home folder is known: results are kept for this run alone; "
+        "name a file with --store or WARPLOOM_STORE"
+    )
+    return Store(temporary_folder() / FILE)

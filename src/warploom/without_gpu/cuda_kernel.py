@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from warploom.errors import DeviceError
+from warploom.process import find_program
 from warploom.ptx.emulate.launch import load
 from warploom.ptx.patience import deadline_of, within
 from warploom.runtime.compile import Compiler, compile_cuda
@@ -97,6 +97,6 @@ def _read(kernel: str | Path) -> tuple[str, str]:
 
 def _compile(text: str, shown_as: str, arch: str, options: Sequence[str]) -> _Given:
     # nvcc knows the headers of the host, which CUDA text for a whole program may include.
-    whole = Path(shown_as).is_file() and shutil.which("nvcc") is not None
+    whole = Path(shown_as).is_file() and find_program("nvcc") is not None
     made = compiled_text(text, shown_as, arch, options, "nvcc" if whole else "auto")
     return _Given(made, f"{Path(shown_as).name}, as PTX", {shown_as: text})

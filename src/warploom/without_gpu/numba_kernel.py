@@ -15,7 +15,7 @@ import numpy as np
 from warploom.errors import DeviceError, UnsupportedError
 from warploom.ptx.emulate.launch import Kernel, load
 from warploom.without_gpu.arrays import Passed, memory_of
-from warploom.without_gpu.prepared import Prepared, bracket, byte_count, no_names
+from warploom.without_gpu.prepared import Prepared, bracket, byte_count, no_names, python_files
 
 _BRACKET = ("grid", "block", "stream", "shared bytes")
 
@@ -63,7 +63,8 @@ class NumbaKernel:
                 )
             except TypeError as error:
                 raise DeviceError(f"{self.function.__name__}: {error}") from None
-            module = load(text, f"{self.function.__name__}, as PTX")
+            shown_as = f"{self.function.__name__}, as PTX"
+            module = load(text, shown_as, named=python_files(self.function))
             self._compiled[types] = module.kernel()
         return self._compiled[types]
 

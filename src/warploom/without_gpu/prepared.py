@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,3 +42,14 @@ def byte_count(value: Any) -> int:
 def no_names(named: dict[str, Any]) -> None:
     if named:
         raise DeviceError(f"'{next(iter(named))}' is no argument of this kernel")
+
+
+def python_files(function: Any) -> set[str]:
+    """The file of a kernel in Python, and those of what was imported, which it may call: lines of
+    these may be shown."""
+    inner = getattr(function, "fn", function)  # Triton keeps it there
+    code = getattr(inner, "__code__", None)
+    # Modules may be lazy, and do much when they are asked for an attribute.
+    held = (getattr(module, "__dict__", {}) for module in list(sys.modules.values()))
+    files = [*(each.get("__file__") for each in held), getattr(code, "co_filename", None)]
+    return {each for each in files if isinstance(each, str) and each.endswith(".py")}

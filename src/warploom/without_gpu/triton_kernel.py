@@ -18,7 +18,7 @@ import numpy as np
 from warploom.errors import DeviceError, UnsupportedError
 from warploom.ptx.emulate.launch import Kernel, load
 from warploom.without_gpu.arrays import Passed, memory_of
-from warploom.without_gpu.prepared import Prepared
+from warploom.without_gpu.prepared import Prepared, python_files
 
 _TYPES = {
     "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
@@ -113,7 +113,8 @@ class TritonKernel:
             )  # fmt: skip
             target = backends.GPUTarget("cuda", self.capability, 32)
             made = import_module("triton").compile(source, target=target, options=options)
-            module = load(made.asm["ptx"], f"{self.function.__name__}, as PTX")
+            shown_as = f"{self.function.__name__}, as PTX"
+            module = load(made.asm["ptx"], shown_as, named=python_files(self.function))
             self._compiled[key] = module.kernel(made.metadata.name), made.metadata
         return self._compiled[key]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numbers
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, Literal, get_args
@@ -66,12 +66,14 @@ MOST_LISTED = 20  # names that an error gives to choose from
 class LoadedModule:
     """A parsed module with the memory that lasts over launches: its variables and its heap."""
 
-    def __init__(self, module: Module, texts: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, module: Module, texts: Mapping[str, str] | None = None, named: Collection[str] = ()
+    ) -> None:
         self.module = module
         self.heap = Heap()
         self.variables: dict[str, npt.NDArray[np.uint8]] = {}
         self.functions = {f.name: FIRST_FUNCTION * (i + 1) for i, f in enumerate(module.functions)}
-        self.places = SourceMap(module, texts)
+        self.places = SourceMap(module, texts, named)
         self._kernels: dict[str, Kernel] = {}
         memory = Memory()
         globals_ = [v for v in module.variables if v.space in ("global", "const")]
@@ -135,16 +137,20 @@ class LoadedModule:
 
 
 @located
-def load(text: str, name: str = "<ptx>", texts: Mapping[str, str] | None = None) -> LoadedModule:
+def load(
+    text: str, name: str = "<ptx>", texts: Mapping[str, str] | None = None,
+    named: Collection[str] = (),
+) -> LoadedModule:  # fmt: skip
     """Reads PTX; `name` is what errors call the text, `texts` what it was compiled from.
 
-    Those are needed only where the files that the PTX names are not there to be read.
+    Those are needed only where the files that the PTX names are not there to be read. Lines are
+    shown of files that the user `named`, and of those under the working folder.
     """
     if not isinstance(text, str):
         raise CheckError(
             f"PTX is a text, not a {type(text).__name__}", advice="give what the file holds"
         )
-    return LoadedModule(parse(text, name), texts)
+    return LoadedModule(parse(text, name), texts, named)
 
 
 class Kernel:
