@@ -74,7 +74,7 @@ def least_cost(problem: Problem, layouts: Numbers, worst: bool = False) -> Fract
             more = np.arange(0, max(problem.element_bytes, 1), 4)
             words = ((byte[:, :, None] + more) // 4).reshape(len(kept), -1)
             total += fullest(words, problem.serving.banks)
-        costs.append(total * (access.weight / access.steps))  # exact: all are quarters
+        costs.append(total * access.weight)  # exact: weights are halves
     joined = np.max(costs, axis=0) if worst else np.sum(costs, axis=0)
     return Fraction(float(joined.min()))
 
@@ -128,13 +128,13 @@ def least_of_all(problem: Problem, seconds: float) -> Fraction | None:
     lies = [[model.new_bool_var("") for _ in range(banks)] for _ in range(problem.size)]
     for row in lies:
         model.add_exactly_one(row)
-    total, scale = [], 8  # weights are halves, steps at most four
+    total, scale = [], 2  # weights are halves
     for access in problem.accesses:
         for elements in wanted_together(problem, access):
             most = model.new_int_var(1, len(elements), "")
             for bank in range(banks):
                 model.add(sum(lies[element][bank] for element in elements) <= most)
-            total.append(int(scale * access.weight / access.steps) * most)
+            total.append(int(scale * access.weight) * most)
     model.minimize(sum(total))
     solver = cp.CpSolver()
     solver.parameters.max_time_in_seconds = seconds

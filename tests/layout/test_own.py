@@ -77,7 +77,11 @@ def test_conflicts_that_were_not_stated() -> None:
         return row * 64 + column
 
     found = examine(tile(plain, plain))
-    assert wrong(found) == "load takes 32 wavefronts, not 4"
+    assert wrong(found) == (
+        "load takes 32 wavefronts, not 4: step 0 takes 32, bank 0: lane 0 word 0 (element 0,0); "
+        "lane 1 word 32 (element 1,0); lane 2 word 64 (element 2,0); lane 3 word 96 (element 3,0) "
+        "and 4 more"
+    )
     assert found.wavefronts == (4, 32)
 
 
@@ -194,7 +198,19 @@ def test_wavefronts_that_are_no_whole_number() -> None:
         return SharedTile((96,), 4, (use,))
 
     assert examine(steps(4 / 3)).right
-    assert wrong(examine(steps(1.33))) == "load takes 1.33333 wavefronts, not 1.33"
+    assert wrong(examine(steps(1.33))) == (
+        "load takes 1.33333 wavefronts, not 1.33: step 2 takes 2, bank 0: lane 0 word 64 "
+        "(element 64); lane 16 word 96 (element 80)"
+    )
+
+
+def test_fewer_wavefronts_than_stated_have_lanes_that_show_it_too() -> None:
+    use = Use("load", lambda lane, step, warp: step * 32 + lane + 64 * warp,
+              lambda lane, step, warp: step * 32 + lane + 64 * warp,
+              steps=2, warps=2, wavefronts=2)  # fmt: skip
+    assert wrong(examine(SharedTile((128,), 4, (use,)))) == (
+        "load takes 1 wavefronts, not 2: step 0 takes 1, lanes 0-31 want no two words of one bank"
+    )
 
 
 def test_what_was_looked_at() -> None:

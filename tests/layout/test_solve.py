@@ -36,7 +36,16 @@ def numbers(text: str) -> list[float]:
     return [float(word) for word in text.split("/")]
 
 
+def total(task: Task, text: str) -> float:
+    """All wavefronts of the tile; the table has them per request of each access."""
+    each = zip(numbers(text), task.problem.accesses, strict=True)
+    return sum(mean * access.steps for mean, access in each)
+
+
 PUBLISHED = rows()
+# The table has the least sum of what each access takes per request; where accesses take different
+# numbers of steps, the tile may take fewer wavefronts in another layout: 176 here, and not 322.
+FEWER_IN_ALL = {("stencil:34x34:f32", "pad"): "1/1/1/1/1/8"}
 
 
 def test_the_fifty_are_all_there() -> None:
@@ -60,7 +69,8 @@ def test_bounds_and_optima_are_the_published_ones(name: str) -> None:
         assert solved.best is not None
         assert solved.proved
         if wanted != "-":
-            assert float(solved.best.cost) == pytest.approx(sum(numbers(wanted))), klass
+            meant = FEWER_IN_ALL.get((name, klass), wanted)
+            assert float(solved.best.cost) == pytest.approx(total(task, meant), rel=1e-3), klass
     found = solve(task, "mixed")
     assert isinstance(found.outcome, Found)  # it meets the bound: no layout of any kind is better
     if registers != "-":
@@ -124,14 +134,14 @@ def test_weights_say_which_access_pays(cheap: int) -> None:
     solved = solve(task, "xor")
     assert solved.best is not None
     assert solved.best.score.per_request[cheap] == 2
-    assert solved.best.cost == 12
+    assert solved.best.cost == 12 * 4  # each takes four steps
 
 
 def test_the_worst_access_counts() -> None:
     task = Task(pattern("but-two:4x32"), worst=True)
     solved = solve(task, "xor")
     assert solved.best is not None
-    assert solved.best.cost == 2
+    assert solved.best.cost == 2 * 4
     assert isinstance(solved.outcome, Impossible)
 
 

@@ -219,7 +219,7 @@ def test_offset_bases() -> None:
         ("SwizzledSharedLayout(vec=8, per_phase=1, max_phase=8, ctas=2)", "not understood"),
         ("SwizzledSharedLayout(vec=3, per_phase=1, max_phase=8)", "power of two"),
         ("SwizzledSharedLayout(vec=8, per_phase=1, max_phase=16)", "a row has 64"),
-        ("NVMMASharedLayout(swizzle_byte_width=64)", "a row has 128 bytes"),
+        ("NVMMASharedLayout(swizzle_byte_width=256)", "there are 32, 64 and 128"),
         ('{"lane": [[0, 1]]}', "those of 'offset'"),
         ('{"offset": [[0, 1]]}', "9 bases are needed"),
         ('{"offset": 3}', "lists of coordinates"),

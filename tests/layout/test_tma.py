@@ -55,7 +55,8 @@ def test_the_best_of_all_boxes_with_its_proof() -> None:
         task = Task(pattern(f"ldmatrix-tma:{name}:f16"))
         solved = solve(task, "tma")
         assert solved.best is not None
-        assert solved.best.cost == task.least == 4
+        assert solved.best.cost == task.least
+        assert solved.best.score.per_request == (4,)
         record = certificate(task, solved)
         assert record["layout"].startswith(text)
         check_layout(record)
@@ -67,10 +68,11 @@ def test_a_class_beside_others_and_its_proof() -> None:
     solved = solve(task, "tma")
     assert solved.proved
     assert solved.best is not None
-    assert float(solved.best.cost) == pytest.approx(32 / 3)
+    assert float(sum(solved.best.score.per_request)) == pytest.approx(32 / 3)
     record = certificate(task, solved)
     shown = check_layout(record)
-    assert "no layout of the class tma costs less than 32/3" in shown.shown
+    assert f"no layout of the class tma costs less than {solved.least}" in shown.shown
+    assert solved.least == sum(solved.best.score.wavefronts)
     fewer = record | {"proof": {"by": "members", "members": record["proof"]["members"][1:]}}
     with pytest.raises(CheckError, match="not all members"):
         check_layout(fewer | {"digest": digest(fewer)})

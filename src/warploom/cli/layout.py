@@ -6,21 +6,23 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import typer
+from typer.core import TyperGroup
 
 from warploom.cli.guard import Status, attempt, is_whole, run, status_of, worst
 from warploom.cli.keeping import NO_STORE, STORE, store_of
-from warploom.cli.layout_convert import CONVERT, convert_command, sizes
 from warploom.cli.layout_view import (
     answer_lines,
     check_lines,
     grid_lines,
     measured_lines,
     row_line,
+    sizes,
     table_head,
     ways_lines,
 )
@@ -28,20 +30,29 @@ from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.remembered import answer_of
 from warploom.emit.reserved import is_reserved_function
-from warploom.errors import CheckError, EmitError, ParseError, UnsupportedError, one_of
+from warploom.errors import (
+    CheckError,
+    EmitError,
+    InternalError,
+    ParseError,
+    UnsupportedError,
+    WarploomError,
+    one_of,
+)
 from warploom.layout.access import Problem
 from warploom.layout.certificate import certificate
 from warploom.layout.choose import Chosen, best_way
 from warploom.layout.code import Language
 from warploom.layout.evaluate import Numbers
 from warploom.layout.export import EXPORTS, exported
-from warploom.layout.front import known_class, usual_class
+from warploom.layout.front import Front, known_class, usual_class
 from warploom.layout.given import given_layout, row_major_addresses
 from warploom.layout.ir import Layout
 from warploom.layout.named import FIFTY, TYPES, pattern
 from warploom.layout.pattern import load_pattern
 from warploom.layout.picture import Compared, request_of
 from warploom.layout.record import front_record, ways_record
+from warploom.layout.show import show as show_layout
 from warploom.layout.task import Task
 from warploom.layout.ways import DECISIONS
 from warploom.report.picture import check_name
@@ -49,8 +60,14 @@ from warploom.report.registry import picture as draw
 from warploom.search.budget import STOPS, Budget, reason_of
 from warploom.search.engine import Watch
 from warploom.search.outcome import Reason, Undecided
+from warploom.search.record import outcome_record
 
 SOLVE = """Find the layout of shared memory that serves all accesses in the fewest wavefronts.
+
+What is minimised are all wavefronts of the tile: those of every request (step) of every access, an
+access times its weight (`weight = 10` in its table; 1 unless said). With --worst it is the largest
+access. Rows, swizzles and padding are tried first, then larger classes; what a budget (--seconds)
+leaves out is told.
 
 PATTERN is a TOML file (a tensor and its accesses, see docs/layouts.md) or a name, such as
 transpose:32x32:f32, ldmatrix:64x96:f16, blocks:32x32, mfma:64x64:f16@gfx942. 'all' are the fifty
@@ -95,6 +112,8 @@ access take, and is there anything to gain?
 Exit status: 0 it is right and meets the bound, 1 something is wrong or could be better, 2 bad
 input."""
 
+CONVERT = "convert"
+SPELLINGS = {"cute": "CuTe", "triton": "Triton"}  # languages that not every layout has words in
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 EMIT: Any = typer.Option(
     None, metavar="|".join(EXPORTS), help="Write the index function, the type, or the bases."
@@ -102,25 +121,40 @@ EMIT: Any = typer.Option(
 PATTERN: Any = typer.Argument(..., metavar="PATTERN", help="A TOML file, a name, or 'all'.")
 
 
+class _Commands(TyperGroup):
+    """`convert` is imported when it is asked for: it knows all kernels, and the others none."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        return [*super().list_commands(ctx), CONVERT]
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
+        if cmd_name == CONVERT:
+            return import_module("warploom.cli.layout_convert").command()
+        return super().get_command(ctx, cmd_name)
+
+
 def add(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    group = typer.Typer(cls=_Commands, no_args_is_help=True, rich_markup_mode=None)
     group.command("solve", help=SOLVE)(solve)
     group.command("show", help=SHOW)(show)
     group.command("check", help=CHECK)(check)
-    group.command("convert", help=CONVERT)(convert_command)
     app.add_typer(group, name="layout", help="Layouts of shared memory and registers.")
 
 
-def problems(texts: list[str], machine: str | None) -> list[Problem]:
-    """What the arguments stand for."""
-    found = []
+Reader = tuple[str, Callable[[], Problem]]  # a pattern's text, and what reads it
+
+
+def readers(texts: list[str], machine: str | None) -> list[Reader]:
+    """What the arguments stand for; reading a large pattern takes time, which its budget has."""
+    found: list[Reader] = []
     for text in texts:
         if text == "all":
-            found += [pattern(name) for name in FIFTY]
+            found += [(name, partial(pattern, name)) for name in FIFTY]
         elif Path(text).suffix == ".toml" or Path(text).is_file():
-            found.append(load_pattern(Path(text)))
+            found.append((text, partial(load_pattern, Path(text))))
         else:
-            found.append(pattern(text if machine is None else f"{text}@{machine}"))
+            name = text if machine is None else f"{text}@{machine}"
+            found.append((name, partial(pattern, name)))
     return found
 
 
@@ -131,7 +165,9 @@ def solve(
     klass: str = typer.Option(
         None, "--class", metavar="CLASS", help="Of layouts: mixed, or tma for tensor copies."
     ),
-    worst_: bool = typer.Option(False, "--worst", help="Least worst access, not the least sum."),
+    worst_: bool = typer.Option(
+        False, "--worst", help="Fewest wavefronts of the largest access, not of the tile."
+    ),
     no_waste: bool = typer.Option(False, "--no-waste", help="No place may stay unused."),
     vary: str = typer.Option(
         None, metavar=",".join(DECISIONS), help="What of the accesses is to be decided, too."
@@ -158,13 +194,13 @@ def solve(
         known_export(emit, name)
         free = kept_free(json_file, out if emit else None, proof, so_far=records)
         with free, pressed.interruptible():
-            found = problems(texts, machine)
+            found = readers(texts, machine)
             if len(found) > 1 and (proof or emit):
                 raise CheckError("a function or a proof is of one pattern")
             if len(found) > 1:
                 typer.echo(table_head())
             answer.whole = True
-            each_of = [partial(one, each, len(found) > 1) for each in found]
+            each_of = [partial(one, *each, len(found) > 1) for each in found]
             statuses = one_by_one(each_of, pressed, records)
             answer.whole &= not pressed.is_spent()
         write_records(json_file, records, answer=answer)
@@ -176,33 +212,37 @@ def solve(
     records: list[dict[str, Any]] = []
     texts_out: list[tuple[Path, str]] = []  # written last: they may go to standard output
 
-    def one(problem: Problem, short: bool) -> Status:
+    def one(text: str, read: Callable[[], Problem], short: bool) -> Status:
         budget = pressed.watched(None) if seconds is None else pressed.up_to(seconds)
         budget.megabytes = memory
         what = tuple(vary.split(",")) if vary else ()
-        with progress(problem.name) as report:
-            chosen = best_way(
-                problem, what, klass or usual_class(problem), worst=worst_, waste=not no_waste,
-                budget=budget, on_progress=_on_progress(report),
-            )  # fmt: skip
+        try:
+            with progress(text) as report, budget.governing():
+                problem = read()
+                chosen = best_way(
+                    problem, what, klass or usual_class(problem), worst=worst_, waste=not no_waste,
+                    budget=budget, on_progress=_on_progress(report),
+                )  # fmt: skip
+        except STOPS as stop:
+            answer.whole = False
+            typer.echo(f"{text}: undecided: {reason_of(stop).value}\n  nothing was tried")
+            records.append(_nothing_tried(text, reason_of(stop)))
+            return status_of(Undecided(reason_of(stop)))
         front = chosen.best.front
-        task = front.task
         records.append(front_record(front) | (ways_record(chosen) if what else {}))
         lines = [row_line(front)] if short else answer_lines(front)
         for line in [*lines, *(ways_lines(chosen) if what else ())]:
             typer.echo(line)
         if emit is not None and front.best is not None:
-            layout = task.layout(front.best)
-            texts_out.append((out, exported(layout, emit, name, problem.element_bytes)))
+            said, text = _emitted(front, emit, name)
+            for line in said:
+                typer.echo(line)
+            texts_out.append((out, text))
         if proof is not None:
-            with progress(problem.name) as report:
-                watch = Watch(budget, _on_progress(report))
-                record = certificate(task, front.solved, watch)
-            if "not written out" in record["proof"]["by"]:
-                typer.echo(f"  no certificate: {record['proof']['by']}")
-            texts_out.append((proof, json.dumps([record]) + "\n"))
+            texts_out.append((proof, _certified(front, budget)))
         answer.whole &= not budget.is_spent() and _is_whole(chosen)
-        return Status.UNDECIDED if chosen.open else status_of(front.asked.outcome)
+        undecided = chosen.open or chosen.left
+        return Status.UNDECIDED if undecided else status_of(front.asked.outcome)
 
     run(action)
 
@@ -216,6 +256,48 @@ def until_stopped(action: Callable[[], Status], records: list[dict[str, Any]]) -
         typer.echo(f"undecided, {reason.value}")
         records.append({"outcome": "undecided", "stopped": reason.value})
         return status_of(Undecided(reason))
+
+
+def _nothing_tried(text: str, reason: Reason) -> dict[str, Any]:
+    """The budget was spent before the accesses were read and counted."""
+    return {"name": text, **outcome_record(Undecided(reason)), "layout": None, "classes": {}}
+
+
+def _certified(front: Front, budget: Budget) -> str:
+    """The certificate of an answer, as a text."""
+    with progress(front.task.problem.name) as report:
+        record = certificate(front.task, front.solved, Watch(budget, _on_progress(report)))
+    if "not written out" in record["proof"]["by"]:
+        typer.echo(f"  no certificate: {record['proof']['by']}")
+    return json.dumps([record]) + "\n"
+
+
+def _emitted(front: Front, how: str, name: str) -> tuple[list[str], str]:
+    """The best layout in another's words, or the best of what was found that has some; what is to
+    be said of that, and the text."""
+    task, first, refused = front.task, front.best, None
+    for answer in front.answers:
+        layout = task.layout(answer)
+        try:
+            text = exported(layout, how, name, task.problem.element_bytes)
+        except WarploomError as error:
+            refused = refused or error
+            if how not in SPELLINGS:
+                break
+            continue
+        if refused is None or first is None:
+            return [], text
+        said = [
+            f"{SPELLINGS[how]} has no words for {show_layout(task.layout(first))[:80]}",
+            f"the best of what was tried that it has words for: {show_layout(layout)[:80]}, cost "
+            f"{float(answer.cost):g} instead of {float(first.cost):g}",
+        ]
+        return [f"  {line}" for line in said], _noted(how, said) + text
+    raise refused or InternalError("there is nothing to write")
+
+
+def _noted(how: str, said: list[str]) -> str:
+    return "".join(f"// {line}\n" for line in said) if how == "cute" else ""
 
 
 def one_by_one(
@@ -319,10 +401,10 @@ def _layout_for(
 
 def _task_of(text: str) -> Task:
     """The one problem that a text stands for."""
-    found = problems([text], None)
+    found = readers([text], None)
     if len(found) > 1:
         raise ParseError(f"'{text}' stands for {len(found)} patterns", advice="name one of them")
-    return Task(found[0])
+    return Task(found[0][1]())
 
 
 def _bytes_of(element: str | None) -> int | None:

@@ -12,19 +12,18 @@ from warploom.catalogue.conversion_tuning import GpuWayBench, best_way, tune_way
 from warploom.catalogue.tuning import Tuner
 from warploom.cli.guard import Status, run
 from warploom.cli.keeping import NO_STORE, STORE, store_of
+from warploom.cli.layout_view import sizes
 from warploom.cli.measured import lines, record_of, tuner_for
 from warploom.cli.output import STDOUT, kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.remembered import answer_of
 from warploom.errors import (
     AbsentError,
-    CheckError,
     DeviceError,
     ParseError,
     UnsupportedError,
     one_of,
 )
-from warploom.layout.check import MOST_ELEMENTS
 from warploom.layout.convert import WAYS, Conversion, convert
 from warploom.layout.fragment_text import read_fragment
 from warploom.layout.named import TYPES
@@ -56,6 +55,13 @@ Example:
 Exit status: 0 the fewest rounds are proved or none are needed, 1 a check failed, 2 bad input, 3
 fewer rounds than found are not ruled out, the search for layouts of shared memory was stopped, or
 there is nothing to run a check on, 130 Ctrl-C (the best so far is printed)."""
+
+
+def command() -> Any:
+    """The command, for the group that it belongs to."""
+    app = typer.Typer(rich_markup_mode=None, add_completion=False)
+    app.command("convert", help=CONVERT)(convert_command)
+    return typer.main.get_command(app)
 
 
 def convert_command(
@@ -147,23 +153,6 @@ def measured_way(found: Conversion, tuner: Tuner) -> tuple[str, Conversion, dict
     typer.echo(f"  chosen on {bench.device}: {best}")
     used, found = with_way(found, best)
     return used, found, {"tune": {"device": bench.device, **record_of(outcome)}}
-
-
-def sizes(text: str) -> tuple[int, ...]:
-    """
-    >>> sizes("16x32")
-    (16, 32)
-    """
-    words = text.split("x")
-    if not all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
-        raise ParseError(f"'{text[:40]}' is no shape", advice="write 16x32")
-    found = tuple(int(word) for word in words)
-    total = 1
-    for number in found:
-        total *= number
-    if not 1 <= total <= MOST_ELEMENTS:
-        raise CheckError(f"a tensor of {total} elements", advice=f"between 1 and {MOST_ELEMENTS}")
-    return found
 
 
 def taken(found: Conversion, way: str | None) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, assert_never
 
 import numpy as np
 
-from warploom.errors import CheckError, ParseError
-from warploom.layout.access import IDLE, SERVED_AS, Problem, coordinates
+from warploom.errors import CheckError, InternalError, ParseError
+from warploom.layout.access import SERVED_AS, Problem
+from warploom.layout.check import MOST_ELEMENTS
 from warploom.layout.choose import Chosen
+from warploom.layout.collide import lane_runs, meeting_text, served_together
 from warploom.layout.cost import Score
 from warploom.layout.evaluate import Numbers, values
 from warploom.layout.expression import names_of, sizes_of
@@ -20,10 +21,10 @@ from warploom.layout.given import row_major_addresses
 from warploom.layout.ir import Layout
 from warploom.layout.picture import step_of
 from warploom.layout.show import show
+from warploom.layout.solve import Solved
 from warploom.layout.task import Task
 from warploom.layout.tma import box_of, mode_of
 from warploom.layout.whole import keeps_whole
-from warploom.machine.serving import cosets
 from warploom.search.outcome import Found, Impossible, Undecided
 
 WIDEST = 100
@@ -38,19 +39,38 @@ def answer_lines(front: Front) -> list[str]:
     if task.torn is not None:
         return [*lines, f"impossible: {task.torn}"]
     names = ", ".join([*problem.copies, *(access.name for access in problem.accesses)])
-    lines += [
-        f"  accesses: {names}"[:WIDEST],
-        "",
-        _row("", "wavefronts", "", "least known by", "layout"),
-    ]
+    lines += [f"  accesses: {names}"[:WIDEST], f"  objective: {objective(task)}", ""]
+    if not front.asked.begun and not front.others and front.asked.best is None:
+        return [*lines, *_verdict_lines(front)]
+    lines.append(_row("", "per request", "cost", "least known by", "layout"))
     for solved in (*front.others, front.asked):
-        if solved.best is not None:
+        if solved.best is not None and solved.begun:
+            counts, cost = str(solved.best.score), f"{float(solved.best.cost):g}"
             text = show(task.layout(solved.best))
-            known = "the bound" if solved.best.cost == task.least else solved.how
-            lines.append(_row(solved.klass, str(solved.best.score), "", known, text))
-    lines += [_row("bound", str(task.bound), "", "", "no layout of any kind takes fewer"), ""]
+            lines.append(_row(solved.klass, counts, cost, _known(front, solved), text))
+    least = f"{float(task.least):g}"
+    lines += [_row("bound", str(task.bound), least, "", "no layout of any kind takes fewer")]
+    if front.left_out:
+        lines.append(f"  not tried: {', '.join(front.left_out)}")
+    lines.append("")
     lines += _front_lines(front) + _verdict_lines(front) + _copy_lines(front) + _assumptions(task)
     return lines
+
+
+def objective(task: Task) -> str:
+    """What is minimised, in words."""
+    weighted = any(weight != 1 for weight in task.problem.weights)
+    by = ", each access by its weight" if weighted else ""
+    if task.worst:
+        return f"the fewest wavefronts of the access with the most{by}"
+    return f"the fewest wavefronts of the tile: of every request of every access{by}"
+
+
+def _known(front: Front, solved: Solved) -> str:
+    """How it is known that nothing of a class costs less; or that it is not."""
+    if isinstance(solved.outcome, Undecided):
+        return "stopped: best so far"
+    return "the bound" if solved.best and solved.best.cost == front.task.least else solved.how
 
 
 def _copy_lines(front: Front) -> list[str]:
@@ -59,13 +79,14 @@ def _copy_lines(front: Front) -> list[str]:
     if best is None or not problem.copies:
         return []
     box = box_of(front.task.addresses(best.map), problem)
-    assert box is not None, "a tensor copy does not write what was found"
+    if box is None:
+        raise InternalError("a tensor copy does not write what was found")
     return [f"  {', '.join(problem.copies)} by TMA: {box}; its own wavefronts are not counted"]
 
 
 def _row(*words: str) -> str:
-    name, counts, extra, known, text = words
-    return f"  {name:9}{counts:22}{extra}{known[:28]:30}{text}"[: 2 * WIDEST].rstrip()
+    name, counts, cost, known, text = words
+    return f"  {name:9}{counts:22}{cost:>8}  {known[:28]:30}{text}"[: 2 * WIDEST].rstrip()
 
 
 def _front_lines(front: Front) -> list[str]:
@@ -94,14 +115,15 @@ def _verdict_lines(front: Front) -> list[str]:
         ]
     match asked.outcome:
         case Found():
-            assert front.best is not None
-            text = show(task.layout(front.best))
+            text = "" if front.best is None else show(task.layout(front.best))
             return [f"found: {text}", "  no layout of any kind takes fewer: proved"]
         case Impossible(why):
             if front.best is None:
                 return [f"impossible: {why}"]
-            least = "that is the least of its class" if asked.proved else _gap(front)
-            return [f"impossible: {why}", f"  best: {show(task.layout(front.best))}, {least}"]
+            if not asked.proved:
+                return [f"impossible: {why}", f"  {_gap(front)}"]
+            text = show(task.layout(front.best))
+            return [f"impossible: {why}", f"  best: {text}, that is the least of its class"]
         case Undecided(reason):
             return [f"undecided: {reason.value}", f"  {_gap(front)}"]
         case _:
@@ -109,11 +131,11 @@ def _verdict_lines(front: Front) -> list[str]:
 
 
 def _gap(front: Front) -> str:
-    best = front.asked.best
+    best, least = front.best, float(front.asked.least)
     if best is None:
-        return "nothing was found"
-    least = float(front.asked.least)
-    return f"best so far {float(best.cost):g}, and nothing costs less than {least:g}"
+        return "nothing was tried" if not front.asked.begun else "nothing was found"
+    text = show(front.task.layout(best))
+    return f"best so far {float(best.cost):g}, and nothing costs less than {least:g}: {text}"
 
 
 def _assumptions(task: Task) -> list[str]:
@@ -148,6 +170,8 @@ def ways_lines(chosen: Chosen) -> list[str]:
         lines.append(
             f"undecided: {len(chosen.open)} ways may be better and were not solved in time"
         )
+    if chosen.left:
+        lines.append(f"undecided: {chosen.left} ways were not begun in time")
     return lines
 
 
@@ -300,65 +324,30 @@ def _reason(kind: str, model: float, figure: float) -> str:
 
 def grid_lines(task: Task, addresses: Numbers, access: int, step: int) -> list[str]:
     """Of one request, the banks of each group of lanes, and which lanes collide there."""
-    problem = task.problem
-    chosen = step_of(task, access, step)
-    serving = problem.serving
-    group = serving.group(SERVED_AS[chosen.kind], chosen.width * problem.element_bytes)
+    problem, chosen = task.problem, step_of(task, access, step)
     head = f"{chosen.name}, step {step} of {chosen.steps}"
     lines = [f"{head}: words wanted of each bank, by groups of lanes"]
-    row = chosen.elements[step]
-    for lanes in cosets(group.basis, serving.lanes):
-        lanes = lanes[lanes < chosen.lanes]
-        wanted = _words(task, row[lanes], addresses)
-        counts = [len(wanted.get(bank, {})) for bank in range(serving.banks)]
+    for group in served_together(problem, addresses, access, step):
+        counts = [len(group.banks.get(bank, {})) for bank in range(problem.serving.banks)]
         picture = "".join("." if not c else str(c) if c < 10 else "#" for c in counts)
-        lines.append(f"  lanes {_runs(lanes.tolist()):20} {picture}  {max(counts)}")
-        lines += _collisions(task, wanted, lanes.tolist())
+        lines.append(f"  lanes {lane_runs(group.lanes):20} {picture}  {max(counts)}")
+        text = meeting_text(problem, group)
+        lines += [f"    {text}"] if text else []
     return lines
 
 
-def _words(
-    task: Task, row: Numbers, addresses: Numbers
-) -> dict[int, dict[int, list[tuple[int, int]]]]:
-    """For each bank its wanted words, and for each who wants what: (place of the lane, element)."""
-    found: dict[int, dict[int, list[tuple[int, int]]]] = {}
-    size, word_bytes = task.problem.element_bytes, task.problem.serving.word_bytes
-    for place, vector in enumerate(row.tolist()):
-        for element in vector:
-            if element == IDLE:
-                continue
-            first = int(addresses[element]) * size // word_bytes
-            for word in range(first, first + max(1, size // word_bytes)):
-                bank = found.setdefault(word % task.problem.serving.banks, {})
-                bank.setdefault(word, []).append((place, element))
+def sizes(text: str) -> tuple[int, ...]:
+    """
+    >>> sizes("16x32")
+    (16, 32)
+    """
+    words = text.split("x")
+    if not all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
+        raise ParseError(f"'{text[:40]}' is no shape", advice="write 16x32")
+    found = tuple(int(word) for word in words)
+    total = 1
+    for number in found:
+        total *= number
+    if not 1 <= total <= MOST_ELEMENTS:
+        raise CheckError(f"a tensor of {total} elements", advice=f"between 1 and {MOST_ELEMENTS}")
     return found
-
-
-def _collisions(
-    task: Task, wanted: dict[int, dict[int, list[tuple[int, int]]]], lanes: list[int]
-) -> list[str]:
-    """The fullest bank: which lanes want which word of it."""
-    bank, words = max(wanted.items(), key=lambda item: len(item[1]), default=(0, {}))
-    if len(words) < 2:
-        return []
-    parts = []
-    for word, who in sorted(words.items())[:4]:
-        place, element = who[0]
-        at = ",".join(map(str, coordinates(task.problem.shape, element)))
-        parts.append(f"lane {lanes[place]} word {word} (element {at})")
-    more = f" and {len(words) - 4} more" if len(words) > 4 else ""
-    return [f"    bank {bank}: " + "; ".join(parts) + more]
-
-
-def _runs(numbers: Sequence[int]) -> str:
-    """
-    >>> _runs([0, 1, 2, 3, 20, 21])
-    '0-3,20-21'
-    """
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][1] + 1 == number:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

@@ -1,5 +1,9 @@
 """Reads the Python-like text that `show` prints; no Python is evaluated.
 
+A text with `/` is read as C has it: `/` and `%` round towards zero there, and `//`, which C does
+not have, is refused beside it. In other texts `//` and `%` round down. Of numbers that are not
+negative both are the same.
+
 A shift-reduce parser over two stacks: it never recurses, so depth is no limit, and every bad text
 ends in one located ParseError.
 """
@@ -30,11 +34,13 @@ _TOKEN = re.compile(
     r"(?P<space>\s+)"
     r"|(?P<number>0[xX][0-9a-fA-F]+|[0-9]+)(?![\w.])"
     r"|(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)"
-    r"|(?P<symbol>//|<<|>>|<=|>=|==|!=|[-+*%&|^<>()])",
+    r"|(?P<symbol>//|<<|>>|<=|>=|==|!=|[-+*/%&|^<>()])",
     re.ASCII,
 )
 _KEYWORDS = frozenset({"if", "else", "and", "or", "not"})
+_C_DIVISION = re.compile(r"(?<!/)/(?!/)")
 _MAX_DIGITS = 20
+_PRIORITY = PRIORITY | {"/": PRIORITY["//"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,9 @@ def parse(text: str, source_name: str = "<expression>") -> Expr:
     """
     >>> parse("(3 - x) % 8")
     Binary('%', Binary('-', Const(3), Var('x')), Const(8))
+    >>> from warploom.index.evaluate import evaluate
+    >>> [evaluate(parse(text), {"x": -7}) for text in ("x / 4", "x // 4")]
+    [-1, -2]
     """
     return _Parser(Source(source_name, text)).read()
 
@@ -67,10 +76,13 @@ class _Parser:
         self._source = source
         self._operands: list[Expr] = []
         self._waiting: list[_Waiting] = []
+        self._of_c = _C_DIVISION.search(source.text) is not None
 
     def read(self) -> Expr:
         want_operand = True
         for token in self._tokens():
+            if self._of_c and token.text == "//":
+                self._fail("'//' beside '/'", token, "'/' is C's division, and '//' is Python's")
             want_operand = self._operand(token) if want_operand else self._operator(token)
         return self._operands.pop()
 
@@ -127,14 +139,14 @@ class _Parser:
                 if self._waiting and self._waiting[-1].op == "if":
                     self._fail("a condition may not be an 'if' itself", token, "parenthesise it")
                 self._waiting.append(_Waiting("if", 0, 0, token))
-            case "symbol", op if op in PRIORITY and op != "not":
-                self._reduce_above(PRIORITY[op])
+            case "symbol", op if op in _PRIORITY and op != "not":
+                self._reduce_above(_PRIORITY[op])
                 top = self._waiting[-1] if self._waiting else None
-                if top and top.priority == PRIORITY[op]:
+                if top and top.priority == _PRIORITY[op]:
                     if op in COMPARISONS:
                         self._fail("comparisons do not chain", token, "write x < y and y < z")
                     self._reduce()
-                self._waiting.append(_Waiting(op, 2, PRIORITY[op], token))
+                self._waiting.append(_Waiting(op, 2, _PRIORITY[op], token))
             case _:
                 self._fail(f"'{token.text}' where an operator should stand", token)
         return True
@@ -174,7 +186,10 @@ class _Parser:
         waiting = self._waiting.pop()
         parts = self._operands[-waiting.arity :]
         del self._operands[-waiting.arity :]
-        self._operands.append(_build(waiting, parts))
+        if self._of_c and waiting.op in _OF_C:
+            self._operands.append(_OF_C[waiting.op](*parts))
+        else:
+            self._operands.append(_build(waiting, parts))
 
     def _fail(self, message: str, token: _Token, advice: str = "") -> NoReturn:
         before = self._source.text[: token.start]
@@ -182,6 +197,22 @@ class _Parser:
         column = token.start - (before.rfind("\n") + 1) + 1
         span = Span(self._source, line, column, max(1, len(token.text)))
         raise ParseError(message, span, advice)
+
+
+def _quotient(left: Expr, right: Expr) -> Expr:
+    """C's division: one more than rounded down, where signs differ and something is left over."""
+    down: Expr = Binary("//", left, right)
+    inexact = Binary("!=", Binary("%", left, right), Const(0))
+    differ = Binary("!=", Binary("<", left, Const(0)), Binary("<", right, Const(0)))
+    return Select(Binary("and", inexact, differ), Binary("+", down, Const(1)), down)
+
+
+def _remainder(left: Expr, right: Expr) -> Expr:
+    """What C's division leaves over."""
+    return Binary("-", left, Binary("*", _quotient(left, right), right))
+
+
+_OF_C = {"/": _quotient, "%": _remainder}
 
 
 def _build(waiting: _Waiting, parts: list[Expr]) -> Expr:

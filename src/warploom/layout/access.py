@@ -8,6 +8,7 @@ element that a lane moves in a step, in the order in which they must lie in memo
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, NoReturn, TypeAlias, get_args
@@ -18,6 +19,7 @@ from warploom.errors import CheckError, WarploomError
 from warploom.layout.check import MOST_ELEMENTS
 from warploom.layout.evaluate import Numbers
 from warploom.machine.serving import NVIDIA, RequestKind, Serving
+from warploom.search.budget import governing_budget
 
 AccessKind: TypeAlias = Literal[
     "ld", "st", "ldmatrix", "ldmatrix.trans", "stmatrix", "stmatrix.trans", "cp.async"
@@ -39,6 +41,7 @@ ELEMENT_BYTES = (1, 2, 4, 8, 16)
 MOST_MOVED = 1 << 24  # elements that all steps and lanes of an access move
 HAVE_COPIES = ("cuda", "h200")
 IDLE = -1
+_PIECE = 1 << 19  # numbers that are looked at between two questions to the budget
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +92,18 @@ class Problem:
 
     @property
     def weights(self) -> tuple[Fraction, ...]:
-        return tuple(Fraction(access.weight) for access in self.accesses)
+        """As they are written: 0.1 is a tenth."""
+        return tuple(Fraction(repr(access.weight)) for access in self.accesses)
+
+
+def pieces(rows: int, each: int) -> Iterator[slice]:
+    """Rows of so many numbers each, in pieces of work; between them the budget of whoever asked is
+    looked at. There is always one piece: what is small is done, whatever is left of a budget."""
+    step = max(1, _PIECE // max(1, each))
+    for first in range(0, max(1, rows), step):
+        if first:
+            governing_budget().check()
+        yield slice(first, first + step)
 
 
 def check_problem(problem: Problem) -> Problem:
@@ -132,38 +146,40 @@ def _check_access(problem: Problem, access: Access) -> None:
         _fail(
             f"{access.name}: {access.lanes} lanes, and a warp of {serving.name} has {serving.lanes}"
         )
-    _check_range(problem, access)
-    if access.kind in STORES:
-        _check_store(access)
+    for piece in pieces(access.steps, access.lanes * width):
+        _check_range(problem, access, piece)
+        if access.kind in STORES:
+            _check_store(access, piece)
 
 
-def _check_range(problem: Problem, access: Access) -> None:
-    elements = access.elements
+def _check_range(problem: Problem, access: Access, piece: slice) -> None:
+    elements = access.elements[piece]
     idle = elements == IDLE
     partly = idle.any(axis=2) & ~idle.all(axis=2)
     if partly.any():
         step, lane = np.argwhere(partly)[0].tolist()
-        _fail(f"{access.name}: lane {lane} of step {step} moves a part of its vector")
+        _fail(f"{access.name}: lane {lane} of step {piece.start + step} moves a part of its vector")
     outside = ((elements < 0) & ~idle) | (elements >= problem.size)
     if outside.any():
         step, lane, place = np.argwhere(outside)[0].tolist()
         _fail(
-            f"{access.name}: lane {lane} of step {step} wants element "
+            f"{access.name}: lane {lane} of step {piece.start + step} wants element "
             f"{int(elements[step, lane, place])} at place {place} of its vector",
             f"the tensor {_shape(problem)} has elements 0 to {problem.size - 1}",
         )
 
 
-def _check_store(access: Access) -> None:
+def _check_store(access: Access, piece: slice) -> None:
     """Two lanes that store to one element in one step: nobody knows what it holds then."""
-    for step, row in enumerate(access.elements):
-        stored = row[row[:, 0] != IDLE].ravel()
-        if len(np.unique(stored)) < len(stored):
-            values, counts = np.unique(stored, return_counts=True)
-            element = int(values[counts > 1][0])
-            lanes = np.nonzero((row == element).any(axis=1))[0].tolist()
-            who = f"lanes {lanes[0]} and {lanes[1]}" if len(lanes) > 1 else f"lane {lanes[0]} twice"
-            _fail(f"{access.name}: {who} of step {step} store to element {element}")
+    elements = access.elements[piece]
+    ordered = np.sort(elements.reshape(len(elements), -1), axis=1)
+    twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] != IDLE)
+    if twice.any():
+        step, place = np.argwhere(twice)[0].tolist()
+        element = int(ordered[step, place])
+        lanes = np.nonzero((elements[step] == element).any(axis=1))[0].tolist()
+        who = f"lanes {lanes[0]} and {lanes[1]}" if len(lanes) > 1 else f"lane {lanes[0]} twice"
+        _fail(f"{access.name}: {who} of step {piece.start + step} store to element {element}")
 
 
 def coordinates(shape: tuple[int, ...], element: int) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ import json
 from fractions import Fraction
 from typing import Any
 
+from warploom.errors import InternalError
 from warploom.layout.colour import colouring_of, crowded
 from warploom.layout.columns import Case, ColumnSearch
 from warploom.layout.ir import Layout, Pad, Swizzle
@@ -22,7 +23,7 @@ from warploom.layout.tma import boxes
 from warploom.search.budget import STOPS, reason_of
 from warploom.search.engine import Watch
 
-VERSION = 1
+VERSION = 2  # the first counted the mean of each access, `warploom verify` still reads it
 SPANS = {"none": 0, "32B": 32, "64B": 64, "128B": 128}  # bytes that a mode of TMA swizzles
 
 
@@ -34,7 +35,7 @@ def certificate(task: Task, solved: Solved, watch: Watch | None = None) -> dict[
         "kind": "layout",
         "version": VERSION,
         "problem": problem_record(task),
-        "objective": "worst" if task.worst else "sum",
+        "objective": "worst" if task.worst else "total",
         "waste": task.waste,
         "class": solved.klass,
         "bound": text_of(task.least) if task.torn is None else None,
@@ -59,10 +60,10 @@ def problem_record(task: Task) -> dict[str, Any]:
             {
                 "name": access.name,
                 "kind": access.kind,
-                "weight": text_of(Fraction(access.weight)),
+                "weight": text_of(weight),
                 "elements": access.elements.tolist(),
             }
-            for access in problem.accesses
+            for access, weight in zip(problem.accesses, problem.weights, strict=True)
         ],
         "copies": list(problem.copies),
     }
@@ -85,17 +86,23 @@ def _proof(task: Task, solved: Solved, watch: Watch) -> dict[str, Any]:
         return {"by": "nothing"}
     if solved.least == task.least:
         return {"by": "bound"}
+    try:
+        with watch.budget.governing():
+            return _argument(task, solved, watch)
+    except STOPS as stop:
+        return {"by": f"{solved.how}, not written out: {reason_of(stop).value}"}
+
+
+def _argument(task: Task, solved: Solved, watch: Watch) -> dict[str, Any]:
     match solved.klass:
         case "none" | "pad" | "swizzle" | "tma":
             return {"by": "members", "members": _members(task, solved)}
         case "xor":
-            try:
-                return _cases(task, solved.least, watch)
-            except STOPS as stop:
-                return {"by": f"{solved.how}, not written out: {reason_of(stop).value}"}
+            return _cases(task, solved.least, watch)
         case "any" if solved.how == "by counting":
             colouring = colouring_of(task)
-            assert colouring is not None
+            if colouring is None:
+                raise InternalError("what was counted is no colouring")
             return {"by": "counting", "count": crowded(colouring)}
     return {"by": solved.how}
 
@@ -127,7 +134,8 @@ def _cases(task: Task, least: Fraction, watch: Watch) -> dict[str, Any]:
     limit = int(least * demands.scale)
     search = ColumnSearch(demands, watch, limit, worst=task.worst, record=True)
     search.run()
-    assert search.best is None, "a linear layout costs less than the least"
+    if search.best is not None:
+        raise InternalError("a linear layout costs less than the least")
     return {
         "by": "cases",
         "basis": [each.vector for each in demands.frame.free],

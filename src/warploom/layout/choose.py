@@ -1,12 +1,11 @@
 """The best of several ways to do the accesses of a problem, each with the best layout for it.
 
-Ways differ in their number of steps; so what counts is not wavefronts for a request but all those
-of the tile, weighted as the accesses are, and of equal ones the fewest instructions.
+What counts are all wavefronts of the tile, weighted as the accesses are, and of equal ones the
+fewest instructions: ways differ in their number of steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,7 +13,7 @@ from warploom.layout.access import Problem
 from warploom.layout.front import Front, front_of
 from warploom.layout.task import Task
 from warploom.layout.ways import Way, ways_of
-from warploom.search.budget import Budget
+from warploom.search.budget import STOPS, Budget, governing_budget
 from warploom.search.engine import OnProgress
 from warploom.search.outcome import Undecided
 
@@ -30,29 +29,26 @@ class Tried:
     def wavefronts(self) -> Fraction | None:
         """Of the whole tile, weighted; None where nothing was found."""
         best = self.front.best
-        return None if best is None else _total(self.front.task, best.score.wavefronts)
+        return None if best is None else best.cost
 
     @property
     def least(self) -> Fraction:
         """What this way takes at least, whatever the layout."""
         task = self.front.task
-        return Fraction(0) if task.torn is not None else _total(task, task.bound.wavefronts)
+        return Fraction(0) if task.torn is not None else task.least
 
     @property
     def instructions(self) -> int:
         return sum(access.steps for access in self.way.problem.accesses)
 
 
-def _total(task: Task, wavefronts: Sequence[int]) -> Fraction:
-    each = [w * n for w, n in zip(task.problem.weights, wavefronts, strict=True)]
-    return max(each) if task.worst else sum(each, Fraction(0))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Chosen:
-    """All ways, the best first; those without a layout last."""
+    """All ways that were tried, the best first; those without a layout last. `left`: how many were
+    not begun when the budget was spent."""
 
     tried: tuple[Tried, ...]
+    left: int = 0
 
     @property
     def best(self) -> Tried:
@@ -83,15 +79,25 @@ def best_way(
     budget: Budget | None = None,
     on_progress: OnProgress | None = None,
 ) -> Chosen:
-    """Every way solved, within one budget for all of them."""
-    limit = budget or Budget()
-    tried = []
-    for way in ways_of(problem, what):
-        task = Task(way.problem, worst, waste)
-        tried.append(Tried(way, front_of(task, klass, limit, on_progress)))
+    """Every way solved, within one budget for all of them. Raises BudgetSpentError if it is spent
+    before there is anything to tell."""
+    limit = budget or governing_budget()
+    tried: list[Tried] = []
+    with limit.governing():
+        ways = ways_of(problem, what)
+        for way in ways:
+            try:
+                if tried:
+                    limit.check()
+                task = Task(way.problem, worst, waste)
+            except STOPS:
+                if not tried:
+                    raise
+                break
+            tried.append(Tried(way, front_of(task, klass, limit, on_progress)))
 
     def key(each: Tried) -> tuple[bool, Fraction, int]:
         none = each.wavefronts is None
         return none, each.wavefronts or Fraction(0), each.instructions
 
-    return Chosen(tuple(sorted(tried, key=key)))
+    return Chosen(tuple(sorted(tried, key=key)), len(ways) - len(tried))

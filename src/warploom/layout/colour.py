@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
@@ -18,18 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from warploom.errors import UnsupportedError, missing_extra
+from warploom.errors import InternalError, UnsupportedError, missing_extra
 from warploom.layout.ir import Table
 from warploom.layout.task import Answer, Least, Task
-from warploom.search.budget import BudgetSpentError
+from warploom.search.budget import BudgetSpentError, governing_budget
 from warploom.search.engine import Watch
 from warploom.search.outcome import Reason
 
 MOST_CHUNKS = 4096
 _MOST_TRIED = 200_000  # sets looked at for the argument by counting
+_ASK_EVERY = 256  # of these sets the budget is asked
 BY_SOLVER = "by CP-SAT, no certificate"
 _MOST_TOTAL = 1 << 60  # the solver's whole numbers have 64 bits
-_MOST_SECONDS = 60.0  # for the solver, where nobody set a limit
+_MOST_SECONDS = 60.0  # of processor time for the solver, where nobody set a limit
+_WORKERS = 2  # threads of the solver, which share its time
+_LOOK_EVERY = 0.05  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +68,13 @@ def colouring_of(task: Task) -> Colouring | None:
         return None
     width = int(bytes_each[0]) // word
     counted: dict[tuple[tuple[tuple[int, int], ...], int], Fraction] = {}
-    for place, access in enumerate(problem.accesses):
-        weight = task.meter.weights[place] / access.steps
+    for place in range(len(problem.accesses)):
+        weight = task.meter.weights[place]
         if not weight:
             continue
-        groups, least = task.meter.groups[place], task.meter.least(place, chunks)
+        groups, least = task.meter.groups[place], task.floors[place]
         for row, wanted, floor in zip(groups.elements, groups.wanted, least.tolist(), strict=True):
+            governing_budget().check()
             elements = row[wanted]
             start = chunks.place[elements] * problem.element_bytes // word
             more = range(max(1, problem.element_bytes // word))
@@ -100,10 +105,10 @@ def any_layout(task: Task, watch: Watch, best: Answer | None) -> Iterator[Answer
         return
     yield Least(more, "by counting")
     try:
-        model = _Model(task, colouring)
+        model = _Model(task, colouring, watch)
     except UnsupportedError:  # the question is answered without the solver
         return
-    yield from _better(task, model, watch, best)
+    yield from _better(task, model, best)
 
 
 # -- by counting -----------------------------------------------------------------------------------
@@ -150,6 +155,8 @@ def _fits(limits: list[tuple[frozenset[int], int]], chunks: int, count: int) -> 
             tried += 1
             if tried > _MOST_TRIED:
                 return None
+            if tried % _ASK_EVERY == 0:
+                governing_budget().check()
             if all(left[number] for number in member[chunk]):
                 for number in member[chunk]:
                     left[number] -= 1
@@ -189,23 +196,21 @@ def _solved(
     task: Task, colouring: Colouring, watch: Watch, best: Answer | None, more: Fraction
 ) -> Iterator[Answer | Least]:
     """First whether the bound is met; if not, the least sum."""
-    model = _Model(task, colouring)
-    status, colours = model.meets(_seconds(watch))
+    model = _Model(task, colouring, watch)
+    status, colours = model.meets()
     if status == "unknown":
         raise BudgetSpentError(Reason.SOLVER)
     if colours is not None:
         yield _answer(task, colouring, colours)
     else:
         yield Least(more, BY_SOLVER)
-        yield from _better(task, model, watch, best)
+        yield from _better(task, model, best)
 
 
-def _better(
-    task: Task, model: _Model, watch: Watch, best: Answer | None
-) -> Iterator[Answer | Least]:
+def _better(task: Task, model: _Model, best: Answer | None) -> Iterator[Answer | Least]:
     if best is None:
         return
-    colours, least = model.least(best.cost, _seconds(watch))
+    colours, least = model.least(best.cost)
     answer = None if colours is None else _answer(task, model.colouring, colours)
     if answer is not None and answer.cost < best.cost:
         yield answer
@@ -215,19 +220,22 @@ def _better(
 def _seconds(watch: Watch) -> float:
     watch.pause("colours")
     left = watch.budget.seconds_left
-    return _MOST_SECONDS if left is None else max(0.01, min(left, _MOST_SECONDS))
+    most = _MOST_SECONDS if left is None else min(left, _MOST_SECONDS)
+    return max(0.01, most / _WORKERS)
 
 
 class _Model:
     """One truth for each chunk and colour."""
 
-    def __init__(self, task: Task, colouring: Colouring) -> None:
+    def __init__(self, task: Task, colouring: Colouring, watch: Watch) -> None:
         self._cp, self._task, self.colouring = load_cp_sat(), task, colouring
+        self._watch = watch
 
     def _new(self) -> tuple[Any, list[list[Any]]]:
         model, colouring = self._cp.CpModel(), self.colouring
         has = [[model.new_bool_var("") for _ in range(colouring.colours)] for _ in colouring.first]
         for row in has:
+            self._watch.pause("colours")
             model.add_exactly_one(row)
         if not self._task.waste:  # the last row of places may be a part of one
             for colour in range(colouring.colours):
@@ -237,6 +245,7 @@ class _Model:
 
     def _wanted(self, has: list[list[Any]], group: Wanted) -> list[list[Any]]:
         """For each bank the truths of the words that may lie there."""
+        self._watch.pause("colours")
         by_place: dict[int, list[int]] = {}
         for chunk, place in group.words:
             by_place.setdefault(place, []).append(chunk)
@@ -247,7 +256,7 @@ class _Model:
             if len(chunks) > 1
         ]
 
-    def meets(self, seconds: float) -> tuple[str, list[int] | None]:
+    def meets(self) -> tuple[str, list[int] | None]:
         model, has = self._new()
         for group in self.colouring.groups:
             for some in self._wanted(has, group):
@@ -258,12 +267,12 @@ class _Model:
         if self._task.waste or len(has) % self.colouring.colours == 0:  # colours are all alike
             for colour, chunk in enumerate(apart(self.colouring)):
                 model.add(has[chunk][colour] == 1)
-        solver, status = self._run(model, seconds)
+        solver, status = self._run(model)
         if status in (self._cp.OPTIMAL, self._cp.FEASIBLE):
             return "yes", _colours(solver, has)
         return ("no" if status == self._cp.INFEASIBLE else "unknown"), None
 
-    def least(self, below: Fraction, seconds: float) -> tuple[list[int] | None, Fraction]:
+    def least(self, below: Fraction) -> tuple[list[int] | None, Fraction]:
         """A layout, if one is found; and the least cost, as far as it is proved. An optimum is
         counted again from whole numbers: what the solver says of it is a float."""
         model, has = self._new()
@@ -277,7 +286,7 @@ class _Model:
         total = sum(weight * count for weight, count in zip(weights, counts, strict=True))
         model.add(total <= math.floor(below * scale))
         model.minimize(total)
-        solver, status = self._run(model, seconds)
+        solver, status = self._run(model)
         if status == self._cp.OPTIMAL:
             pairs = zip(weights, counts, strict=True)
             proved = sum(weight * int(solver.value(count)) for weight, count in pairs)
@@ -286,12 +295,20 @@ class _Model:
         known = status in (self._cp.OPTIMAL, self._cp.FEASIBLE)
         return (_colours(solver, has) if known else None), proved / scale
 
-    def _run(self, model: Any, seconds: float) -> tuple[Any, Any]:
+    def _run(self, model: Any) -> tuple[Any, Any]:
+        """The solver in a thread of its own, so that Ctrl-C reaches us, who stop it then; what it
+        has found by then counts."""
         solver = self._cp.CpSolver()
-        solver.parameters.max_time_in_seconds = seconds
-        solver.parameters.num_workers = 2
+        solver.parameters.max_time_in_seconds = _seconds(self._watch)
+        solver.parameters.num_workers = _WORKERS
         solver.parameters.random_seed = 1
-        return solver, solver.solve(model)
+        solver.parameters.catch_sigint_signal = False
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(solver.solve, model)
+            while not wait([running], timeout=_LOOK_EVERY).done:
+                if self._watch.budget.is_spent():
+                    solver.stop_search()
+        return solver, running.result()
 
 
 def whole_weights(groups: Sequence[Wanted]) -> tuple[list[int], Fraction]:
@@ -327,5 +344,6 @@ def _answer(task: Task, colouring: Colouring, colours: list[int]) -> Answer:
         rows[colour] += 1
     addresses = start[task.chunks.first] + task.chunks.place
     answer = task.answer(Table(tuple(addresses.tolist())))
-    assert answer is not None, "a colouring tears a vector"
+    if answer is None:
+        raise InternalError("a colouring tears a vector, or wastes places")
     return answer

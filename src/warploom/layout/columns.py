@@ -27,6 +27,7 @@ Case: TypeAlias = "tuple[int, ...] | dict[int, Case]"
 Menu: TypeAlias = Callable[[int, list[int]], list[int]]
 
 _PAUSE_EVERY = 20_000  # columns looked at for one subspace
+_SCATTERED = 200  # what a set that is no subspace costs, in such columns
 
 
 class _GivenUpError(Exception):
@@ -106,7 +107,7 @@ class ColumnSearch:
             if not self._left:
                 raise _GivenUpError
             self._left -= 1
-        self._looked += 1 << self._banks
+        self._looked += (1 << self._banks) + _SCATTERED * len(self._scattered)
         if self._looked >= _PAUSE_EVERY:
             self._looked = 0
             self.watch.pause("columns")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, InternalError
 from warploom.layout.access import ELEMENT_BYTES, IDLE, coordinates
 from warploom.layout.evaluate import Numbers
 from warploom.layout.fragment import Fragment
@@ -115,7 +115,8 @@ def convert(
     if shared and renames is None:
         vectors = best_stagings(source, target, unit_bytes, budget)
         matrices = best_stagings(source, target, unit_bytes, budget, matrices=True)
-        assert all(_brings(each, target) for each in vectors + matrices), "elements are lost"
+        if not all(_brings(each, target) for each in vectors + matrices):
+            raise InternalError("a way through shared memory loses elements")
         if not vectors:
             why["shared"] = "no layout was found in time"
         if not matrices:
@@ -214,7 +215,8 @@ def _shuffles(
         if not right(plan, source.elements[warp], target.elements[warp]):
             why["shuffles"] = f"warp {warp} would need other shuffles than warp 0"
             return None
-    assert right(plan, source.elements[0], target.elements[0]), "a schedule that loses elements"
+    if not right(plan, source.elements[0], target.elements[0]):
+        raise InternalError("a schedule loses elements")
     return plan
 
 

@@ -5,14 +5,15 @@ A layout is here the address of each element, counted in elements.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from warploom.layout.access import IDLE, SERVED_AS, Access, Problem
+from warploom.layout.access import IDLE, SERVED_AS, Access, Problem, pieces
 from warploom.layout.evaluate import Numbers
 from warploom.layout.whole import Chunks, keeps_whole
 from warploom.machine.serving import asked_in_pairs, cosets, passes
@@ -34,13 +35,29 @@ class Groups:
 
 
 def groups_of(problem: Problem, access: Access) -> Groups:
+    parts = []
+    for piece in pieces(access.steps, access.lanes * access.width):
+        part = _grouped(problem, replace(access, elements=access.elements[piece]))
+        parts.append(replace(part, step=part.step + piece.start))
+    most = max(part.elements.shape[1] for part in parts)
+    elements = np.concatenate([_filled(part.elements, most) for part in parts])
+    return Groups(elements, np.concatenate([part.step for part in parts]))
+
+
+def _filled(rows: Numbers, most: int) -> Numbers:
+    return np.pad(rows, ((0, 0), (0, most - rows.shape[1])), constant_values=IDLE)
+
+
+def _grouped(problem: Problem, access: Access) -> Groups:
     serving = problem.serving
     group = serving.group(SERVED_AS[access.kind], access.width * problem.element_bytes)
     per_word = max(1, serving.word_bytes // problem.element_bytes)
     shown = access.elements[:, :, ::per_word]
     # Equal elements have equal addresses in every layout: who asks in pairs does not depend on it.
     first = access.elements[:, :, 0]
-    paired = asked_in_pairs(first, first != IDLE) & (group.paired > 0)
+    paired = np.zeros(access.steps, bool)
+    if group.paired:
+        paired = asked_in_pairs(first, first != IDLE)
     idle = np.full((access.steps, 1, shown.shape[2]), IDLE)
     padded = np.concatenate([shown, idle], axis=1)
     rows, steps = [], []
@@ -50,8 +67,7 @@ def groups_of(problem: Problem, access: Access) -> Groups:
             rows.append(padded[chosen][:, lanes].reshape(int(chosen.sum()) * len(lanes), -1))
             steps.append(np.repeat(np.nonzero(chosen)[0], len(lanes)))
     most = max(row.shape[1] for row in rows)
-    filled = [np.pad(row, ((0, 0), (0, most - row.shape[1])), constant_values=IDLE) for row in rows]
-    elements, step = np.concatenate(filled), np.concatenate(steps)
+    elements, step = np.concatenate([_filled(row, most) for row in rows]), np.concatenate(steps)
     busy = (elements != IDLE).any(axis=1)
     return Groups(elements[busy], step[busy])
 
@@ -68,12 +84,17 @@ class Score:
         return tuple(Fraction(w, s) for w, s in zip(self.wavefronts, self.steps, strict=True))
 
     def weighted(self, weights: tuple[Fraction, ...], worst: bool = False) -> Fraction:
-        """The sum over all accesses, or the largest of them."""
-        each = [w * mean for w, mean in zip(weights, self.per_request, strict=True)]
+        """The objective: all wavefronts of the tile, each access by its weight; or the largest of
+        the accesses."""
+        each = [weight * n for weight, n in zip(weights, self.wavefronts, strict=True)]
         return max(each) if worst else sum(each, Fraction(0))
 
     def __str__(self) -> str:
         return "/".join(f"{float(each):.4g}" for each in self.per_request)
+
+
+def _pieces(rows: Numbers) -> Iterator[slice]:
+    return pieces(*rows.shape)
 
 
 class Meter:
@@ -93,9 +114,14 @@ class Meter:
 
     def passes(self, number: int, addresses: Numbers) -> Numbers:
         """The wavefronts of each group of one access."""
-        groups = self.groups[number]
-        words, wanted = self._words(addresses[groups.elements], groups.wanted)
-        return passes(words, wanted, self.problem.serving.banks)
+        elements = self.groups[number].elements
+        return np.concatenate(
+            [self.served(addresses[elements[p]], elements[p] != IDLE) for p in _pieces(elements)]
+        )
+
+    def served(self, addresses: Numbers, wanted: Mask) -> Numbers:
+        """The wavefronts of each row of addresses that are wanted together."""
+        return passes(*self._words(addresses, wanted), self.problem.serving.banks)
 
     def by_step(self, number: int, addresses: Numbers) -> Numbers:
         """The wavefronts of each request of one access."""
@@ -109,11 +135,6 @@ class Meter:
             addresses, wanted, self.problem.element_bytes, self.problem.serving.word_bytes
         )
 
-    def bound(self, chunks: Chunks) -> Score:
-        """What every layout that keeps the vectors whole costs at least."""
-        each = [int(self.least(n, chunks).sum()) for n in range(len(self.groups))]
-        return Score(tuple(each), self._steps)
-
     def least(self, number: int, chunks: Chunks) -> Numbers:
         """The wavefronts that each group of one access takes at least, in any layout.
 
@@ -121,11 +142,15 @@ class Meter:
         element's place in its chunk is known, so that words of one place modulo m lie in banks of
         that number modulo m, of which there are banks / m.
         """
-        problem, groups = self.problem, self.groups[number]
+        elements = self.groups[number].elements
+        found = [self._least(number, elements[piece], chunks) for piece in _pieces(elements)]
+        return np.concatenate(found)
+
+    def _least(self, number: int, elements: Numbers, chunks: Chunks) -> Numbers:
+        problem, wanted = self.problem, elements != IDLE
         banks, word_bytes = problem.serving.banks, problem.serving.word_bytes
-        elements = groups.elements
         in_chunk = chunks.length[elements] * problem.element_bytes
-        known = groups.wanted & (in_chunk >= word_bytes)
+        known = wanted & (in_chunk >= word_bytes)
         apart = 64  # words of a chunk at most
         place, wide = words_of(chunks.place[elements], known, problem.element_bytes, word_bytes)
         copies = place.shape[1] // elements.shape[1]
@@ -133,8 +158,9 @@ class Meter:
         chunk_words = np.repeat(in_chunk // word_bytes, copies, axis=1)
         # Elements smaller than a word that no vector binds may share words with one another.
         moved = min(problem.accesses[number].width * problem.element_bytes, word_bytes)
-        loose = passes(elements, groups.wanted & ~known, 1) * moved
-        total = passes(words, wide, 1) + -(-loose // word_bytes)
+        total, alone = passes(words, wide, 1), wanted & ~known
+        if alone.any():
+            total += -(-passes(elements, alone, 1) * moved // word_bytes)
         found = -(-total // banks)
         modulus = 2
         while modulus <= min(banks, int(chunk_words.max(initial=1))):

@@ -8,17 +8,19 @@ wavefronts.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
 import numpy as np
 
 from warploom.index.bits import BitMap
+from warploom.layout.access import IDLE, pieces
 from warploom.layout.cost import Meter
 from warploom.layout.evaluate import Numbers
 from warploom.layout.frame import Frame, Free
 from warploom.layout.subspace import Span, basis_of
-from warploom.layout.whole import Chunks
+from warploom.search.budget import governing_budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,33 +44,30 @@ class Demands:
     scale: int
 
 
-def demands_of(meter: Meter, chunks: Chunks, frame: Frame, reorder: bool = True) -> Demands:
-    """The demands; if wished, in another basis of the frame that decides them early."""
-    weights = [
-        weight / access.steps
-        for weight, access in zip(meter.weights, meter.problem.accesses, strict=True)
-    ]
-    scale = lcm(*(weight.denominator for weight in weights))
+def demands_of(
+    meter: Meter, floors: Sequence[Numbers], frame: Frame, reorder: bool = True
+) -> Demands:
+    """The demands; if wished, in another basis of the frame that decides them early. `floors`: the
+    least wavefronts of each group of each access."""
+    scale = lcm(*(weight.denominator for weight in meter.weights))
     found: list[Demand] = []
-    for number, weight in enumerate(weights):
-        found += _of_access(meter, chunks, frame, number, int(weight * scale))
+    for number, weight in enumerate(meter.weights):
+        found += _of_access(meter, floors[number], frame, number, int(weight * scale))
     demands = Demands(frame, tuple(found), scale)
     return _reordered(demands) if reorder else demands
 
 
 def _of_access(
-    meter: Meter, chunks: Chunks, frame: Frame, number: int, weight: int
+    meter: Meter, least: Numbers, frame: Frame, number: int, weight: int
 ) -> list[Demand]:
-    groups, least = meter.groups[number], meter.least(number, chunks)
-    # An idle place repeats a busy one of its row: sets do not count how often.
-    busy = groups.elements[np.arange(len(groups.elements)), groups.wanted.argmax(axis=1)]
-    points = frame.coordinates()(np.where(groups.wanted, groups.elements, busy[:, None]))
-    moved = np.sort(points ^ points[:, :1], axis=1)
-    # Equal rows are found by their bytes: sorting all of them takes most of the time else.
-    rows = Counter(row.tobytes() for row in np.column_stack([moved, least]).astype(np.int64))
+    elements, coordinates = meter.groups[number].elements, frame.coordinates()
+    rows: Counter[bytes] = Counter()
+    for piece in pieces(*elements.shape):
+        rows.update(_rows(elements[piece], least[piece], coordinates))
     known = {tuple(np.frombuffer(row, dtype=np.int64).tolist()): n for row, n in rows.items()}
     merged: Counter[tuple[bytes, int]] = Counter()
     for (*row, floor), count in sorted(known.items()):
+        governing_budget().check()
         merged[(_normal(np.unique(row)).tobytes(), floor)] += count
     found = []
     for (key, floor), count in merged.items():
@@ -84,6 +83,17 @@ def _of_access(
             )
         )
     return found
+
+
+def _rows(elements: Numbers, least: Numbers, coordinates: BitMap) -> Iterator[bytes]:
+    """Each group moved to 0, in order, and its least; equal ones are found by their bytes, as
+    sorting all of them would take most of the time."""
+    wanted = elements != IDLE
+    # An idle place repeats a busy one of its row: sets do not count how often.
+    busy = elements[np.arange(len(elements)), wanted.argmax(axis=1)]
+    points = coordinates(np.where(wanted, elements, busy[:, None]))
+    moved = np.sort(points ^ points[:, :1], axis=1)
+    return (row.tobytes() for row in np.column_stack([moved, least]).astype(np.int64))
 
 
 def _normal(points: Numbers) -> Numbers:

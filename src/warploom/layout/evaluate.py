@@ -28,8 +28,17 @@ from warploom.layout.ir import (
     shape_of,
     size_of,
 )
+from warploom.search.budget import governing_budget
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
+_LONG = 1 << 18
+
+
+def pause_if_long(count: int) -> None:
+    """Asks the budget of whoever called before work on so many numbers; what is small is done,
+    whatever is left of it."""
+    if count > _LONG:
+        governing_budget().check()
 
 
 def values(layout: Layout) -> Numbers:

@@ -13,7 +13,7 @@ from warploom.index.bits import BitMap
 from warploom.index.evaluate import evaluate as evaluate_index
 from warploom.index.ir import Const, Expr, Var, operations
 from warploom.index.laws import simplify
-from warploom.layout.evaluate import Numbers, values
+from warploom.layout.evaluate import Numbers, pause_if_long, values
 from warploom.layout.facts import as_matrix
 from warploom.layout.ir import (
     Compose,
@@ -65,6 +65,7 @@ def expression(layout: Layout, names: Sequence[str] | None = None) -> Expr:
     variables = [Var(name) for name in names or names_of(len(sizes))]
     bounds = {v.name: (0, size - 1) for v, size in zip(variables, sizes, strict=True)}
     table = values(layout)
+    pause_if_long(len(table))
     linear = _linear(table, sizes, variables)
     forms = [] if linear is None else [simplify(linear, bounds)]
     if not _has_table(layout):
@@ -78,6 +79,7 @@ def expression(layout: Layout, names: Sequence[str] | None = None) -> Expr:
 def tabulated(form: Expr, bounds: dict[str, tuple[int, int]], **more: Numbers) -> Numbers:
     """The expression everywhere, the first variable fastest."""
     sizes = [high + 1 for _, high in bounds.values()]
+    pause_if_long(int(np.prod(sizes)))
     number, env = np.arange(int(np.prod(sizes)), dtype=np.int64), dict[str, Numbers]()
     for name, size in zip(bounds, sizes, strict=True):
         env[name], number = number % size, number // size

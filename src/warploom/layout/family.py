@@ -69,16 +69,16 @@ def reversals(problem: Problem) -> Iterator[Layout]:
                 yield Matrix(tuple(columns), 0)
 
 
-def mixed(problem: Problem, waste: bool) -> Iterator[Layout]:
-    """For rows of any length: columns exchanged in blocks, rows rotated; and, where places may be
-    wasted, tiles and padding."""
-    yield IDENTITY
+def dense(problem: Problem) -> Iterator[Layout]:
+    """For rows of any length, without unused places: columns exchanged in blocks, rows rotated."""
     yield from exchanges(problem)
     yield from rotations(problem)
-    if waste:
-        yield from tiles(problem)
-        yield from paddings(problem)
-        yield from intervals(problem)
+
+
+def spaced(problem: Problem) -> Iterator[Layout]:
+    """With unused places: tiles, and padding after every so many elements."""
+    yield from tiles(problem)
+    yield from intervals(problem)
 
 
 def exchanges(problem: Problem) -> Iterator[Layout]:

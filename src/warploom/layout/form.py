@@ -7,12 +7,14 @@ one shift, one exclusive or; Swizzle<B,M,S> is a run of bits on one diagonal.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from warploom.layout.columns import ColumnSearch, Menu, subsets
 from warploom.layout.cost import Meter
 from warploom.layout.demand import demands_of
+from warploom.layout.evaluate import Numbers
 from warploom.layout.frame import Frame, Free
 from warploom.layout.ir import Matrix
-from warploom.layout.whole import Chunks
 from warploom.search.engine import Watch
 
 MOST_DIAGONALS = 3
@@ -32,13 +34,13 @@ def natural_frame(frame: Frame) -> Frame | None:
 
 
 def fewest_shifts(
-    meter: Meter, chunks: Chunks, frame: Frame, cost: int, watch: Watch, worst: bool
+    meter: Meter, floors: Sequence[Numbers], frame: Frame, cost: int, watch: Watch, worst: bool
 ) -> Matrix | None:
     """A linear layout of this (scaled) cost at most, in as few masked shifts as were found."""
     natural = natural_frame(frame)
     if natural is None:
         return None
-    demands = demands_of(meter, chunks, natural, reorder=False)
+    demands = demands_of(meter, floors, natural, reorder=False)
     for count in range(MOST_DIAGONALS + 1):
         search = ColumnSearch(
             demands,

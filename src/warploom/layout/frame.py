@@ -19,7 +19,7 @@ import numpy as np
 
 from warploom.index.bits import BitMap
 from warploom.layout.access import IDLE, Problem
-from warploom.layout.evaluate import Numbers
+from warploom.layout.evaluate import Numbers, pause_if_long
 from warploom.layout.subspace import Span
 
 
@@ -109,6 +109,7 @@ def _directions(problem: Problem) -> tuple[int, ...] | NoFrame:
     """The direction of each bit of a vector's number: the same in all vectors of all accesses."""
     found: dict[int, int] = {}
     for access in problem.accesses:
+        pause_if_long(access.elements.size)
         vectors = access.elements[access.elements[:, :, 0] != IDLE]
         apart = vectors ^ vectors[:, :1]
         if len(apart) and (apart != apart[0]).any():

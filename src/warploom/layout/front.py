@@ -1,4 +1,8 @@
-"""All classes of one problem side by side, and those answers that no other beats in everything."""
+"""All classes of one problem side by side, and those answers that no other beats in everything.
+
+Small classes come first: they are quick, and their best is the limit for the large ones. A class
+that was not begun when the budget was spent is told as such.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,14 @@ from warploom.layout import family
 from warploom.layout.access import Problem
 from warploom.layout.ir import Layout
 from warploom.layout.quality import REVERSING, Quality, quality_of
-from warploom.layout.solve import CLASSES, Solved, solve
+from warploom.layout.solve import CLASSES, Solved, not_begun, solve
 from warploom.layout.task import Answer, Task
-from warploom.search.budget import STOPS, Budget
+from warploom.search.budget import STOPS, Budget, governing_budget, reason_of
 from warploom.search.engine import OnProgress
+from warploom.search.outcome import Found
 
 MOST_ROTATIONS = 64  # that are looked at beside the answer
+SMALL = 1 << 14  # elements: answers of so few are weighed though the budget is spent
 SMALLER = ("none", "pad", "swizzle")  # looked at beside the class that was asked for
 # Where answers of a class may come from; mixed and any hold all of them.
 HOLDS = {
@@ -48,7 +54,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The answer to what was asked, the other classes, and the candidates that none beats."""
+    """The answer to what was asked, the other classes that were begun, and the candidates that none
+    beats; of those only what was weighed in time."""
 
     task: Task
     asked: Solved
@@ -58,14 +65,27 @@ class Front:
     @property
     def best(self) -> Answer | None:
         """Of what the asked class holds, the fewest wavefronts; of those what costs least else."""
-        held = HOLDS.get(self.asked.klass)
-        fitting = [c for c in self.candidates if held is None or c.klass in held]
-        return fitting[0].answer if fitting else self.asked.best
+        return next(iter(self.answers), None)
+
+    @property
+    def answers(self) -> list[Answer]:
+        """All that was found of what the asked class holds, the best first."""
+        found = [c.answer for c in self.candidates if _holds(self.asked.klass, c.klass)]
+        solved = (s for s in (self.asked, *self.others) if _holds(self.asked.klass, s.klass))
+        found += [each.best for each in solved if each.best is not None]
+        return sorted(found, key=lambda answer: answer.cost)
 
     @property
     def solved(self) -> Solved:
         """What was asked, with that answer."""
         return replace(self.asked, best=self.best)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The classes of which nothing was looked at."""
+        begun = {each.klass for each in (*self.others, self.asked) if each.begun}
+        return tuple(k for k in (*smaller_than(self.task, self.asked.klass), self.asked.klass)
+                     if k not in begun)  # fmt: skip
 
     @property
     def kept(self) -> bool:
@@ -79,21 +99,64 @@ def front_of(
     budget: Budget | None = None,
     on_progress: OnProgress | None = None,
 ) -> Front:
-    """The class that was asked for first, with the whole budget; then the smaller ones."""
-    asked = solve(task, klass, budget, on_progress)
+    """The smaller classes first, then the one that was asked for, all within one budget."""
+    limit = budget or governing_budget()
+    others: list[Solved] = []
+    for name in smaller_than(task, klass) if task.torn is None else ():
+        if others and limit.is_spent():
+            break
+        others.append(solve(task, name, limit, on_progress))
+    asked = _asked(task, klass, others, limit, on_progress)
     if task.torn is not None:
         return Front(task, asked, (), ())
-    order = list(CLASSES)
-    smaller = [name for name in SMALLER if order.index(name) < order.index(klass)]
-    if task.problem.copies:
-        smaller = []
-    others = [solve(task, name, budget, on_progress) for name in smaller]
-    found = [(each.klass, each.best) for each in (*others, asked) if each.best is not None]
+    begun = tuple(each for each in others if each.begun)
+    found = [(each.klass, each.best) for each in (*begun, asked) if each.best is not None]
     least = min((answer.cost for _, answer in found), default=None)
-    if klass not in (*SMALLER, "tma") and least is not None:
-        found += _alternatives(task, klass, least, budget or Budget())
-    candidates = [Candidate(name, answer, quality_of(task, answer)) for name, answer in found]
-    return Front(task, asked, tuple(others), _unbeaten(candidates))
+    with limit.governing():
+        if klass not in (*SMALLER, "tma") and least is not None:
+            found += _alternatives(task, klass, least, limit)
+        return Front(task, asked, begun, _unbeaten(_weighed(task, found, limit)))
+
+
+def smaller_than(task: Task, klass: str) -> tuple[str, ...]:
+    """The classes that are looked at beside one."""
+    order = list(CLASSES)
+    if task.problem.copies:
+        return ()
+    return tuple(name for name in SMALLER if order.index(name) < order.index(klass))
+
+
+def _holds(klass: str, other: str) -> bool:
+    return klass not in HOLDS or other in HOLDS[klass]
+
+
+def _asked(
+    task: Task, klass: str, others: list[Solved], limit: Budget, on_progress: OnProgress | None
+) -> Solved:
+    """The class that was asked for; not begun where the smaller ones took the whole budget."""
+    try:
+        if others:
+            limit.check()
+    except STOPS as stop:
+        counted = any(each.begun for each in others)
+        found = not_begun(klass, reason_of(stop), task.least if counted else Fraction(0))
+        held = [each.outcome.answer for each in others
+                if isinstance(each.outcome, Found) and _holds(klass, each.klass)]  # fmt: skip
+        best = min(held, key=lambda answer: answer.rank, default=None)
+        return found if best is None else replace(found, outcome=Found(best, True), best=best)
+    return solve(task, klass, limit, on_progress)
+
+
+def _weighed(task: Task, found: list[tuple[str, Answer]], limit: Budget) -> list[Candidate]:
+    """With all that each costs; none if not all were weighed in time. Few elements always are."""
+    with contextlib.suppress(*STOPS):
+        weighed = []
+        for name, answer in found:
+            if task.problem.size > SMALL:
+                limit.check()
+            weighed.append(Candidate(name, answer, quality_of(task, answer)))
+        return weighed
+    return []
 
 
 def _alternatives(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warploom.errors import InternalError
 from warploom.index.bits import BitMap
 from warploom.layout.columns import Choice
 from warploom.layout.frame import Frame
@@ -45,7 +46,8 @@ def _packed(images: list[int], bits: int) -> list[int]:
     for image in images:
         used |= image
     kept = [bit for bit in range(used.bit_length()) if used >> bit & 1]
-    assert len(kept) == bits, "as many address bits as element bits"
+    if len(kept) != bits:
+        raise InternalError("there are not as many address bits as element bits")
     return [sum((image >> bit & 1) << place for place, bit in enumerate(kept)) for image in images]
 
 

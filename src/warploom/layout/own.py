@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.errors import CheckError, WarploomError, defining_line
+from warploom.errors import CheckError, InternalError, WarploomError, defining_line
 from warploom.layout.access import (
     ACCESS_KINDS,
     IDLE,
@@ -39,6 +39,7 @@ from warploom.layout.access import (
     coordinates,
 )
 from warploom.layout.check import MOST_ELEMENTS
+from warploom.layout.collide import lane_runs, meeting_text, served_together
 from warploom.layout.evaluate import Numbers
 from warploom.layout.given import given_layout, row_major_addresses
 from warploom.layout.task import Task
@@ -155,11 +156,14 @@ def examine_tables(
         more = () if task.torn is None else (task.torn,)
         return Examined(problem.name, (*wrong, *more), (), (), names, tried, *extent)
     score = task.meter.score(where.everywhere())
-    assert score is not None, "torn vectors were looked for"
-    for each, found in zip(looked, score.per_request, strict=True):
+    if score is None:
+        raise InternalError("a vector is torn that was looked at and found whole")
+    for number, (each, found) in enumerate(zip(looked, score.per_request, strict=True)):
         if each.stated is not None and each.stated != float(found):  # 16/3 is stated as a float
+            shown = _fullest(task, where.everywhere(), number, steps[number])
             wrong.append(
-                f"{each.access.name} takes {float(found):g} wavefronts, not {each.stated:g}"
+                f"{each.access.name} takes {float(found):g} wavefronts, not {each.stated:g}: "
+                f"{shown}"
             )
     counts, bound = (tuple(float(f) for f in s.per_request) for s in (score, task.bound))
     return Examined(problem.name, tuple(wrong), counts, bound, names, tried, *extent)
@@ -315,6 +319,20 @@ def _unaligned(each: Looked, steps: int) -> str | None:
         f"{each.access.name}: the vector of {each.access.width} of {_who(request, lane, steps)}"
         f" begins at place {int(each.at[request, lane])}, which is no multiple of it"
     )
+
+
+def _fullest(task: Task, addresses: Numbers, number: int, steps: int) -> str:
+    """The request of an access that takes the most wavefronts, and the lanes that are why."""
+    counts = task.meter.by_step(number, addresses)
+    request = int(np.argmax(counts))
+    groups = list(served_together(task.problem, addresses, number, request))
+    warp, step = divmod(request, steps)
+    where = f"step {step}" + (f" of warp {warp}" if warp else "")
+    group = max(groups, key=lambda each: each.wavefronts)
+    why = meeting_text(task.problem, group)
+    if not why:
+        why = f"lanes {lane_runs(group.lanes)} want no two words of one bank"
+    return f"{where} takes {int(counts[request])}, {why}"
 
 
 @dataclass

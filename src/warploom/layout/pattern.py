@@ -12,7 +12,8 @@
 
 An index is over `lane`, `step` and `warp`, and gives the first element of a vector, which goes on
 along the row; with `element` in it, it gives every element. `index = ["row", "column"]` gives the
-coordinates. Expressions are parsed, never run as Python.
+coordinates. Expressions are parsed, never run as Python; `lane / 4` is C's division, and beside it
+`%` is C's, too. `weight = 10` makes every wavefront of an access count ten times.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from warploom.layout.access import (
     Access,
     Problem,
     check_problem,
+    pieces,
 )
 from warploom.layout.check import MOST_ELEMENTS
 from warploom.layout.evaluate import Numbers
@@ -198,25 +200,38 @@ class _File:
         lanes = place.whole("lanes", serving.lanes, serving.lanes)
         if steps * warps * lanes * width > MOST_MOVED:
             place.fail("steps", f"{steps * warps * lanes * width} elements moved are too many")
-        env = _axes(steps, warps, lanes, width)
-        whole = (steps * warps, lanes, width)
-        expressions = self._index(place, len(shape))
-        numbers = [self._value(place, "index", each, env, whole) for each in expressions]
-        vectors = any("element" in variables(each) for each in expressions)
-        active = np.ones(whole, bool)
+        index, mask = self._index(place, len(shape)), None
         if "mask" in place.table:
-            condition = self._parsed(place, "mask", place.text("mask", ""))
-            active = self._value(place, "mask", condition, env, whole) != 0
-        if len(numbers) == 1:
-            result = numbers[0]
-        else:
-            _check_coordinates(place, shape, numbers, active)
-            result = numbers[0]
-            for size, each in zip(shape[1:], numbers[1:], strict=True):
-                result = result * size + each
-        if not vectors:
-            result = result + np.arange(width)
-        _check_above_zero(place, result, active)
+            mask = self._parsed(place, "mask", place.text("mask", ""))
+        parts = []
+        for piece in pieces(steps * warps, lanes * width):
+            requests = np.arange(steps * warps, dtype=np.int64)[piece]
+            env = _axes(requests, steps, lanes, width)
+            parts.append(self._moved(place, shape, index, mask, env))
+        return np.concatenate(parts)
+
+    def _moved(
+        self,
+        place: _Place,
+        shape: tuple[int, ...],
+        index: list[Expr],
+        mask: Expr | None,
+        env: dict[str, Numbers],
+    ) -> Numbers:
+        """The elements of some requests."""
+        whole = np.broadcast_shapes(*(each.shape for each in env.values()))
+        numbers = [self._value(place, "index", each, env, whole) for each in index]
+        active = np.ones(whole, bool)
+        if mask is not None:
+            active = self._value(place, "mask", mask, env, whole) != 0
+        if len(numbers) > 1:
+            _check_coordinates(place, shape, numbers, active, env)
+        result = numbers[0]
+        for size, each in zip(shape[1:], numbers[1:], strict=len(numbers) > 1):
+            result = result * size + each
+        if not any("element" in variables(each) for each in index):
+            result = result + env["element"]
+        _check_above_zero(place, result, active, env)
         return np.where(active, result, IDLE)
 
     def _index(self, place: _Place, dimensions: int) -> list[Expr]:
@@ -258,9 +273,9 @@ def _copied(place: _Place) -> bool:
     return place.table.get("kind") == TENSOR_COPY
 
 
-def _axes(steps: int, warps: int, lanes: int, width: int) -> dict[str, Numbers]:
+def _axes(requests: Numbers, steps: int, lanes: int, width: int) -> dict[str, Numbers]:
     """Steps of one warp after those of another."""
-    request = np.arange(steps * warps, dtype=np.int64)[:, None, None]
+    request = requests[:, None, None]
     return {
         "step": request % steps,
         "warp": request // steps,
@@ -269,8 +284,17 @@ def _axes(steps: int, warps: int, lanes: int, width: int) -> dict[str, Numbers]:
     }
 
 
+def _asker(env: dict[str, Numbers], request: int, lane: int) -> str:
+    step, warp = (int(env[name][request, 0, 0]) for name in ("step", "warp"))
+    return f"lane {lane} of step {step}" + (f" of warp {warp}" if warp else "")
+
+
 def _check_coordinates(
-    place: _Place, shape: tuple[int, ...], numbers: list[Numbers], active: Any
+    place: _Place,
+    shape: tuple[int, ...],
+    numbers: list[Numbers],
+    active: Any,
+    env: dict[str, Numbers],
 ) -> None:
     for axis, (size, each) in enumerate(zip(shape, numbers, strict=True)):
         bad = active & ((each < 0) | (each >= size))
@@ -278,20 +302,22 @@ def _check_coordinates(
             step, lane, element = np.argwhere(bad)[0].tolist()
             place.fail(
                 "index",
-                f"lane {lane} of step {step} wants coordinate {int(each[step, lane, element])} "
+                f"{_asker(env, step, lane)} wants coordinate {int(each[step, lane, element])} "
                 f"on axis {axis} for element {element} of its vector",
                 f"the tensor has {size} there",
             )
 
 
-def _check_above_zero(place: _Place, elements: Numbers, active: Any) -> None:
+def _check_above_zero(
+    place: _Place, elements: Numbers, active: Any, env: dict[str, Numbers]
+) -> None:
     """Here, as one of the numbers below zero means an idle lane later on."""
     bad = active & (elements < 0)
     if bad.any():
         step, lane, at = np.argwhere(bad)[0].tolist()
         place.fail(
             "index",
-            f"lane {lane} of step {step} wants element {int(elements[step, lane, at])} at place "
+            f"{_asker(env, step, lane)} wants element {int(elements[step, lane, at])} at place "
             f"{at} of its vector",
             "elements count from 0; a lane that does nothing has a mask",
         )

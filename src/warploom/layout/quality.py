@@ -9,7 +9,7 @@ import numpy as np
 from warploom.errors import UnsupportedError
 from warploom.layout.access import IDLE, Access
 from warploom.layout.code import cheapest
-from warploom.layout.evaluate import Numbers
+from warploom.layout.evaluate import Numbers, pause_if_long
 from warploom.layout.task import Answer, Task
 
 REVERSING = ("cuda", "h200")  # machines with an instruction that reverses bits
@@ -46,6 +46,7 @@ def address_registers(access: Access, addresses: Numbers) -> int:
     """
     first = access.elements[:, :, 0]
     idle = first == IDLE
+    pause_if_long(first.size)
     found = np.where(idle, 0, addresses[first])
     start = np.take_along_axis(found, np.argmin(idle, axis=1)[:, None], axis=1)
     apart = np.where(idle, np.iinfo(np.int64).min, found - start)

@@ -23,13 +23,17 @@ def front_record(front: Front) -> dict[str, Any]:
         "shape": list(problem.shape),
         "element_bytes": problem.element_bytes,
         "accesses": [access.name for access in problem.accesses],
+        "steps": [access.steps for access in problem.accesses],
+        "weights": [float(weight) for weight in problem.weights],
         **({"copies": list(problem.copies)} if problem.copies else {}),
-        "objective": "worst" if task.worst else "sum",
+        "objective": "worst" if task.worst else "total",
         "class": front.asked.klass,
         **outcome_record(front.asked.outcome),
     }
     if task.torn is not None:
         return found | {"why": task.torn, **statistics_record(front.asked.statistics)}
+    if not front.asked.begun and front.best is None:
+        return found | {"layout": None, "classes": {}, "not_tried": list(front.left_out)}
     best = front.best
     box = box_of(task.addresses(best.map), problem) if best is not None and problem.copies else None
     if box is not None:
@@ -38,7 +42,13 @@ def front_record(front: Front) -> dict[str, Any]:
         "bound": _counts(task.bound),
         "least": float(task.least),
         "layout": None if front.best is None else show(task.layout(front.best)),
-        "classes": {each.klass: solved_record(task, each) for each in (*front.others, front.asked)},
+        "cost": None if front.best is None else float(front.best.cost),
+        "classes": {
+            each.klass: solved_record(task, each)
+            for each in (*front.others, front.asked)
+            if each.begun
+        },
+        "not_tried": list(front.left_out),
         "front": [candidate_record(task, each) for each in front.candidates],
         **statistics_record(front.asked.statistics),
     }
@@ -57,12 +67,18 @@ def ways_record(chosen: Chosen) -> dict[str, Any]:
             }
             for each in chosen.tried
         ],
+        "ways_not_tried": chosen.left,
     }
 
 
 def solved_record(task: Task, solved: Solved) -> dict[str, Any]:
     best = solved.best
-    found = {"proved": solved.proved, "least": float(solved.least), "how": solved.how}
+    found = {
+        "outcome": outcome_record(solved.outcome)["outcome"],
+        "proved": solved.proved,
+        "least": float(solved.least),
+        "how": solved.how,
+    }
     if best is None:
         return found | {"wavefronts": None}
     return found | {

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 
 from warploom.layout.demand import Demand, Demands
 from warploom.layout.evaluate import Numbers
 from warploom.layout.subspace import Span, elements
+from warploom.search.budget import governing_budget
 
 Shared = tuple[int, ...]  # directions that share a word
+BATCH = 1 << 12  # choices that are weighed at once
 
 
 def scattered_least(demand: Demand, columns: Sequence[int], depth: int, loose: int) -> int:
@@ -44,9 +46,13 @@ class Sharing:
             return self._exact(columns, ()), ()
         kernel = elements(kernel_basis(columns))
         if any(demand.basis is None for demand in self._demands.demands):
-            found = [(self._exact(columns, s), s) for s in _choices(kernel, self._loose)]
+            found = ((self._exact(columns, s), s) for s in _choices(kernel, self._loose))
             return min(found, key=lambda pair: pair[0])
-        return self._of_subspaces(kernel)
+        inside = self._members[:, kernel]
+        batches = batched(_choices(kernel, self._loose), BATCH)
+        return min(
+            (self._of_subspaces(kernel, inside, some) for some in batches), key=lambda pair: pair[0]
+        )
 
     def _exact(self, columns: tuple[int, ...], shared: Shared) -> int:
         costs = [0] * self._accesses
@@ -64,18 +70,18 @@ class Sharing:
             row[list(demand.points)] = 1
         return found
 
-    def _of_subspaces(self, kernel: Numbers) -> tuple[int, Shared]:
+    def _of_subspaces(
+        self, kernel: Numbers, inside: Numbers, choices: list[Shared]
+    ) -> tuple[int, Shared]:
         """U takes 2^(dim(U∩K) − dim(U∩T)), and dim(U∩T) is told by which of T's points U has."""
-        inside = self._members[:, kernel]
         lost = np.log2(inside.sum(axis=1)).astype(np.int64)
-        choices = list(_choices(kernel, self._loose))
         place = {int(vector): number for number, vector in enumerate(kernel)}
         spans = [[place[int(x)] for x in elements(shared)] for shared in choices]
         met = np.log2(inside[:, np.array(spans)].sum(axis=2)).astype(np.int64)
-        weight = np.array([demand.weight for demand in self._demands.demands])[:, None]
+        weight = np.array([d.weight for d in self._demands.demands], dtype=object)[:, None]
         least = np.array([demand.least for demand in self._demands.demands])[:, None]
         costs = weight * np.maximum(least, 1 << (lost[:, None] - met))
-        by_access = np.zeros((self._accesses, len(choices)), dtype=np.int64)
+        by_access = np.zeros((self._accesses, len(choices)), dtype=object)  # of any size: exact
         np.add.at(by_access, [demand.access for demand in self._demands.demands], costs)
         total = by_access.max(axis=0) if self._worst else by_access.sum(axis=0)
         chosen = int(np.argmin(total))
@@ -86,11 +92,18 @@ def _choices(kernel: Numbers, loose: int) -> Iterator[Shared]:
     """Independent directions within one bank, as many as can share a word."""
     count = min(loose, len(kernel).bit_length() - 1)
     seen = set()
+    budget = governing_budget()
     for some in combinations(kernel[1:].tolist(), count):
+        budget.check()
         span = tuple(sorted(elements(some).tolist()))
         if len(Span(some)) == count and span not in seen:
             seen.add(span)
             yield some
+
+
+def batched(choices: Iterator[Shared], size: int) -> Iterator[list[Shared]]:
+    while some := list(islice(choices, size)):
+        yield some
 
 
 def wavefronts(demand: Demand, columns: Sequence[int], shared: Sequence[int] = ()) -> int:

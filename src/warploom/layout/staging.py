@@ -141,12 +141,11 @@ def _rank(way: Staging) -> tuple[int, int]:
 
 
 def _problem(source: Fragment, element_bytes: int, store: Side, load: Side) -> Problem:
-    accesses = []
-    for side in (store, load):
-        elements = side.elements.reshape(-1, *side.elements.shape[2:])
-        # Weighted by its steps an access counts with all of its wavefronts.
-        accesses.append(Access(side.name, elements, side.kind, float(len(elements))))
-    return Problem("conversion", source.shape, element_bytes, tuple(accesses))
+    accesses = tuple(
+        Access(side.name, side.elements.reshape(-1, *side.elements.shape[2:]), side.kind)
+        for side in (store, load)
+    )
+    return Problem("conversion", source.shape, element_bytes, accesses)
 
 
 def stored_once(fragment: Fragment) -> Fragment:

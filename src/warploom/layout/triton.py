@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,12 @@ from warploom.layout.check import MOST_ELEMENTS, check
 from warploom.layout.evaluate import values
 from warploom.layout.expression import sizes_of
 from warploom.layout.facts import as_matrix, as_swizzle, facts_of
-from warploom.layout.ir import Compose, Layout, Matrix, Pad, Strided, Swizzle
+from warploom.layout.ir import Compose, Layout, Matrix, Pad, Strided, Swizzle, Tree
+from warploom.layout.laws import simplify
+from warploom.layout.tma import MOST_SIDE
 
 Bases = dict[str, list[list[int]]]
+ATOM_ROWS = 8  # that a swizzle of the matrix units goes over
 
 
 def swizzled_shared(
@@ -85,23 +89,57 @@ def _phases(sizes: list[int], per_phase: int, max_phase: int) -> int:
 def nvmma_shared(
     shape: tuple[int, ...], swizzle_bytes: int, element_bytes: int, transposed: bool = False
 ) -> Layout:
-    """NVMMASharedLayout for rows of `swizzle_bytes`: the mode that TMA and wgmma have.
-    `transposed`: columns are what lies together.
+    """NVMMASharedLayout: rows of `swizzle_bytes` in the mode that TMA and wgmma have. A wider tile
+    lies in blocks of such rows, one block after another. `transposed`: columns lie together.
 
     >>> from warploom.layout.show import show
     >>> show(nvmma_shared((64, 64), 128, 2))
     'S<3,3,3> o (64,64):(64,1)'
+    >>> show(nvmma_shared((64, 128), 128, 2))
+    'S<3,3,3> o (64,(64,2)):(64,(1,4096))'
     """
     if swizzle_bytes not in (32, 64, 128):
         raise CheckError(f"a swizzle of {swizzle_bytes} bytes", advice="there are 32, 64 and 128")
     if transposed and len(shape) != 2:
         raise CheckError("a transposed NVMMASharedLayout is of two dimensions")
-    row = shape[0 if transposed else -1] * element_bytes
-    if row != swizzle_bytes:
-        raise CheckError(f"a row has {row} bytes, not {swizzle_bytes}")
+    together = 0 if transposed else len(shape) - 1
+    row = shape[together] * element_bytes
+    if row % swizzle_bytes:
+        raise CheckError(
+            f"a row has {row} bytes, not {swizzle_bytes}", advice="it is that, or a multiple of it"
+        )
     bits = {128: 3, 64: 2, 32: 1}[swizzle_bytes]
     swizzle = Swizzle(bits, (16 // element_bytes).bit_length() - 1, 3)
-    return check(Compose(swizzle, _ordered(shape, (0, 1) if transposed else None)))
+    blocks = _blocks(shape, together, swizzle_bytes // element_bytes)
+    return check(simplify(Compose(swizzle, blocks)))
+
+
+def _blocks(shape: tuple[int, ...], together: int, width: int) -> Strided:
+    """Blocks one after another, the first dimension's fastest; each is what one tensor copy writes:
+    `width` elements of the dimension that lies together, at most MOST_SIDE of the others."""
+    sides = [min(size, MOST_SIDE) for size in shape]
+    sides[together] = width
+    outermost = 0 if together else len(shape) - 1
+    if together or shape[together] == width:  # its blocks follow one another as its rows do
+        sides[outermost] = shape[outermost] if len(shape) > 1 else width
+    counts = [size // side for size, side in zip(shape, sides, strict=True)]
+    rows = prod(sides) // width
+    if any(size % side for size, side in zip(shape, sides, strict=True)) or (
+        prod(counts) > 1 and rows % ATOM_ROWS
+    ):
+        raise CheckError(
+            f"blocks of {'x'.join(map(str, sides))} do not fill {'x'.join(map(str, shape))}",
+            advice=f"sizes are powers of two, and there are at least {ATOM_ROWS} rows",
+        )
+    inner, stride = [0] * len(shape), 1
+    for axis in (together, *(axis for axis in range(len(shape))[::-1] if axis != together)):
+        inner[axis], stride = stride, stride * sides[axis]
+    modes: list[tuple[Tree, Tree]] = []
+    for side, count, step in zip(sides, counts, inner, strict=True):
+        modes.append((side, step) if count == 1 else ((side, count), (step, stride)))
+        stride *= count
+    sizes, strides = zip(*modes, strict=True)
+    return Strided(sizes, strides) if len(modes) > 1 else Strided(*modes[0])
 
 
 def padded_shared(shape: tuple[int, ...], interval: int, padding: int) -> Layout:
