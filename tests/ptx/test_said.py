@@ -16,6 +16,7 @@ from warploom.cli.app import application
 from warploom.cli.start import COMMANDS
 from warploom.errors import DeviceError, KernelError, LimitError
 from warploom.ptx.emulate import schedule
+from warploom.ptx.findings import race_fault
 
 APP = application(*COMMANDS)
 FOLDER = Path(__file__).parent / "said"
@@ -174,3 +175,60 @@ def test_the_limit_is_looked_at_between_steps(monkeypatch: pytest.MonkeyPatch) -
         ptx.load(text, "k.ptx").kernel("k").launch(1, 1, [], seconds=1000, engine="numpy")
     assert found.value.span is not None
     assert 40 < found.value.span.line < 60
+
+
+LIBRARY = """.version 8.0
+.target sm_90
+.address_size 64
+.file 1 "demo.cu"
+.file 2 "HEADER"
+.visible .entry k(.param .u64 out) { .reg .b32 %r<3>; .reg .b64 %rd<2>;
+ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x;
+.loc 2 2 1, function_name $f, inlined_at 2 3 1
+.loc 2 3 1, function_name $g, inlined_at 1 8 3
+.loc 2 2 1, function_name $f, inlined_at 2 3 1
+st.global.u32 [%rd1+OFFSET], %r1;
+ret; }
+"""
+
+
+@pytest.mark.parametrize(
+    "folder", ["site-packages/triton/language", "cuda-13/targets/x86_64-linux/include/cccl"]
+)
+def test_the_headline_is_the_users_line(folder: str, tmp_path: Path) -> None:
+    """Not that of the library that it was inlined from, which is named beside it."""
+    header = tmp_path / folder / "standard.py"
+    header.parent.mkdir(parents=True)
+    header.write_text("one\ntwo\nthree\n")
+    text = LIBRARY.replace("HEADER", str(header))
+    with pytest.raises(KernelError, match="out-of-bounds") as caught:
+        ptx.load(text.replace("OFFSET", "4096"), "k.ptx").kernel("k").launch(
+            1, 4, [np.zeros(4, np.int32)]
+        )
+    assert caught.value.span is not None
+    assert (caught.value.span.source.name, caught.value.span.line) == ("demo.cu", 8)
+    assert "(in standard.py:2, inlined at standard.py:3)" in caught.value.advice
+    module = ptx.load(text.replace("OFFSET", "0"), "k.ptx")
+    report = module.kernel("k").launch(1, 4, [np.zeros(4, np.int32)], races="all")
+    error = race_fault(module, report.races[0])
+    assert error.span is not None
+    assert (error.span.source.name, error.span.line) == ("demo.cu", 8)
+    inner = "(in standard.py:2, inlined at standard.py:3)"
+    assert f"this write {inner} by block" in error.message
+    assert f"at demo.cu:8 {inner} by block" in error.message
+
+
+def test_the_file_of_the_kernel_is_the_users_wherever_it_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own = tmp_path / "site-packages" / "mine" / "kernels.py"
+    own.parent.mkdir(parents=True)
+    own.write_text("\n".join("abcdefghij"))
+    text = LIBRARY.replace("demo.cu", str(own)).replace("HEADER", str(own))
+    with pytest.raises(KernelError, match="out-of-bounds") as caught:
+        ptx.load(text.replace("OFFSET", "4096"), "k.ptx").kernel("k").launch(
+            1, 4, [np.zeros(4, np.int32)]
+        )
+    assert caught.value.span is not None
+    assert caught.value.span.line == 2

@@ -17,12 +17,23 @@ def race_fault(module: LoadedModule, race: Race) -> KernelError:
         if spans[0] is None
         else f" at {places[0].words if places[0] else f'line {spans[0].line}'}"
     )
-    outer = places[1].frames[1:] if places[1] else ()
+    outer = places[1].own.frames[1:] if places[1] else ()
     inlined = f" (inlined at {outer[0].words})" if outer else ""
+    inner = f" (in {places[1].inner_words})" if places[1] and places[1].inner else ""
     message = (
-        f"data race: this {second.words}{inlined} by block {second.block}, thread {second.thread} "
-        f"and the {first.words}{where} by block {first.block}, thread {first.thread}: "
-        "nothing orders them"
+        f"data race: this {second.words}{inlined}{inner} by block {second.block}, "
+        f"thread {second.thread} and the {first.words}{where} by block {first.block}, "
+        f"thread {first.thread}: nothing orders them"
     )
     shown = places[1].span() if places[1] else None
     return KernelError(message + (" (one value)" if race.same_value else ""), shown or spans[1])
+
+
+def rounding_note(module: LoadedModule, race: Race) -> str:
+    """Writes that are no race, as they differ by rounding alone: said where somebody looks on."""
+    label = race.second.label
+    where = f" at {module.places.words(label)}" if isinstance(label, Span) else ""
+    return (
+        f"threads store one sum{where}, which differs from lane to lane by the rounding of a "
+        "fused product; no race"
+    )

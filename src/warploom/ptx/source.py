@@ -10,11 +10,11 @@ import os
 import re
 import stat
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from warploom.errors import (
     DeviceError,
@@ -29,6 +29,7 @@ from warploom.errors import (
 from warploom.ptx.ir import Directive, Function, Module
 
 Numbers = tuple[int, int, int]  # of a file, a line, a column
+_HEADERS = ("cuda", "nvidia", "clang", "cccl")  # folders above an `include` of theirs
 MOST_BYTES = 64 << 20  # of a text to show a line of
 
 
@@ -54,12 +55,31 @@ class SourcePlace:
         return tuple(out)
 
     @property
+    def own(self) -> SourcePlace:
+        """The innermost place that is the user's: not in a header or a module of a library.
+
+        The file of the kernel itself is the user's, wherever it lies.
+        """
+        frames = self.frames
+        return next(p for p in frames if p.file == frames[-1].file or not _is_library(p.file))
+
+    @property
+    def inner(self) -> tuple[SourcePlace, ...]:
+        """What lies within the user's own place: code of libraries, the innermost first."""
+        return self.frames[: self.frames.index(self.own)]
+
+    @property
+    def inner_words(self) -> str:
+        return _chain(self.inner)
+
+    @property
     def words(self) -> str:
-        return ", inlined at ".join(f"{Path(p.file).name}:{p.line}" for p in self.frames)
+        """The user's own place, outwards; what of a library it is in, in brackets."""
+        return _chain(self.own.frames) + (f" (in {self.inner_words})" if self.inner else "")
 
     def span(self) -> Span | None:
-        """The place in its file, outwards to the first file that can be read and has the line."""
-        for place in self.frames:
+        """The user's own place, outwards to the first file that can be read and has the line."""
+        for place in self.own.frames:
             source = place.text or _read(place.file, place.is_named, _working_folder())
             if source is not None and source.has_line(place.line):
                 line = source.line(place.line)
@@ -67,6 +87,20 @@ class SourcePlace:
                 word = re.match(r"\w*", line[column - 1 :])
                 return Span(source, place.line, column, max(1, len(word[0]) if word else 1))
         return None
+
+
+def _chain(places: Sequence[SourcePlace]) -> str:
+    return ", inlined at ".join(f"{Path(p.file).name}:{p.line}" for p in places)
+
+
+def _is_library(file: str) -> bool:
+    """Installed packages of Python, and headers of CUDA and of compilers."""
+    parts = PurePath(file).parts
+    if not parts or parts[-1].startswith("__nv_nvrtc_builtin"):
+        return True
+    if {"site-packages", "dist-packages"} & set(parts):
+        return True
+    return "include" in parts and any(part.startswith(_HEADERS) for part in parts)
 
 
 @lru_cache(maxsize=32)
