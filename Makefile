@@ -68,7 +68,7 @@ accept: $(STAMP)
 live:
 	$(PYTHON) -m venv $(LIVE)
 	$(LIVE)/bin/pip install --quiet --editable ".[nvrtc]" pytest hypothesis triton "numba-cuda[cu13]" cupy-cuda13x nvidia-cuda-cccl
-	$(LIVE)/bin/python -m pytest -m slow tests/without_gpu/test_live.py tests/without_gpu/test_cub.py
+	$(LIVE)/bin/python -m pytest -m slow tests/without_gpu/test_live.py tests/without_gpu/test_small.py tests/without_gpu/test_cub.py
 
 # Other people's layout libraries, to compare with; apart, because Triton is large.
 oracles:

@@ -20,6 +20,7 @@ import pytest
 from warploom.errors import WarploomError
 from warploom.layout.own import Examined, SharedTile, examine
 from warploom.machine.report import Report
+from warploom.ptx.emulate.asked import Volatile
 from warploom.without_gpu.front import DEFAULT_ARCH, SECONDS, emulate
 
 
@@ -46,6 +47,7 @@ class Gpu:
     counters: bool = True
     seconds: float = SECONDS
     heap_bytes: int | None = None
+    volatile: Volatile = "relaxed"
     reports: list[Report] = field(default_factory=list)  # of all launches of the test
 
     def launch(
@@ -60,6 +62,7 @@ class Gpu:
             emulated = emulate(
                 kernel, name, arch=self.arch, races=self.races, benign=self.benign,
                 counters=self.counters, seconds=self.seconds, heap_bytes=self.heap_bytes,
+                volatile=self.volatile,
             )  # fmt: skip
             report = emulated[launch](*args, **named)
             self.reports.append(report)

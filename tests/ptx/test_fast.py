@@ -271,6 +271,38 @@ def test_large_launches_are_compiled_by_themselves() -> None:
     assert kernel.launch(64, 1024, [data], schedule=1).engine == "numpy"
 
 
+LOOP = READS + """
+ld.global.u32 %r1, [%a2]; mov.u32 %r2, 0;
+L: mad.lo.u32 %r1, %r1, 1664525, 1013904223; add.u32 %r2, %r2, 1;
+setp.lt.u32 %q, %r2, 3000; @%q bra L;
+st.global.u32 [%a2], %r1; EXTRA ret;
+"""  # fmt: skip
+
+
+@pytest.mark.parametrize("extra", ["", "ld.volatile.global.u32 %r3, [%a2];"])
+def test_few_threads_with_much_work_are_compiled(
+    extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the evaluator has done enough of them; from the same memory, so nothing is done twice.
+
+    What cannot be compiled is not begun again.
+    """
+    wanted = np.arange(32, dtype=np.uint32)
+    kernel_of(LOOP.replace("EXTRA", "")).launch(1, 32, [wanted], engine="numpy")
+    for options in ({}, {"races": "all"}, {"counters": True}):
+        kernel = kernel_of(LOOP.replace("EXTRA", extra))
+        data = np.arange(32, dtype=np.uint32)
+        assert kernel.launch(1, 32, [data], **options).engine == "numpy"
+        assert np.array_equal(data, wanted)
+        with monkeypatch.context() as patch:
+            patch.setattr(engine_module, "MUCH_WORK", 1 << 20)
+            data = np.arange(32, dtype=np.uint32)
+            report = kernel.launch(1, 32, [data], **options)
+        assert report.engine == ("numpy" if extra else "c")
+        assert np.array_equal(data, wanted)
+        assert report.mix["mad"] == 32 * 3000
+
+
 def test_a_compiler_that_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "cc"
     script.write_text("#!/bin/sh\nexit 0\n")

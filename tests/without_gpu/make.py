@@ -1,4 +1,5 @@
-"""Writes `kept/`: what Triton and Numba make of the kernels here, as PTX that needs neither.
+"""Writes `kept/` and `small/`: what Triton and Numba make of the kernels here, as PTX that needs
+neither.
 
     PYTHONPATH=src:. python -m tests.without_gpu.make      # in an environment that has them
 
@@ -14,14 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.without_gpu import numba_kernels, triton_kernels
+from tests.without_gpu import numba_kernels, triton_kernels, triton_small
 from tests.without_gpu.cases import TRITON, Case
+from tests.without_gpu.small_cases import SMALL, Kept
 
 from warploom.without_gpu.numba_kernel import NumbaKernel
 from warploom.without_gpu.prepared import Prepared
 from warploom.without_gpu.triton_kernel import TritonKernel
 
 KEPT = Path(__file__).parent / "kept"
+BLOCKS = Path(__file__).parent / "small"
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 
 
@@ -32,9 +35,9 @@ def bare(text: str) -> str:
     return text.replace("\0", "").rstrip() + "\n"
 
 
-def write(name: str, job: Prepared, record: dict[str, Any]) -> None:
+def write(name: str, job: Prepared, record: dict[str, Any], folder: Path = KEPT) -> None:
     text = bare(job.kernel.owner.module.text.source.text)
-    (KEPT / f"{name}.ptx").write_text(f"// {json.dumps(record)}\n{text}")
+    (folder / f"{name}.ptx").write_text(f"// {json.dumps(record)}\n{text}")
 
 
 def triton(case: Case, dtype: str, arch: str) -> None:
@@ -52,6 +55,18 @@ def triton(case: Case, dtype: str, arch: str) -> None:
     write(f"triton_{case.name}_{dtype}_{arch}", job, record)
 
 
+def small(one: Kept) -> None:
+    args, _ = one.made()
+    job = TritonKernel(getattr(triton_small, one.name), "sm_90").prepare(
+        (1,), (), {**args, "BLOCK": one.block, "num_warps": one.warps}
+    )
+    record = {
+        "threads": job.block, "shared": job.shared_bytes, "args": [*args],
+        "scratch": len(job.args) - len(args),
+    }  # fmt: skip
+    write(one.stem, job, record, BLOCKS)
+
+
 def numba(name: str, arch: str) -> None:
     function, args = numba_kernels.KERNELS[name]
     job = NumbaKernel(function, arch).prepare((1, 64), args, {})
@@ -66,6 +81,13 @@ def main() -> None:
                 triton(case, dtype, arch)
     for name in numba_kernels.KERNELS:
         numba(name, "sm_90")
+    write_small()
+
+
+def write_small() -> None:
+    BLOCKS.mkdir(exist_ok=True)
+    for one in SMALL:
+        small(one)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from warploom.errors import (
     UnsupportedError,
 )
 from warploom.ptx.emulate.launch import Report
-from warploom.ptx.findings import race_fault
+from warploom.ptx.findings import race_fault, rounding_note
 from warploom.ptx.shuffle import FARTHEST, KernelReport, Rewrite, check, confirm, rewrite
 from warploom.search.outcome import Verdict
 
@@ -48,6 +49,15 @@ Exit status: 0 done ("no gain, kept" is an answer), 1 --check found a difference
 3 --check could not run some kernel, which shows nothing, 130 Ctrl-C."""
 
 KIND = "ptx run"
+
+
+class Volatile(StrEnum):
+    """How volatile accesses race."""
+
+    RELAXED = "relaxed"
+    WEAK = "weak"
+
+
 RUN = """Run a kernel without a GPU, every access checked.
 
 An argument is TYPE=VALUE for a number or TYPE[COUNT]=START for an array, where START is zeros,
@@ -59,9 +69,9 @@ Example:
   $ warploom ptx run saxpy.ptx --grid 4 --block 256 \\
       --arg f32[1000]=range --arg f32[1000]=ones --arg f32=2 --arg i32=1000 --races
 
-Launches of 65,536 threads and more are compiled to C, where the kernel can be, with the same
-answers sooner. Races and counters cost time, so they are looked for only if asked for. `engine` in
-the output says who ran.
+Launches of 65,536 threads and more, and those that turn out to be long work, are compiled to C,
+where the kernel can be, with the same answers sooner. Races and counters cost time, so they are
+looked for only if asked for. `engine` in the output says who ran.
 
 CUDA text (.cu) is compiled first, by nvcc, NVRTC or clang. What is found is shown at the line of
 the source where the PTX names one (-lineinfo), with block and thread; `--json` has it as
@@ -183,7 +193,12 @@ def run_kernel(
     heap: int = typer.Option(None, help="Bytes for device malloc; 8 MiB if not said."),
     seed: int = typer.Option(0, help="For random arrays."),
     races: bool = typer.Option(False, "--races", help="Also look for data races."),
-    benign: bool = typer.Option(False, "--benign", help="Writes of one value are no races."),
+    benign: bool = typer.Option(
+        False, "--benign", help="Writes of one value and loads of no use are no races."
+    ),
+    volatile: Volatile = typer.Option(
+        Volatile.RELAXED, help="How volatile accesses race: as atomics, or as plain ones."
+    ),
     counters: bool = typer.Option(
         False, "--counters", help="Also count sectors, bank conflicts, divergence and the like."
     ),
@@ -209,6 +224,7 @@ def run_kernel(
                 parse_shape(grid), parse_shape(block), args, shared_bytes=shared,
                 races="all" if races else False, benign=benign, counters=counters,
                 seconds=left(deadline), heap_bytes=heap,
+                volatile="weak" if volatile is Volatile.WEAK else "relaxed",
             )  # fmt: skip
             record = _run_record(report, counters)
             with kept_free(json_file):
@@ -217,6 +233,8 @@ def run_kernel(
                 error = race_fault(chosen.owner, race)
                 findings.append(finding("race", error) | {"same_value": race.same_value})
                 complain(error)
+            for race in report.rounding:
+                typer.echo(f"note: {rounding_note(chosen.owner, race)}", err=True)
             status = Status.IMPOSSIBLE if report.races else Status.FOUND
         except KernelError as error:
             with kept_free(json_file):

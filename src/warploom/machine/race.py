@@ -27,6 +27,7 @@ from warploom.machine.telling import Telling, Told
 
 Conflict = Callable[[Array, Array], Mask]  # a judge that does not ask for cells
 Store = Latest | ByLabel | History | UnderWay | Told
+Pair = frozenset[tuple[Kind, Hashable]]
 RELAXED = Order()
 
 
@@ -57,6 +58,11 @@ class Race:
     first: Side
     second: Side
     same_value: bool = False
+
+    @property
+    def pair(self) -> Pair:
+        """The two instructions, and what they do."""
+        return frozenset((side.kind, side.label) for side in (self.first, self.second))
 
 
 @dataclass(frozen=True)
@@ -103,12 +109,13 @@ class RaceDetector:
     groups than whole blocks and whole warps; `flags`: also by flags and fences, across blocks.
     `every`: a race for every pair of instructions is wanted, not only that there is one. `benign`:
     writes of the same value are none. `meetings`: that lanes met is told too (`lanes_meet`).
+    `rounded`: pairs of writes that differ by rounding alone, which are no races either, but kept.
     """
 
     def __init__(
         self, blocks: int, block_threads: int, lanes: int, labels: int, *, partial: bool = False,
         flags: bool = False, every: bool = False, benign: bool = False, cluster: int = 1,
-        meetings: bool = False,
+        meetings: bool = False, rounded: frozenset[Pair] = frozenset(),
     ) -> None:  # fmt: skip
         self.layout = Layout(blocks, block_threads, lanes, labels, cluster)
         self.partial = partial = partial or flags
@@ -117,11 +124,13 @@ class RaceDetector:
         self.meetings = meetings and flags
         self.flags = Flags() if flags else None
         self.races: list[Race] = []
+        self.rounding: list[Race] = []  # writes that differ by rounding alone
+        self._rounded = rounded
         self._clock_type = Vector if partial else Nested
         self._shadows: dict[Hashable, _Shadow] = {}
         self._labels: dict[Hashable, int] = {}
         self._names: list[Hashable] = []
-        self._seen: dict[frozenset[tuple[Kind, Hashable]], Race] = {}
+        self._seen: dict[Pair, Race] = {}
         self._ticks = 0
         self._sources = 0
 
@@ -435,7 +444,15 @@ class RaceDetector:
             for other, entry, position, same in found
             if not (same and self.benign)
         ]  # fmt: skip
-        return [race for race in races if self._is_new(race)]
+        return self._fresh(races)
+
+    def _fresh(self, races: list[Race]) -> list[Race]:
+        """Those that are new, less those that differ by rounding alone."""
+        fresh = [race for race in races if self._is_new(race)]
+        if self._rounded:
+            self.rounding += [race for race in fresh if race.pair in self._rounded]
+            fresh = [race for race in fresh if race.pair not in self._rounded]
+        return fresh
 
     def _side(self, manner: Manner, entry: int) -> Side:
         label = self._names[self.layout.label(entry)]
@@ -443,12 +460,11 @@ class RaceDetector:
 
     def _is_new(self, race: Race) -> bool:
         """Whether the pair of instructions is new, or worse than it was."""
-        pair = frozenset((side.kind, side.label) for side in (race.first, race.second))
-        known = self._seen.get(pair)
+        known = self._seen.get(race.pair)
         if known is not None and not known.same_value > race.same_value:
             return False
         self.races = [each for each in self.races if each is not known]
-        self._seen[pair] = race
+        self._seen[race.pair] = race
         return True
 
 

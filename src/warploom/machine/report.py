@@ -13,7 +13,8 @@ class Report(Counters):
     """Memory figures are zero where nobody asked for them.
 
     `mix` counts thread executions by opcode, where there are opcodes. `races` has one for each
-    pair of instructions; a launch that stops at the first race gives none, it raises.
+    pair of instructions; a launch that stops at the first race gives none, it raises. `rounding`
+    has those pairs of writes that differ by the rounding of a fused sum, where they are no races.
     """
 
     grid: tuple[int, int, int] = (1, 1, 1)
@@ -23,6 +24,7 @@ class Report(Counters):
     engine: str = "numpy"  # what ran it
     cores: int = 1  # and on how many
     races: list[Race] = field(default_factory=list)
+    rounding: list[Race] = field(default_factory=list)
     output: list[str] = field(default_factory=list)  # what printf of the kernel said
 
     @property

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from warploom.errors import DeviceError, KernelError, located
+from warploom.ptx.emulate.asked import Volatile
 from warploom.ptx.emulate.launch import LoadedModule, Report
 from warploom.ptx.findings import race_fault
 from warploom.without_gpu.cuda_kernel import CudaKernel, is_cupy, is_text
@@ -89,6 +90,7 @@ def emulate(
     seconds: float | None = SECONDS,
     cores: int | None = None,
     heap_bytes: int | None = None,
+    volatile: Volatile = "relaxed",
 ) -> Emulated:
     """Somebody's kernel, to be launched without a GPU on NumPy arrays or CPU tensors.
 
@@ -96,14 +98,16 @@ def emulate(
     PTX text (or a file of it), of which `name` chooses a kernel. It is compiled for `arch` by its
     own compiler. A launch is written as that package writes it and gives a report. What the kernel
     does wrong is an error in the words of its source: accesses out of bounds, values that nobody
-    wrote, barriers that never complete, and with `races` all data races of the launch. Writes of
-    one value, which Triton has lanes do all the time, are races only without `benign`. A launch is
-    stopped after `seconds`. Large ones are compiled, and without `races` and `counters` they use as
-    many `cores` as there are, or as are said. `heap_bytes` are for device malloc (8 MiB).
+    wrote, barriers that never complete, and with `races` all data races of the launch. What Triton
+    has lanes do all the time is a race only without `benign`: writes of one value, also where it
+    differs by the rounding of a fused product, and loads of no use. With `volatile="weak"` volatile
+    accesses race as plain ones do. A launch is stopped after `seconds`. Large ones are compiled,
+    and without `races` and `counters` they use as many `cores` as there are, or as are said.
+    `heap_bytes` are for device malloc (8 MiB).
     """
     options = {
         "races": races, "benign": benign, "check": check, "counters": counters, "seconds": seconds,
-        "cores": cores, "heap_bytes": heap_bytes,
+        "cores": cores, "heap_bytes": heap_bytes, "volatile": volatile,
     }  # fmt: skip
     for what, given in (("races", races), ("benign", benign), ("counters", counters)):
         if not isinstance(given, bool):

@@ -65,6 +65,7 @@ class Site:
     manner: Manner
     order: Order = RELAXED
     far: bool = False  # it may reach the shared memory of other blocks of the cluster
+    as_weak: Manner | None = None  # of a volatile access: its manner where that counts as weak
     tallied: bool = True  # counted by lanes; matrices are counted by their rows
     last: Region | None = None  # the region found last, which is most often the next one
     owner: Memory | None = None  # whose region that is: every launch has its own memory
@@ -323,8 +324,13 @@ def watch(
         _count(f, site, region, threads, start)
     if batch.races is not None and (site.space == "shared" or site.counted):
         key = SHARED if site.space == "shared" else region.base
+        manner = site.as_weak if batch.weak_volatile and site.as_weak else site.manner
+        if manner.kind is Kind.READ and site.span in batch.dead:
+            first = batch.first_block * batch.block_size
+            seen = ~batch.dead[site.span][first + threads]
+            threads, start = threads[seen], start[seen]
         races = batch.races.access(
-            key, region.data.size, threads, start, site.width, site.manner, site.span,
+            key, region.data.size, threads, start, site.width, manner, site.span,
             order=site.order, writing=None if write is None else write(region, chosen, index),
             failed=failed,
         )  # fmt: skip

@@ -8,9 +8,10 @@ import numpy as np
 
 from warploom.errors import MalformedError
 from warploom.ptx.emulate import heap, printf, stack, undefined
+from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
-from warploom.ptx.emulate.schedule import Code, Runner
+from warploom.ptx.emulate.schedule import Runner
 from warploom.ptx.ir import Arguments, Function, Instruction, Operand, Register, Symbol
 from warploom.ptx.types import DTYPES
 

@@ -34,11 +34,12 @@ from warploom.ptx.emulate import (
     wmma,
 )
 from warploom.ptx.emulate.barrier import Barrier
+from warploom.ptx.emulate.code import Code, CodeBlock, LiveSlots
 from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step, constant
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.lanes import Members
 from warploom.ptx.emulate.ordering import looks_at_flags, may_look_far
-from warploom.ptx.emulate.schedule import MALFORMED, Code, CodeBlock, LiveSlots, malformed
+from warploom.ptx.emulate.schedule import MALFORMED, malformed
 from warploom.ptx.emulate.shape import Compile, type_of
 from warploom.ptx.emulate.undefined import Passage, passage_of
 from warploom.ptx.ir import (
@@ -70,16 +71,16 @@ LONGEST_NAME = 160  # of an instruction, in an error
 
 
 def compile_function(
-    module: Module, function: Function, shared: dict[str, int], call: CallCompiler
-) -> Code:
+    module: Module, function: Function, shared: dict[str, int], call: CallCompiler,
+    unfused: frozenset[int] = frozenset(),
+) -> Code:  # fmt: skip
+    """`unfused`: where those fma stand that are to round their product before they add."""
     with collector_paused():
-        return _compiled(module, function, shared, call)
+        return _compiled(Context(module, function, shared, unfused=unfused), call)
 
 
-def _compiled(
-    module: Module, function: Function, shared: dict[str, int], call: CallCompiler
-) -> Code:
-    ctx = Context(module, function, shared)
+def _compiled(ctx: Context, call: CallCompiler) -> Code:
+    module, function = ctx.module, ctx.function
     ctx.slot_of(CARRY, "pred")
     if function.kind == "entry" and stack.has_stack(module):
         ctx.local_size = stack.STACK

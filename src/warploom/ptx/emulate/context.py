@@ -56,6 +56,7 @@ class Context:
     locals: dict[str, int] = field(default_factory=dict)  # offset in the frame's local memory
     local_size: int = 0
     current: Instruction | None = None
+    unfused: frozenset[int] = frozenset()  # where those fma stand that round their product
 
     # -- errors ---------------------------------------------------------------------------
 

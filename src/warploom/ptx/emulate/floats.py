@@ -166,6 +166,9 @@ def mul(ctx: Context, ins: Instruction) -> Step:
 def fma(ctx: Context, ins: Instruction) -> Step:
     kind = types_of(ins)[0]
     fused = fma_function(kind, rounding_of(ins))
+    if ins.start in ctx.unfused:
+        product, total = product_function(kind, "rn"), sum_function(kind, rounding_of(ins), False)
+        fused = lambda a, b, c: total(product(a, b), c)  # noqa: E731
     if len(types_of(ins)) > 1:
         return _with_halves(ctx, ins, fused, 2)
     if "relu" in ins.modifiers:

@@ -10,7 +10,7 @@ some threads are active, two ways of working are used:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
@@ -26,6 +26,7 @@ from warploom.machine.memory import Memory, Region
 from warploom.machine.race import RaceDetector
 from warploom.machine.record import CUDA
 from warploom.ptx.emulate.copies import Copies
+from warploom.ptx.emulate.work import Work
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -78,6 +79,10 @@ class Batch:
     output: list[str] = field(default_factory=list)  # what the kernel printed
     bulks: dict[int, list[Any]] = field(default_factory=dict)  # groups of bulk copies, by thread
     heap: Heap = field(default_factory=Heap)  # where malloc takes from
+    origins: Any = None  # what loads are of use, where that is asked for
+    dead: Mapping[Span, Mask] = field(default_factory=dict)  # loads that are none, by thread
+    weak_volatile: bool = False  # for races
+    work: Work | None = None  # what was done, where that decides who goes on
     line_of: Callable[[Span], str] = field(default=lambda span: f"line {span.line}")
     joined: Array = field(init=False)  # by block, of its last bar.red: how many hold, of how many
 
@@ -179,8 +184,8 @@ class Frame:
     """Registers of one function call and the group of threads that runs now."""
 
     __slots__ = (
-        "_index", "_owners", "batch", "compact", "count", "depth", "local_base", "mask", "n",
-        "parameters", "private", "protected", "regs", "undefined",
+        "_index", "_owners", "batch", "compact", "count", "depth", "joins", "local_base", "mask",
+        "n", "origins", "parameters", "private", "protected", "regs", "undefined",
     )  # fmt: skip
 
     def __init__(self, batch: Batch, registers: list[Array], depth: int, local_base: int) -> None:
@@ -193,6 +198,8 @@ class Frame:
         self.private: dict[int, Array] = {}  # by register, an array that no other one has
         self._owners: dict[int, int] = {}  # the same by identity of the array
         self.undefined: dict[int, Array] = {}  # see `undefined`
+        self.origins: dict[int, dict[Any, Array]] = {}  # see `origins`, and by block:
+        self.joins: dict[int, list[tuple[frozenset[int], dict[Any, Array]]]] = {}
         self.mask: Mask | None = None
         self.compact = False
         self.count = self.n

@@ -10,13 +10,10 @@ for an integer is refused, even if it is a whole one.
 
 from __future__ import annotations
 
-import numbers
 import time
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,23 +25,32 @@ from warploom.errors import (
     WarploomError,
     located,
 )
-from warploom.machine.counters import Counters
 from warploom.machine.heap import Heap
-from warploom.machine.memory import WINDOWS, Memory, allocate, per_owner
-from warploom.machine.race import Race, RaceDetector, Side
+from warploom.machine.memory import WINDOWS, Memory, allocate
 from warploom.machine.record import CUDA, H200
 from warploom.machine.report import Report
 from warploom.ptx.demangle import called, demangled
-from warploom.ptx.emulate import undefined
-from warploom.ptx.emulate.access import SHARED
 from warploom.ptx.emulate.arguments import bind, initial_bytes
+from warploom.ptx.emulate.asked import (
+    Asked,
+    Races,
+    Volatile,
+    check_options,
+    heap_limit,
+    triple,
+)
 from warploom.ptx.emulate.call import CallCompiler
-from warploom.ptx.emulate.compile import alignment, byte_size, compile_function, meets_in_part
-from warploom.ptx.emulate.frame import Batch, Frame, Triple, in_grid
-from warploom.ptx.emulate.ordering import follows_looks, may_look_far, uses_flags
-from warploom.ptx.emulate.schedule import Code, Runner
+from warploom.ptx.emulate.code import Code
+from warploom.ptx.emulate.compile import alignment, byte_size, compile_function
+from warploom.ptx.emulate.excuse import (
+    Kept,
+)
+from warploom.ptx.emulate.frame import Triple
+from warploom.ptx.emulate.judge import Judge
+from warploom.ptx.emulate.trial import Around
+from warploom.ptx.emulate.work import TooMuch, Work
 from warploom.ptx.fast.cores import Job
-from warploom.ptx.fast.engine import EngineName, FastKernel
+from warploom.ptx.fast.engine import EngineName, FastKernel, much_work
 from warploom.ptx.fast.notes import Notes
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.parse import parse
@@ -54,12 +60,7 @@ from warploom.ptx.types import DTYPES
 
 Array = npt.NDArray[Any]
 
-BATCH_THREADS = 1 << 15  # what fits the caches of a core, a few registers at a time
-RESIDENT_THREADS = H200.multiprocessors * H200.multiprocessor_threads
-PRODUCT_THREADS = 1 << 11  # with wgmma, whose one step would take seconds: a limit is kept to one
-BATCH_BYTES = 1 << 28  # shared and local memory of one batch
 FIRST_FUNCTION = 0x10
-MOST_HEAP = 1 << 29
 MOST_LISTED = 20  # names that an error gives to choose from
 
 
@@ -166,6 +167,11 @@ class Kernel:
         names = {address: name for name, address in owner.functions.items()}
         self._call = CallCompiler(self._lookup, names)
         self.fast = FastKernel(owner.module, function, self._shared)
+        around = Around(
+            owner.module, owner.functions, owner.heap, owner.places, self._codes,
+            self._static_shared,
+        )  # fmt: skip
+        self._judge = Judge(around, function, self._shared, self._call)
 
     def _lay_out_shared(self) -> int:
         """Offsets of all shared variables the kernel can see; extern ones start at the end."""
@@ -225,7 +231,7 @@ class Kernel:
         *,
         shared_bytes: int = 0,
         check: bool = True,
-        races: bool | Literal["all"] = False,
+        races: Races = False,
         benign: bool = False,
         counters: bool = False,
         seconds: float | None = None,
@@ -235,57 +241,73 @@ class Kernel:
         cluster: int | Sequence[int] | None = None,
         cores: int | None = None,
         heap_bytes: int | None = None,
+        volatile: Volatile = "relaxed",
     ) -> Report:
         """Runs the kernel on all blocks of the grid.
 
         Bounds and alignment are always checked; `check` adds reads of shared memory that was
         never written, `races` adds data races: the first ends the launch, or with "all" each pair
         of instructions that race is in the report; `benign` leaves out writes of the value that is
-        there already. Batches hold `batch_threads` threads at most (one block at least); without
+        there already, loads of no use and sums that differ by the rounding of a fused product (see
+        `excuse`). Batches hold `batch_threads` threads at most (one block at least); without
         it what is quick, or what an H200 runs at once where blocks may wait for each other.
         `schedule` is a seed: lanes part, wait and meet at random, as a machine may let them;
         without one they meet as early as they can. `engine`: "numpy" is the evaluator that defines
         the meaning; "c" compiles the kernel, where it can, and gives the same answers sooner;
-        "auto" does that for launches large enough to be worth it. `cluster`: how many blocks are
+        "auto" does that for launches with enough work to repay it. `cluster`: how many blocks are
         one, where the kernel does not say it. `cores`: on how many a compiled kernel may run its
         blocks, where their order makes no difference; all that there are, if it is not said.
         `heap_bytes`: what malloc may give, from this launch on (8 MiB if it is never said).
+        `volatile`: "weak" has races take volatile accesses for plain ones, as C++ does.
         """
         started, deadline = time.monotonic(), deadline_of(seconds)
-        grid_size, block_size = _triple(grid, "grid"), _triple(block, "block")
+        grid_size, block_size = triple(grid, "grid"), triple(block, "block")
         self._check_shape(grid_size, block_size, shared_bytes)
-        _check_options(races, schedule, engine, cores)
+        check_options(races, schedule, engine, cores, volatile)
         if heap_bytes is not None:
-            self.owner.heap.limit = _heap_limit(heap_bytes)
+            self.owner.heap.limit = heap_limit(heap_bytes)
         together = self._cluster(grid_size, cluster)
         with within(deadline, f"making the kernel '{self.name}' ready to run"):
             code, memory, symbols = self._ready(args)
-            report = Report(grid=grid_size, threads=prod(block_size))
-            plain = schedule is None and together == (1, 1, 1) and not self.owner.heap.was_used
-            notes = Notes(bool(counters), bool(races))
-            if plain and self.fast.is_worth_it(grid_size, block_size, engine, notes):
-                job = Job(
-                    grid_size, block_size, memory, symbols, self._static_shared + shared_bytes,
-                    shared_bytes, code.local_size, check, deadline, cores,
-                )  # fmt: skip
-                if self.fast.run(job, report, code.locals, notes):
-                    report.seconds = time.monotonic() - started
-                    return report
-            launch = _Launch(
-                self, code, grid_size, block_size, memory, symbols, shared_bytes, check,
-                self._detector(grid_size, block_size, races, benign, together) if races else None,
-                report if counters else None, deadline,
-                None if schedule is None else np.random.default_rng(schedule), together,
+            asked = Asked(
+                grid_size, block_size, memory, symbols, shared_bytes, check, races, benign,
+                counters, deadline, schedule, together, batch_threads, volatile == "weak",
             )  # fmt: skip
-            for _, each in self._codes.values():
-                each.executed[:] = [0] * len(each.executed)
-            with np.errstate(all="ignore"), self.owner.places.shown(launch.output):
-                launch.run(batch_threads)
-        report.output = launch.output
-        report.mix = self._mix()
-        report.races = [] if launch.races is None else launch.found()
+            report = self._run(asked, code, engine, cores)
         report.seconds = time.monotonic() - started
         return report
+
+    def _run(self, asked: Asked, code: Code, engine: EngineName, cores: int | None) -> Report:
+        """By the engine that was asked for.
+
+        "auto" compiles at once what has many threads, and what turns out to be long work.
+        """
+        alone = asked.schedule is None and asked.cluster == (1, 1, 1)
+        notes = Notes(asked.counters, bool(asked.races))
+        fresh = not self.owner.heap.was_used  # else it cannot be run again
+        may_change = alone and fresh and self.fast.is_open(engine, notes)
+        at_once = self.fast.is_worth_it(asked.threads, engine, notes)
+        again = may_change or (fresh and asked.races and asked.benign)
+        before = Kept(asked.memory if again else Memory())
+        if may_change and not at_once:
+            work = Work(much_work(notes), lambda: self._may_compile(code))
+            try:
+                return self._judge.run(asked, code, before, work)
+            except TooMuch:
+                before.restore()
+        if may_change:
+            report = Report(grid=asked.grid, threads=prod(asked.block))
+            job = Job(
+                asked.grid, asked.block, asked.memory, asked.symbols,
+                self._static_shared + asked.shared_bytes, asked.shared_bytes, code.local_size,
+                asked.check, asked.deadline, cores,
+            )  # fmt: skip
+            if self.fast.run(job, report, code.locals, notes):
+                return report
+        return self._judge.run(asked, code, before)
+
+    def _may_compile(self, code: Code) -> bool:
+        return not self.owner.heap.was_used and not self.fast.judged(code.locals)
 
     def _ready(self, args: Sequence[Any]) -> tuple[Code, Memory, dict[str, int]]:
         """The compiled kernel, and a memory with the arguments."""
@@ -302,11 +324,11 @@ class Kernel:
 
     def _cluster(self, grid: Triple, asked: int | Sequence[int] | None) -> Triple:
         """How many blocks are one cluster, by the kernel or by the launch; checked as a driver."""
-        found: Triple | None = None if asked is None else _triple(asked, "cluster")
+        found: Triple | None = None if asked is None else triple(asked, "cluster")
         for directive in self.function.directives:
             sizes = [int(word) for word in directive.words if word.isdigit()]
             if directive.name == "reqnctapercluster":
-                written = _triple(sizes or [1], "cluster")
+                written = triple(sizes or [1], "cluster")
                 if found not in (None, written):
                     raise DeviceError(
                         f"the kernel is made for clusters of {written} blocks",
@@ -324,19 +346,6 @@ class Kernel:
         if prod(found) > CUDA.cluster_blocks:
             raise DeviceError(f"{prod(found)} blocks in a cluster; at most {CUDA.cluster_blocks}")
         return found
-
-    def _detector(
-        self, grid: Triple, block: Triple, races: bool | str, benign: bool, cluster: Triple
-    ) -> RaceDetector:
-        functions = [f for f in self.owner.module.functions if f.kind == "func"]
-        steps = [step for f in (self.function, *functions) for step in timed(f.instructions())]
-        return RaceDetector(
-            prod(grid), prod(block), CUDA.lanes, len(steps) + 1,
-            partial=any(meets_in_part(step) for step in steps),
-            flags=any(uses_flags(step) for step in steps) or follows_looks(steps),
-            every=races == "all", benign=benign, cluster=prod(cluster),
-            meetings=any(s.opcode == "mbarrier" and "inval" in s.modifiers for s in steps),
-        )  # fmt: skip
 
     def _check_shape(self, grid: Triple, block: Triple, shared_bytes: int) -> None:
         threads, most = prod(block), CUDA.block_threads
@@ -379,16 +388,6 @@ class Kernel:
             raise DeviceError(
                 f"{dynamic} bytes of dynamic shared memory{beside}; a block has at most {most}"
             )
-
-    def _mix(self) -> dict[str, int]:
-        """Thread executions by opcode."""
-        mix: Counter[str] = Counter()
-        for _, code in self._codes.values():
-            for block, times in zip(code.blocks, code.executed, strict=True):
-                if times:
-                    for name in block.names:
-                        mix[name] += times
-        return dict(mix)
 
     @property
     def shared_symbols(self) -> dict[str, int]:
@@ -434,123 +433,6 @@ def _words(module: Module, functions: Sequence[Function]) -> set[str]:
         for f in functions
         for word in text[f.body_start : f.body_end].translate(separators).split()
     }
-
-
-def _check_options(races: Any, schedule: Any, engine: Any, cores: Any) -> None:
-    """What is said of a launch beside its shape: refused, never taken for something else."""
-    if cores is not None and (not isinstance(cores, numbers.Integral) or cores < 1):
-        raise DeviceError(f"a launch on {cores!r} cores", advice="one is the least")
-    if schedule is not None and (not isinstance(schedule, numbers.Integral) or schedule < 0):
-        raise DeviceError(f"{schedule!r} is no seed of a schedule", advice="give 0 or more")
-    if engine not in get_args(EngineName):
-        known = ", ".join(get_args(EngineName))
-        raise DeviceError(f"there is no engine {engine!r}", advice=f"there are {known}")
-    if races != "all" and not isinstance(races, bool | np.bool_):
-        raise DeviceError(f"races={races!r}", advice='write True, False or "all"')
-
-
-def _heap_limit(given: Any) -> int:
-    if not isinstance(given, int | np.integer) or not 0 <= given <= MOST_HEAP:
-        advice = f"give a whole number of bytes, {MOST_HEAP} at most"
-        raise DeviceError(f"a device heap of {given!r} bytes", advice=advice)
-    return int(given)
-
-
-def _triple(value: int | Sequence[int], what: str) -> Triple:
-    given = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
-    sizes = list(given)
-    whole = all(isinstance(s, numbers.Real) and s >= 1 and s % 1 == 0 for s in sizes)
-    if not 1 <= len(sizes) <= 3 or not whole:
-        raise DeviceError(f"{what} must be one to three positive sizes")
-    padded = [int(s) for s in sizes] + [1] * (3 - len(sizes))
-    return padded[0], padded[1], padded[2]
-
-
-@dataclass(slots=True)
-class _Launch:
-    """One launch, cut into batches of blocks."""
-
-    kernel: Kernel
-    code: Code
-    grid: Triple
-    block: Triple
-    memory: Memory
-    symbols: dict[str, int]
-    shared_bytes: int
-    check: bool
-    races: RaceDetector | None
-    counters: Counters | None
-    deadline: float | None
-    chance: np.random.Generator | None
-    cluster: Triple = (1, 1, 1)
-    same_shape: dict[str, Array] = field(default_factory=dict)  # what batches have in common
-    output: list[str] = field(default_factory=list)
-
-    def found(self) -> list[Race]:
-        """The races, their blocks numbered as the grid does."""
-        assert self.races is not None
-        if prod(self.cluster) == 1:
-            return self.races.races
-
-        def named(side: Side) -> Side:
-            number = in_grid(np.array(side.block), self.grid, self.cluster)
-            return replace(side, block=int(number))
-
-        return [replace(r, first=named(r.first), second=named(r.second)) for r in self.races.races]
-
-    def run(self, asked: int | None) -> None:
-        blocks = self.grid[0] * self.grid[1] * self.grid[2]
-        threads = self.block[0] * self.block[1] * self.block[2]
-        shared = self.kernel.static_shared + self.shared_bytes
-        batch_threads = BATCH_THREADS if asked is None else asked
-        if asked is None and (self.code.may_wait_for_blocks or self._calls_may_wait()):
-            batch_threads = RESIDENT_THREADS
-        elif any("wgmma" in block.names for block in self.code.blocks):
-            batch_threads = min(batch_threads, PRODUCT_THREADS)
-        bytes_per_block = shared + threads * self.code.local_size + 1
-        together = min(batch_threads // threads, BATCH_BYTES // bytes_per_block)
-        size = prod(self.cluster)
-        together = max(1, min(together // size, blocks // size)) * size
-        for first in range(0, blocks, together):
-            self._run_batch(first, min(together, blocks - first), threads, shared)
-
-    def _calls_may_wait(self) -> bool:
-        """The same of functions that the kernel may call."""
-        if not any("call" in block.names for block in self.code.blocks):
-            return False
-        functions = self.kernel.owner.module.functions
-        bodies = [f for f in functions if f.kind == "func" and f.body is not None]
-        return any(may_look_far(step) for f in bodies for step in timed(f.instructions()))
-
-    def _run_batch(self, first: int, blocks: int, threads: int, shared: int) -> None:
-        total = blocks * threads
-        if self.races is not None:
-            self.races.start(first, blocks)
-            self.races.forget(SHARED)
-        batch = Batch(
-            threads=total, block_size=threads, blocks=blocks, first_block=first, grid=self.grid,
-            block=self.block, memory=self.memory,
-            shared=per_owner("shared memory", blocks, threads, shared, marked=self.check),
-            local=per_owner("local memory", total, 1, self.code.local_size), symbols=self.symbols,
-            functions=self.kernel.owner.functions, alive=np.ones(total, bool),
-            counters=self.counters,
-            races=self.races, deadline=self.deadline,
-            dynamic_shared=self.shared_bytes, check=self.check, chance=self.chance,
-            output=self.output, cluster=self.cluster, heap=self.kernel.owner.heap,
-            line_of=self.kernel.owner.places.words,
-        )  # fmt: skip
-        if self.same_shape and self.same_shape["threads"].size == total:
-            batch.special |= self.same_shape
-        frame = Frame(batch, self.code.new_registers(), 0, 0)
-        undefined.begin(frame, self.code.slots, self.code.live[self.code.entry])
-        Runner(self.code, frame).run(None)
-        if batch.flight is not None:
-            batch.flight.finish()
-        if self.races is not None:
-            self.races.end()
-        own = ("%ctaid", "%clusterid")  # the only ones that differ from batch to batch
-        self.same_shape = {k: v for k, v in batch.special.items() if not k.startswith(own)}
-        self.same_shape["threads"] = batch.alive
 
 
 __all__ = ["Kernel", "LoadedModule", "Report", "WarploomError", "load"]

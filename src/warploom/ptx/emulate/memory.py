@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.machine.manner import Kind
+from warploom.machine.manner import Kind, Manner
 from warploom.machine.memory import WINDOWS, Region, mark_stored
 from warploom.machine.race import Writing
 from warploom.ptx.emulate import undefined
 from warploom.ptx.emulate.access import Site, load, places
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
-from warploom.ptx.emulate.ordering import copy_groups, fence, manner_of, order_of
+from warploom.ptx.emulate.ordering import copy_groups, fence, is_volatile, manner_of, order_of
 from warploom.ptx.emulate.shape import Compile, parts, type_of
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Symbol, Vector
 from warploom.ptx.known import registers_moved, space_of
@@ -44,7 +44,8 @@ def make_site(ctx: Context, ins: Instruction, space: str, width: int, kind: Kind
     manner = manner_of(ins, kind, size)
     far = space == "shared" and ("shared::cluster" in ins.modifiers or space_of(ins) == "generic")
     span = ctx.module.span(ins)
-    return Site(span, ins.name, space, width, counted, manner, order_of(ins), far)
+    weak = Manner(kind) if is_volatile(ins) and kind is not Kind.ATOMIC else None
+    return Site(span, ins.name, space, width, counted, manner, order_of(ins), far, weak)
 
 
 def by_space(

@@ -42,6 +42,11 @@ def manner_of(ins: Instruction, kind: Kind, size: int) -> Manner:
     return Manner(kind, scope_of(ins), size)
 
 
+def is_volatile(ins: Instruction) -> bool:
+    """Strong by that word alone."""
+    return STRONG & set(ins.modifiers) == {"volatile"}
+
+
 def order_of(ins: Instruction) -> Order:
     words = set(ins.modifiers)
     return Order(bool(words & _ACQUIRES), bool(words & _RELEASES), ins.opcode != "red")

@@ -8,7 +8,6 @@ waits until all living threads of its block are at one.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -18,14 +17,14 @@ import numpy.typing as npt
 from warploom.errors import DeviceError, LimitError
 from warploom.machine.counters import Counters
 from warploom.ptx.demangle import demangled
-from warploom.ptx.emulate import undefined
+from warploom.ptx.emulate import origins, undefined
 from warploom.ptx.emulate.barrier import Barrier, BlockBarriers, Going
 from warploom.ptx.emulate.cluster import ClusterWaits
+from warploom.ptx.emulate.code import MOST_KEPT, Code, CodeBlock
 from warploom.ptx.emulate.context import Fetch, Step
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
 from warploom.ptx.emulate.lanes import Held, Members, WarpBarriers, missing, note_meeting
 from warploom.ptx.emulate.undefined import Passage
-from warploom.ptx.flow import LiveSets
 from warploom.ptx.ir import Instruction, Module
 from warploom.ptx.patience import timed
 
@@ -35,7 +34,6 @@ Mask = npt.NDArray[np.bool_]
 SPLIT = 0.3  # how often a group is split, where chance decides
 PATIENCE = 2000  # turns one group may take over waiting ones before they get theirs
 SPINNING = 250  # for so many a turn counts that looks at a flag: it may be waiting for the others
-MOST_KEPT = 1 << 24  # registers in sets that are kept to be asked for again
 AHEAD = 40  # turns that a group may then take itself, so that it comes to what is waited for
 
 
@@ -48,122 +46,6 @@ def malformed(module: Module, instruction: Instruction, error: Exception) -> Dev
         f"{instruction.name} with these operands is no instruction ({error})",
         module.span(instruction),
     )
-
-
-@dataclass(slots=True)
-class CodeBlock:
-    """Steps, then where to go: `condition` chooses between the first and second successor.
-
-    `leaves`: threads for which the condition holds (all, without one) leave the function;
-    `ends_thread` says whether they leave the kernel. `switch` picks a successor by number; with a
-    condition, threads for which it does not hold go to the last one.
-    """
-
-    steps: list[Step] = field(default_factory=list)
-    passages: list[Passage] = field(default_factory=list)  # of each step
-    names: list[str] = field(default_factory=list)
-    successors: list[int] = field(default_factory=list)
-    condition: Fetch | None = None
-    leaves: bool = False
-    ends_thread: bool = False
-    switch: Fetch | None = None
-    branch: Instruction | None = None
-    leaving: Passage | None = None  # of the branch at the end
-    barrier: Barrier | None = None
-    coming: Passage | None = None  # of the barrier
-    members: Members | None = None
-    looks: bool = False  # it reads what other threads may be meant to write meanwhile
-    looks_far: bool = False  # … of other blocks, perhaps
-    refusal: str = ""  # of its first instruction that cannot be run: its step says this
-
-
-@dataclass(frozen=True, slots=True)
-class LiveSlots:
-    """The slots that are live at the start of each block, worked out where they are asked for."""
-
-    sets: LiveSets
-    number: list[int]  # of the block at each place of the running order
-    slots: dict[str, int]
-    kept: dict[int, frozenset[int]] = field(default_factory=dict)
-
-    def __getitem__(self, rank: int) -> frozenset[int]:
-        found = self.kept.get(rank)
-        if found is None:
-            keys = self.sets[self.number[rank]]
-            found = frozenset(self.slots[key] for key in keys if key in self.slots)
-            if len(self.kept) * len(self.sets.keys) < MOST_KEPT:
-                self.kept[rank] = found
-        return found
-
-
-@dataclass(slots=True, eq=False)
-class Code:
-    """A function ready to run; blocks are in running order and `live[r]` are its live slots."""
-
-    name: str
-    module: Module
-    kernel: bool
-    blocks: list[CodeBlock]
-    entry: int
-    live: LiveSlots
-    sizes: list[int]
-    local_size: int
-    locals: dict[str, int]  # offset of each variable in a thread's own memory
-    slots: dict[str, int]
-    executed: list[int]  # thread executions of each block
-    _reach: dict[int, frozenset[int]] = field(default_factory=dict)
-    _meets: dict[tuple[int, bool], bool] = field(default_factory=dict)
-
-    @property
-    def refusal(self) -> str:
-        """What is said of an instruction that cannot be run, if a thread comes there."""
-        return next((block.refusal for block in self.blocks if block.refusal), "")
-
-    @property
-    def may_wait_for_blocks(self) -> bool:
-        """Whether a loop reads what other blocks may be meant to write."""
-        last = -1  # the end of the loops that began so far: they are contiguous
-        ends: dict[int, int] = {}
-        for rank, block in enumerate(self.blocks):
-            for after in block.successors:
-                if after <= rank:
-                    ends[after] = rank
-        for rank, block in enumerate(self.blocks):
-            last = max(last, ends.get(rank, -1))
-            if block.looks_far and rank <= last:
-                return True
-        return False
-
-    def reach(self, start: int) -> frozenset[int]:
-        """The blocks that can come after a block."""
-        found = self._reach.get(start)
-        if found is None:
-            seen: set[int] = set()
-            work = list(self.blocks[start].successors)
-            while work:
-                block = work.pop()
-                if block not in seen:
-                    seen.add(block)
-                    work += self.blocks[block].successors
-            found = self._reach[start] = frozenset(seen)
-        return found
-
-    def meets(self, start: int, *, lanes: bool) -> bool:
-        """Whether a barrier of the block, or one of lanes, can come at a block or after it."""
-        found = self._meets.get((start, lanes))
-        if found is None:
-            barriers = (self.blocks[rank].barrier for rank in (start, *self.reach(start)))
-            found = any(
-                each is not None and (each.members is not None) == lanes for each in barriers
-            )
-            self._meets[start, lanes] = found
-        return found
-
-    def new_registers(self) -> list[Array]:
-        kinds = {0: np.bool_, 1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-        return [
-            np.zeros(1, kinds[size] if size in kinds else np.dtype("V16")) for size in self.sizes
-        ]
 
 
 class Runner:
@@ -362,6 +244,10 @@ class Runner:
         if f.count == 0:
             return
         self.code.executed[rank] += f.count
+        if self.batch.origins is not None:
+            origins.came(f, rank)
+        if self.batch.work is not None:
+            self.batch.work.add(len(block.steps), f.count)
         deadline, number = self.batch.deadline, 0
         if deadline is not None and time.monotonic() > deadline:
             raise self._too_long(block, number)
@@ -370,7 +256,9 @@ class Runner:
                 # Thousands of steps may stand in a row, and one may take milliseconds.
                 if deadline is not None and time.monotonic() > deadline:
                     raise self._too_long(block, number)
-                if f.undefined:
+                if self.batch.origins is not None:
+                    self._follow(block.passages[number], step)
+                elif f.undefined:
                     undefined.watched(f, block.passages[number], step, self._error)
                 else:
                     step(f)
@@ -378,6 +266,15 @@ class Runner:
             instruction = block.passages[number].instruction
             raise malformed(self.code.module, instruction, error) from error
         self._leave(block)
+
+    def _follow(self, flow: Passage, step: Step) -> None:
+        def run() -> None:
+            if self.frame.undefined:
+                undefined.watched(self.frame, flow, step, self._error)
+            else:
+                step(self.frame)
+
+        origins.followed(self.frame, flow, run, self.code.module.span(flow.instruction))
 
     def _too_long(self, block: CodeBlock, number: int) -> LimitError:
         """Who is still running, and where; others may wait for what it does not do."""
@@ -400,6 +297,8 @@ class Runner:
             return
         if f.undefined and block.leaving is not None:
             undefined.require(f, block.leaving, f.full_mask(), self._error)
+        if self.batch.origins is not None:
+            origins.left(f, block.leaving, self.code.sides(block))
         if block.switch is not None:
             self._switch(block, block.switch)
         elif block.condition is None:
@@ -474,6 +373,8 @@ class Runner:
         coming = self.code.blocks[rank].coming
         if self.frame.undefined and coming is not None:
             undefined.require(self.frame, coming, self.frame.full_mask(), self._error)
+        if self.batch.origins is not None:
+            origins.left(self.frame, coming)
         if barrier.guard is not None:
             holds = self.frame.widen(barrier.guard(self.frame))
             here = self.frame.full_mask()

@@ -75,6 +75,9 @@ class Passage:
     across: bool = False  # the result depends on other lanes of the warp
     by_itself: bool = False  # the step says which of its results are no values
     decided: Decided | None = None
+    plain: bool = False  # does nothing but write its results
+    loads: bool = False  # a load of memory that other threads may write
+    shuffles: bool = False
 
 
 def passage_of(ctx: Context, ins: Instruction, guard: Fetch | None) -> Passage:
@@ -95,6 +98,10 @@ def passage_of(ctx: Context, ins: Instruction, guard: Fetch | None) -> Passage:
         form.control is Control.LANES or ins.opcode == "vote",
         ins.opcode in ("shfl", "wgmma") or (ins.opcode == "ld" and space_of(ins) in SHOWN),
         _decided(ctx, ins, read),
+        OPCODES[ins.opcode].memory is MemoryEffect.NOTHING
+        and form.control in (Control.NEXT, Control.LANES),
+        ins.opcode in ("ld", "ldu") and space_of(ins) not in (*_OWN_MEMORY, "const"),
+        ins.opcode == "shfl",
     )
 
 

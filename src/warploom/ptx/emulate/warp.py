@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine.rounding import NAN32
-from warploom.ptx.emulate import undefined
+from warploom.ptx.emulate import origins, undefined
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import WARP, Frame
 from warploom.ptx.emulate.lanes import equal_lanes, lanes_where, names_lane, per_warp
@@ -67,6 +67,9 @@ def shfl(ctx: Context, ins: Instruction) -> Step:
     a, b, c = (ctx.read(operand, "b32") for operand in ins.operands[1:4])
     named = _member_mask(ctx, ins)
     note = _undefined_sources(ctx, ins)
+    to, of = _slot_of(ctx, target), _slot_of(ctx, ins.operands[1])
+    followed = to is not None and of is not None  # else all that is read counts as used
+    others = undefined.slots_of(ctx, ins.operands[2 if followed else 1 :])
 
     def step(f: Frame) -> None:
         source, inside, exists = _shuffle_sources(f, mode, b(f), c(f))
@@ -78,6 +81,8 @@ def shfl(ctx: Context, ins: Instruction) -> Step:
             source = np.where(gives, source, np.arange(f.n))  # anything; here the reader's own
         elif f.undefined:
             note(f, source, None)
+        if f.batch.origins is not None:
+            origins.shuffled(f, to, of if followed else None, others, source)
         store(f, narrow_to_running(f, value[source]))
         if store_flag is not None:
             store_flag(f, narrow_to_running(f, inside))

@@ -15,7 +15,6 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -27,14 +26,16 @@ from warploom.machine.report import Report
 from warploom.native import kept_library, load_library
 from warploom.options import cache_folder
 from warploom.ptx.emulate.arguments import parameter_offsets
-from warploom.ptx.fast.cores import Compiled, Job, Ran, Status, Triple, run
+from warploom.ptx.fast.cores import Compiled, Job, Ran, Status, run
 from warploom.ptx.fast.notes import NO_NOTES, Notes
 from warploom.ptx.fast.operand import NotTaken
 from warploom.ptx.fast.text import CText, spell
 from warploom.ptx.ir import Function, Module
 
 EngineName: TypeAlias = Literal["auto", "numpy", "c"]
-WORTH_IT = 1 << 16  # threads of a launch for which a second of compiling is repaid
+MANY_THREADS = 1 << 16  # of a launch that is compiled before any of it is run
+MUCH_WORK = 1 << 29  # of the evaluator (`emulate/work.py`): it takes about as long as a compiler
+NOTED = 4  # times as long it takes where races are looked for, or counters are kept
 
 # No reordering and no contraction of floats: the evaluator's meaning, bit for bit.
 FLAGS = (
@@ -47,6 +48,11 @@ LARGE = 200  # instructions; beyond, -O2 takes a compiler four times as long as 
 COMPILE_SECONDS = 60.0  # after which a kernel is left to the evaluator
 
 
+def much_work(notes: Notes) -> int:
+    """What the evaluator does of a launch before it is left to a compiler."""
+    return MUCH_WORK // NOTED if notes else MUCH_WORK
+
+
 class FastKernel:
     """A kernel that is compiled once it is worth it; `why_not` says what keeps it from that."""
 
@@ -57,10 +63,13 @@ class FastKernel:
         self._watch = False
         self.why_not = ""
 
-    def is_worth_it(self, grid: Triple, block: Triple, engine: EngineName, notes: Notes) -> bool:
-        if self.why_not or notes in self._left or engine == "numpy":
-            return False
-        return engine == "c" or notes in self._engines or prod(grid) * prod(block) >= WORTH_IT
+    def is_open(self, engine: EngineName, notes: Notes) -> bool:
+        """Whether nothing is known yet that leaves such launches to the evaluator."""
+        return not self.why_not and notes not in self._left and engine != "numpy"
+
+    def is_worth_it(self, threads: int, engine: EngineName, notes: Notes) -> bool:
+        """Whether a launch of so many threads is compiled before any of it is run."""
+        return engine == "c" or notes in self._engines or threads >= MANY_THREADS
 
     @property
     def text(self) -> CText | None:

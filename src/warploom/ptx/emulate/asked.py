@@ -1,0 +1,81 @@
+"""What is said of a launch: its shape and its options, each refused where it is not understood."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from warploom.errors import DeviceError
+from warploom.machine.memory import Memory
+from warploom.ptx.emulate.frame import Triple
+from warploom.ptx.fast.engine import EngineName
+
+Races = bool | Literal["all"]
+Volatile = Literal["relaxed", "weak"]
+MOST_HEAP = 1 << 29
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A launch whose arguments lie in memory, as the evaluator is to run it."""
+
+    grid: Triple
+    block: Triple
+    memory: Memory
+    symbols: dict[str, int]
+    shared_bytes: int  # dynamic ones
+    check: bool
+    races: Races
+    benign: bool
+    counters: bool
+    deadline: float | None
+    schedule: int | None
+    cluster: Triple
+    batch_threads: int | None
+    weak_volatile: bool
+
+    @property
+    def threads(self) -> int:
+        return prod(self.grid) * prod(self.block)
+
+    @property
+    def chance(self) -> np.random.Generator | None:
+        """The same for every run of the launch."""
+        return None if self.schedule is None else np.random.default_rng(self.schedule)
+
+
+def check_options(races: Any, schedule: Any, engine: Any, cores: Any, volatile: Any) -> None:
+    """What is said of a launch beside its shape: refused, never taken for something else."""
+    if cores is not None and (not isinstance(cores, numbers.Integral) or cores < 1):
+        raise DeviceError(f"a launch on {cores!r} cores", advice="one is the least")
+    if schedule is not None and (not isinstance(schedule, numbers.Integral) or schedule < 0):
+        raise DeviceError(f"{schedule!r} is no seed of a schedule", advice="give 0 or more")
+    if engine not in get_args(EngineName):
+        known = ", ".join(get_args(EngineName))
+        raise DeviceError(f"there is no engine {engine!r}", advice=f"there are {known}")
+    if races != "all" and not isinstance(races, bool | np.bool_):
+        raise DeviceError(f"races={races!r}", advice='write True, False or "all"')
+    if volatile not in get_args(Volatile):
+        raise DeviceError(f"volatile={volatile!r}", advice='write "relaxed" or "weak"')
+
+
+def heap_limit(given: Any) -> int:
+    if not isinstance(given, int | np.integer) or not 0 <= given <= MOST_HEAP:
+        advice = f"give a whole number of bytes, {MOST_HEAP} at most"
+        raise DeviceError(f"a device heap of {given!r} bytes", advice=advice)
+    return int(given)
+
+
+def triple(value: int | Sequence[int], what: str) -> Triple:
+    given = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+    sizes = list(given)
+    whole = all(isinstance(s, numbers.Real) and s >= 1 and s % 1 == 0 for s in sizes)
+    if not 1 <= len(sizes) <= 3 or not whole:
+        raise DeviceError(f"{what} must be one to three positive sizes")
+    padded = [int(s) for s in sizes] + [1] * (3 - len(sizes))
+    return padded[0], padded[1], padded[2]

@@ -1,0 +1,134 @@
+"""Runs a launch on the evaluator, and again where what looks like a race may be none (`excuse`).
+
+Every run starts from the same memory, so all of them are the same but for how they are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import KernelError, Span, WarploomError
+from warploom.machine.race import Pair, Race, RaceDetector
+from warploom.machine.record import CUDA
+from warploom.machine.report import Report
+from warploom.ptx.emulate.asked import Asked
+from warploom.ptx.emulate.code import Code
+from warploom.ptx.emulate.compile import CallCompiler, compile_function, meets_in_part
+from warploom.ptx.emulate.excuse import (
+    Excused,
+    Kept,
+    fused_sums,
+    may_be_rounding,
+    one_value,
+    readers_among,
+)
+from warploom.ptx.emulate.ordering import follows_looks, uses_flags
+from warploom.ptx.emulate.origins import AllOfUse, Origins, Reader
+from warploom.ptx.emulate.trial import Around, Trial
+from warploom.ptx.emulate.work import Work
+from warploom.ptx.ir import Function
+from warploom.ptx.patience import timed
+
+
+@dataclass(slots=True)
+class Judge:
+    """Of one kernel; `_unfused` is its code where sums round their products first."""
+
+    around: Around
+    function: Function
+    shared: dict[str, int]
+    call: CallCompiler
+    _unfused: Code | None = field(default=None, init=False)
+
+    def run(self, asked: Asked, code: Code, before: Kept, work: Work | None = None) -> Report:
+        """Runs a launch on the evaluator: again, where its races may be excused (`excuse`)."""
+        excused = Excused()
+        while True:
+            launch = self._trial(code, asked, excused, work)
+            fault: WarploomError | None = None
+            try:
+                launch.run()
+            except KernelError as error:
+                if asked.races == "all" or not launch.met:
+                    raise
+                fault = error  # the first race, which may be none
+            more = None
+            if launch.met and asked.benign and not self.around.heap.was_used:
+                more = self._excused(asked, code, before, excused, launch.met)
+            if more is None:
+                if fault is not None:
+                    raise fault
+                return launch.report
+            before.restore()
+            excused, work = more, None  # compiled code would only suspect the same
+
+    def _excused(
+        self, asked: Asked, code: Code, before: Kept, known: Excused, met: list[Race]
+    ) -> Excused | None:
+        """What of these races is excused that was not before; memory is as it was."""
+        after = Kept(asked.memory)
+        try:
+            readers = readers_among(met, prod(asked.block))
+            if known.dead is None and readers:
+                before.restore()
+                dead = self._dead_loads(asked, code, readers)
+                if any(load in dead and dead[load][who] for load, who in readers):
+                    return replace(known, dead=dead)
+            pairs = {race.pair for race in met if may_be_rounding(race)}
+            if known.rounded is None and pairs and fused_sums(self.function):
+                before.restore()
+                rounded = self._rounded(asked, known)
+                if pairs & rounded:
+                    return replace(known, rounded=rounded)
+            return None
+        finally:
+            after.restore()
+
+    def _dead_loads(
+        self, asked: Asked, code: Code, readers: set[Reader]
+    ) -> Mapping[Span, npt.NDArray[np.bool_]]:
+        """The loads that are of no use; none where the launch does not come to its end."""
+        origins = Origins(asked.threads, readers)
+        quiet = replace(asked, races=False, counters=False)
+        try:
+            Trial(self.around, code, quiet, None, None, Excused(), origins).run()
+        except (WarploomError, AllOfUse):
+            return {}
+        return origins.dead
+
+    def _rounded(self, asked: Asked, known: Excused) -> frozenset[Pair]:
+        """Writes that are of one value where fused sums round their products first."""
+        if self._unfused is None:
+            self._unfused = compile_function(
+                self.around.module, self.function, self.shared, self.call,
+                fused_sums(self.function),
+            )  # fmt: skip
+        every = replace(asked, races="all", benign=False, counters=False)
+        launch = self._trial(self._unfused, every, known)
+        try:
+            launch.run()
+        except WarploomError:
+            return frozenset()
+        return one_value(launch.met)
+
+    def _trial(self, code: Code, asked: Asked, excused: Excused, work: Work | None = None) -> Trial:
+        return Trial(self.around, code, asked, self._detector(asked, excused), work, excused)
+
+    def _detector(self, asked: Asked, excused: Excused) -> RaceDetector | None:
+        if not asked.races:
+            return None
+        functions = [f for f in self.around.module.functions if f.kind == "func"]
+        steps = [step for f in (self.function, *functions) for step in timed(f.instructions())]
+        return RaceDetector(
+            prod(asked.grid), prod(asked.block), CUDA.lanes, len(steps) + 1,
+            partial=any(meets_in_part(step) for step in steps),
+            flags=any(uses_flags(step) for step in steps) or follows_looks(steps),
+            every=asked.races == "all", benign=asked.benign, cluster=prod(asked.cluster),
+            meetings=any(s.opcode == "mbarrier" and "inval" in s.modifiers for s in steps),
+            rounded=excused.rounded_pairs,
+        )  # fmt: skip

@@ -1,0 +1,167 @@
+"""One run of a launch by the evaluator, cut into batches of blocks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.machine.heap import Heap
+from warploom.machine.memory import per_owner
+from warploom.machine.race import Race, RaceDetector, Side
+from warploom.machine.record import H200
+from warploom.machine.report import Report
+from warploom.ptx.emulate import undefined
+from warploom.ptx.emulate.access import SHARED
+from warploom.ptx.emulate.asked import Asked
+from warploom.ptx.emulate.code import Code
+from warploom.ptx.emulate.excuse import Excused
+from warploom.ptx.emulate.frame import Batch, Frame, in_grid
+from warploom.ptx.emulate.ordering import may_look_far
+from warploom.ptx.emulate.origins import Origins
+from warploom.ptx.emulate.schedule import Runner
+from warploom.ptx.emulate.work import Work
+from warploom.ptx.ir import Function, Module
+from warploom.ptx.patience import timed
+from warploom.ptx.source import SourceMap
+
+Array = npt.NDArray[Any]
+
+BATCH_THREADS = 1 << 15  # what fits the caches of a core, a few registers at a time
+RESIDENT_THREADS = H200.multiprocessors * H200.multiprocessor_threads
+PRODUCT_THREADS = 1 << 11  # with wgmma, whose one step would take seconds: a limit is kept to one
+BATCH_BYTES = 1 << 28  # shared and local memory of one batch
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What every launch of a kernel finds: its module, and the code that was made of it so far."""
+
+    module: Module
+    functions: dict[str, int]  # their addresses
+    heap: Heap
+    places: SourceMap
+    codes: Mapping[str, tuple[Function, Code]]
+    static_shared: int
+
+    def forget_executed(self) -> None:
+        for _, each in self.codes.values():
+            each.executed[:] = [0] * len(each.executed)
+
+    def mix(self) -> dict[str, int]:
+        """Thread executions by opcode, of the launch that ran last."""
+        mix: Counter[str] = Counter()
+        for _, code in self.codes.values():
+            for block, times in zip(code.blocks, code.executed, strict=True):
+                if times:
+                    for name in block.names:
+                        mix[name] += times
+        return dict(mix)
+
+
+@dataclass(slots=True)
+class Trial:
+    """`met` are its races so far, `report` what it did."""
+
+    around: Around
+    code: Code
+    asked: Asked
+    races: RaceDetector | None
+    work: Work | None
+    excused: Excused
+    origins: Origins | None = None
+    same_shape: dict[str, Array] = field(default_factory=dict)  # what batches have in common
+    chance: np.random.Generator | None = field(init=False)
+    report: Report = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.chance = self.asked.chance
+        self.report = Report(grid=self.asked.grid, threads=prod(self.asked.block))
+
+    @property
+    def met(self) -> list[Race]:
+        """The races so far, as the detector numbers their blocks."""
+        return [] if self.races is None else self.races.races
+
+    def _named(self, races: list[Race]) -> list[Race]:
+        """The races, their blocks numbered as the grid does."""
+        if prod(self.asked.cluster) == 1:
+            return races
+
+        def named(side: Side) -> Side:
+            number = in_grid(np.array(side.block), self.asked.grid, self.asked.cluster)
+            return replace(side, block=int(number))
+
+        return [replace(r, first=named(r.first), second=named(r.second)) for r in races]
+
+    def run(self) -> None:
+        """To its end, or to what is wrong with it."""
+        self.around.forget_executed()
+        output = self.report.output
+        with np.errstate(all="ignore"), self.around.places.shown(output):
+            self._run()
+        self.report.mix = self.around.mix()
+        self.report.races = self._named(self.met)
+        self.report.rounding = [] if self.races is None else self._named(self.races.rounding)
+
+    def _run(self) -> None:
+        asked = self.asked
+        blocks, threads = prod(asked.grid), prod(asked.block)
+        shared = self.around.static_shared + asked.shared_bytes
+        batch_threads = BATCH_THREADS if asked.batch_threads is None else asked.batch_threads
+        waits = self.code.may_wait_for_blocks or self._calls_may_wait()
+        if asked.batch_threads is None and waits:
+            batch_threads = RESIDENT_THREADS
+        elif any("wgmma" in block.names for block in self.code.blocks):
+            batch_threads = min(batch_threads, PRODUCT_THREADS)
+        bytes_per_block = shared + threads * self.code.local_size + 1
+        together = min(batch_threads // threads, BATCH_BYTES // bytes_per_block)
+        size = prod(asked.cluster)
+        together = max(1, min(together // size, blocks // size)) * size
+        for first in range(0, blocks, together):
+            self._run_batch(first, min(together, blocks - first), threads, shared)
+
+    def _calls_may_wait(self) -> bool:
+        """The same of functions that the kernel may call."""
+        if not any("call" in block.names for block in self.code.blocks):
+            return False
+        functions = self.around.module.functions
+        bodies = [f for f in functions if f.kind == "func" and f.body is not None]
+        return any(may_look_far(step) for f in bodies for step in timed(f.instructions()))
+
+    def _run_batch(self, first: int, blocks: int, threads: int, shared: int) -> None:
+        total = blocks * threads
+        if self.races is not None:
+            self.races.start(first, blocks)
+            self.races.forget(SHARED)
+        asked = self.asked
+        batch = Batch(
+            threads=total, block_size=threads, blocks=blocks, first_block=first, grid=asked.grid,
+            block=asked.block, memory=asked.memory,
+            shared=per_owner("shared memory", blocks, threads, shared, marked=asked.check),
+            local=per_owner("local memory", total, 1, self.code.local_size), symbols=asked.symbols,
+            functions=self.around.functions, alive=np.ones(total, bool),
+            counters=self.report if asked.counters else None,
+            races=self.races, deadline=asked.deadline,
+            dynamic_shared=asked.shared_bytes, check=asked.check, chance=self.chance,
+            output=self.report.output, cluster=asked.cluster, heap=self.around.heap,
+            line_of=self.around.places.words, weak_volatile=asked.weak_volatile,
+            origins=self.origins, dead=self.excused.dead_loads, work=self.work,
+        )  # fmt: skip
+        if self.same_shape and self.same_shape["threads"].size == total:
+            batch.special |= self.same_shape
+        frame = Frame(batch, self.code.new_registers(), 0, 0)
+        undefined.begin(frame, self.code.slots, self.code.live[self.code.entry])
+        Runner(self.code, frame).run(None)
+        if batch.flight is not None:
+            batch.flight.finish()
+        if self.races is not None:
+            self.races.end()
+        own = ("%ctaid", "%clusterid")  # the only ones that differ from batch to batch
+        self.same_shape = {k: v for k, v in batch.special.items() if not k.startswith(own)}
+        self.same_shape["threads"] = batch.alive
