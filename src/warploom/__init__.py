@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from warploom.catalogue import entries as kernels  # noqa: F401 - public by this name
     from warploom.catalogue.loaded import load as load
     from warploom.errors import WarploomError as WarploomError
+    from warploom.pipeline.certificate import certificate as certificate
     from warploom.pipeline.compiled import compiled as compile  # noqa: F401 - public by this name
     from warploom.pipeline.header import device_function as device_function
     from warploom.ptx.shuffle import rewrite as insert_shuffles  # noqa: F401 - likewise
@@ -36,6 +37,7 @@ _PUBLIC = {
     "Budget": ("warploom.search.budget", "Budget"),
     "Sketch": ("warploom.sketch.build", "Sketch"),
     "WarploomError": ("warploom.errors", "WarploomError"),
+    "certificate": ("warploom.pipeline.certificate", "certificate"),
     "compile": ("warploom.pipeline.compiled", "compiled"),
     "emulate": ("warploom.without_gpu.front", "emulate"),
     "insert_shuffles": ("warploom.ptx.shuffle", "rewrite"),

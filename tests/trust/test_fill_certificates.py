@@ -26,15 +26,16 @@ from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr
 from warploom.index.show import show
 from warploom.pipeline.certificate import certificate, certificate_of, record_of_fill
-from warploom.search.outcome import Found
 from warploom.sketch import front
 from warploom.sketch.simt.solve import solve
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.ir import Apply
+from warploom.sketch.term.read import read
 from warploom.sketch.term.verify import verify
-from warploom.trust import checked, fill, layout
+from warploom.trust import checked, expression, fill, layout, reading, terms, warp
 from warploom.trust.checked import digest
-from warploom.trust.fill import UNSIGNED, check_fill
+from warploom.trust.expression import Expression
+from warploom.trust.fill import check_fill
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "sketches"
 
@@ -55,9 +56,7 @@ def of_function() -> dict[str, Any]:
 
 
 def of_warp(made: Any, **sizes: int) -> dict[str, Any]:
-    found = solve(made.at(**sizes))
-    assert isinstance(found, Found)
-    return certificate(found.answer, sizes=sizes)
+    return certificate(solve(made.at(**sizes)))
 
 
 MADE: dict[str, Callable[[], dict[str, Any]]] = {
@@ -79,7 +78,7 @@ def written(name: str) -> str:
 
 def signed(record: dict[str, Any]) -> dict[str, Any]:
     """Changed on purpose: the digest is made to fit."""
-    return record | {"digest": digest(record, UNSIGNED)}
+    return record | {"digest": digest(record)}
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -92,21 +91,19 @@ def test_what_is_written_holds(name: str) -> None:
 
 def test_operators_and_laws_are_said() -> None:
     assert check_fill(json.loads(written("convolution"))).shown[1].startswith("operators: *, +;")
-    assert check_fill(json.loads(written("function"))).shown[1] == "operators: +; laws: flatten"
+    assert check_fill(json.loads(written("function"))).shown[1] == (
+        "operators: +; laws: flatten; "
+        "reassociated: + (in floating point the result may round differently)"
+    )
 
 
 @pytest.mark.parametrize("name", MADE)
 def test_a_changed_field_is_refused(name: str) -> None:
-    """Seven times 150: every field but who wrote it when."""
+    """Seven times 150, of any field."""
     record = json.loads(written(name))
     for changed in with_another_field(record, 150, Random(name)):
         with pytest.raises(CheckError):
             check_fill(changed)
-
-
-def test_who_wrote_it_may_change() -> None:
-    record = json.loads(written("sums"))
-    check_fill(record | {"made": {"date": "1970-01-01", "host": "elsewhere", "version": "9"}})
 
 
 SIGNED = {
@@ -123,16 +120,38 @@ SIGNED = {
     "undefined goal": (("goal", "values", 1), "?", "does not hold its goal"),
     "a later step": (("steps", 1, "args"), [3], "not of this form"),
     "from behind": (("steps", 1, "args"), [-1], "reads what is not there"),
-    "no fold": (("steps", -1, "fold"), None, "lacks cells"),
+    "no fold": (("steps", -1, "fold"), None, "folds nothing"),
     "other laws": (("laws",), ["distributive"], "laws that are none"),
     "no proof": (("verdict",), "refuted", "not a proof"),
     "huge": (("steps", 0, "shape"), [1 << 40], "has more than"),
     "nothing": (("steps",), [], "not of this form"),
     "another kind": (("kind",), "layout", "other parts"),
     "true for 1": (("version",), True, "another version"),
-    "a fraction": (("version",), 1.0, "another version"),
+    "a fraction": (("version",), 2.0, "another version"),
+    "an older one": (("version",), 1, "another version"),
     "no name": (("name",), None, "a text is none"),
-    "no host": (("made", "host"), [["x"]], "a text is none"),
+    "no caveats": (("not_covered",), [], "leaves out: rounding and overflow"),
+    "another caveat": (("not_covered",), ["rounding"], "leaves out: rounding and overflow"),
+    "a number of caveats": (("not_covered",), [1], "a text is none"),
+    "a caveat of letters": (("not_covered",), "rounding and overflow", "other parts"),
+    "no goal": (("goal", "number"), 0, "a number that is none"),
+    "a later goal": (("goal", "number"), 2, "a number that is none"),
+    "a true goal": (("goal", "number"), True, "a number that is none"),
+    "an operator of nothing": (("steps", 2, "operator"), "+", "folds nothing"),
+    "a word for it": (("words",), ["fold", "mean()"], "no operator"),
+    "a word that is none": (("words",), ["fold", "plus"], "no operator"),
+    "a nameless function": (("steps", -1, "operator"), "()", "no operator"),
+    "a function of three": (("steps", -1, "operator"), "mean()", "more than one item"),
+    "goal of truths": (("goal", "values", 1), True, "not of this form"),
+    "goal of a text": (("goal", "values", 1), "+", "not of this form"),
+    "a true number": (("goal", "values", 1), {"number": True}, "not of this form"),
+    "no number": (("goal", "values", 1), {"number": float("nan")}, "is no number"),
+    "an infinite number": (("goal", "values", 1), {"number": float("inf")}, "is no number"),
+    "a number and more": (("goal", "values", 1), {"number": 1, "x": 2}, "not of this form"),
+    "a zero in a sum": (("goal", "values", 1), ["+", 3, 4, 5, None], "a zero inside of"),
+    "an empty sum": (("goal", "values", 1), ["+"], "not of this form"),
+    "a size of lists": (("size",), {"n": [1]}, "a size is none"),
+    "a warp of nothing": (("warp",), {}, "other parts"),
     "a list of a text": (("goal", "text"), ["x"], "a text is none"),
     "no words": (("words",), {}, "other parts"),
     "true argument": (("steps", 2, "args"), [True], "reads what is not there"),
@@ -187,7 +206,9 @@ def test_the_checker_says_what_the_evaluator_says() -> None:
                 found = True
             except CheckError:
                 found = False
-            assert found == said, (seed, fill)
+            # Under laws nothing is said of zeros that 'fold' would take for two numbers.
+            zeros = bool(goal.laws) and bool(read(program, goal).zeros)
+            assert found == said or (zeros and said), (seed, fill)
             right, wrong = right + found, wrong + (not found)
     assert right > 25
     assert wrong > 100
@@ -202,7 +223,7 @@ def test_index_expressions_are_read_as_they_are_meant(expr: Expr, env: dict[str,
     except WarploomError:
         return  # undefined there; what the checker refuses or reads is nobody's address
     if abs(int(wanted)) < 1 << 40:
-        found = fill._Expression(show(expr), known).value
+        found = Expression(show(expr), known).value
         assert np.broadcast_to(found, (1,)).tolist() == [int(wanted)]
 
 
@@ -211,8 +232,9 @@ def test_numbers_are_equal_to_the_last_digit() -> None:
     record = json.loads(written("sums"))
     shape, large = [1], 1 << 53
     record |= {"steps": [{"name": "x", "shape": shape, "values": [{"number": large}]}]}
-    record |= {"goal": {"text": "", "shape": shape, "values": [{"number": float(large)}]}}
-    record |= {"operators": []}
+    goal = {"text": "", "shape": shape, "values": [{"number": float(large)}]}
+    record |= {"goal": record["goal"] | goal, "operators": []}
+    record |= {"not_covered": [f"how the element type holds {large}"]}
     check_fill(signed(record))
     record["goal"]["values"] = [{"number": large + 1}]
     with pytest.raises(CheckError, match="does not hold its goal"):
@@ -226,9 +248,10 @@ def test_a_zero_is_one_number() -> None:
     one = {"name": "x", "shape": [1], "values": [0]}
     both = {"cells": [2], "args": [0, 1], "reads": {"argument": "x0", "offset": "0"}, "fold": 2,
             "shape": [1], "fill": None}  # fmt: skip
-    steps = [zero, one, both | {"name": "p", "operator": "*", "written": "*"}]
-    last = both | {"name": "s", "operator": "+", "written": "+", "args": [0, 2]}
-    goal = {"text": "", "shape": [1], "values": [["+", ["*", 0]]]}
+    steps = [zero, one, both | {"name": "p", "operator": "*"}]
+    last = both | {"name": "s", "operator": "+", "args": [0, 2]}
+    goal = record["goal"] | {"text": "", "shape": [1], "values": [["+", ["*", 0]]]}
+    record |= {"not_covered": ["rounding and overflow"]}
     record |= {"steps": [*steps, last], "goal": goal, "operators": ["*", "+"], "words": []}
     with pytest.raises(CheckError, match="have to be 1 and 0"):
         check_fill(signed(record))
@@ -259,13 +282,10 @@ def test_junk_is_one_error(junk: dict[str, Any]) -> None:
 
 def test_the_checkers_share_nothing_with_what_they_check() -> None:
     """A person can read each: the standard library, NumPy and errors."""
-    for module in (fill, layout):
+    for module in (fill, terms, warp, expression, reading, layout, checked):
         text = Path(str(module.__file__)).read_text()
         names = {s.module for s in statements(text) if isinstance(s, ast.ImportFrom)}
         ours = {str(name) for name in names if str(name).startswith("warploom")}
-        assert ours == {"warploom.errors", "warploom.trust.checked"}
+        assert all(n == "warploom.errors" or n.startswith("warploom.trust.") for n in ours)
+        assert "warploom.trust.layout_text" not in ours  # it reads the language of layouts
         assert len(text.splitlines()) < 400
-    text = Path(str(checked.__file__)).read_text()
-    names = {s.module for s in statements(text) if isinstance(s, ast.ImportFrom)}
-    assert "warploom.errors" in names
-    assert sum(str(name).startswith("warploom") for name in names) == 1

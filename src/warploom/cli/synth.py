@@ -16,7 +16,7 @@ import typer
 
 from warploom.catalogue.entry import Parameter
 from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
-from warploom.cli.guard import Status, attempt, run, status_of, worst
+from warploom.cli.guard import Status, attempt, complain, run, status_of, worst
 from warploom.cli.inputs import Input, find_input, parse_parameters
 from warploom.cli.keeping import NO_STORE, STORE, store_of
 from warploom.cli.names import list_names, sketch_lines
@@ -43,7 +43,8 @@ from warploom.errors import CheckError, ParseError, WarploomError
 from warploom.pipeline.certificate import certificate
 from warploom.pipeline.subject import Layout, Subject, tiled
 from warploom.search.budget import STOPS, Budget, BudgetSpentError, peak_megabytes, reason_of
-from warploom.search.outcome import Found, Reason, Undecided, Verdict
+from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided, Verdict
+from warploom.search.record import outcome_word
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.solve import Filled
 from warploom.sketch.synth.record import Record, choices_of_fills, record_of
@@ -144,12 +145,49 @@ class Written:
     kernels: list[str]
     proofs: list[Record] | None
 
-    def certify(self, found: Result | Filled | None, sizes: dict[str, Parameter]) -> None:
-        """The first fill, if it is proved; one that was found but not proved has no certificate."""
-        if self.proofs is None or found is None:
-            return
-        if isinstance(found, Filled) or (len(found.fills) and found.verdicts and found.verdicts[0]):
-            self.proofs.append(certificate(found, sizes=sizes))
+    def certify(
+        self, of: str, found: Result | Outcome[Filled] | None, sizes: dict[str, Parameter]
+    ) -> Status:
+        """Of the first fill, if it is proved; where there is none, that is said."""
+        if self.proofs is None:
+            return Status.FOUND
+        why = _uncertified(found)
+        try:
+            if found is not None and not why:
+                self.proofs.append(certificate(found, sizes=sizes))
+                return Status.FOUND
+        except WarploomError as error:
+            complain(CheckError(f"no certificate of {of}: {error.message}", advice=error.advice))
+            return Status.BAD_INPUT
+        typer.echo(f"  no certificate of {of}: {why}")
+        return Status.FOUND  # what was found says how it ended
+
+    def write(self, out: Path | None, proof: Path | None, answer: Answer) -> None:
+        for kernel in self.kernels:
+            write(out or STDOUT, kernel, answer)
+        if self.proofs:
+            write_records(proof, self.proofs, answer=answer)
+
+
+def _uncertified(found: Result | Outcome[Filled] | None) -> str:
+    """Why there is nothing to certify; empty if there is something."""
+    match found:
+        case None | Undecided():
+            return "undecided"
+        case Impossible():
+            return "impossible"
+        case Found():
+            return ""
+        case Result() if not len(found.fills):
+            return outcome_word(found.outcome)
+    return "" if found.verdicts and found.verdicts[0] else "its fill is not proved"
+
+
+def _remove_older(proof: Path) -> None:
+    """What lies where a certificate was asked for, and is none of this answer."""
+    if proof != STDOUT and proof.is_file():
+        proof.unlink()
+        typer.echo(f"removed the older '{proof}': this answer has no certificate", err=True)
 
 
 def add(app: typer.Typer) -> None:
@@ -202,7 +240,11 @@ def synth(
     cluster: str = CLUSTER,
     index_bits: int = typer.Option(32, metavar="32|64", help=INDEX_BITS),
     proof: Path = typer.Option(
-        None, "--certificate", metavar="FILE", help="Write the proof, for 'warploom verify'."
+        None,
+        "--certificate",
+        metavar="FILE",
+        help="Write the proofs, for 'warploom verify': a list, one for each goal and size that has "
+        "a proved fill. Those without are named; if none has one, an older FILE is removed.",
     ),
     json_file: Path = JSON,
 ) -> None:
@@ -266,18 +308,21 @@ def synth_all(
     written = Written([], None if proof is None else [])
     target = None if asked.text is None else out or STDOUT
     with kept_free(json_file, target, proof):
-        for text in texts:
-            statuses.append(attempt(partial(_until_stopped, text, asked, records, written)))
-            if Status.INTERRUPTED in statuses:
-                break
-    for kernel in written.kernels:
-        write(out or STDOUT, kernel, answer)
-    if written.proofs:
-        write_records(proof, written.proofs, answer=answer)
+        try:
+            for text in texts:
+                statuses.append(attempt(partial(_until_stopped, text, asked, records, written)))
+                if Status.INTERRUPTED in statuses:
+                    break
+        finally:
+            if proof is not None and not written.proofs:
+                _remove_older(proof)
+    written.write(out, proof, answer)
     # Without lines it is twenty times as fast, and nobody reads thousands of fills.
     lines = None if any(len(record["fills"]) > FILLS_IN_LINES for record in records) else 1
     write_records(json_file, records, lines, answer)
-    answer.whole = "-" not in texts and all(map(_is_whole, records))
+    # An answer that is given again writes files, and removes none.
+    removes = proof is not None and not written.proofs
+    answer.whole = "-" not in texts and all(map(_is_whole, records)) and not removes
     return worst(statuses)
 
 
@@ -379,15 +424,18 @@ def _synth_warp(
             advice="--all, --first, --best, --engine, --published, --suggest, --stats and --goal "
             "are for term sketches",
         )
-    outcome, record = solve_warp(given.name, traced, larger, asked.laws, asked.budget())
+    outcomes, record = solve_warp(given.name, traced, larger, asked.laws, asked.budget())
     if note := several_targets(asked.transfers):
         typer.echo(f"  {note}")
     records.append(record)
-    if isinstance(outcome, Found):
-        written.certify(outcome.answer, asked.sizes)
+    statuses = [
+        written.certify(_at_size(given.name, each.sizes), found, dict(each.sizes))
+        for each, found in zip([traced, *larger], outcomes, strict=False)
+    ]
+    outcome = outcomes[-1]
     if isinstance(outcome, Found) and asked.text is not None:
         written.kernels.append(_written(outcome, asked))
-    return status_of(outcome)
+    return worst([*statuses, status_of(outcome)])
 
 
 def _synth_goals(
@@ -429,15 +477,20 @@ def _synth_goals(
         carried = _transfers(result, larger, asked, share)
         pairs = list(zip(asked.transfers, carried, strict=False))
         records[-1]["sizes"] += [_size_record(*pair) for pair in pairs]
-        written.certify(result, asked.sizes)
-        for sizes, each in pairs:
-            written.certify(each, {**asked.sizes, **sizes})
+        for sizes, each in (({}, result), *pairs):
+            there = {**asked.sizes, **sizes}
+            statuses.append(written.certify(_at_size(name, there), each, there))
         last = carried[-1] if carried else result
         if asked.text is not None and last is not None and len(last.fills):
             written.kernels.append(_written(last, asked))
         # A kernel was asked for at the last size: what is found at a smaller one is not enough.
         statuses.append(_status(result if asked.text is None else last))
     return Status.INTERRUPTED if budget.interrupted else worst(statuses)
+
+
+def _at_size(name: str, sizes: Mapping[str, Parameter]) -> str:
+    said = ", ".join(f"{key}={value}" for key, value in sizes.items())
+    return f"{name} at {said}" if said else name
 
 
 def _written(found: Subject, asked: Asked) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,16 @@ from warploom.cli.output import JSON, kept_free, write_records
 from warploom.errors import CheckError, ParseError
 from warploom.trust.fill import check_fill
 from warploom.trust.layout_text import check_layout_and_text
+from warploom.trust.reading import read_certificates
 
 HELP = """Check certificates: proofs that were written beside an answer, by a checker of their own.
 
 Those of fills are written by 'warploom synth --certificate FILE', those of layouts by 'warploom
 layout solve --certificate FILE'. Each kind has a short checker (in warploom/trust) that
 shares nothing with the search: it runs the filled sketch on symbols and compares cell by cell, or
-counts what a layout takes and why none takes less. What was changed since is refused.
+counts what a layout takes and why none takes less. What was changed since is refused, and so is a
+proof that does not say what it leaves out: "not covered" is printed. A sketch of several goals has
+a certificate for each; goals without one are named.
 
 Exit status: 0 all hold, 1 one does not, 2 bad input, 3 one leaves something open."""
 
@@ -38,11 +40,19 @@ def verify(
     def action() -> Status:
         told: list[dict[str, Any]] = []
         with kept_free(json_file, so_far=told):
-            statuses = [checked(file, each, told) for file in files for each in records(file)]
+            statuses = [status for file in files for status in _checked_file(file, told)]
         write_records(json_file, told)
         return worst(statuses)
 
     run(action)
+
+
+def _checked_file(file: Path, told: list[dict[str, Any]]) -> list[Status]:
+    listed = records(file)
+    statuses = [checked(file, each, told) for each in listed]
+    if Status.IMPOSSIBLE not in statuses:
+        say_missing(file, listed)
+    return statuses
 
 
 def records(file: Path) -> list[dict[str, Any]]:
@@ -53,32 +63,45 @@ def records(file: Path) -> list[dict[str, Any]]:
         raise ParseError(f"cannot read '{file}': {error.strerror or error}") from None
     if len(data) > MOST_BYTES:
         raise ParseError(f"{file} is larger than {MOST_BYTES} bytes")
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        raise ParseError(f"{file} is not JSON", advice="a certificate is written by us") from None
-    listed = found if isinstance(found, list) else [found]
-    if not listed or not all(isinstance(each, dict) for each in listed):
-        raise ParseError(f"{file} holds no certificate")
-    return listed
+    return read_certificates(data, str(file))
 
 
 def checked(file: Path, record: dict[str, Any], told: list[dict[str, Any]]) -> Status:
     """Whether one certificate holds; what is said of it is told as a record, too."""
     kind = record.get("kind")
-    if kind not in CHECKERS:
+    if not isinstance(kind, str) or kind not in CHECKERS:
         raise ParseError(f"{file}: no certificate is of the kind {str(kind)[:40]!r}")
     try:
         found = CHECKERS[kind](record)
     except CheckError as error:
-        complain(error)
+        complain(CheckError(_plain(f"{file}: {error.message}"), error.span, error.advice))
         told.append({"file": str(file), "kind": kind, "verdict": "refuted", "why": error.message})
         return Status.IMPOSSIBLE
-    for line in found.shown:
-        typer.echo(f"{file}: {line}")
+    uncovered = [f"not covered: {', '.join(found.not_covered)}"] if found.not_covered else []
+    for line in (*found.shown, *uncovered):
+        typer.echo(_plain(f"{file}: {line}"))
     verdict = "unknown" if found.open else "proved"
     told.append({"file": str(file), "kind": kind, "verdict": verdict, "shown": list(found.shown)})
+    told[-1]["not_covered"] = list(found.not_covered)
     if found.open:
         told[-1]["open"] = found.open
-        typer.echo(f"{file}: open: {found.open}")
+        typer.echo(_plain(f"{file}: open: {found.open}"))
     return Status.UNDECIDED if found.open else Status.FOUND
+
+
+def _plain(text: str) -> str:
+    """As one line: a name in a certificate may hold anything, but no lines of its own."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def say_missing(file: Path, listed: list[dict[str, Any]]) -> None:
+    """Of sketches with several goals, those that the file has no certificate of."""
+    there: dict[tuple[str, str, int], set[int]] = {}
+    for record in listed:
+        goal = record["goal"] if record["kind"] == "fill" else {"of": 1, "number": 1}
+        key = str(record.get("name")), str(record.get("size")), goal["of"]
+        there.setdefault(key, set()).add(goal["number"])
+    for (name, _, count), found in there.items():
+        missing = ", ".join(str(n) for n in range(1, min(count, 99) + 1) if n not in found)
+        if missing:
+            typer.echo(_plain(f"{file}: no certificate here of goal {missing} of {name!r}"))

@@ -22,21 +22,21 @@ def solve_warp(
     larger: list[Traced],
     laws: str | None,
     budget: Budget,
-) -> tuple[Outcome[Filled], Record]:
-    """Solves and prints; the last outcome, at the last size asked for, and the record."""
-    outcome = solve(traced, laws=laws, budget=budget)
-    _say(name, outcome)
-    sizes = [_record(traced, outcome)]
-    for other in larger if isinstance(outcome, Found) else ():
-        small = outcome
-        assert isinstance(small, Found)
+) -> tuple[list[Outcome[Filled]], Record]:
+    """Solves and prints; the outcomes, the last one at the last size tried, and the record."""
+    outcomes = [solve(traced, laws=laws, budget=budget)]
+    _say(name, outcomes[0])
+    sizes = [_record(traced, outcomes[0])]
+    for other in larger:
+        small = outcomes[-1]
+        if not isinstance(small, Found):
+            break
         outcome = reinstantiate(small.answer, other, budget=budget)
+        outcomes.append(outcome)
         label = ", ".join(f"{key}={value}" for key, value in other.sizes.items())
         _say(f"  carried over to {label}", outcome)
         sizes.append(_record(other, outcome))
-        if not isinstance(outcome, Found):
-            break
-    return outcome, {"name": name, **sizes[0], "sizes": sizes}
+    return outcomes, {"name": name, **sizes[0], "sizes": sizes}
 
 
 def _say(name: str, outcome: Outcome[Filled]) -> None:

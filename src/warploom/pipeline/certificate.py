@@ -1,23 +1,26 @@
 """A proved fill as a certificate: plain data that `warploom verify` checks by itself.
 
 It holds the sketch, step by step, as it was read together with its goal; what each gather reads, as
-index expressions where these are short; the goal, cell by cell; and up to which laws they are
-equal. It is checked before it goes out.
+index expressions where these are short; the goal, cell by cell; up to which laws they are equal;
+and what that does not cover. It is checked before it goes out. The same fill is the same bytes in
+every process, so there is neither a date in it nor a folder.
 """
 
 from __future__ import annotations
 
-import platform
-import time
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from warploom.errors import CheckError, SearchError
+from warploom.errors import CheckError, SearchError, located
 from warploom.index.show import show
-from warploom.search.sources import sources_digest
+from warploom.pipeline.warp_record import warp_record
+from warploom.search.outcome import Outcome
 from warploom.sketch.holes import choice_to_json
 from warploom.sketch.simt.lower import lower
-from warploom.sketch.simt.solve import Filled
+from warploom.sketch.simt.solve import Filled, filled_of
 from warploom.sketch.simt.space import counterparts
 from warploom.sketch.synth.result import Result
 from warploom.sketch.term.evaluate import Fill, choices, evaluate
@@ -36,60 +39,126 @@ from warploom.sketch.term.ir import (
     Zero,
 )
 from warploom.sketch.term.limits import heights
-from warploom.sketch.term.read import read
+from warploom.sketch.term.read import Reading, as_published, read
 from warploom.sketch.term.verify import verify
 from warploom.trust.checked import digest
-from warploom.trust.fill import UNSIGNED, check_fill
+from warploom.trust.fill import VERSION, check_fill, left_out
 
-VERSION = 1
 _LONGEST_INDEX = 4096  # characters; a table says it in less
 _LARGEST = 1 << 20  # parts of terms that are written
+_FILE = re.compile(r".*[/\\](?=[^/\\]+\.(?:swflow|py)(?:::|$))")  # the folder that a file is in
+
+Sizes = Mapping[str, Any]
 
 
+@located
 def certificate(
-    found: Result | Filled, number: int = 0, sizes: Mapping[str, Any] | None = None
+    found: Result | Filled | Outcome[Filled], number: int = 0, sizes: Sizes | None = None
 ) -> dict[str, Any]:
-    """That of a fill which was found; `sizes` is what the sketch was built at, for the reader."""
-    if isinstance(found, Filled):
-        program, fill = closed(found)
-        return certificate_of(program, program.goals[0], fill, sizes)
+    """The proof of what `synthesize`, `transfer`, `solve` or `reinstantiate` found, as plain data.
+
+    Written as JSON, `warploom verify FILE` checks it. `number` is which fill of several, counted
+    from 0; `sizes` is what the sketch was built at, for the reader. What is not proved, or has no
+    fill, is an error that says so.
+
+    >>> from warploom import load_text, synthesize
+    >>> sketch = "x: [2] = range(0, 2)\\ny: [2] = rev(x)\\ngoal: [2] = [1, 0]"
+    >>> proof = certificate(synthesize(load_text(sketch)))
+    >>> proof["verdict"], proof["not_covered"]
+    ('proved', [])
+    """
+    if not isinstance(found, Result):
+        filled = filled_of(found, "certificate")
+        program, fill = closed(filled)
+        caveats = filled.verification.not_covered
+        about = warp_record(filled), {**filled.traced.sizes, **(sizes or {})}
+        return _certificate(program, program.goals[0], fill, caveats, *about)
     if not len(found.fills):
         raise SearchError(f"'{found.program.name}' has no fill to certify: {found.outcome}")
-    if not found.verdicts[number : number + 1] or not found.verdicts[number]:
+    if number not in range(len(found.verdicts)) or not found.verdicts[number]:
         raise SearchError(f"fill {number + 1} of '{found.program.name}' is not proved")
-    return certificate_of(found.program, found.goal, found.fills.as_dict(number), sizes)
+    fill, caveats = found.fills.as_dict(number), found.verdicts[number].not_covered
+    return _certificate(found.program, found.goal, fill, caveats, None, sizes or {})
 
 
-def certificate_of(
-    program: Program, goal: Goal, fill: Fill = (), sizes: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def certificate_of(program: Program, goal: Goal, fill: Fill = ()) -> dict[str, Any]:
     """That of a program with its holes filled, which is verified first."""
     verdict = verify(program, goal, fill)
     if not verdict:
         raise CheckError(f"'{program.name}' is not proved: {verdict}")
-    found = record_of_fill(program, goal, fill, sizes)
+    return _certificate(program, goal, fill, verdict.not_covered, None, {})
+
+
+def _certificate(
+    program: Program,
+    goal: Goal,
+    fill: Fill,
+    not_covered: Iterable[str],
+    warp: dict[str, Any] | None,
+    sizes: Sizes,
+) -> dict[str, Any]:
+    found = record_of_fill(program, goal, fill, not_covered, warp, sizes)
     check_fill(found)
     return found
 
 
 def record_of_fill(
-    program: Program, goal: Goal, fill: Fill = (), sizes: Mapping[str, Any] | None = None
+    program: Program,
+    goal: Goal,
+    fill: Fill = (),
+    not_covered: Iterable[str] = (),
+    warp: dict[str, Any] | None = None,
+    sizes: Sizes | None = None,
 ) -> dict[str, Any]:
-    """The record, whether it holds or not."""
+    """The record, whether it holds or not; where it does, it says all that it leaves out.
+
+    Where a zero would have to be two numbers, by the operators that `fold` stands for, the claim is
+    about `fold` alone, to which a zero is nothing.
+    """
     reading = read(program, goal)
+    bare = [_bare(program, goal)] if reading.words and not goal.laws else []
+    listed = list(dict.fromkeys(not_covered))
+    for each in (reading, *bare):
+        found = _record(each, program, fill, goal)
+        found |= {"size": dict(sizes or {}), "warp": warp, "not_covered": listed}
+        found |= {"digest": digest(found)}
+        try:
+            found["not_covered"] = _joined(listed, left_out(found))
+        except CheckError:
+            continue
+        break
+    return found | {"digest": digest(found)}
+
+
+def _joined(said: list[str], needed: Iterable[str]) -> list[str]:
+    """What was said, and what has to be said, but once."""
+    return said + [n for n in needed if not any(s == n or s.startswith(f"{n} (") for s in said)]
+
+
+def _bare(program: Program, goal: Goal) -> Reading:
+    """Both with every operator read as `fold`."""
+    bare = as_published(replace(program, goals=(replace(goal, specification=None),)))
+    return Reading(bare, bare.goals[0], ())
+
+
+def _record(reading: Reading, program: Program, fill: Fill, goal: Goal) -> dict[str, Any]:
     taken = choices(program, fill)
-    held = evaluate(reading.program, fill, reading.words, goal.laws)
+    words = () if goal.laws else reading.words  # under laws no step that counts is written `fold`
+    held = evaluate(reading.program, fill, words, goal.laws)
     terms = (*reading.goal.values, *(term for step in held for term in step))
-    written = [step.operator if isinstance(step, Apply) else "" for step in program.steps]
-    steps = zip(reading.program.steps, taken, written, strict=True)
-    found: dict[str, Any] = {
+    steps = zip(reading.program.steps, taken, strict=True)
+    number = program.goals.index(goal) + 1 if goal in program.goals else 1
+    return {
         "kind": "fill",
         "version": VERSION,
-        "name": program.name,
-        "size": dict(sizes or {}),
+        "name": _FILE.sub("", program.name),
+        "size": {},
+        "warp": None,
         "steps": [_step_record(*each) for each in steps],
-        "words": list(reading.words),
+        "words": list(words),
         "goal": {
+            "number": number,
+            "of": max(1, len(program.goals)),
             "text": goal.text,
             "shape": list(goal.shape),
             "values": _values(reading.goal.values),
@@ -97,15 +166,10 @@ def record_of_fill(
         "laws": list(goal.laws),
         "operators": sorted({fold.operator for fold in heights(terms)}),
         "verdict": "proved",
-        "made": {
-            "date": time.strftime("%Y-%m-%d"), "host": platform.machine(),
-            "version": sources_digest()[:16],
-        },
-    }  # fmt: skip
-    return found | {"digest": digest(found, UNSIGNED)}
+    }
 
 
-def _step_record(step: Step, choice: int, written: str) -> dict[str, Any]:
+def _step_record(step: Step, choice: int) -> dict[str, Any]:
     shape = list(step.shape)
     if isinstance(step, Literal):
         return {"name": step.name, "shape": shape, "values": _values(step.values)}
@@ -118,8 +182,7 @@ def _step_record(step: Step, choice: int, written: str) -> dict[str, Any]:
         "args": list(step.args),
         "reads": _reads(step, choice),
         "fold": step.fold,
-        "operator": step.operator,
-        "written": written,
+        "operator": None if step.fold is None else step.operator,
         "fill": named and {part: named[part] for part in ("family", "parameters", "text")},
     }
 
@@ -149,7 +212,8 @@ def _values(terms: tuple[Term, ...]) -> list[Any]:
             case Constant(value):
                 return {"number": value}
             case Fold(operator, items):
-                return [operator, *map(plain, items)]
+                # Items have another order in every process.
+                return [operator, *sorted(map(plain, items), key=json.dumps)]
 
     return [plain(term) for term in terms]
 

@@ -19,10 +19,12 @@ from warploom.errors import CheckError
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a certificate shows; `open` is what it leaves open, if anything."""
+    """What a certificate shows; `open` is what it leaves open, if anything, and `not_covered` what
+    no proof of its kind is about."""
 
     shown: tuple[str, ...]
     open: str = ""
+    not_covered: tuple[str, ...] = ()
 
 
 def digest(record: dict[str, Any], but: Collection[str] = ("digest",)) -> str:

@@ -127,15 +127,16 @@ def _answered(found: Filled) -> Outcome[Filled]:
     return Impossible(why_on_numbers(found.traced, verdict))
 
 
-def filled_of(given: Filled | Outcome[Filled]) -> Filled:
-    """A filled sketch, also as `solve` gives it; an error that says why if there is none."""
+def filled_of(given: Filled | Outcome[Filled], wanted: str = "kernel") -> Filled:
+    """A filled sketch, also as `solve` gives it; an error that says why if there is none, and so
+    none of what is wanted of it."""
     match given:
         case Filled():
             return given
         case Found(answer=Filled() as filled):
             return filled
         case Impossible(why):
-            reason = f"the sketch has no fill, so there is no kernel{why and ': '}{why}"
+            reason = f"the sketch has no fill, so there is no {wanted}{why and ': '}{why}"
         case Undecided(stopped):
             reason = f"the sketch was not filled: {stopped.value}"
         case _:
