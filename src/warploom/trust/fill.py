@@ -72,6 +72,7 @@ def _check(record: dict[str, Any], whole: bool) -> tuple[Checked, tuple[str, ...
     _compare(terms, held, wanted, f"{last['name']!r:.80}")
     if record["warp"] is not None:
         _compare(terms, run_warp(terms, record["warp"]), wanted, "its program")
+        _check_inputs(record["warp"], record["steps"])
     require(sorted(terms.operators) == record["operators"], "it uses other operators than it says")
     tile = () if record["warp"] is None else caveats(record["warp"])
     needed, said = (*terms.caveats(), *tile), record["not_covered"]
@@ -90,6 +91,14 @@ def _compare(terms: Terms, held: Numbers, wanted: list[int], name: str) -> None:
         same = (ZERO if found < 0 else found) == asked
         require(same, f"cell {cell} of {name} does not hold its goal")
     terms.zeros.end(held)
+
+
+def _check_inputs(warp: dict[str, Any], steps: list[dict[str, Any]]) -> None:
+    """The tiles that a warp reads are those that the steps begin with."""
+    tiles = [a for a in warp["arrays"] if a["space"] in ("input", "constant")]
+    first = [(each["name"], each["shape"]) for each in steps[: len(tiles)] if set(each) == _INPUT]
+    same = [(tile["name"], tile["shape"]) for tile in tiles] == first
+    require(same, "the tiles of its program are not those of its steps")
 
 
 def _says(text: str, caveat: str) -> bool:

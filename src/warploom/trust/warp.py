@@ -53,9 +53,23 @@ def run_warp(terms: Terms, warp: Json) -> Numbers:
     """The terms of all outputs, end to end."""
     require(set(warp) == _PARTS, "its warp has other parts than it should")
     machine = _Machine(terms, warp)
+    done = _length(warp["program"])
+    require(done <= _MOST_DONE, f"it has more than {_MOST_DONE} statements")
     machine.run(warp["program"], {})
     outputs = [array["name"] for array in warp["arrays"] if array["space"] == "output"]
     return np.concatenate([machine.cells[name] for name in outputs])
+
+
+def _length(body: list[Json]) -> int:
+    """The statements of a body, each iteration counted."""
+    length = len(body)
+    for statement in body:
+        if form_of(statement) == "for":
+            count = statement["count"]
+            whole = type(count) is int and count > 0 and isinstance(statement["for"], str)
+            require(whole, "a loop is none")
+            length += count * _length(statement["body"])
+    return length
 
 
 def _check_parts(warp: Json) -> None:
@@ -96,7 +110,6 @@ class _Machine:
         self.items: dict[str, list[list[int]]] = {}
         self.touched: dict[tuple[str, int], tuple[int, bool]] = {}
         self.written: set[tuple[int, str, int]] = set()
-        self.done = 0
 
     def _fill_arrays(self) -> None:
         symbols = 0
@@ -113,15 +126,12 @@ class _Machine:
 
     def run(self, body: list[Json], counters: dict[str, int]) -> None:
         for statement in body:
-            self.done += 1
-            require(self.done <= _MOST_DONE, f"it has more than {_MOST_DONE} statements")
             match form_of(statement):
                 case "for":
-                    var, count = statement["for"], statement["count"]
-                    require(type(count) is int and isinstance(var, str), "a loop is none")
+                    var = statement["for"]
                     fresh = var not in counters and var not in self.lanes
                     require(fresh, "two counters have one name")
-                    for i in range(count):
+                    for i in range(statement["count"]):
                         self.run(statement["body"], {**counters, var: i})
                 case "sync":
                     require(statement["sync"] is True, "a barrier is none")
