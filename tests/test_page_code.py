@@ -122,5 +122,7 @@ def test_the_product_of_matrices() -> None:
 def test_fills_are_carried_over() -> None:
     gaussian = runpy.run_path(str(ROOT / "examples" / "gaussian_hvx.py"))["gaussian"]
     names = {"gaussian": gaussian, "synthesize": synthesize, "transfer": transfer}
-    large = run(python("sketch.md")[2], **names)["large"]
+    large = run(python("sketch.md")[3], **names)["large"]
     assert large.verdict is Verdict.PROVED
+    small = gaussian(8)
+    assert run(python("sketch.md")[2], s=small)["proof"]["verdict"] == "proved"

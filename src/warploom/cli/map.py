@@ -117,7 +117,9 @@ def map_(
     size: list[str] = typer.Option([], metavar="K=V", help="Sizes of inputs, and of tiles."),
     layer: str = typer.Option(None, metavar="NAME", help="A layer of VGG-16, for conv."),
     plain: bool = typer.Option(False, "--plain", help="Do not rewrite to tiles first."),
-    blocked: bool = typer.Option(False, "--blocked", help="conv as products in blocks, mapped by hand."),
+    blocked: bool = typer.Option(
+        False, "--blocked", help="conv as products in blocks, mapped by hand."
+    ),
     machine: str = typer.Option("cuda", metavar="NAME", help="Whose limits hold."),
     memory: int = typer.Option(
         None, min=0, metavar="B", help="Global memory beside inputs and output."

@@ -62,10 +62,10 @@ def certificate(
     fill, is an error that says so.
 
     >>> from warploom import load_text, synthesize
-    >>> sketch = "x: [2] = range(0, 2)\\ny: [2] = rev(x)\\ngoal: [2] = [1, 0]"
-    >>> proof = certificate(synthesize(load_text(sketch)))
+    >>> text = "x: [4] = range(0, 4)\\ny: [2] = + identity{fold_len=2}(x)\\n"
+    >>> proof = certificate(synthesize(load_text(text + "goal: [2] = [+(0, 1), +(2, 3)]")))
     >>> proof["verdict"], proof["not_covered"]
-    ('proved', [])
+    ('proved', ['rounding and overflow'])
     """
     if not isinstance(found, Result):
         filled = filled_of(found, "certificate")
