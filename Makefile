@@ -56,6 +56,7 @@ accept: $(STAMP)
 	PYTHONPATH=src:. $(BIN)/python bench/loopnest_estimates.py
 	PYTHONPATH=src:. $(BIN)/python bench/array_check.py
 	PYTHONPATH=src:. $(BIN)/python bench/layout_accept.py
+	PYTHONPATH=src:. $(BIN)/python bench/certificates.py
 	PYTHONPATH=src:. $(BIN)/python bench/store.py
 	PYTHONPATH=src:. $(BIN)/python bench/store_damage.py
 	PYTHONPATH=src:. $(BIN)/python bench/manners.py

@@ -186,7 +186,9 @@ def is_true(record: Json, random: Random) -> bool:
     steps = record["steps"]
     count = sum(v is None for s in steps for v in s.get("values", ()))
     count += sum(s["reads"]["table"].count(ZERO) for s in steps if "reads" in s)
-    trials = [{n: random.randrange(2, 99) for n in range(6)} for _ in range(3)]
+    trials = [
+        {n: random.choice((-1, 1)) * random.randrange(2, 99) for n in range(6)} for _ in range(3)
+    ]
 
     def meets(zeros: tuple[float, ...]) -> bool:
         for numbers in trials:
