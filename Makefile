@@ -7,16 +7,19 @@ ORACLES := .venv-oracles
 TOOLS := .venv-tools/.installed
 FRESH := build/fresh
 LIVE := .venv-live
+OLDEST := .venv-oldest
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --prefer-binary
 CORE := $(VENV)/.core
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test accept live oracles lint bench docs release clean setup
+.PHONY: help demo test skipped accept oldest live oracles lint bench docs release clean setup
 
 help:
 	@echo "make demo    a sketch becomes a kernel that runs on this machine (no GPU needed)"
 	@echo "make test    the test suite, sampled where it is large"
+	@echo "make skipped what make test skipped, run after more was installed (OpenCL, Chromium)"
 	@echo "make accept  the full acceptance runs; leaves records in bench/results"
+	@echo "make oldest  tests with the lowest versions that pyproject.toml allows; make accept does it too"
 	@echo "make live    Triton, Numba and CuPy kernels compiled now and emulated; make accept does it too"
 	@echo "make oracles other layout libraries, with which make accept then compares"
 	@echo "make lint    ruff and mypy"
@@ -41,6 +44,10 @@ demo: $(CORE)
 test: $(STAMP)
 	$(BIN)/pytest -n 2 -m "not slow and not device"
 
+# Something was installed: no more is run than what the last run had to skip.
+skipped: $(STAMP)
+	$(BIN)/pytest -n 2 -m "not slow and not device" --only-skipped || [ $$? -eq 5 ]
+
 accept: $(STAMP)
 	$(BIN)/pytest -m "not device" --durations=15 --hypothesis-profile=new
 	$(BIN)/warploom bench synth --limits --ablation --json bench/results/synth.json
@@ -61,9 +68,19 @@ accept: $(STAMP)
 	PYTHONPATH=src:. $(BIN)/python bench/store_damage.py
 	PYTHONPATH=src:. $(BIN)/python bench/manners.py
 	PYTHONPATH=src:. $(BIN)/python bench/farm.py --workers 1,2 --kill --crash
-	$(MAKE) live
+	$(MAKE) oldest live
 	PYTHONPATH=src:. $(if $(wildcard $(ORACLES)/bin/python),$(ORACLES),$(VENV))/bin/python bench/layout_oracles.py
 	$(MAKE) docs release
+
+# The floors of pyproject.toml, exactly: what users with older packages get.
+OLDEST_TESTS := tests/cli/test_schemas.py tests/cli/test_absent.py tests/cli/test_kernel.py tests/runtime tests/search/test_cluster.py \
+	tests/index/test_smt.py tests/sketch/synth/test_smt.py tests/array/test_mapping.py tests/layout/test_colour.py tests/without_gpu
+oldest:
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --prefer-binary \
+		$$($(PYTHON) bench/floors.py --extra smt --extra cp --extra nvrtc --extra opencl --extra cluster --extra dev)
+	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(OLDEST)/bin/python -m pytest -n 2 -m "not slow and not device" $(OLDEST_TESTS)
 
 # Other people's compilers, in an environment of their own: Triton alone is a gigabyte.
 live:

@@ -1,4 +1,5 @@
-"""What tests of several folders share: golden texts, and Ctrl-C as a terminal sends it."""
+"""What tests of several folders share: golden texts, Ctrl-C as a terminal sends it, and a list of
+what was skipped (`skipped.py`)."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 from hypothesis import settings
+from tests import skipped
 
 # `make test` tries the same examples every time, so that a change is judged and not the day's luck;
 # `make accept` draws new ones.
@@ -27,6 +29,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write golden texts instead of comparing"
     )
+    skipped.pytest_addoption(parser)
+
+
+pytest_collection_modifyitems = skipped.pytest_collection_modifyitems
+pytest_terminal_summary = skipped.pytest_terminal_summary
 
 
 @pytest.fixture

@@ -139,7 +139,7 @@ TRITON = (
 def _axpy(rng: np.random.Generator, dtype: Any) -> tuple[list[Any], Any, Any]:
     x, y = (rng.normal(size=1000).astype(dtype) for _ in range(2))
     a = np.dtype(dtype).type(2.5)
-    wide = np.longdouble(a) * x + y
+    wide = a * x.astype(np.longdouble) + y
     return [a, x, y], y, wide.astype(dtype)
 
 

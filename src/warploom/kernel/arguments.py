@@ -158,7 +158,10 @@ def _check_array(param: ArrayParam, given: Described) -> None:
             f"'{param.name}' is not contiguous", advice="make a contiguous copy of it first"
         )
     if not param.const and not given.writable:
-        raise DeviceError(f"'{param.name}' is written, but the array is read-only")
+        raise DeviceError(
+            f"'{param.name}' is written, but the array is read-only",
+            advice="give one that can be written; what comes by DLPack can be from NumPy 2.3 on",
+        )
 
 
 def _infer(
