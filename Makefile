@@ -68,6 +68,8 @@ accept: $(STAMP)
 	PYTHONPATH=src:. $(BIN)/python bench/store_damage.py
 	PYTHONPATH=src:. $(BIN)/python bench/manners.py
 	PYTHONPATH=src:. $(BIN)/python bench/farm.py --workers 1,2 --kill --crash
+	$(PIP) "distributed>=2024.1"
+	PYTHONPATH=src:. $(BIN)/python bench/clusters.py
 	$(MAKE) oldest live
 	PYTHONPATH=src:. $(if $(wildcard $(ORACLES)/bin/python),$(ORACLES),$(VENV))/bin/python bench/layout_oracles.py
 	$(MAKE) docs release

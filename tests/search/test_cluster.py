@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 from tests.search.workers import FakeBench, died, many_bytes, refused, squared, until
 
+from warploom.bench.published import named
 from warploom.errors import CheckError, DeviceError, UnsupportedError
 from warploom.search import cluster
 from warploom.search.answer import packed
@@ -186,13 +188,16 @@ def test_whoever_waits_hears_that_a_scheduler_has_ended(
         _ = fake.workers
 
 
+OLD = "one runs other sources"
 OTHERS = [
-    ("0" * 64, "one runs other sources"),
+    ("0" * 64, OLD),
     (CHANGED, "one runs Warploom from files that changed after it was loaded"),
-    (AttributeError("no attribute"), "one runs other sources"),
-    (ModuleNotFoundError("No module", name="warploom"), "one has no Warploom installed"),
-    (ModuleNotFoundError("No module", name="warploom.search.sources"), "one runs other sources"),
-    (ModuleNotFoundError("No module named 'numpy'", name="numpy"), "one cannot load Warploom"),
+    (AttributeError("Can't get attribute 'f' on <module 'warploom.search.sources'>"), OLD),
+    (AttributeError("module 'warploom.search.sources' has no attribute 'f'"), OLD),
+    (ModuleNotFoundError("No module named 'warploom.search.sources'"), OLD),
+    (ModuleNotFoundError("No module named 'warploom'"), "one has no Warploom installed"),
+    (Exception("ModuleNotFoundError(\"No module named 'warploom'\")"), "one has no Warploom"),
+    (ModuleNotFoundError("No module named 'numpy'"), "one cannot load Warploom"),
 ]
 
 
@@ -426,6 +431,20 @@ def test_a_search_gives_the_same_fills(address: str) -> None:
     whole = synthesize(program)
     assert found.fills.choices.tolist() == whole.fills.choices.tolist()
     assert found.complete
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["a bad one from the start", "a late old one", "bare alone"])
+def test_a_search_is_right_or_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of twenty clusters (bench/clusters.py), three."""
+    pytest.importorskip("distributed", reason="needs warploom[cluster]")
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
+    twenty = import_module("bench.clusters")
+    assert len(twenty.CASES) == 20
+    (case,) = (each for each in twenty.CASES if each.name == name)
+    build = named(twenty.NAME)
+    assert build is not None
+    assert twenty.tried(case, synthesize(build(twenty.SIZES)).fills.choices.tolist())["right"]
 
 
 def test_work_that_no_worker_survives_is_an_error(address: str) -> None:

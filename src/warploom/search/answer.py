@@ -7,6 +7,7 @@ may not be what its class says here.
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,11 @@ from typing import Any
 from warploom.errors import DeviceError
 from warploom.search.sources import CHANGED, running_digest
 
+# What a worker says that has no Warploom, or one without what we ask for.
+_MISSING = re.compile(
+    r"No module named '(?P<module>warploom[\w.]*)'|attribute '\w+' (on|of) <?module '?warploom"
+    r"|module 'warploom[\w.]*' has no attribute|cannot import name '\w+' from '?warploom"
+)
 _MARK = "warploom answer 1"  # the form of the tuple below
 
 
@@ -59,12 +65,13 @@ def answer_to(token: str, said: object) -> Answer | None:
 
 
 def fault_of(said: object, ours: str) -> str | None:
-    """What is wrong with a worker that says this of its sources: its digest, or an error."""
-    if isinstance(said, ModuleNotFoundError) and said.name == "warploom":
-        return "has no Warploom installed"
+    """What is wrong with a worker that says this of its sources: its digest, or an error, which
+    may come wrapped in another."""
     if said == CHANGED:
         return "runs Warploom from files that changed after it was loaded"
-    missing = isinstance(said, ModuleNotFoundError) and (said.name or "").startswith("warploom.")
-    if isinstance(said, str | AttributeError) or missing:
+    missing = _MISSING.search(str(said)) if isinstance(said, Exception) else None
+    if missing is not None and missing["module"] == "warploom":
+        return "has no Warploom installed"
+    if isinstance(said, str) or missing is not None:
         return None if said == ours else "runs other sources of Warploom than this command"
     return f"cannot load Warploom ({type(said).__name__}: {str(said)[:120]})"

@@ -56,6 +56,15 @@ class _Work:
     asked: Any = None  # the future of Dask
 
 
+@dataclass(slots=True, eq=False)
+class _Share:
+    """Something that lies on the workers; those that come later get it, too."""
+
+    value: Any
+    there: Any = None  # the future of Dask
+    holders: frozenset[str] = frozenset()
+
+
 class Cluster(Executor):
     """Workers of a Dask scheduler, as long as they run our sources: `told` hears of others. Work of
     one that is lost is done again.
@@ -91,6 +100,7 @@ class Cluster(Executor):
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._closed = threading.Event()
+        self._spreading = threading.Lock()
         self._alone_since: float | None = None
         self._meet()
         for task in (self._look_after, self._meet_late):
@@ -110,12 +120,24 @@ class Cluster(Executor):
 
     def share(self, value: Any) -> Any:
         """Sent to every worker once; stands for the value as an argument of `submit`."""
-        holders = self._roster.to_ask()
-        if not holders:
+        share = _Share(value)
+        if not self._roster.to_ask():
             raise self._roster.refusal()
-        return self._asked(
-            lambda: self._client.scatter(value, workers=holders, broadcast=True, hash=False)
-        )
+        self._spread(share)
+        return share
+
+    def _spread(self, share: _Share) -> Any:
+        """Onto all who may be asked: Dask gives work to those who hold what it needs."""
+        with self._spreading:
+            holders = frozenset(self._roster.to_ask())
+            if share.there is None or not holders <= share.holders:
+                share.there = self._asked(
+                    lambda: self._client.scatter(
+                        [share.value], workers=sorted(holders), broadcast=True, hash=False
+                    )
+                )[0]
+                share.holders = holders
+            return share.there
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         return self._submitted(None, fn, args, kwargs)
@@ -150,18 +172,29 @@ class Cluster(Executor):
         to_ask = self._roster.to_ask(work.label)
         with self._lock:
             work.token = token = str(next(self._numbers))
-            work.allowed = frozenset(to_ask)
+            work.allowed, work.asked = frozenset(to_ask), None
         if not to_ask:
             return
         label = None if work.label is None else {work.label: 1}
         try:
+            args = [self._spread(arg) if isinstance(arg, _Share) else arg for arg in work.args]
             work.asked = asked = self._client.submit(
-                _answered, token, work.fn, work.named, *work.args,
+                _answered, token, work.fn, work.named, *args,
                 pure=False, workers=to_ask, allow_other_workers=False, resources=label,
             )  # fmt: skip
             asked.add_done_callback(lambda done: self._heard(work, token, done))
         except Exception as error:  # noqa: BLE001  # of its own kinds, which are many
-            self._tell(work, None, _gone(error))
+            if not self._is_there():
+                self._tell(work, None, _gone(error))
+            else:  # somebody who was to be asked has just gone: a little later it is another
+                self._put_off(work, f"work on the cluster cannot be sent: {str(error)[:200]}")
+
+    def _put_off(self, work: _Work, why: str) -> None:
+        work.attempts += 1
+        with self._lock:
+            work.allowed, work.asked = frozenset(), None
+        if work.attempts >= ATTEMPTS:
+            self._tell(work, None, DeviceError(why))
 
     def _heard(self, work: _Work, token: str, done: Any) -> None:
         """Of an attempt: its answer is taken, or somebody else is asked."""
@@ -169,6 +202,10 @@ class Cluster(Executor):
             if work not in self._waiting or work.token != token:
                 return
         said, error = _outcome(done)
+        if isinstance(error, _LostError):
+            self._forget_shares(work)
+            self._again(work, error.message)
+            return
         if error is not None and isinstance(error, DeviceError):
             self._tell(work, None, error)
             return
@@ -189,6 +226,12 @@ class Cluster(Executor):
         """Somebody could not even answer, and Dask does not say who: all are checked again."""
         self._check(self._roster.to_ask())
         self._again(work, f"work on the cluster failed: {type(error).__name__}: {error}")
+
+    def _forget_shares(self, work: _Work) -> None:
+        """They may have been lost with the last who held them."""
+        for arg in work.args:
+            if isinstance(arg, _Share):
+                arg.holders = frozenset()
 
     def _again(self, work: _Work, why: str) -> None:
         work.attempts += 1
@@ -274,9 +317,17 @@ class Cluster(Executor):
             if self._roster.to_ask(work.label):
                 self._send_elsewhere(work)
             elif now - self._alone_since > _PATIENCE:
-                self._tell(work, None, self._roster.refusal())
+                self._tell(work, None, self._left_alone(work))
+
+    def _left_alone(self, work: _Work) -> GoneError:
+        refusal = self._roster.refusal()
+        if work.asked is None and not work.attempts:
+            return refusal
+        why = f"work on the cluster was lost with its workers, and {refusal.message}"
+        return GoneError(why, advice=refusal.advice)
 
     def _send_elsewhere(self, work: _Work) -> None:
+        self._forget_shares(work)
         asked, work.asked = work.asked, None
         if asked is None:  # it never was on its way
             self._send(work)
@@ -311,6 +362,10 @@ def _gone(why: object = "the scheduler has ended") -> GoneError:
     return GoneError(f"the cluster is gone: {str(why)[:200]}", advice=_GOES_ON)
 
 
+class _LostError(DeviceError):
+    """Work that Dask gave up, or what it needed."""
+
+
 def _outcome(asked: Any) -> tuple[Any, BaseException | None]:
     """What came back from over there, or an error: a `DeviceError` if it was lost on the way."""
     error = None
@@ -320,12 +375,11 @@ def _outcome(asked: Any) -> tuple[Any, BaseException | None]:
         if asked.status == "error":
             error = asked.exception(timeout=_FETCH_SECONDS)
     except Exception as lost:  # noqa: BLE001  # as above
-        return None, GoneError(f"a result on the cluster was lost: {str(lost)[:200]}")
-    if error is None or type(error).__name__ in ("KilledWorker", "CancelledError"):
-        error = DeviceError(
-            f"work on the cluster was lost ({asked.status}): {error or 'no reason'}"
-        )
-    return None, error
+        return None, _LostError(f"a result on the cluster was lost: {str(lost)[:200]}")
+    why = f"work on the cluster was lost ({asked.status}): {error or 'no reason'}"
+    if error is None or type(error).__name__ == "CancelledError":
+        return None, _LostError(why)
+    return None, DeviceError(why) if type(error).__name__ == "KilledWorker" else error
 
 
 def check_address(address: str) -> None:

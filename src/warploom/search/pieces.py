@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from warploom.errors import DeviceError
+from warploom.errors import DeviceError, GoneError
 from warploom.search.budget import Budget
 
 V = TypeVar("V")
@@ -89,6 +89,8 @@ def in_pieces(
                 low, high = running.pop(future)
                 try:
                     piece = _of_range(future.result(), low, high)
+                except GoneError:  # nobody is left who could do it
+                    raise
                 except DeviceError:
                     lost[low, high] = lost.get((low, high), 0) + 1
                     if lost[low, high] >= ATTEMPTS:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from warploom.errors import DeviceError
+from warploom.errors import GoneError
 from warploom.search.answer import fault_of
 
 REMEDY = "install the same version everywhere, and start the workers again"
@@ -32,6 +32,7 @@ class Roster:
         self._known: dict[str, Worker] = {}
         self._good: set[str] = set()
         self._refused: dict[str, str] = {}
+        self._said: set[tuple[str, str]] = set()  # once, also of one that leaves and comes back
 
     def seen(self, known: Mapping[str, Worker]) -> list[str]:
         """Takes note of who is there now. Goes out: those who were not checked yet."""
@@ -56,7 +57,8 @@ class Roster:
 
     def refuse(self, who: str, why: str) -> None:
         with self._lock:
-            new = who not in self._refused
+            new = (who, why) not in self._said
+            self._said.add((who, why))
             self._good.discard(who)
             self._refused[who] = why
         if new:
@@ -74,16 +76,14 @@ class Roster:
         with self._lock:
             return sum(self._known[who].threads for who in self._good)
 
-    def refusal(self) -> DeviceError:
+    def refusal(self) -> GoneError:
         """That nobody is left to ask, and why."""
         with self._lock:
             reasons = [f"{who} {why}" for who, why in sorted(self._refused.items())]
         if not reasons:
-            return DeviceError(
-                "the cluster has no workers", advice="start some: dask worker ADDRESS"
-            )
+            return GoneError("the cluster has no workers", advice="start some: dask worker ADDRESS")
         more = f"; and {len(reasons) - _NAMED} more" if len(reasons) > _NAMED else ""
-        return DeviceError(
+        return GoneError(
             "no worker of the cluster runs the sources of this command: "
             f"{'; '.join(reasons[:_NAMED])}{more}",
             advice=REMEDY,
