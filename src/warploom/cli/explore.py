@@ -24,6 +24,7 @@ from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.own import Text
 from warploom.cli.progress import progress
 from warploom.cli.remembered import answer_of
+from warploom.cli.seconds import budget_of
 from warploom.errors import CheckError, ParseError, one_of
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.ir import Program
@@ -142,7 +143,7 @@ def explore(
             kept_free(json_file, out if text is not None else None, keep, begun=record),
             crew_of(processes, cluster) as crew,
         ):
-            budget = Budget(seconds)
+            budget = budget_of(seconds)
             program = find_program(kernel, size, space)
             answer.made(program)
             typer.echo(show(program))

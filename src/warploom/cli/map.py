@@ -26,6 +26,7 @@ from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
 from warploom.cli.own import Text
 from warploom.cli.progress import progress
 from warploom.cli.remembered import Answer, answer_of
+from warploom.cli.seconds import budget_of
 from warploom.errors import CheckError, ParseError, one_of
 from warploom.machine.record import machine_named
 from warploom.pipeline.mapped import (
@@ -165,7 +166,7 @@ def map_(
         return status
 
     def worked(answer: Answer, kept: Store | None, crew: Farm | Cluster | None) -> Status:
-        budget = Budget(seconds)
+        budget = budget_of(seconds)
         wanted = sample or (candidates if tune else 1)
         with progress(expr) as report, budget.interruptible():
             if report is not None:

@@ -13,6 +13,7 @@ import typer
 
 from warploom.cli.guard import Status, complain, run
 from warploom.cli.output import write_records
+from warploom.cli.seconds import seconds_of
 from warploom.errors import KernelError, LimitError, ParseError, WarploomError
 from warploom.process import find_program
 from warploom.ptx import Kernel, load
@@ -62,7 +63,7 @@ def loaded(
     """
     name = f"{source}, as PTX" if source.endswith(CUDA_ENDS) else source
     text = ptx_of(source, arch)
-    deadline = deadline_of(seconds)
+    deadline = deadline_of(None if seconds is None else seconds_of(seconds))
     with within(deadline, "reading the PTX"):
         chosen = load(text, name, named=[str(Path(source).resolve())]).kernel(kernel)
     for each, value in (variables or {}).items():

@@ -35,6 +35,7 @@ from warploom.cli.own import (
 )
 from warploom.cli.progress import progress
 from warploom.cli.remembered import Answer, answer_of
+from warploom.cli.seconds import budget_of
 from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, verdict_text
 from warploom.cli.warp import solve_warp
 from warploom.cli.why import remarks
@@ -135,7 +136,7 @@ class Asked:
 
     def budget(self) -> Budget:
         """A fresh one: its clock starts now."""
-        return Budget(self.seconds, self.memory)
+        return budget_of(self.seconds, self.memory)
 
 
 @dataclass(frozen=True, slots=True)

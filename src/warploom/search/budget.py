@@ -35,7 +35,7 @@ LOOK_EVERY = 0.005  # seconds: how long the memory is trusted to be what it was
 # Seconds between two looks of the timer at the budgets that are enforced, and how long after its
 # end a budget may go unasked.
 TICK = 0.05
-GRACE = 0.1
+GRACE = 0.05
 
 
 class BudgetSpentError(Exception):
