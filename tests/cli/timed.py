@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # What measures its own time imports it first, and so keeps the clock of the wall.
-_START = """import concurrent.futures.thread, queue, subprocess, sys, threading, time
+_START = """import concurrent.futures.thread, queue, signal, subprocess, sys, threading, time
 sys.path.pop(0)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 time.monotonic = time.process_time
 from warploom.cli.start import main
 main()"""

@@ -154,3 +154,111 @@ def test_handlers_of_others_and_other_threads_are_left_alone() -> None:
     thread.start()
     thread.join()
     assert done == [True]
+
+
+# -- what nobody asks ------------------------------------------------------------------------------
+
+
+def unasked(seconds: float = 5.0) -> None:
+    """Work that asks no budget."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+def test_an_enforced_budget_ends_work_that_never_asks() -> None:
+    began = time.monotonic()
+    with pytest.raises(BudgetSpentError) as spent, Budget(seconds=0.05).enforced():
+        unasked()
+    assert spent.value.reason is Reason.SECONDS
+    assert time.monotonic() - began < 4.0
+    # Nothing of it is left: an alarm later on would kill the process.
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_what_governs_is_enforced() -> None:
+    with pytest.raises(BudgetSpentError), Budget(seconds=0.0).governing():
+        unasked()
+
+
+def test_the_outer_budget_ends_what_the_inner_one_allows() -> None:
+    with pytest.raises(BudgetSpentError), Budget(seconds=0.05).enforced():  # noqa: SIM117
+        with Budget(seconds=60.0).enforced():
+            unasked()
+
+
+def test_a_budget_that_was_seen_to_be_spent_is_not_told_again() -> None:
+    budget = Budget(seconds=0.0)
+    with budget.enforced():
+        assert budget.is_spent()
+        unasked(0.3)
+
+
+def test_ctrl_c_ends_work_that_never_asks() -> None:
+    budget = Budget()
+
+    def interrupted() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        unasked()
+
+    with pytest.raises(BudgetSpentError) as spent, budget.interruptible(), budget.enforced():
+        interrupted()
+    assert spent.value.reason is Reason.INTERRUPTED
+    assert budget.interrupted
+
+
+def test_an_exception_is_not_raised_where_it_would_be_lost() -> None:
+    done = []
+
+    class Dying:
+        def __del__(self) -> None:
+            unasked(0.3)
+            done.append(True)
+
+    def freed() -> None:
+        dying = Dying()
+        del dying
+        unasked()
+
+    with pytest.raises(BudgetSpentError), Budget(seconds=0.0).enforced():
+        freed()
+    assert done
+
+
+def test_alarms_of_others_are_left_alone() -> None:
+    rung = []
+    signal.signal(signal.SIGALRM, lambda *_: rung.append(True))
+    try:
+        with Budget(seconds=0.0).enforced():
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            unasked(0.3)
+        assert rung == [True]
+    finally:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+def test_another_thread_is_not_interrupted() -> None:
+    ended = []
+
+    def work() -> None:
+        with Budget(seconds=0.0).enforced():
+            unasked(0.3)
+            ended.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert ended == [True]
+
+
+def test_at_least_some_seconds_are_left_for_the_end() -> None:
+    assert (Budget(seconds=0.0).at_least(0.5).seconds_left or 0) > 0.4
+    assert (Budget(seconds=9.0).at_least(0.5).seconds_left or 0) > 8.0
+    assert Budget().at_least(0.5).seconds_left is None
+    pressed = Budget()
+    with pressed.interruptible():
+        os.kill(os.getpid(), signal.SIGINT)
+    after = pressed.at_least(0.5)
+    assert reason_of(after) is None  # the one that was pressed has been heard
+    assert (after.seconds_left or 0) <= 0.5

@@ -1,4 +1,4 @@
-"""The time that a command is given: what its start took is part of it, up to a quarter."""
+"""The time that a command is given: what its start took is part of it, up to a half."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 from warploom.search.budget import Budget
 
-START_SHARE = 1 / 4  # at most: with little time most of it is for the search
+START_SHARE = 1 / 2  # at most: with little time the rest is still for the search
 _BEGUN = time.process_time()  # what Python and our own modules have taken until here
 
 

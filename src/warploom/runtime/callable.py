@@ -30,7 +30,6 @@ from warploom.kernel.evaluate import run
 from warploom.kernel.ir import ArrayParam, Kernel, Param
 from warploom.kernel.traverse import widest_access
 from warploom.runtime.driver import Launch
-from warploom.runtime.emulated import EmulatedFunction
 from warploom.runtime.gpu import GpuFunction
 from warploom.runtime.host import HostFunction
 from warploom.runtime.library import Library, library
@@ -279,6 +278,9 @@ class Callable(Planner):
             case "opencl":
                 return OpenclFunction(kernel, how.contract, how.calls)
             case "ptx":
+                # Here, not at the top: the emulator takes longer to import than all the rest.
+                from warploom.runtime.emulated import EmulatedFunction
+
                 return EmulatedFunction(kernel, contract=how.contract, calls=how.calls)
             case _:
                 return HostFunction(

@@ -1,0 +1,63 @@
+"""Commands keep to `--seconds`, in CPU time, and end soon after Ctrl-C: a few of those that
+`bench/budgets.py` runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from bench.budget_cases import Case, endless
+from bench.budget_sketches import SKETCHES
+from tests.cli.timed import timed
+
+# Each took between 2 and 30 seconds of CPU where budgets were only asked.
+QUICK = (
+    ("seven holes", Case("synth s.swflow --seconds S --no-store", 2)),
+    ("long goal", Case("synth s.swflow --seconds S --no-store", 0.5)),
+    ("", Case("explore two-matmuls --size m=256,n=256,k=256,p=256 --seconds S --no-store", 1)),
+    ("", Case("ptx run endless.ptx --arg u32[64]=zeros --seconds S", 0.5)),
+)
+
+
+@pytest.mark.parametrize(("sketch", "case"), QUICK)
+def test_a_command_takes_little_more_than_its_seconds(
+    sketch: str, case: Case, tmp_path: Path
+) -> None:
+    (tmp_path / "s.swflow").write_text(SKETCHES.get(sketch, ""))
+    (tmp_path / "endless.ptx").write_text(endless())
+    found = timed(case.command, tmp_path)
+    assert found.status == 3, found.output
+    assert found.holds(case.seconds), f"{found.cpu:.2f} s of CPU: {found.output}"
+
+
+def test_ctrl_c_ends_a_search_that_looks_ahead(tmp_path: Path) -> None:
+    (tmp_path / "s.swflow").write_text(SKETCHES["seven holes"])
+    found = timed(["synth", "s.swflow", "--no-store"], tmp_path, interrupt_at=2.0)
+    assert found.after is not None
+    assert found.after <= 1.0, found.output
+    assert "interrupted" in found.output
+
+
+def test_sigterm_leaves_nothing_behind(tmp_path: Path) -> None:
+    sketch = tmp_path / "s.swflow"
+    sketch.write_text(SKETCHES["bits"])
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "warploom", "synth", str(sketch), "--no-store", "--processes", "1"],
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    end = time.monotonic() + 120
+    while not list(temporary.iterdir()) and time.monotonic() < end and process.poll() is None:
+        time.sleep(0.02)
+    assert list(temporary.iterdir()), "nothing was shared"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 128 + signal.SIGTERM
+    assert not list(temporary.iterdir())
