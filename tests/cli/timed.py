@@ -26,7 +26,7 @@ time.monotonic = time.process_time
 from warploom.cli.start import main
 main()"""
 _WALL = _START.replace("time.monotonic = time.process_time\n", "")
-_POLL = 0.005  # seconds
+_POLL = 0.01  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,19 @@ def _signalled(process: int, at: float, number: int) -> float | None:
 
 
 def _used(process: int) -> tuple[float, bool]:
-    """CPU seconds of a process and the children it has waited for; whether it still runs."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    ticks = sum(int(each) for each in fields[11:15])
-    return ticks / os.sysconf("SC_CLK_TCK"), fields[0] != "Z"
+    """CPU seconds of a process and of its children, those that have ended, too; whether it still
+    runs."""
+    own = _stat(str(process))
+    ticks = sum(int(each) for each in own[11:15])
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit() and (other := _stat(each.name)) and other[1] == str(process):
+            ticks += sum(int(each) for each in other[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK"), own[0] != "Z"
+
+
+def _stat(process: str) -> list[str]:
+    """What the system says of a process after its name; nothing if it has gone meanwhile."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []

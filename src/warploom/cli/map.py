@@ -211,7 +211,8 @@ def map_(
                 )  # fmt: skip
                 head["tune"] = show_tuned(outcome, kept)
                 choices = [outcome.answer.best.candidate] if isinstance(outcome, Found) else []
-        _show_all(head, choices, crew, records, made)
+        _show_all(head, choices, crew, records, made, budget)
+        answer.whole = answer.whole and len(made) == len(choices)
         return status_of(outcome)
 
     run(action)
@@ -329,10 +330,17 @@ def _show_all(
     crew: Farm | Cluster | None,
     records: list[dict[str, Any]],
     made: list[Compiled],
+    budget: Budget,
 ) -> None:
+    """The kernels of as many as there is time for, one at least."""
     all_made = map(make, choices) if crew is None else crew.map(make, choices)
     for choice, compiled in zip(choices, all_made, strict=True):
         record = {**head, **candidate_record(choice, compiled)}
         print_candidate(record)
         records.append(record)
         made.append(compiled)
+        if len(made) < len(choices) and budget.is_spent():
+            typer.echo(
+                f"{len(choices) - len(made)} more were found; there was no time to make them"
+            )
+            break

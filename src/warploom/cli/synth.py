@@ -111,6 +111,7 @@ class EngineName(StrEnum):
 
 
 FILLS_IN_LINES = 200
+EMIT_SECONDS = 0.5  # at least, for the kernel of what was found and its trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,7 +484,8 @@ def _synth_goals(
             statuses.append(written.certify(_at_size(name, there), each, there))
         last = carried[-1] if carried else result
         if asked.text is not None and last is not None and len(last.fills):
-            written.kernels.append(_written(last, asked))
+            with share.at_least(EMIT_SECONDS).enforced():
+                written.kernels.append(_written(last, asked))
         # A kernel was asked for at the last size: what is found at a smaller one is not enough.
         statuses.append(_status(result if asked.text is None else last))
     return Status.INTERRUPTED if budget.interrupted else worst(statuses)
