@@ -170,7 +170,7 @@ def test_memory_of_ones_own(cli: Cli, own: str) -> None:
         (("dot", "--size", "n=8", "--plain"), "'dot' is not rewritten"),
         (("matvec", "--size", "m=100000,n=100000"), "input 'a' has 10000000000 elements"),
         (("nothing",), "known are total, dot"),
-        (("conv", "--layer", "conv9"), "known are conv1_1"),
+        (("conv", "--layer", "conv9"), "nown are conv1_1"),
         (("dot", "--layer", "conv1_1"), "--layer is for conv"),
         (("dot", "--size", "n=8", "--machine", "abacus"), "no machine called"),
         (("dot", "--size", "n=8", "--count", "--best"), "ask one"),

@@ -42,7 +42,7 @@ def parse_argument(text: str, rng: np.random.Generator) -> Any:
         raise ParseError(f"'{text[:80]}' is not an argument", advice=ADVICE)
     if match["type"] not in TYPES:
         raise ParseError(
-            f"'{text[:80]}': no type is called '{match['type'][:20]}'",
+            f"'{text[:80]}' is not an argument: no type is called '{match['type'][:20]}'",
             advice=one_of(match["type"], TYPES),
         )
     kind = np.dtype(TYPES[match["type"]])
