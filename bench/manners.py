@@ -39,7 +39,7 @@ MANNERS = {
 
 @dataclass(slots=True)
 class Run:
-    """How a command ended; `early`: before a line of ours had run."""
+    """How a command ended; `early`: by the signal, before a line of ours had run."""
 
     status: int
     err: str
@@ -48,7 +48,7 @@ class Run:
 
     @property
     def early(self) -> bool:
-        return "KeyboardInterrupt" in self.err and "start.py" not in self.err
+        return self.status == -signal.SIGINT and "start.py" not in self.err
 
 
 def run(row: Row, folder: Path, redirected: str = "", press: float | None = None) -> Run:
@@ -95,7 +95,7 @@ def wrong(row: Row, folder: Path, presses: int, draw: random.Random) -> list[dic
         after = draw.uniform(0, plain.seconds)
         ran = run(row, folder, press=after)
         good = ran.status in (130, plain.status) and "Traceback" not in ran.err
-        if not (good or (ran.early and ran.status in (-signal.SIGINT, 130))):
+        if not (good or ran.early):
             found.append((f"Ctrl-C after {after:.2f} s", ran))
     return [
         {"command": " ".join(row.words)[:80], "manner": manner, "status": each.status,
