@@ -17,7 +17,7 @@ TEXT = """.version 8.0
 .target sm_80
 .address_size 64
 .visible .entry k(.param .u64 a, .param .u64 o)
-{{ .reg .pred %p<4>; .reg .b16 %h<9>; .reg .b32 %t, %r<20>; .reg .b64 %rd<9>; .reg .f32 %f<20>; .reg .f64 %d<9>; .shared .align 8 .b8 s[64];
+{{ .reg .pred %p<4>; .reg .b16 %h<9>; .reg .b32 %t, %r<20>; .reg .b64 %rd<10>; .reg .f32 %f<20>; .reg .f64 %d<9>; .shared .align 8 .b8 s[64];
 ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [o]; mov.u32 %t, %tid.x; and.b32 %r1, %t, 31; mul.wide.u32 %rd3, %r1, 4; add.u64 %rd3, %rd3, %rd1; mov.u32 %r19, s;
 ld.global.f32 %f1, [%rd3]; ld.global.f32 %f2, [%rd3+128]; setp.eq.u32 %p1, %t, 0;
 {body}
@@ -32,6 +32,8 @@ REST = "".join(
 STORE = "st.global.f32 [%rd2], %f5;"
 DOUBLE = """cvt.f64.f32 %d1, %f1; cvt.f64.f32 %d2, %f2; mul.f64 %d1, %d1, 0d3FB999999999999A; mul.f64 %d3, %d1, %d2; mov.b64 {%r2, %r3}, %d3;
 shfl.sync.bfly.b32 %r4, %r2, 16, 31, -1; shfl.sync.bfly.b32 %r5, %r3, 16, 31, -1; mov.b64 %d4, {%r4, %r5}; fma.rn.f64 %d5, %d1, %d2, %d4;"""
+LLVM = """cvt.f64.f32 %d1, %f1; cvt.f64.f32 %d2, %f2; mul.f64 %d3, %d1, 0d3FB999999999999A; mul.f64 %d4, %d3, %d2; mov.b64 {%r5, %r2}, %d4; mov.b64 %rd5, %d4; cvt.u32.u64 %r3, %rd5;
+shfl.sync.bfly.b32 %r4, %r3, 16, 31, -1; shfl.sync.bfly.b32 %r6, %r2, 16, 31, -1; cvt.u64.u32 %rd6, %r4; cvt.u64.u32 %rd7, %r6; shl.b64 %rd8, %rd7, 32; or.b64 %rd9, %rd6, %rd8; mov.b64 %d6, %rd9; fma.rn.f64 %d7, %d3, %d2, %d6;"""
 HALF = """cvt.rn.f16.f32 %h1, %f1; cvt.rn.f16.f32 %h2, %f2; mul.f16 %h3, %h1, %h2; cvt.u32.u16 %r2, %h3;
 shfl.sync.bfly.b32 %r3, %r2, 16, 31, -1; cvt.u16.u32 %h4, %r3; fma.rn.f16 %h5, %h1, %h2, %h4;"""
 ALL = "and.b32 %r14, %r1, 15; mul.wide.u32 %rd4, %r14, 8; add.u64 %rd4, %rd4, %rd2;"  # a pair of lanes, one place
@@ -43,6 +45,7 @@ CASES = {
     "factors the other way round": (False, f"{PRODUCT} fma.rn.f32 %f5, %f2, %f1, %f4;\n{REST}{STORE}"),
     "squares": (False, f"{FUSED.replace('%f2', '%f1')}\n{ALL} st.global.f32 [%rd4], %f5;"),
     "doubles, by two shuffles": (False, f"{DOUBLE}\n{ALL} st.global.f64 [%rd4], %d5;"),
+    "doubles, as LLVM takes them apart": (False, f"{LLVM}\n{ALL} st.global.f64 [%rd4], %d7;"),
     "halves": (False, f"{HALF}\n{ALL} st.global.b16 [%rd4], %h5;"),
     "each lane its own product": (True, f"{PRODUCT} mov.f32 %f5, %f3; {STORE}"),
     "half of the sum": (True, f"{FUSED} {STORE}"),

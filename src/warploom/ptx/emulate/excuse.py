@@ -32,6 +32,7 @@ from warploom.ptx.known import keys_of, registers, split_operands
 from warploom.ptx.patience import timed
 from warploom.ptx.types import is_float
 
+_BITS = frozenset({"cvt", "shl", "shr", "or", "and", "prmt", "bfi", "bfe"})
 Made = dict[str, Instruction | None]  # of a register: what sets it, if that is one alone
 
 
@@ -49,6 +50,10 @@ class Excused:
     @property
     def rounded_pairs(self) -> frozenset[Pair]:
         return self.rounded or frozenset()
+
+
+def writable_bytes(memory: Memory) -> int:
+    return sum(region.data.nbytes for region in memory.regions if not region.read_only)
 
 
 @dataclass(slots=True)
@@ -105,7 +110,7 @@ def fused_sums(function: Function) -> frozenset[int]:
 
 
 def _is_fused(ins: Instruction, made: Made) -> bool:
-    """The addend is made of shuffles and copies of one `mul`, that of the same factors."""
+    """The addend is made of the bits of one `mul`, that of the same factors, by a shuffle."""
     work, sources, shuffled = _keys(ins.operands[3:4]), set[int](), False
     for _ in made:
         maker = made.get(work.pop()) if work else None
@@ -116,7 +121,7 @@ def _is_fused(ins: Instruction, made: Made) -> bool:
             product = maker
         elif maker.opcode == "shfl" or _moves(maker):
             shuffled |= maker.opcode == "shfl"
-            work += _keys(maker.operands[1:2])
+            work += _keys(maker.operands[1 : 2 if maker.opcode == "shfl" else None])
         else:
             return False
         if not work:
@@ -125,10 +130,9 @@ def _is_fused(ins: Instruction, made: Made) -> bool:
 
 
 def _moves(ins: Instruction) -> bool:
-    """Copies, of whole registers or of parts, and whole numbers made wider or narrower."""
-    return ins.opcode == "mov" or (
-        ins.opcode == "cvt" and not any(is_float(kind) for kind in types_of(ins))
-    )
+    """Bits are taken apart, put together and moved, as doubles and halves are for a shuffle."""
+    whole = not any(is_float(kind) for kind in types_of(ins))
+    return ins.opcode == "mov" or (whole and ins.opcode in _BITS)
 
 
 def _factors(ins: Instruction) -> tuple[list[str], list[str]]:

@@ -42,9 +42,7 @@ from warploom.ptx.emulate.asked import (
 from warploom.ptx.emulate.call import CallCompiler
 from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.compile import alignment, byte_size, compile_function
-from warploom.ptx.emulate.excuse import (
-    Kept,
-)
+from warploom.ptx.emulate.excuse import Kept, writable_bytes
 from warploom.ptx.emulate.frame import Triple
 from warploom.ptx.emulate.judge import Judge
 from warploom.ptx.emulate.trial import Around
@@ -61,6 +59,7 @@ from warploom.ptx.types import DTYPES
 Array = npt.NDArray[Any]
 
 FIRST_FUNCTION = 0x10
+MOST_COPIED = 1 << 28  # bytes, lest a launch turns out to be long
 MOST_LISTED = 20  # names that an error gives to choose from
 
 
@@ -287,15 +286,16 @@ class Kernel:
         fresh = not self.owner.heap.was_used  # else it cannot be run again
         may_change = alone and fresh and self.fast.is_open(engine, notes)
         at_once = self.fast.is_worth_it(asked.threads, engine, notes)
-        again = may_change or (fresh and asked.races and asked.benign)
+        may_turn = may_change and not at_once and writable_bytes(asked.memory) <= MOST_COPIED
+        again = may_turn or (fresh and asked.races and asked.benign)
         before = Kept(asked.memory if again else Memory())
-        if may_change and not at_once:
+        if may_turn:
             work = Work(much_work(notes), lambda: self._may_compile(code))
             try:
                 return self._judge.run(asked, code, before, work)
             except TooMuch:
                 before.restore()
-        if may_change:
+        if may_change and (at_once or may_turn):
             report = Report(grid=asked.grid, threads=prod(asked.block))
             job = Job(
                 asked.grid, asked.block, asked.memory, asked.symbols,
