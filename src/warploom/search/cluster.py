@@ -87,8 +87,9 @@ class Cluster(Executor):
                 "the files of Warploom changed after this process had loaded some of them",
                 advice="start it again",
             )
+        connect: Any = Client  # Dask's own has types in some versions
         try:
-            self._client: Any = Client(address, timeout=_SECONDS, set_as_default=False)
+            self._client: Any = connect(address, timeout=_SECONDS, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             raise DeviceError(
                 f"no Dask scheduler answers at '{address}': {str(error)[:200]}",
