@@ -24,6 +24,7 @@ from warploom.emit.parts import (
     parameters,
     source_lane,
     thread_definitions,
+    with_all_named,
 )
 from warploom.emit.simt import SimtPrinter, has_no_turn, plus
 from warploom.emit.spell import spelled
@@ -67,6 +68,17 @@ _MATH = re.compile(
     + r"|\b(INFINITY|NAN|signbit)\b"
 )
 
+# Signed integers wrap, and every operation on floats is rounded by itself. Without -frounding-math
+# gcc 12 makes -x of 0.0 - x where x is never -0.0, which is wrong for 0.0.
+FLAGS = ("-std=c11", "-fwrapv")
+FLOAT_FLAGS = ("-frounding-math", "-ffp-contract=off")
+# gcc has the option alone, and warns of the pragma.
+_NOT_CONTRACTED = """\
+#if !defined(__GNUC__) || defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#endif
+"""
+
 _INSIDE = f"""\
 static TYPE inside(TYPE index, int array, int x, int y, int z, int thread, long long* fault) {{
   if (index >= 0 && index < fault[{FAULT_HEAD} + array]) return index;
@@ -83,7 +95,8 @@ def c(kernel: Kernel, checked: bool = False) -> str:
     """The text of the kernel as a C function that runs the whole grid."""
     check(kernel)
     kernel = spelled(predicate_exchanges(kernel), "c")
-    return header(kernel) + c_text(kernel, checked)
+    text = c_text(kernel, checked)
+    return header(kernel) + flags_comment(text, kernel) + text
 
 
 def c_text(kernel: Kernel, checked: bool = False) -> str:
@@ -95,15 +108,21 @@ def c_text(kernel: Kernel, checked: bool = False) -> str:
         texts["fault"] = "long long* fault"
     inside = _INSIDE.replace("TYPE", printer.indices.type) if checked else ""
     called = inside + helpers(body, printer.values.helpers, C, printer.indices.type)
-    function = f"void {kernel.name}({parameters(texts)}) {{\n{body}}}\n"
+    function = f"void {kernel.name}({parameters(texts)}) {{\n{with_all_named(body, texts)}}}\n"
     return preamble(called + body, kernel) + called + function
 
 
 def preamble(text: str, kernel: Kernel) -> str:
     """What a text needs before it."""
     head = "#include <math.h>\n" if _MATH.search(text) else ""
-    head += "#pragma STDC FP_CONTRACT OFF\n" if computes_floats(kernel) else ""
+    head += _NOT_CONTRACTED if computes_floats(kernel) else ""
     return head + ("\n" if head else "")
+
+
+def flags_comment(text: str, kernel: Kernel) -> str:
+    """With which options the text means what the kernel does."""
+    flags = [*FLAGS, *(FLOAT_FLAGS if computes_floats(kernel) else ())]
+    return f"// Compile with: {' '.join(flags)}{' -lm' if _MATH.search(text) else ''}\n"
 
 
 def checked_arrays(kernel: Kernel) -> list[str]:

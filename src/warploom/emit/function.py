@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from warploom.emit.c import CPrinter, c_text, preamble
+from warploom.emit.c import CPrinter, c_text, flags_comment, preamble
 from warploom.emit.cuda import HARDWARE_WARP, CudaPrinter, check_warp, cuda_text
 from warploom.emit.dialect import CUDA, OPENCL, C, Dialect, Language
 from warploom.emit.item import (
@@ -125,6 +125,7 @@ def _header(function: DeviceFunction, language: Language) -> str:
     for condition in function.kernel.requires if function.arrays else ():
         lines += comment_lines(f"Requires: {show(condition)}.")
     comment, text = "\n".join(lines) + "\n", write(function)
+    comment += flags_comment(text, function.kernel) if language == "c" else ""
     guard = f"WARPLOOM_{function.name.upper()}_{_digest(text)}"
     return f"{comment}#ifndef {guard}\n#define {guard}\n\n{text}\n#endif\n"
 

@@ -6,6 +6,7 @@ reversed by an instruction if the language has one and that is cheaper, or a tab
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
@@ -58,7 +59,7 @@ def index_function(layout: Layout, language: str = "cuda", name: str = "place") 
     names = names_of(len(sizes))
     if int(values(layout).max()) > MOST_PLACE:
         raise CheckError(f"place {int(values(layout).max())} does not fit into an int")
-    head = f"// {show(layout)[:200]}\n"
+    head = f"// {show(layout)[:200]}\n" + ("// Compile with: -std=c11\n" if language == "c" else "")
     try:
         formula = cheapest(layout, language == "cuda")
     except UnsupportedError:
@@ -71,8 +72,10 @@ def index_function(layout: Layout, language: str = "cuda", name: str = "place") 
         f"  const int reversed_{n} = (int)(__brev((unsigned){n}) >> {32 - bits});\n"
         for n, bits in formula.reversed
     ]
-    qualifiers = _DEVICE_ONLY if lines else _QUALIFIERS[language]
+    qualifiers = _DEVICE_ONLY if formula.reversed else _QUALIFIERS[language]
     parameters = ", ".join(f"int {n}" for n in names)
+    idle = [n for n in names if language == "c" and not re.search(rf"\b{n}\b", text)]
+    lines += [f"  (void){n};\n" for n in idle]  # compilers warn of parameters that are not used
     body = "".join(lines) + f"  return {text};\n"
     return f"{helpers}{head}{qualifiers} int {name}({parameters}) {{\n{body}}}\n"
 

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.emit.c import FAULT_HEAD, c, checked_arrays
+from warploom.emit.c import FLAGS as C_FLAGS
 from warploom.emit.function import calling_text
 from warploom.emit.spell import function_name
 from warploom.errors import DeviceError
@@ -29,8 +30,7 @@ from warploom.process import run_command
 from warploom.runtime import isolated
 
 # Wrapping integers and no reordering of floats: the meaning of the kernel, and still vectors.
-# Without -frounding-math gcc 12 makes -x of 0.0 - x where x is never -0.0, which is wrong for 0.0.
-FLAGS = ("-march=native", "-std=c11", "-fwrapv", "-frounding-math", "-fPIC", "-shared")
+FLAGS = ("-march=native", *C_FLAGS, "-frounding-math", "-fPIC", "-shared")
 
 Argument = npt.NDArray[Any] | int | float
 

@@ -1,5 +1,6 @@
 // Three-element structures to three arrays, per warp.
 // Launch: ((n + 127) // 128) blocks of 128 threads.
+// Compile with: -std=c11 -fwrapv
 void aos3(const int n, const float* restrict x, float* restrict y) {
   for (int block_x = 0; block_x < (n + 127) / 128; ++block_x) {
     float c[3][128];

@@ -1,8 +1,11 @@
 // y = w * x, four outputs per thread.
 // Launch: ((n + 255) // 256) blocks of 64 threads.
 // Requires: n >= 4 and n % 4 == 0.
+// Compile with: -std=c11 -fwrapv -frounding-math -ffp-contract=off -lm
 #include <math.h>
+#if !defined(__GNUC__) || defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
+#endif
 
 static inline int floor_mod(int x, int y) {
   return y == -1 ? 0 : x % y + (x % y != 0 && (x % y < 0) != (y < 0) ? y : 0);

@@ -1,6 +1,9 @@
 // Three-point mean; lanes exchange instead of reloading.
 // Launch: ((n + 63) // 64) blocks of 64 threads.
+// Compile with: -std=c11 -fwrapv -frounding-math -ffp-contract=off
+#if !defined(__GNUC__) || defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
+#endif
 
 void stencil(const int n, const float* restrict x, float* restrict y) {
   for (int block_x = 0; block_x < (n + 63) / 64; ++block_x) {

@@ -1,6 +1,7 @@
 // Transposes a height by width matrix.
 // Launch: ((width + 31) // 32 x (height + 31) // 32) blocks of 32 x 8 threads.
 // Requires: height >= 1 and width >= 1.
+// Compile with: -std=c11 -fwrapv
 void transpose(
     const int height,
     const int width,
