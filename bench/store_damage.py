@@ -1,6 +1,6 @@
 """Damaged stores: no answer is given that differs from a fresh search, and no command fails.
 
-    PYTHONPATH=src:. python bench/store_damage.py [--bytes 1000] [--rows 1000] [--malformed 300]
+    PYTHONPATH=src:. python bench/store_damage.py [--bytes 1000] [--rows 1000] [--malformed 1000]
 
 A store with answers of synth, layout solve, layout convert, map and explore, samples of the tuner
 and pieces of a search is copied; then one byte of the copy is changed, or one row by SQL, or a row
@@ -58,7 +58,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bytes", type=int, default=1000)
     parser.add_argument("--rows", type=int, default=1000)
-    parser.add_argument("--malformed", type=int, default=300)
+    parser.add_argument("--malformed", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0, help="The first seed.")
     parser.add_argument("--out", type=Path, default=RESULTS)
     asked = parser.parse_args()

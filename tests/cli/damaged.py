@@ -47,10 +47,12 @@ y: [2,3] = load_rep(x)
 z: [2,3] = ?row_rots(y)
 goal: [2,3] = [[0, 1, 2], [3, 4, 5]]
 """
+REASONS = 600.0  # seconds for why there is no fill
+IMPOSSIBLE = "synth none.swflow --json JSON"
 COMMANDS = (
     "synth sums.swflow --emit cuda -o OUT --certificate PROOF --json JSON",
     "synth sums.swflow --all --stats",
-    "synth none.swflow --json JSON",
+    IMPOSSIBLE,
     "layout solve transpose:8x8:f32 --class xor --emit cuda -o OUT --certificate PROOF",
     "layout convert --from (32,2):(2,1) --to (32,2):(1,32) --emit cuda -o OUT --json JSON",
     "map dot --size n=8 --first --emit c -o OUT --json JSON",
@@ -122,7 +124,7 @@ class Place:
         out, err = io.StringIO(), io.StringIO()
         status: Any = None
         # Reasons have a little time of the wall: on a busy machine two searches may differ in them.
-        patient = patch.object(reason, "SECONDS", 600.0)
+        patient = patch.object(reason, "SECONDS", REASONS)
         with redirect_stdout(out), redirect_stderr(err), patient:
             try:
                 remembering(name, words[len(name.split()) :], run)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.cli.damaged import WAYS, Filled, run_one
+from tests.cli import damaged
+from tests.cli.damaged import IMPOSSIBLE, WAYS, Filled, run_one
 
 from warploom.cli import remembered
 from warploom.search import row, store
@@ -23,6 +24,22 @@ def test_no_answer_differs_from_a_fresh_search(filled: Filled, way: str) -> None
         given, told = given + tally.given, told + tally.told
     assert given > 6 * 4  # one damage does not cost what is not damaged
     assert told
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.005])
+def test_a_reason_that_was_cut_short_is_not_kept(
+    filled: Filled, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """With more time it is another one: the store would differ from a fresh search."""
+    monkeypatch.setattr(damaged, "REASONS", seconds)
+    place = filled.path.with_name(f"reasons{seconds}.sqlite")
+    cut = filled.place.ask(IMPOSSIBLE, place)
+    assert cut.timeless() != filled.fresh[IMPOSSIBLE].timeless()
+    monkeypatch.undo()
+    again = filled.place.ask(IMPOSSIBLE, place)
+    assert not again.given
+    assert again.timeless() == filled.fresh[IMPOSSIBLE].timeless()
+    assert filled.place.ask(IMPOSSIBLE, place).given
 
 
 def wrong_of(filled: Filled, seed: int, way: str = "row") -> list[str]:

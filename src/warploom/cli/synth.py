@@ -335,9 +335,14 @@ def _is_whole(record: Record) -> bool:
         record["stopped"] is None
         and record["outcome"] != "undecided"
         and Verdict.UNKNOWN.value not in sizes
-        and record.get("why", "") is not None
+        and _is_whole_reason(record.get("why", {}))
         and record.get("suggestions_complete", True)
     )
+
+
+def _is_whole_reason(why: Record | None) -> bool:
+    """Whether the time for reasons was enough: with more of it, the reason may be another."""
+    return why is not None and why.get("minimal", True)
 
 
 def _until_stopped(text: str, asked: Asked, records: list[Record], written: Written) -> Status:
