@@ -33,7 +33,8 @@ def test_an_answer_with_its_code_and_proof(cli: Cli, tmp_path: Path) -> None:
     assert "int place(int row, int column)" in ran.out
     checked = cli("verify", str(proof))
     assert checked.status == 0
-    assert "no layout whatever costs less than 2" in checked.out
+    assert "the layout costs 64 (all wavefronts)" in checked.out
+    assert "no layout whatever costs less than 64" in checked.out
 
 
 def test_impossible_is_proved(cli: Cli, tmp_path: Path) -> None:
@@ -382,3 +383,24 @@ def test_conversions_refused(cli: Cli, arguments: tuple[str, ...], message: str)
     assert ran.status == 2
     assert message in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_the_best_that_cute_can_spell_is_written(cli: Cli, tmp_path: Path) -> None:
+    """No type of CuTe is the best layout here; a swizzle is next."""
+    out = tmp_path / "place.h"
+    ran = cli("layout", "solve", "but-two:4x32", "--class", "xor", "--emit", "cute",
+              "-o", str(out))  # fmt: skip
+    assert ran.status == 1
+    assert "CuTe has no words for F2[" in ran.out
+    assert "that it has words for: S<2,2,3> o (4,32):(32,1), cost 52 instead of 28" in ran.out
+    assert "cute::Swizzle<2,2,3>" in out.read_text()
+    assert out.read_text().startswith("// CuTe has no words for F2[")
+
+
+def test_the_objective_and_what_was_not_tried_are_told(cli: Cli) -> None:
+    ran = cli("layout", "solve", "stencil:34x34:f32", "--seconds", "0", "--no-store")
+    assert ran.status == 3
+    assert "objective: the fewest wavefronts of the tile" in ran.out
+    assert "not tried: pad, swizzle, mixed" in ran.out
+    assert "\n  pad " not in ran.out
+    assert "best so far" in ran.out

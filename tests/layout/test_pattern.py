@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warploom.errors import WarploomError
+from warploom.errors import CheckError, ParseError, WarploomError
 from warploom.layout.access import IDLE
 from warploom.layout.named import USUAL, pattern
 from warploom.layout.pattern import load_pattern, parse_pattern
@@ -181,3 +181,41 @@ def test_every_name_makes_a_problem(name: str) -> None:
     for access in problem.accesses:
         moved = access.elements[access.elements != IDLE]
         assert len(np.unique(moved)) <= problem.size
+
+
+def first_elements(index: str) -> list[int]:
+    text = f'shape = [64, 32]\nelement = "f32"\n[[access]]\nsteps = 2\nindex = "{index}"\n'
+    return [int(e) for e in parse_pattern(text).accesses[0].elements[:, :, 0].ravel()]
+
+
+def test_a_slash_divides_as_c_does() -> None:
+    """Towards zero, and what is left over has the sign of what was divided."""
+    assert first_elements("lane / 4 * 32 + lane % 4") == first_elements("lane // 4 * 32 + lane % 4")
+    of_c = [int((lane - 20) / 8) + 8 for lane in range(32)] * 2
+    assert first_elements("(lane - 20) / 8 + 8") == of_c
+    left = [(lane - 20) - int((lane - 20) / 8) * 8 + 8 for lane in range(32)] * 2
+    assert first_elements("(lane - 20) % 8 + 8 + 0 / 1") == left
+    down = [(lane - 20) // 8 + 8 for lane in range(32)] * 2
+    assert first_elements("(lane - 20) // 8 + 8") == down
+
+
+@pytest.mark.parametrize("index", ["lane / 4 + lane // 4", "lane // 4 / 2"])
+def test_both_divisions_in_one_text_are_refused_where_they_stand(index: str) -> None:
+    with pytest.raises(ParseError, match="beside") as caught:
+        first_elements(index)
+    assert caught.value.span is not None
+    assert caught.value.span.line == 5
+    assert caught.value.span.column == 9 + 1 + index.index("//")
+
+
+def test_a_large_pattern_is_read_in_pieces_as_a_whole_would_be() -> None:
+    """Steps and warps count on from piece to piece, in elements and in errors."""
+    text = ('shape = [1024, 64]\nelement = "f32"\n[[access]]\nsteps = 20000\nwarps = 2\n'
+            'index = "(step * 3 + warp * 5 + lane) % 65536"\n')  # fmt: skip
+    found = parse_pattern(text).accesses[0].elements[:, :, 0]
+    step, warp = np.arange(40000) % 20000, np.arange(40000) // 20000
+    wanted = ((step * 3 + warp * 5)[:, None] + np.arange(32)) % 65536
+    assert np.array_equal(found, wanted)
+    with pytest.raises(CheckError, match="lane 31 of step 19999 of warp 1 wants element"):
+        parse_pattern(text.replace("(step * 3 + warp * 5 + lane) % 65536",
+                                   "20029 - step - lane * warp"))  # fmt: skip

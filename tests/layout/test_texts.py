@@ -175,6 +175,65 @@ def test_the_matrix_units_layouts() -> None:
     assert show(padded_shared((8, 16), 16, 4)) == "pad<16,4> o (8,16):(16,1)"
 
 
+def nvmma_bases(
+    shape: tuple[int, ...], width: int, element_bytes: int, transposed: bool
+) -> list[list[int]]:
+    """Triton's definition: which coordinates lie at the powers of two of an offset. An atom of
+    eight swizzled rows; rows of a box, at most 256 along an axis; then boxes, the first axis
+    first."""
+    columns, vector = width // element_bytes, 16 // element_bytes
+    per_phase, phases = {128: (1, 8), 64: (2, 4), 32: (4, 2)}[width]
+    together = 0 if transposed else len(shape) - 1
+    sides = [min(size, 256) for size in shape]
+    sides[together] = columns
+    others = [axis for axis in range(len(shape)) if axis != together]
+    found = [(0, 1 << bit) for bit in range(columns.bit_length() - 1)]
+    rows = int(np.prod([sides[axis] for axis in others]))
+    found += [
+        (row, vector * (row // per_phase % phases) if row < 8 else 0)
+        for row in (1 << bit for bit in range(rows.bit_length() - 1))
+    ]
+    bases = []
+    for row, column in found:
+        each = [0] * len(shape)
+        each[together] = column
+        for axis in others[::-1]:
+            row, each[axis] = divmod(row, sides[axis])
+        bases.append(each)
+    for axis, (size, side) in enumerate(zip(shape, sides, strict=True)):
+        bases += [
+            [side << bit if other == axis else 0 for other in range(len(shape))]
+            for bit in range((size // side).bit_length() - 1)
+        ]
+    return bases
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("element_bytes", [1, 2, 4])
+def test_tiles_wider_than_an_atom_lie_in_blocks(width: int, element_bytes: int) -> None:
+    columns = width // element_bytes
+    for rows, blocks in ((8, 1), (8, 2), (64, 4), (512, 2)):
+        for transposed in (False, True):
+            shape = (columns * blocks, rows) if transposed else (rows, columns * blocks)
+            text = f"NVMMASharedLayout({width}, {8 * element_bytes}, 2, transposed={transposed})"
+            found = offset_bases(given_layout(text, shape, element_bytes))["offset"]
+            assert found == nvmma_bases(shape, width, element_bytes, transposed), shape
+    for shape in ((2, 8, columns * 2), (1, 512, columns * 2)):
+        found = offset_bases(nvmma_shared(shape, width, element_bytes))["offset"]
+        assert found == nvmma_bases(shape, width, element_bytes, False), shape
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [((64, 96), "a row has 192 bytes"), ((4, 128), "do not fill"), ((12, 128), "do not fill")],
+)
+def test_blocks_that_an_atom_does_not_fill_are_refused(
+    shape: tuple[int, int], message: str
+) -> None:
+    with pytest.raises(CheckError, match=message):
+        nvmma_shared(shape, 128, 2)
+
+
 def test_offset_bases() -> None:
     bases = offset_bases(nvmma_shared((8, 64), 128, 2))
     assert bases["offset"] == [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from fractions import Fraction
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -68,6 +69,17 @@ def test_they_hold(name: str, klass: str, shown: str) -> None:
     found = check_layout(written(Task(pattern(name)), klass))
     assert found.shown[-1] == shown
     assert found.open == ""
+
+
+def test_a_certificate_of_the_first_version_is_checked_by_its_own_objective() -> None:
+    """It says the sum of what accesses take per request; as the tile's wavefronts it is wrong."""
+    record = json.loads(Path(__file__).with_name("layout_version_1.json").read_text())
+    found = check_layout(record)
+    assert found.open == ""
+    assert found.shown[0] == "the layout costs 7 (wavefronts per request, added up)"
+    for changed in ({"version": 2}, {"version": 2, "objective": "total"}, {"objective": "total"}):
+        with pytest.raises(CheckError):
+            check_layout(signed(record | changed))
 
 
 def test_counting_leaves_the_least_open() -> None:

@@ -226,7 +226,7 @@ def solve(
         except STOPS as stop:
             answer.whole = False
             typer.echo(f"{text}: undecided: {reason_of(stop).value}\n  nothing was tried")
-            records.append(_nothing_tried(text, reason_of(stop)))
+            records.append(_nothing_tried(text, klass, reason_of(stop)))
             return status_of(Undecided(reason_of(stop)))
         front = chosen.best.front
         records.append(front_record(front) | (ways_record(chosen) if what else {}))
@@ -258,9 +258,10 @@ def until_stopped(action: Callable[[], Status], records: list[dict[str, Any]]) -
         return status_of(Undecided(reason))
 
 
-def _nothing_tried(text: str, reason: Reason) -> dict[str, Any]:
+def _nothing_tried(text: str, klass: str | None, reason: Reason) -> dict[str, Any]:
     """The budget was spent before the accesses were read and counted."""
-    return {"name": text, **outcome_record(Undecided(reason)), "layout": None, "classes": {}}
+    found = {"name": text, **outcome_record(Undecided(reason))}
+    return found | {"layout": None, "classes": {}, "not_tried": [klass] if klass else []}
 
 
 def _certified(front: Front, budget: Budget) -> str:

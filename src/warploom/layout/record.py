@@ -31,7 +31,8 @@ def front_record(front: Front) -> dict[str, Any]:
         **outcome_record(front.asked.outcome),
     }
     if task.torn is not None:
-        return found | {"why": task.torn, **statistics_record(front.asked.statistics)}
+        none = {"layout": None, "classes": {}, "not_tried": []}
+        return found | {"why": task.torn, **none, **statistics_record(front.asked.statistics)}
     if not front.asked.begun and front.best is None:
         return found | {"layout": None, "classes": {}, "not_tried": list(front.left_out)}
     best = front.best

@@ -3,9 +3,6 @@
 What is checked: the layout's addresses are different, keep vectors whole and take the wavefronts
 that are said; the bound holds for every layout; and, where it is not met, nothing of its class
 costs less than is said. The argument for each stands where it is checked.
-
-A layout costs all wavefronts of the tile, each access by its weight. Certificates of version 1 mean
-the mean of each access instead, and are checked by that.
 """
 
 from __future__ import annotations
@@ -47,7 +44,8 @@ _SCATTERED = {"gfx942": (1, 2, 20), "gfx950": (1, 2, 12, 20), "gfx1100": (1, 2, 
 _NVIDIA = ("cuda", "h200")
 _KEYS = {"kind", "version", "problem", "objective", "waste", "class", "bound", "least", "cost",
          "layout", "addresses", "wavefronts", "proof", "digest"}  # fmt: skip
-_OBJECTIVES = {"1": ("sum", "worst"), "2": ("total", "worst")}  # by version
+_OBJECTIVES = {"1": {"sum": "wavefronts per request, added up", "worst": "the most per request"},
+               "2": {"total": "all wavefronts", "worst": "the most of an access"}}  # fmt: skip
 _CLASSES = ("none", "pad", "swizzle", "xor", "mixed", "any", "tma")
 _MOST_SHARED = 1 << 9  # elements of one bank among which words may be shared, where that is tried
 
@@ -55,7 +53,7 @@ _MOST_SHARED = 1 << 9  # elements of one bank among which words may be shared, w
 @dataclass(frozen=True, slots=True, eq=False)
 class _Access:
     name: str
-    weight: Fraction
+    weight: Fraction  # what one wavefront costs
     elements: Numbers
     vectors: Numbers  # of lanes that are not idle
     groups: list[Numbers]  # elements wanted together
@@ -70,19 +68,10 @@ class _Problem:
     accesses: list[_Access]
     worst: bool
     waste: bool
-    means: bool
 
     def cost(self, counts: list[int]) -> Fraction:
-        each = [self.unit(a) * c for a, c in zip(self.accesses, counts, strict=True)]
+        each = [a.weight * c for a, c in zip(self.accesses, counts, strict=True)]
         return max(each) if self.worst else sum(each, Fraction(0))
-
-    def unit(self, access: _Access) -> Fraction:
-        """What one wavefront of an access costs."""
-        return access.weight / len(access.elements) if self.means else access.weight
-
-    def __str__(self) -> str:
-        one = "wavefronts per request" if self.means else "wavefronts of the tile"
-        return f"{'the access with the most' if self.worst else 'all'} {one}, by weight"
 
 
 def check_layout(record: dict[str, Any]) -> Checked:
@@ -104,7 +93,8 @@ def _check(record: dict[str, Any]) -> Checked:
     least = [[_least(problem, g, chunks) for g in a.groups] for a in problem.accesses]
     bound = problem.cost([*map(sum, least)])
     require(str(bound) == record["bound"], f"the bound is {bound}")
-    shown = [f"the layout costs {cost} ({problem})", f"no layout whatever costs less than {bound}"]
+    what = _OBJECTIVES[str(record["version"])][record["objective"]]  # times weights
+    shown = [f"the layout costs {cost} ({what})", f"no layout whatever costs less than {bound}"]
     claimed, klass, proof = fraction(record["least"]), record["class"], record["proof"]
     if claimed > bound:
         match proof["by"], klass:
@@ -163,8 +153,7 @@ def _problem(record: dict[str, Any]) -> _Problem:
     size, element_bytes = math.prod(given["shape"]), given["element_bytes"]
     require(bool(whole_numbers(given["shape"]).min() >= 1), "there is no such tensor")
     require(repr(element_bytes) in ("1", "2", "4", "8", "16"), f"elements of {element_bytes!r}")
-    objectives = _OBJECTIVES[repr(record["version"])]
-    require(record["objective"] in objectives, "there is no such objective")
+    require(record["objective"] in _OBJECTIVES[str(record["version"])], "no such objective")
     require(type(record["waste"]) is bool and record["class"] in _CLASSES, "no such question")
     copied = given["machine"] in _NVIDIA and record["class"] == "tma"
     require(copied or given["copies"] == [], "no copy writes this class")
@@ -178,9 +167,10 @@ def _problem(record: dict[str, Any]) -> _Problem:
         served = _served(given["machine"], banks, each["kind"], width)
         groups = [group for step in elements for group in _groups(step, *served, lanes)]
         vectors = elements[elements[:, :, 0] >= 0]
-        accesses.append(_Access(name, fraction(each["weight"]), elements, vectors, groups))
+        weight = fraction(each["weight"]) / (len(elements) if record["version"] == 1 else 1)
+        accesses.append(_Access(name, weight, elements, vectors, groups))
     require(bool(accesses) and all(a.weight >= 0 for a in accesses), "a weight is negative")
-    asked = record["objective"] == "worst", record["waste"], record["version"] == 1
+    asked = record["objective"] == "worst", bool(record["waste"])
     return _Problem(size, given["shape"][-1], element_bytes, banks, accesses, *asked)
 
 
@@ -315,7 +305,7 @@ def _check_counting(problem: _Problem, least: Least, claimed: Fraction, count: i
         for group, floor in zip(access.groups, floors, strict=True) if access.weight else ():
             key = frozenset((number[known[e][0]], known[e][2] * size // 4 + i)
                             for e in group for i in range(max(1, size // 4))), floor  # fmt: skip
-            costs[key] = costs.get(key, Fraction(0)) + problem.unit(access)
+            costs[key] = costs.get(key, Fraction(0)) + access.weight
     limits = [(frozenset(chunk for chunk, at in words if at == place), floor)
               for words, floor in costs for place in range(width)]  # fmt: skip
     some = room_for(limits, len(number), count, [])
