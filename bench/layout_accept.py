@@ -25,15 +25,18 @@ from typing import Any
 import numpy as np
 from tests.layout import test_linear, test_solve, test_texts
 from tests.layout.compared import compare_all, compare_linear, compare_vectors
+from tests.layout.generated import cheap_best, problem_text
 from tests.layout.mutants import mutated
 from tests.trust import test_layout_certificates as certificates
 
 from warploom.errors import CheckError
 from warploom.layout.access import Access, Problem
+from warploom.layout.choose import best_way
 from warploom.layout.convert import convert
 from warploom.layout.fragment_text import read_fragment
 from warploom.layout.front import front_of
 from warploom.layout.named import FIFTY, pattern
+from warploom.layout.pattern import parse_pattern
 from warploom.layout.solve import solve
 from warploom.layout.task import Task
 from warploom.search.budget import Budget
@@ -42,6 +45,7 @@ from warploom.search.outcome import Found, Impossible
 from warploom.trust.layout import check_layout
 
 OUT = Path(__file__).parent / "results" / "layout_accept.json"
+GENERATED = 120
 PROCESSES: int | None = None  # for lines of thousands of problems
 
 
@@ -198,6 +202,30 @@ def times() -> dict[str, Any]:
     }
 
 
+def generated() -> dict[str, Any]:
+    """Problems as users write them, under a budget: never worse than rows, padding and swizzles,
+    counted one by one, and never over the budget by more than a second."""
+    seen, over = Counter[str](), 0.0
+    for number in range(GENERATED):
+        text, budget, started = problem_text(number), Budget(seconds=2), time.process_time()
+        with budget.governing():
+            problem = parse_pattern(text)
+            front = best_way(problem, (), budget=budget).best.front
+        over = max(over, time.process_time() - started - 2)
+        cheap = cheap_best(problem)
+        seen[type(front.asked.outcome).__name__.lower()] += 1
+        if cheap is None:
+            continue
+        assert front.best is not None, number
+        if {"pad", "swizzle"} & {*front.left_out}:
+            seen["no time for the cheap ones"] += 1
+            continue
+        assert float(front.best.cost) <= cheap + 1e-9, number
+        seen["better than the cheap ones"] += float(front.best.cost) < cheap - 1e-9
+    assert over < 1, over
+    return dict(seen) | {"problems": GENERATED, "most_cpu_seconds_over_2": round(over, 2)}
+
+
 def spellings() -> dict[str, Any]:
     """CuTe's five spellings and ours, written and read again."""
     test_texts.round_trips(10_000)
@@ -282,6 +310,7 @@ def bad_inputs() -> dict[str, Any]:
 LINES: dict[str, Callable[[], dict[str, Any]]] = {
     "fifty": fifty, "named": named, "impossible": impossible, "refused": refused, "counts": counts,
     "random": random, "all_layouts": all_layouts, "mutants": mutants, "times": times,
+    "generated": generated,
     "spellings": spellings, "conversions": conversions, "bad_inputs": bad_inputs,
 }  # fmt: skip
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from warploom.errors import CheckError, UnsupportedError
 from warploom.layout.access import IDLE, Access, AccessKind, Problem
-from warploom.layout.evaluate import Numbers
+from warploom.layout.evaluate import Numbers, pause_if_long
 
 WIDEST = 16  # bytes of a lane
 ROW = 16  # bytes of a row of a matrix, which four lanes hold as words
@@ -60,8 +60,9 @@ def _of_access(problem: Problem, access: Access, what: tuple[str, ...]) -> list[
     for name in (each for each in DECISIONS if each in what):
         for known, words in list(found):
             if known.kind in MOVED_BY_LANES:
-                more = DECISIONS[name](problem, known)
-                found += [(one, f"{words} {said}".strip()) for one, said in more]
+                for one, said in DECISIONS[name](problem, known):
+                    pause_if_long(one.elements.size)
+                    found.append((one, f"{words} {said}".strip()))
     kept: dict[tuple[str, bytes, tuple[int, ...]], tuple[Access, str]] = {}
     for one, words in found:
         key = (one.kind, one.elements.tobytes(), one.elements.shape)
