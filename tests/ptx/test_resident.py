@@ -8,7 +8,7 @@ import pytest
 
 from warploom import ptx
 from warploom.errors import LimitError
-from warploom.ptx.emulate import launch
+from warploom.ptx.emulate import trial
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 MEET = """
@@ -60,13 +60,13 @@ def run(source: str, blocks: int, **options) -> np.ndarray:
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
 def test_a_barrier_of_the_grid(look: str, called: bool, races: bool, monkeypatch) -> None:
     """Blocks of several batches: the first ones waited for what had not begun."""
-    monkeypatch.setattr(launch, "BATCH_THREADS", 64)
+    monkeypatch.setattr(trial, "BATCH_THREADS", 64)
     out = run(text(look, called), 12, races=races)
     assert out.tolist() == np.roll(np.arange(12 * 32), -32).tolist()
 
 
 def test_who_has_not_begun_is_said(monkeypatch) -> None:
-    monkeypatch.setattr(launch, "RESIDENT_THREADS", 64)
+    monkeypatch.setattr(trial, "RESIDENT_THREADS", 64)
     with pytest.raises(LimitError, match="; 10 blocks of the grid have not begun"):
         ptx.load(text(LOOKS["atomics"])).kernel("k").launch(
             12,
