@@ -60,7 +60,8 @@ run on numbers, on parts of a tile, whole tiles and several. A device function (
 sketch with --as function) is a header to include in a kernel of your own.
 
 \b
---check   specification = simulator = C = OpenCL = compiled PTX on the emulator, on all its sizes
+--check   specification = simulator = C = OpenCL = compiled PTX on the emulator, on all its sizes;
+          what this machine does not have is left out and named
 --time    on this machine's GPU, beside a copy of as many bytes
 --tune    measure the settings that are left open instead of choosing them by rule, for --size;
           --seconds S at most (30); kept in the store, from which --tune alone reads
