@@ -90,8 +90,7 @@ class Dask:
         self._folder, self._told = folder, folder / "scheduler.json"
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         self._scheduler = self._begun(ROOT.parent, "scheduler", "--host", "127.0.0.1", "--port=0")
-        while not self._told.exists():
-            time.sleep(0.05)
+        until(lambda: self._told.exists() and self._told.read_text().rstrip().endswith("}"))
         self.address: str = json.loads(self._told.read_text())["address"]
 
     def _begun(self, path: Path, *words: str) -> subprocess.Popen[bytes]:

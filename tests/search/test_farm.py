@@ -53,6 +53,16 @@ def test_the_work_of_a_lost_process_is_done_again(farm: Farm, tmp_path: Path) ->
     assert farm.submit(died_at_first, str(tmp_path / "seen")).result() == "done"
 
 
+def test_files_that_changed_since_they_were_loaded_are_told(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that starts now would run another program than this one."""
+    monkeypatch.setattr("warploom.search.farm.running_digest", lambda: "0" * 64)
+    with pytest.raises(DeviceError, match="files of Warploom changed") as caught:
+        farm.submit(squared, 4).result()
+    assert caught.value.advice == "start it again"
+
+
 def test_half_an_answer_is_none() -> None:
     """Of a process that ended while it sent it: its work is done again."""
     with pytest.raises(EOFError):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warploom.errors import CheckError, DeviceError
+from warploom.errors import CheckError, DeviceError, GoneError
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.cluster import check_address
 from warploom.search.pieces import FINEST, Piece, at_once, disjoint, gaps, in_pieces
@@ -53,6 +53,64 @@ def test_a_range_that_costs_three_workers_is_an_error() -> None:
 
     with pytest.raises(DeviceError, match="gone"):
         list(in_pieces(4, submit, Budget()))
+
+
+@pytest.mark.parametrize("said", [None, line(0, 2), line(1, 99), line(1, 0), line(2, 3)])
+def test_a_piece_of_another_range_is_asked_for_again(said: object) -> None:
+    """Of cells 1 and 2; the third time it is an error."""
+    wrong = 2
+
+    def submit(low: int, high: int, _seconds: float) -> Future[Piece[object]]:
+        nonlocal wrong
+        wrong -= 1
+        future: Future[Piece[object]] = Future()
+        future.set_result(said if wrong >= 0 else line(low, high))  # type: ignore[arg-type]
+        return future
+
+    found = list(in_pieces(2, submit, Budget(), done=[(0, 1)]))
+    assert [(each.low, each.high) for each in found] == [(1, 2)]
+    wrong = 3
+    with pytest.raises(DeviceError, match="another came back"):
+        list(in_pieces(2, submit, Budget(), done=[(0, 1)]))
+
+
+def test_the_work_of_whoever_is_gone_is_not_tried_again() -> None:
+    asked = []
+
+    def submit(low: int, _high: int, _seconds: float) -> Future[Piece[object]]:
+        asked.append(low)
+        future: Future[Piece[object]] = Future()
+        future.set_exception(GoneError("gone"))
+        return future
+
+    with pytest.raises(GoneError):
+        list(in_pieces(4, submit, Budget()))
+    assert len(asked) == 1
+
+
+def test_more_workers_are_given_more() -> None:
+    """Of whom three come after the first piece."""
+    at_once_: list[int] = []
+    running: list[Future[Piece[object]]] = []
+
+    def submit(low: int, high: int, _seconds: float) -> Future[Piece[object]]:
+        running.append(Future())
+        running[-1].set_running_or_notify_cancel()
+        ranges.append((low, high))
+        return running[-1]
+
+    def workers() -> int:
+        count = 1 if not at_once_ else 4
+        open_ = [number for number, each in enumerate(running) if not each.done()]
+        at_once_.append(len(open_))
+        if open_:
+            running[open_[0]].set_result(line(*ranges[open_[0]]))
+        return count
+
+    ranges: list[tuple[int, int]] = []
+    assert len(list(in_pieces(40, submit, Budget(), workers=workers))) == 40
+    assert at_once_[1] == 1
+    assert max(at_once_) == 4  # beside the one that was just done
 
 
 def test_a_spent_budget_ends_it_and_an_error_is_raised() -> None:
