@@ -28,11 +28,13 @@ QUICK = (
 def test_a_command_takes_little_more_than_its_seconds(
     sketch: str, case: Case, tmp_path: Path
 ) -> None:
+    """Beside its start, which takes two or three times as long where other tests run."""
     (tmp_path / "s.swflow").write_text(SKETCHES.get(sketch, ""))
     (tmp_path / "endless.ptx").write_text(endless())
+    start = timed([case.command[0], "--help"], tmp_path).cpu
     found = timed(case.command, tmp_path)
     assert found.status == 3, found.output
-    assert found.holds(case.seconds), f"{found.cpu:.2f} s of CPU: {found.output}"
+    assert found.cpu <= start + case.seconds + 1.0, found.output
 
 
 def test_ctrl_c_ends_a_search_that_looks_ahead(tmp_path: Path) -> None:

@@ -103,3 +103,14 @@ def test_a_closed_farm_takes_nothing() -> None:
     made.shutdown(cancel_futures=True)
     with pytest.raises(RuntimeError):
         made.submit(squared, 2)
+
+
+def test_work_that_is_given_up_ends_and_is_not_done_again(farm: Farm) -> None:
+    sleeping = farm.submit(time.sleep, 60)
+    while not sleeping.running() or not farm._processes:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    farm.abandon()
+    with pytest.raises(DeviceError, match="given up"):
+        sleeping.result(timeout=30)
+    assert farm.submit(abs, -3).result(timeout=60) == 3  # others are begun for what comes later

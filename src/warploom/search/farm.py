@@ -50,6 +50,7 @@ class Farm(Executor):
         self._processes: list[subprocess.Popen[bytes]] = []
         self._shared: list[Path] = []
         self._closed = False
+        self._abandoned = 0  # how often what was being worked on was given up
 
     def share(self, value: Any) -> Any:
         """Something large that many pieces of work need; `shared` gives it back over there."""
@@ -81,8 +82,15 @@ class Farm(Executor):
             path.unlink(missing_ok=True)
         self._shared.clear()
 
+    def abandon(self) -> None:
+        """Nobody waits any longer for what is being worked on: it ends, without a result."""
+        with self._lock:
+            self._abandoned += 1
+            for process in self._processes:
+                process.kill()
+
     def _elsewhere(self, work: bytes) -> Any:
-        status = 0
+        status, before = 0, self._abandoned
         for _ in range(ATTEMPTS):
             process = self._process()
             assert process.stdin is not None
@@ -93,6 +101,8 @@ class Farm(Executor):
             except (OSError, EOFError):
                 self._mine.process = None
                 status = process.wait()
+                if self._abandoned != before:
+                    raise DeviceError("the work was given up") from None
                 continue
             if not succeeded:
                 raise value

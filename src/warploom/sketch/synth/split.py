@@ -22,7 +22,7 @@ from warploom.errors import SearchError
 from warploom.search import row
 from warploom.search.budget import STOPS, Budget, BudgetSpentError, reason_of
 from warploom.search.engine import gather
-from warploom.search.farm import shared
+from warploom.search.farm import Farm, shared
 from warploom.search.outcome import Reason
 from warploom.search.pieces import Crew, Piece, Submit, at_once, in_pieces
 from warploom.search.statistics import Clock, Tally, add_tallies
@@ -306,6 +306,8 @@ def search_in_pieces(
         if split.run(begun):
             return Searched(split.found, split.tallies, True, None)
     except STOPS as stop:
+        if isinstance(parting.crew, Farm):
+            parting.crew.abandon()  # it would work on while what was found is listed and proved
         return Searched(split.found, split.tallies or engine.tallies, False, reason_of(stop))
     return _as_whole(engine)  # it cannot be parted
 
