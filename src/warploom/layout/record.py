@@ -31,7 +31,7 @@ def front_record(front: Front) -> dict[str, Any]:
         **outcome_record(front.asked.outcome),
     }
     if task.torn is not None:
-        none = {"layout": None, "classes": {}, "not_tried": []}
+        none: dict[str, Any] = {"layout": None, "classes": {}, "not_tried": []}
         return found | {"why": task.torn, **none, **statistics_record(front.asked.statistics)}
     if not front.asked.begun and front.best is None:
         return found | {"layout": None, "classes": {}, "not_tried": list(front.left_out)}
