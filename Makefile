@@ -74,7 +74,7 @@ accept: $(STAMP)
 	PYTHONPATH=src:. $(if $(wildcard $(ORACLES)/bin/python),$(ORACLES),$(VENV))/bin/python bench/layout_oracles.py
 	$(MAKE) docs release
 
-# The floors of pyproject.toml, exactly: what users with older packages get.
+# The floors of pyproject.toml, exactly: what users with older packages get. All are imported first: a test would be skipped.
 OLDEST_TESTS := tests/cli/test_schemas.py tests/cli/test_absent.py tests/cli/test_kernel.py tests/runtime tests/search/test_cluster.py \
 	tests/index/test_smt.py tests/sketch/synth/test_smt.py tests/array/test_mapping.py tests/layout/test_colour.py tests/without_gpu
 oldest:
@@ -82,6 +82,7 @@ oldest:
 	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --prefer-binary \
 		$$($(PYTHON) bench/floors.py --extra smt --extra cp --extra nvrtc --extra opencl --extra cluster --extra dev)
 	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(OLDEST)/bin/python -c "import numpy, typer, rich, z3, ortools.sat.python.cp_model, cuda.bindings.nvrtc, pyopencl, distributed"
 	$(OLDEST)/bin/python -m pytest -n 2 -m "not slow and not device" $(OLDEST_TESTS)
 
 # Other people's compilers, in an environment of their own: Triton alone is a gigabyte.
