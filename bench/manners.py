@@ -48,7 +48,7 @@ class Run:
 
     @property
     def early(self) -> bool:
-        return self.status == -signal.SIGINT and "start.py" not in self.err
+        return self.status == -signal.SIGINT and "in main" not in self.err
 
 
 def run(row: Row, folder: Path, redirected: str = "", press: float | None = None) -> Run:

@@ -250,6 +250,7 @@ def test_explore_that_was_stopped_is_not_done(cli: Cli, monkeypatch: pytest.Monk
     "words",
     [
         ["synth", SUMS],
+        ["kernel", SUMS, "-o", "sums.cu"],
         ["map", "matmul", "--size", "m=64,n=64,k=32"],
         ["layout", "solve", "transpose:32x32:f32"],
         ["layout", "convert", "--from", "(32,40):(40,1)", "--to", "(32,40):(1,32)"],
@@ -270,7 +271,7 @@ def test_ctrl_c_while_a_budget_watches(
             yield
 
     monkeypatch.setattr(Budget, "interruptible", pressed)
-    store = [] if words[0] == "show" else ["--no-store"]
+    store = [] if words[0] in ("kernel", "show") else ["--no-store"]
     ran = cli(*words, *store, "--json", "r.json")
     assert ran.status == 130, ran.err
     assert json.loads(Path("r.json").read_text())

@@ -161,7 +161,7 @@ def test_what_has_no_fill_has_no_kernel() -> None:
     s.goal([0, 0, 0, 0])
     with pytest.raises(SearchError, match="'none' has no fill"):
         warploom.compile(s)
-    with pytest.raises(CheckError, match=r"no kernel: y\[0\]"):
+    with pytest.raises(SearchError, match=r"no kernel: y\[0\]"):
         warploom.compile(Impossible("y[0]"))
 
 

@@ -16,11 +16,10 @@ from warploom.errors import (
     KernelError,
     LimitError,
     ParseError,
-    SearchError,
     WarploomError,
 )
 from warploom.search.budget import BudgetSpentError
-from warploom.search.outcome import Found, Impossible, Outcome, Reason
+from warploom.search.outcome import Found, Impossible, NothingFoundError, Outcome, Reason
 
 
 class Status(IntEnum):
@@ -106,21 +105,14 @@ def run(action: Callable[[], Status], tell: Tell = complain) -> None:
     raise typer.Exit(status)
 
 
-class NothingFoundError(SearchError):
-    """A command that needs an answer to go on has none; `outcome` has the exit status."""
-
-    def __init__(self, message: str, outcome: Outcome[Any]) -> None:
-        super().__init__(message)
-        self.outcome = outcome
-
-
 def _judged(error: Exception) -> tuple[WarploomError, Status]:
     """What is said of an exception, and the exit status."""
     match error:
         case InternalError():
             return _internal(error), Status.INTERNAL
         case NothingFoundError():
-            return error, status_of(error.outcome)
+            # What was found, but not listed in time, is no answer either.
+            return error, status_of(error.outcome) or Status.UNDECIDED
         case LimitError():
             return error, Status.UNDECIDED
         case KernelError():

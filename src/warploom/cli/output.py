@@ -19,6 +19,8 @@ from warploom.cli.remembered import Answer
 from warploom.cli.streams import was_closed
 from warploom.errors import ParseError
 from warploom.search.budget import STOPS, reason_of
+from warploom.search.outcome import NothingFoundError
+from warploom.search.record import outcome_record
 
 STDOUT = Path("-")
 
@@ -151,8 +153,15 @@ def kept_free(
     try:
         with redirect_stdout(sys.stderr) if free else nullcontext():
             yield
-    except STOPS as stop:
-        last = {**(begun or {}), "outcome": "undecided", "stopped": reason_of(stop).value}
+    except (*STOPS, NothingFoundError) as stop:
+        last = {**(begun or {}), **_stopped(stop)}
         with suppress(ParseError):  # the stop is what is said
             write_records(json_file, [*so_far, last])
         raise
+
+
+def _stopped(stop: BaseException) -> dict[str, Any]:
+    """What a record says of work that came to no end, or to nothing."""
+    if isinstance(stop, NothingFoundError):
+        return outcome_record(stop.outcome)
+    return {"outcome": "undecided", "stopped": reason_of(stop).value}

@@ -18,7 +18,7 @@ from warploom.array.joint.model import JointModel
 from warploom.catalogue import find
 from warploom.cli import explore
 from warploom.cli import map as mapping
-from warploom.cli.guard import NothingFoundError, Status, run, status_of
+from warploom.cli.guard import Status, run, status_of
 from warploom.cli.inputs import find_input, parse_parameters
 from warploom.cli.output import JSON, kept_free, write, write_records
 from warploom.cli.progress import progress
@@ -35,7 +35,7 @@ from warploom.report.ptx import observed
 from warploom.report.registry import picture
 from warploom.search.budget import Budget
 from warploom.search.history import History, history_from
-from warploom.search.outcome import Found
+from warploom.search.outcome import Found, NothingFoundError
 from warploom.sketch.code.proved import fill_from_json
 from warploom.sketch.front import load_text
 from warploom.sketch.simt.ir import Traced

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from warploom.errors import CheckError, SearchError, one_of
+from warploom.errors import CheckError, one_of
 from warploom.kernel.dtype import DType
 from warploom.search.budget import Budget
-from warploom.search.outcome import Found, Impossible, Outcome, Undecided
+from warploom.search.outcome import Found, Impossible, NothingFoundError, Outcome, Undecided
 from warploom.sketch.build import Sketch
 from warploom.sketch.code.program import tiled_program
 from warploom.sketch.code.tiling import Layout as Layout
@@ -93,8 +93,9 @@ def tiled(
 
 def _of_result(result: Result, layout: Layout) -> Tiled:
     if not len(result.fills):
-        raise SearchError(
+        raise NothingFoundError(
             _unfilled(f"'{result.program.name}'", result.outcome),
+            result.outcome,
             advice="`warploom synth … --suggest` tries other functions for its holes"
             if isinstance(result.outcome, Impossible)
             else "",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from warploom.errors import SearchError, Span
 
 T = TypeVar("T")
 
@@ -56,6 +58,21 @@ class Undecided:
 
 
 Outcome = Found[T] | Impossible | Undecided
+
+
+class NothingFoundError(SearchError):
+    """Whoever needs an answer to go on has none; `outcome` says why, and decides the status that a
+    command ends with."""
+
+    def __init__(
+        self,
+        message: str,
+        outcome: Found[Any] | Impossible | Undecided,
+        span: Span | None = None,
+        advice: str = "",
+    ) -> None:
+        super().__init__(message, span, advice)
+        self.outcome = outcome
 
 
 class Verdict(Enum):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.sketch.simt.tiled import below, beyond, proved, specified
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, SearchError
 from warploom.kernel import build
 from warploom.kernel.dtype import DType, i32, u32
 from warploom.kernel.ir import Kernel
@@ -98,7 +98,7 @@ def test_a_refuted_fill_has_no_kernel() -> None:
 
         return solve(specified(half, wanted).at())
 
-    with pytest.raises(CheckError, match=r"no fill, so there is no kernel: .* wrong on numbers"):
+    with pytest.raises(SearchError, match=r"no fill, so there is no kernel: .* wrong on numbers"):
         to_kernel(by(3))
     refuted = Verification(Verdict.REFUTED, 1, (0,), "1", "2")
     with pytest.raises(CheckError, match=r"is refuted: cell \(0\) holds 1, should hold 2"):

@@ -14,7 +14,7 @@ from typing import Any
 from warploom.errors import CheckError, SearchError
 from warploom.index.ir import Expr
 from warploom.search.budget import Budget
-from warploom.search.outcome import Verdict
+from warploom.search.outcome import NothingFoundError, Verdict
 from warploom.sketch.code.move import Move, composed, move_of
 from warploom.sketch.holes import choice_from_json, choice_to_json
 from warploom.sketch.synth.result import Result
@@ -129,5 +129,6 @@ def find(program: Program, small: Program | None = None, seconds: float = SECOND
 def _searched(program: Program, seconds: float) -> Result:
     result = synthesize(program, mode="best", budget=Budget(seconds))
     if not len(result.fills):
-        raise SearchError(f"the holes of '{program.name}' were not filled: {result.outcome}")
+        why = f"the holes of '{program.name}' were not filled: {result.outcome}"
+        raise NothingFoundError(why, result.outcome)
     return result

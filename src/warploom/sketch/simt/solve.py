@@ -15,7 +15,7 @@ from warploom.index.ir import Expr, Select, constants, operations, walk
 from warploom.index.show import show
 from warploom.pictured import Pictured
 from warploom.search.budget import Budget, BudgetSpentError
-from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
+from warploom.search.outcome import Found, Impossible, NothingFoundError, Outcome, Reason, Undecided
 from warploom.sketch.explain.numbers import agreeing_fill
 from warploom.sketch.explain.show import warp_reason
 from warploom.sketch.simt import fewest
@@ -141,7 +141,10 @@ def filled_of(given: Filled | Outcome[Filled], wanted: str = "kernel") -> Filled
             reason = f"the sketch was not filled: {stopped.value}"
         case _:
             reason = f"a filled sketch is wanted, not a {type(given).__name__}"
-    raise CheckError(reason, users_line(), "solve gives Found, with the filled sketch")
+    advice = "solve gives Found, with the filled sketch"
+    if isinstance(given, Impossible | Undecided):
+        raise NothingFoundError(reason, given, users_line(), advice)
+    raise CheckError(reason, users_line(), advice)
 
 
 def _traced(given: Traced | SketchFunction) -> Traced:
