@@ -527,3 +527,6 @@ OPCODES: dict[str, Opcode] = {
     )
     for record in group
 }
+
+# On integers these only take bits apart, put them together and move them.
+BIT_MOVES = frozenset({"cvt", "shl", "shr", "or", "and", "prmt", "bfi", "bfe"})

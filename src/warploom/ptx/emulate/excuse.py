@@ -30,9 +30,9 @@ from warploom.ptx.emulate.shape import types_of
 from warploom.ptx.ir import Function, Instruction, Operand
 from warploom.ptx.known import keys_of, registers, split_operands
 from warploom.ptx.patience import timed
+from warploom.ptx.table import BIT_MOVES
 from warploom.ptx.types import is_float
 
-_BITS = frozenset({"cvt", "shl", "shr", "or", "and", "prmt", "bfi", "bfe"})
 Made = dict[str, Instruction | None]  # of a register: what sets it, if that is one alone
 
 
@@ -132,7 +132,7 @@ def _is_fused(ins: Instruction, made: Made) -> bool:
 def _moves(ins: Instruction) -> bool:
     """Bits are taken apart, put together and moved, as doubles and halves are for a shuffle."""
     whole = not any(is_float(kind) for kind in types_of(ins))
-    return ins.opcode == "mov" or (whole and ins.opcode in _BITS)
+    return ins.opcode == "mov" or (whole and ins.opcode in BIT_MOVES)
 
 
 def _factors(ins: Instruction) -> tuple[list[str], list[str]]:
