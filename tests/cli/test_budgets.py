@@ -50,16 +50,20 @@ def test_sigterm_leaves_nothing_behind(tmp_path: Path) -> None:
     sketch.write_text(SKETCHES["bits"])
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "warploom", "synth", str(sketch), "--no-store", "--processes", "1"],
-        env={**os.environ, "TMPDIR": str(temporary)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    end = time.monotonic() + 120
-    while not list(temporary.iterdir()) and time.monotonic() < end and process.poll() is None:
-        time.sleep(0.02)
-    assert list(temporary.iterdir()), "nothing was shared"
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 128 + signal.SIGTERM
+    words = ["synth", str(sketch), "--no-store", "--processes", "1"]
+    with (tmp_path / "said").open("w") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "warploom", *words],
+            env={**os.environ, "TMPDIR": str(temporary)},
+            stdout=said,
+            stderr=subprocess.STDOUT,
+        )
+        end = time.monotonic() + 120
+        while time.monotonic() < end and process.poll() is None:
+            if list(temporary.glob("warploom-*")):  # what the workers are to read
+                break
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        status = process.wait(60)
+    assert status == 128 + signal.SIGTERM, (tmp_path / "said").read_text()
     assert not list(temporary.iterdir())
