@@ -123,7 +123,7 @@ def main() -> int:
     record = {
         "date": time.strftime("%Y-%m-%d"),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "command": "bench/manners.py",
+        "command": " ".join(["bench/manners.py", *sys.argv[1:]]),
         "commands": len(ROWS),
         "runs": len(ROWS) * (1 + len(MANNERS) + asked.presses),
         "seed": asked.seed,
