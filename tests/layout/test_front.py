@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tests.layout.generated import cheap_best, problem_text
 
+from warploom.layout import family
 from warploom.layout.access import Access, Problem
 from warploom.layout.choose import best_way
 from warploom.layout.columns import ColumnSearch
@@ -20,7 +21,7 @@ from warploom.layout.named import pattern
 from warploom.layout.pattern import parse_pattern
 from warploom.layout.record import front_record
 from warploom.layout.solve import solve
-from warploom.layout.task import Task
+from warploom.layout.task import Task, is_linear
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Found, Reason, Undecided
 
@@ -215,7 +216,7 @@ from warploom.errors import InternalError
 from warploom.layout.certificate import certificate
 from warploom.layout.ir import Matrix
 from warploom.layout.named import pattern
-from warploom.layout.task import Task
+from warploom.layout.task import Task, is_linear
 
 assert False, "assertions are on"
 task = Task(pattern("but-two:4x32"))
@@ -242,3 +243,27 @@ def test_soundness_does_not_hang_on_assertions() -> None:
         "a linear layout costs more than the search said",
         "a linear layout costs less than the least",
     ]
+
+
+# -- promises --------------------------------------------------------------------------------------
+
+
+def test_what_is_promised_is_never_more_than_what_is_counted() -> None:
+    """Of a linear layout it is all: groups that are translations of each other cost the same."""
+    random, linear = np.random.default_rng(3), 0
+    for number in range(6):
+        problem = parse_pattern(problem_text(number))
+        task = Task(problem)
+        if task.torn is not None:
+            continue
+        every = [*family.swizzles(problem), *family.paddings(problem), *family.rotations(problem)]
+        for place in random.integers(len(every), size=12):
+            layout = every[int(place)]
+            answer = task.answer(layout)
+            for rows in (1, 3, 24) if answer is not None else ():
+                promise = task.promise(layout, rows)
+                assert promise.least <= answer.cost, (number, layout)
+                if is_linear(layout):
+                    assert promise.least == promise.about == answer.cost, (number, layout)
+                    linear += 1
+    assert linear > 10

@@ -8,7 +8,7 @@ wavefronts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
@@ -61,9 +61,7 @@ def _of_access(
     meter: Meter, least: Numbers, frame: Frame, number: int, weight: int
 ) -> list[Demand]:
     elements, coordinates = meter.groups[number].elements, frame.coordinates()
-    rows: Counter[bytes] = Counter()
-    for piece in pieces(*elements.shape):
-        rows.update(_rows(elements[piece], least[piece], coordinates))
+    rows = translated(elements, least, coordinates)
     known = {tuple(np.frombuffer(row, dtype=np.int64).tolist()): n for row, n in rows.items()}
     merged: Counter[tuple[bytes, int]] = Counter()
     for (*row, floor), count in sorted(known.items()):
@@ -85,9 +83,20 @@ def _of_access(
     return found
 
 
-def _rows(elements: Numbers, least: Numbers, coordinates: BitMap) -> Iterator[bytes]:
-    """Each group moved to 0, in order, and its least; equal ones are found by their bytes, as
-    sorting all of them would take most of the time."""
+def translated(
+    elements: Numbers, least: Numbers, coordinates: Callable[[Numbers], Numbers] = lambda x: x
+) -> Counter[bytes]:
+    """How often each group of elements is wanted, but for translations: moved to 0, in order, then
+    its least. Equal ones are found by their bytes: sorting all would take most of the time."""
+    rows: Counter[bytes] = Counter()
+    for piece in pieces(*elements.shape):
+        rows.update(_rows(elements[piece], least[piece], coordinates))
+    return rows
+
+
+def _rows(
+    elements: Numbers, least: Numbers, coordinates: Callable[[Numbers], Numbers]
+) -> Iterator[bytes]:
     wanted = elements != IDLE
     # An idle place repeats a busy one of its row: sets do not count how often.
     busy = elements[np.arange(len(elements)), wanted.argmax(axis=1)]

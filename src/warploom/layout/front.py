@@ -176,6 +176,8 @@ def _alternatives(
         for name, layouts in families.items():
             for layout in layouts:
                 budget.check()
+                if task.promise(layout).least > least:
+                    continue
                 answer = task.answer(layout)
                 if answer is not None and answer.cost <= least:
                     found.append((name, answer))

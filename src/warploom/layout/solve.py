@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 
 from warploom.errors import InternalError, UnsupportedError
 from warploom.layout import family
@@ -21,7 +22,7 @@ from warploom.layout.form import fewest_shifts
 from warploom.layout.frame import Frame, NoFrame
 from warploom.layout.ir import Layout
 from warploom.layout.linear import matrix_of
-from warploom.layout.task import Answer, Least, Task
+from warploom.layout.task import Answer, Least, Promise, Task
 from warploom.layout.tma import boxes
 from warploom.search.budget import STOPS, Budget, governing_budget, reason_of
 from warploom.search.engine import Gathered, OnProgress, Watch, gather
@@ -30,6 +31,7 @@ from warploom.search.statistics import Statistics
 
 BY_BOUND = "the bound for every layout"
 QUICK = 4000  # cases of the short search for a linear layout that meets the bound
+BATCH = 16  # layouts of a family that are compared before some are counted; then more and more
 MOST_NODES = 100_000  # of the longer one, where other searches come after it
 
 # Better and better answers; the end says that there is nothing better, unless a `Least` says less.
@@ -128,22 +130,39 @@ def _no_frame(task: Task, frame: NoFrame, watch: Watch) -> Solved:
 def _tried(
     task: Task, layouts: Iterable[Layout], watch: Watch, best: Answer | None = None
 ) -> Iterator[Answer]:
-    """Each layout that is better than those before it. A family has those with more unused places
-    later, so that the first of it that meets the bound ends it."""
-    tally = watch.tally("layouts")
+    """Each layout that is better than those before it. Of every batch those that promise most are
+    counted first, and none that promises nothing. A family has those with more unused places later,
+    so that the first of it that meets the bound ends it."""
     if _is_perfect(task, best):
         return
-    for number, layout in enumerate(layouts):
-        tally.visited += 1
-        if number or best is not None:  # the very first is looked at in any case
-            watch.pause("layouts")
-        answer = task.answer(layout, best)
-        if answer is not None and (best is None or answer.rank < best.rank):
-            best = answer
-            watch.best = float(best.cost)
+    source, tally = iter(layouts), watch.tally("layouts")
+    if best is None:  # the very first is looked at in any case
+        for best in filter(None, map(task.answer, islice(source, 1))):
             yield best
-            if best.cost == task.least:
-                return
+    size = BATCH
+    while batch := list(islice(source, size)):
+        if _is_perfect(task, best):
+            return
+        tally.visited, size = tally.visited + len(batch), 4 * size
+        for promise, layout in _promised(task, watch, batch):
+            if not promise.may_beat(best):
+                continue
+            watch.pause("layouts")
+            answer = task.answer(layout, best)
+            if answer is not None and (best is None or answer.rank < best.rank):
+                best, watch.best = answer, float(answer.cost)
+                yield best
+                if best.cost == task.least:
+                    return
+
+
+def _promised(task: Task, watch: Watch, batch: list[Layout]) -> list[tuple[Promise, Layout]]:
+    """Layouts with what each promises, by what it costs about and then in their order."""
+    found = []
+    for layout in batch:
+        watch.pause("layouts")
+        found.append((task.promise(layout), layout))
+    return sorted(found, key=lambda pair: pair[0].about)
 
 
 def _is_perfect(task: Task, best: Answer | None) -> bool:

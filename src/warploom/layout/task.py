@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from warploom.errors import InternalError
 from warploom.layout.access import Problem, check_problem
 from warploom.layout.build import row_major
-from warploom.layout.cost import Mask, Meter, Score
-from warploom.layout.demand import Demands, demands_of
+from warploom.layout.cost import Groups, Mask, Meter, Score
+from warploom.layout.demand import Demands, demands_of, translated
 from warploom.layout.evaluate import Numbers, extended
 from warploom.layout.frame import Frame, NoFrame, frame_of
-from warploom.layout.ir import Compose, Layout
+from warploom.layout.ir import Compose, Layout, Matrix, Shift, Swizzle
 from warploom.layout.laws import simplify
 from warploom.layout.whole import Chunks, Torn, chunks_of
 
@@ -45,13 +45,46 @@ class Least:
     how: str
 
 
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a layout costs at least, and about."""
+
+    least: Fraction
+    about: Fraction
+
+    def may_beat(self, known: Answer | None) -> bool:
+        return known is None or (self.least, 0) < known.rank
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Few:
-    """Some groups of an access, and what they take in every layout."""
+    """Some groups of an access, how often each is there, and what they take in every layout."""
 
     elements: Numbers
     wanted: Mask
+    times: Numbers
     least: int
+
+
+def _few(rows: int, groups: Groups, floors: Numbers) -> _Few:
+    chosen = np.unique(np.linspace(0, max(0, len(floors) - 1), rows).astype(np.int64))
+    chosen = chosen[: len(floors)]
+    wanted = groups.wanted[chosen]
+    elements = np.where(wanted, groups.elements[chosen], 0)
+    return _Few(elements, wanted, np.ones_like(chosen), int(floors[chosen].sum()))
+
+
+def _but_for_translations(groups: Groups, floors: Numbers) -> _Few:
+    counted = translated(groups.elements, floors)
+    width = groups.elements.shape[1] + 1  # the last is what a group takes at least
+    rows = np.frombuffer(b"".join(counted), dtype=np.int64).reshape(-1, width)
+    elements, times = rows[:, :-1], np.array([*counted.values()], dtype=np.int64)
+    return _Few(elements, np.ones(elements.shape, bool), times, int(floors.sum()))
+
+
+def is_linear(layout: Layout) -> bool:
+    """Whether it is one over F2, as it stands."""
+    return isinstance(layout, Swizzle | Matrix) or layout == Shift(0)
 
 
 class Task:
@@ -64,6 +97,7 @@ class Task:
         self.meter = Meter(problem)
         self._chunks = chunks_of(problem)
         self._answers: dict[Layout, Answer | None] = {}
+        self._samples: dict[int, tuple[_Few, ...]] = {}
 
     @property
     def torn(self) -> str | None:
@@ -109,11 +143,14 @@ class Task:
         return extended(layout, np.arange(self.problem.size, dtype=np.int64))
 
     def answer(self, layout: Layout, known: Answer | None = None) -> Answer | None:
-        """What a map of row-major numbers costs; None if it does not do, or a few groups of lanes
-        show that it is not better than what is `known`."""
+        """What a map of row-major numbers costs; None if it does not do, or if a part of all groups
+        shows that it is not better than what is `known`."""
         if layout not in self._answers:
-            if known is not None and not self._may_be_better(layout, known):
-                return None
+            rows = 8 * FEW
+            while known is not None and 2 * rows < max(map(len, self.floors)):
+                if not self.promise(layout, rows).may_beat(known):
+                    return None
+                rows *= 4
             self._answers[layout] = self._counted(layout)
         return self._answers[layout]
 
@@ -125,25 +162,30 @@ class Task:
         score = self.meter.score(addresses)
         return None if score is None else Answer(layout, score, self.weighted(score), unused)
 
-    def _may_be_better(self, layout: Layout, known: Answer) -> bool:
-        """Counts some groups in the layout, and of the others what they take in every layout."""
-        counts = list(self.bound.wavefronts)
-        for number, few in enumerate(self._some):
+    def promise(self, layout: Layout, rows: int = FEW) -> Promise:
+        """Counts so many groups of each access; the others take at least what they take in every
+        layout, and about as much more as these."""
+        least, about = [], []
+        some = self._translations if is_linear(layout) else self._some(rows)
+        for few, floors in zip(some, self.floors, strict=True):
             found = self.meter.served(extended(layout, few.elements), few.wanted)
-            counts[number] += int(found.sum()) - few.least
-        least = self.weighted(replace(self.bound, wavefronts=tuple(counts)))
-        return least < known.cost or (least == known.cost and known.unused > 0)
+            more, whole = int((found * few.times).sum()) - few.least, int(floors.sum())
+            least.append(whole + more)
+            about.append(whole + more * len(floors) // max(1, int(few.times.sum())))
+        steps = self.bound.steps
+        return Promise(*(self.weighted(Score(tuple(c), steps)) for c in (least, about)))
 
     @cached_property
-    def _some(self) -> tuple[_Few, ...]:
-        found = []
-        for groups, floors in zip(self.meter.groups, self.floors, strict=True):
-            rows = np.unique(np.linspace(0, len(floors) - 1, FEW).astype(np.int64))
-            rows = rows if len(floors) else rows[:0]
-            wanted = groups.wanted[rows]
-            elements = np.where(wanted, groups.elements[rows], 0)
-            found.append(_Few(elements, wanted, int(floors[rows].sum())))
-        return tuple(found)
+    def _translations(self) -> tuple[_Few, ...]:
+        """The groups but for translations: those take as much in every linear layout, so that what
+        these promise is what all cost."""
+        return tuple(map(_but_for_translations, self.meter.groups, self.floors))
+
+    def _some(self, rows: int) -> tuple[_Few, ...]:
+        """So many groups of each access, from the first to the last."""
+        if rows not in self._samples:
+            self._samples[rows] = tuple(map(partial(_few, rows), self.meter.groups, self.floors))
+        return self._samples[rows]
 
     def layout(self, answer: Answer) -> Layout:
         """The answer as a layout of coordinates."""
