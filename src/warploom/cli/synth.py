@@ -188,7 +188,7 @@ def _uncertified(found: Result | Outcome[Filled] | None) -> str:
 def _remove_older(proof: Path) -> None:
     """What lies where a certificate was asked for, and is none of this answer."""
     if proof != STDOUT and proof.is_file():
-        proof.unlink()
+        proof.resolve().unlink()  # a link stays, and leads to the next certificate
         typer.echo(f"removed the older '{proof}': this answer has no certificate", err=True)
 
 
@@ -316,7 +316,8 @@ def synth_all(
                 if Status.INTERRUPTED in statuses:
                     break
         finally:
-            if proof is not None and not written.proofs:
+            # After an error of ours there is no answer, and what was there before stays.
+            if proof is not None and not written.proofs and Status.INTERNAL not in statuses:
                 _remove_older(proof)
     written.write(out, proof, answer)
     # Without lines it is twenty times as fast, and nobody reads thousands of fills.
