@@ -56,7 +56,7 @@ WARP = f"{ROOT / 'examples/warp_stencil.py'}::stencil"
 PROOF_FOR = ("synth", SUMS, "--no-store", "--certificate", "fill.json")  # that `verify` is given
 ROWS = (
     row(f"synth {SUMS} {NONE}", "synth.synthesize", "--emit c -o", "--certificate"),
-    row(f"synth {WARP} {NONE}", "synth.solve_warp"),
+    row(f"synth {WARP} --size lanes=4 {NONE}", "synth.solve_warp"),
     row("kernel product-registers -o text.cu", "kernel.emit.emit"),
     row("kernel product-registers --check", "kernel.verify", "-o"),
     row("kernel load-structures --set fields=5 -o text.cuh", "kernel.named_header"),
@@ -223,20 +223,12 @@ def test_explore_that_was_stopped_is_not_done(cli: Cli, monkeypatch: pytest.Monk
     def pressed(self: Bound, candidates: Any) -> Any:
         nonlocal looked
         looked += 1
-        if looked == 60:
+        if looked == 45:
             os.kill(os.getpid(), signal.SIGINT)
         return bound(self, candidates)
 
     monkeypatch.setattr(Bound, "__call__", pressed)
-    words = [
-        "explore",
-        "matmul",
-        "--size",
-        "m=64,n=64,k=64",
-        "--evaluations",
-        "100000",
-        "--no-store",
-    ]
+    words = ["explore", "axpy", "--size", "n=64", "--evaluations", "100000", "--no-store"]
     ran = cli(*words, "--emit", "cuda", "-o", "best.cu", "--keep", "kept.json", "--json", "r.json")
     assert ran.status == 130, ran.err
     assert "best: " in ran.out
@@ -251,10 +243,10 @@ def test_explore_that_was_stopped_is_not_done(cli: Cli, monkeypatch: pytest.Monk
     [
         ["synth", SUMS],
         ["kernel", SUMS, "-o", "sums.cu"],
-        ["map", "matmul", "--size", "m=64,n=64,k=32"],
+        ["map", "dot", "--size", "n=64"],
         ["layout", "solve", "transpose:32x32:f32"],
         ["layout", "convert", "--from", "(32,40):(40,1)", "--to", "(32,40):(1,32)"],
-        ["show", "axpy", "--as", "nest", "--size", "n=4096"],
+        ["show", "axpy", "--as", "nest", "--size", "n=64"],
     ],
     ids=lambda words: " ".join(words[:2])[-20:],
 )
