@@ -106,7 +106,7 @@ CASES: tuple[Case, ...] = (
     Case("layout solve transpose:2048x2048:f32 --seconds S --no-store", 1),
     Case("layout solve transpose:512x512:f16 --seconds S --no-store", 0.5),
     Case("layout solve stencil:34x34:f32 --seconds S --no-store", 1),
-    Case("layout solve rcd:128x128 --seconds S --no-store", 1),
+    Case("layout solve rcd:32x32 --seconds S --no-store", 1),
     Case("explore matmul --size m=1024,n=1024,k=1024 --model --seconds S --no-store", 2),
     Case("explore matmul --size m=512,n=512,k=512 --model --engine random --evaluations 100000 "
          "--seconds S --no-store", 3),

@@ -79,17 +79,16 @@ class Said(NamedTuple):
     def timeless(self) -> tuple[int, str, dict[str, str]]:
         files = {name: _TIMES.sub("", text) for name, text in self.files.items()}
         if "PROOF" in files:
-            files["PROOF"] = json.dumps(_in_order(json.loads(files["PROOF"])))
+            files["PROOF"] = json.dumps(_undated(json.loads(files["PROOF"])))
         return self.status, _TIMES.sub("", self.out), files
 
 
-def _in_order(value: Any) -> Any:
-    """Items of a fold have no order, and a certificate may list them in any; its date and the
-    digest over all that are others, too."""
+def _undated(value: Any) -> Any:
+    """A certificate without its date, and without the digest over it."""
     if isinstance(value, dict):
-        return {k: _in_order(each) for k, each in value.items() if k not in ("digest", "made")}
+        return {k: _undated(each) for k, each in value.items() if k not in ("digest", "made")}
     if isinstance(value, list):
-        return sorted(map(_in_order, value), key=json.dumps)
+        return [_undated(each) for each in value]
     return value
 
 

@@ -7,28 +7,21 @@ A kernel's entry has the sketch that it is built from, so that `warploom synth N
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
 
-from warploom.catalogue import (
-    convolution,
-    functions,
-    image,
-    load_store,
-    polynomial,
-    scan,
-    stencil,
-    structures,
-    transposition,
-)
 from warploom.catalogue.entry import Case, Entry, Parameters
 from warploom.catalogue.sketches import SKETCHES, SketchOnly
 from warploom.errors import CheckError, ParseError
 from warploom.sketch.term.ir import Program
 
-# A file of the catalogue has a tuple ENTRIES; a new file is named here.
-FILES = (stencil, convolution, image, polynomial, structures, transposition)
+# A file of the catalogue has a tuple ENTRIES; a new file is named here. They are read when a name
+# is asked for: a sketch of the user's own needs none of them.
+FILES = ("stencil", "convolution", "image", "polynomial", "structures", "transposition")
 
 # The same of device functions, whose kernels only call them.
-FUNCTION_FILES = (functions, load_store, scan)
+FUNCTION_FILES = ("functions", "load_store", "scan")
 
 
 def names() -> dict[str, Entry | SketchOnly]:
@@ -38,7 +31,7 @@ def names() -> dict[str, Entry | SketchOnly]:
 
 def entries() -> dict[str, Entry]:
     """The names that have a kernel."""
-    return {entry.name: entry for file in FILES for entry in file.ENTRIES}
+    return _entries_of(FILES)
 
 
 def find(name: str) -> Entry:
@@ -62,7 +55,7 @@ def find(name: str) -> Entry:
 
 def function_entries() -> dict[str, Entry]:
     """The device functions by name; what an entry builds is a kernel that calls one."""
-    return {entry.name: entry for file in FUNCTION_FILES for entry in file.ENTRIES}
+    return _entries_of(FUNCTION_FILES)
 
 
 def find_function(name: str) -> Entry:
@@ -75,6 +68,16 @@ def find_function(name: str) -> Entry:
         f"there is no device function '{name[:80]}'",
         advice=f"did you mean {near[0]}?" if near else "there are " + ", ".join(known),
     )
+
+
+def _entries_of(files: Iterable[str]) -> dict[str, Entry]:
+    return {entry.name: entry for file in files for entry in _entries_in(file)}
+
+
+@cache
+def _entries_in(file: str) -> tuple[Entry, ...]:
+    found: tuple[Entry, ...] = import_module(f"{__name__}.{file}").ENTRIES
+    return found
 
 
 def program(named: Entry | SketchOnly, given: Parameters) -> Program:

@@ -16,8 +16,9 @@ from warploom.bench import growth, inventor, transpositions
 from warploom.bench import synth as table
 from warploom.bench.measure import Request, apart
 from warploom.bench.published import published
+from warploom.cli.files import STDOUT
 from warploom.cli.guard import Status, run
-from warploom.cli.output import JSON, STDOUT, kept_free, write_records
+from warploom.cli.output import JSON, kept_free, write_records
 from warploom.errors import ParseError
 from warploom.sketch.synth.record import Record
 

@@ -16,11 +16,12 @@ import typer
 
 from warploom import emit
 from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
+from warploom.cli.files import STDOUT
 from warploom.cli.guard import Status, check_meant, is_whole, run, status_of
 from warploom.cli.inputs import parse_parameters, python_value
 from warploom.cli.keeping import NO_STORE, STORE, store_of
 from warploom.cli.names import other_command, other_kind
-from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
+from warploom.cli.output import JSON, kept_free, write, write_records
 from warploom.cli.own import Text
 from warploom.cli.progress import progress
 from warploom.cli.remembered import answer_of

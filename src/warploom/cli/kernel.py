@@ -17,11 +17,12 @@ from warploom.catalogue.entry import Parameter
 from warploom.catalogue.timing import named_size, time_on_gpu
 from warploom.catalogue.verify import Checked, mutation, verify
 from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
+from warploom.cli.files import STDOUT
 from warploom.cli.guard import Status, run, worst
 from warploom.cli.inputs import find_input, parse_sizes
 from warploom.cli.measured import check_tuned, tune_settings, tuner_of
 from warploom.cli.names import list_names
-from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
+from warploom.cli.output import JSON, kept_free, write, write_records
 from warploom.cli.own import (
     DTYPE,
     FORM,

@@ -14,6 +14,7 @@ import numpy as np
 import typer
 from typer.core import TyperGroup
 
+from warploom.cli.files import STDOUT
 from warploom.cli.guard import Status, attempt, is_whole, run, status_of, worst
 from warploom.cli.keeping import NO_STORE, STORE, store_of
 from warploom.cli.layout_view import (
@@ -26,9 +27,10 @@ from warploom.cli.layout_view import (
     table_head,
     ways_lines,
 )
-from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
+from warploom.cli.output import JSON, kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.remembered import answer_of
+from warploom.cli.seconds import seconds_of
 from warploom.emit.reserved import is_reserved_function
 from warploom.errors import (
     CheckError,
@@ -213,7 +215,7 @@ def solve(
     texts_out: list[tuple[Path, str]] = []  # written last: they may go to standard output
 
     def one(text: str, read: Callable[[], Problem], short: bool) -> Status:
-        budget = pressed.watched(None) if seconds is None else pressed.up_to(seconds)
+        budget = pressed.watched(None) if seconds is None else pressed.up_to(seconds_of(seconds))
         budget.megabytes = memory
         what = tuple(vary.split(",")) if vary else ()
         try:

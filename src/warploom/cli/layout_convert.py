@@ -10,11 +10,12 @@ import typer
 from warploom.catalogue.conversion import conversion_text, wrong_results
 from warploom.catalogue.conversion_tuning import GpuWayBench, best_way, tune_way, with_way
 from warploom.catalogue.tuning import Tuner
+from warploom.cli.files import STDOUT
 from warploom.cli.guard import Status, run
 from warploom.cli.keeping import NO_STORE, STORE, store_of
 from warploom.cli.layout_view import sizes
 from warploom.cli.measured import lines, record_of, tuner_for
-from warploom.cli.output import STDOUT, kept_free, write, write_records
+from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.remembered import answer_of
 from warploom.errors import (

@@ -17,12 +17,13 @@ from warploom.array.joint.model import MOST_TEMPORARY, JointModel
 from warploom.array.recipe import convolution, matmul, stencil
 from warploom.array.show import show_program
 from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
+from warploom.cli.files import STDOUT
 from warploom.cli.guard import Status, check_meant, is_whole, run, status_of
 from warploom.cli.inputs import parse_sizes, python_value
 from warploom.cli.keeping import NO_STORE, STORE, store_of
 from warploom.cli.map_view import candidate_record, print_candidate, show_tuned, word_of
 from warploom.cli.names import other_command, other_kind
-from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
+from warploom.cli.output import JSON, kept_free, write, write_records
 from warploom.cli.own import Text
 from warploom.cli.progress import progress
 from warploom.cli.remembered import Answer, answer_of

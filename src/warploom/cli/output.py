@@ -1,28 +1,23 @@
-"""Where texts and records go: a file, or standard output for `-`."""
+"""Where texts and records of a command go: a file, or standard output for `-`."""
 
 from __future__ import annotations
 
 import json
-import os
-import secrets
-import stat
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import typer
 
+from warploom.cli.files import STDOUT, check_apart, check_writable, replacing
 from warploom.cli.remembered import Answer
 from warploom.cli.streams import was_closed
 from warploom.errors import ParseError
 from warploom.search.budget import STOPS, reason_of
 from warploom.search.outcome import NothingFoundError
 from warploom.search.record import outcome_record
-
-STDOUT = Path("-")
 
 # The one option that every command has.
 JSON: Any = typer.Option(
@@ -56,81 +51,6 @@ def records_text(records: Sequence[dict[str, Any]], indent: int | None = 1) -> s
     return json.dumps(records, indent=indent, ensure_ascii=False) + "\n"
 
 
-# -- files -----------------------------------------------------------------------------------------
-
-
-@contextmanager
-def replacing(file: Path) -> Iterator[BinaryIO]:
-    """A file to write, which takes the place of what was there when all of it is written. Pipes
-    and devices, and files in folders that take no other, are written as they are."""
-    try:
-        if not _is_replaced(file):
-            with file.open("wb") as opened:
-                yield opened
-            return
-        target = Path(os.path.realpath(file))  # a link stays one
-        beside = target.with_name(f".warploom-{secrets.token_hex(8)}")
-        try:
-            with beside.open("xb") as opened:
-                _as_before(target, opened)
-                yield opened
-            beside.replace(target)
-        finally:
-            beside.unlink(missing_ok=True)
-    except OSError as error:
-        raise ParseError(f"cannot write '{file}': {error.strerror or error}") from None
-
-
-def _is_replaced(file: Path) -> bool:
-    """Whether another file may take its place: not that of a device, or of a descriptor that a
-    shell opened (`/dev/stdout`)."""
-    if not file.exists():
-        return True
-    target = Path(os.path.realpath(file))
-    opened = {"/dev", "/proc"} & {str(each) for each in (*file.absolute().parents, *target.parents)}
-    regular = stat.S_ISREG(file.stat().st_mode)
-    return regular and not opened and os.access(target.parent, os.W_OK)
-
-
-def _as_before(file: Path, opened: BinaryIO) -> None:
-    """The mode, and if we may give it away the owner, of the file that is replaced."""
-    with suppress(FileNotFoundError, PermissionError):
-        before = file.stat()
-        os.fchmod(opened.fileno(), stat.S_IMODE(before.st_mode))
-        os.fchown(opened.fileno(), before.st_uid, before.st_gid)
-
-
-def _check_writable(file: Path) -> None:
-    """By trying: a folder may be on a file system that is only read, or that makes no files."""
-    try:
-        if file.is_dir():
-            raise ParseError(f"cannot write '{file}': it is a folder")
-        target = Path(os.path.realpath(file))
-        if not file.exists() and not target.parent.is_dir():
-            raise ParseError(f"cannot write '{file}': there is no folder '{target.parent}'")
-        if file.exists() and not os.access(file, os.W_OK):
-            raise ParseError(f"cannot write '{file}': no permission")
-        if _is_replaced(file):
-            with tempfile.TemporaryFile(dir=target.parent):
-                pass
-    except OSError as error:
-        raise ParseError(f"cannot write '{file}': {error.strerror or error}") from None
-
-
-def _check_apart(files: Sequence[Path]) -> None:
-    taken: dict[str, Path] = {}
-    for file in files:
-        place = "-" if file == STDOUT else os.path.realpath(file)
-        if place in taken and place == "-":
-            raise ParseError(
-                "the text and the records both go to standard output",
-                advice="give one of them a file",
-            )
-        if place in taken and _is_replaced(file):
-            raise ParseError(f"two outputs go to '{file}'", advice="give one of them another name")
-        taken[place] = file
-
-
 @contextmanager
 def kept_free(
     json_file: Path | None,
@@ -145,8 +65,8 @@ def kept_free(
     wanted = [file for file in (json_file, *files) if file is not None]
     for file in wanted:
         if file != STDOUT:
-            _check_writable(file)
-    _check_apart(wanted)
+            check_writable(file)
+    check_apart(wanted)
     free = STDOUT in wanted
     if free and was_closed(1):
         raise ParseError("cannot write to standard output: it is closed", advice="name a file")

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import typer
 
+from warploom.cli.files import STDOUT
 from warploom.cli.guard import Status, complain, run
-from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
+from warploom.cli.output import JSON, kept_free, write, write_records
 from warploom.cli.ptx_arguments import parse_arguments, parse_shape, parse_variables, save_arrays
 from warploom.cli.ptx_input import (
     SECONDS,

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from warploom.cli.files import replacing
 from warploom.cli.npy import read_npy
-from warploom.cli.output import replacing
 from warploom.errors import ParseError, one_of
 
 TYPES = {

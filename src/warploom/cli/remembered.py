@@ -22,7 +22,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from warploom.errors import WarploomError
+from warploom.cli.files import replacing
+from warploom.errors import ParseError, WarploomError
 from warploom.options import CUDA_LIBRARIES, from_environment
 from warploom.search.row import RowError, entries, text, whole
 from warploom.search.store import Forgiving, Json, Key, Store, users_store
@@ -311,8 +312,9 @@ def _give_again(kept: Again | None, outputs: Mapping[str, Path], store: Store) -
         return
     try:
         for option, said in kept.files.items():
-            outputs[option].write_bytes(said.encode("utf-8", "surrogateescape"))
-    except (OSError, ValueError):
+            with replacing(outputs[option]) as opened:
+                opened.write(said.encode("utf-8", "surrogateescape"))
+    except (ParseError, ValueError):
         return
     sys.stdout.write(kept.out)
     sys.stderr.write(kept.err)

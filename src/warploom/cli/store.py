@@ -9,8 +9,9 @@ from typing import Any
 
 import typer
 
+from warploom.cli.files import STDOUT
 from warploom.cli.guard import Status, run
-from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
+from warploom.cli.output import JSON, kept_free, write, write_records
 from warploom.cli.remembered import warn
 from warploom.errors import CheckError, ParseError
 from warploom.search.store import Kept, Store, users_store

@@ -16,11 +16,12 @@ import typer
 
 from warploom.catalogue.entry import Parameter
 from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
+from warploom.cli.files import STDOUT
 from warploom.cli.guard import Status, attempt, complain, run, status_of, worst
 from warploom.cli.inputs import Input, find_input, parse_parameters
 from warploom.cli.keeping import NO_STORE, STORE, store_of
 from warploom.cli.names import list_names, sketch_lines
-from warploom.cli.output import JSON, STDOUT, kept_free, write, write_records
+from warploom.cli.output import JSON, kept_free, write, write_records
 from warploom.cli.own import (
     DTYPE,
     FORM,
