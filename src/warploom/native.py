@@ -19,6 +19,8 @@ from warploom.process import TIMEOUT_S, find_program, run_command
 
 _DIGEST = hashlib.sha256().digest_size  # stands before a library that is kept
 COMPILERS = ("cc", "gcc", "clang")
+_LIBRARY = ("-shared", "-fPIC")
+_PROBE_S = 10.0  # for a text of one line
 _PROBE = "#include <math.h>\nint probe(void) { return 0; }\n"
 
 
@@ -37,32 +39,37 @@ def require_c() -> str:
 def compile_c(text: str, options: Sequence[str], seconds: float = TIMEOUT_S) -> bytes:
     """The text as a shared library, if the compiler has it ready within the seconds."""
     compiler = require_c()
-    code, said = _compiled(compiler, text, options, seconds)
-    if code is not None:
-        return code
-    # A compiler without its headers or its linker says nothing about the text.
-    probed, why = _compiled(compiler, _PROBE, options, seconds)
-    if probed is None:
+    try:
+        return _compiled(compiler, text, options, seconds)
+    except DeviceError:
+        _check_c(options, seconds)
+        raise
+
+
+def _check_c(options: Sequence[str], seconds: float = TIMEOUT_S) -> None:
+    """Where nothing at all can be compiled, or loaded, nothing is said about a text: a compiler
+    may lack its headers or its linker, and a folder for temporary files may allow no code."""
+    compiler = require_c()
+    try:
+        _loaded(_compiled(compiler, _PROBE, options, min(seconds, _PROBE_S)))
+    except DeviceError as error:
         raise AbsentError(
-            f"the C compiler '{compiler}' compiles nothing here:\n{why}",
+            f"the C compiler '{compiler}' compiles nothing here: {error.message}",
             advice="install gcc or clang with the headers and libraries of C",
-        )
-    raise DeviceError(f"the C text does not compile:\n{said}")
+        ) from None
 
 
-def _compiled(
-    compiler: str, text: str, options: Sequence[str], seconds: float
-) -> tuple[bytes | None, str]:
-    """The library, or None and what the compiler says."""
+def _compiled(compiler: str, text: str, options: Sequence[str], seconds: float) -> bytes:
     with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
         source, target = Path(folder, "kernel.c"), Path(folder, "kernel.so")
         source.write_text(text)
         command = [compiler, *options, "-o", str(target), str(source), "-lm"]
         ran = run_command(command, "the C compiler could not be run", seconds)
         if ran.returncode:
-            return None, ran.stderr.replace(folder, "").strip()
+            said = ran.stderr.replace(folder, "").strip()
+            raise DeviceError(f"the C text does not compile:\n{said}")
         try:
-            return target.read_bytes(), ""
+            return target.read_bytes()
         except OSError:
             raise DeviceError(f"{compiler} says nothing and writes nothing") from None
 
@@ -118,6 +125,14 @@ def _whole(kept: bytes | None) -> bytes | None:
 
 
 def load_library(code: bytes) -> ctypes.CDLL:
+    try:
+        return _loaded(code)
+    except DeviceError:
+        _check_c(_LIBRARY)
+        raise
+
+
+def _loaded(code: bytes) -> ctypes.CDLL:
     with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
         library = Path(folder, "kernel.so")
         library.write_bytes(code)
@@ -132,7 +147,8 @@ def _compiler_version() -> str:
     compiler = c_compiler()
     if compiler is None:
         return ""
-    return run_command([compiler, "--version"], "the C compiler could not be run").stdout
+    command = [compiler, "--version"]
+    return run_command(command, "the C compiler could not be run", _PROBE_S).stdout
 
 
 @lru_cache(maxsize=1)

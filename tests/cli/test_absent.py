@@ -51,12 +51,35 @@ def no_programs(patch: Patch, folder: Path) -> None:
     patch.setenv("PATH", str(folder))
 
 
+def c_compiler(patch: Patch, folder: Path, script: str) -> None:
+    (folder / "cc").write_text(script)
+    (folder / "cc").chmod(0o755)
+    patch.setenv("PATH", str(folder))
+
+
 def c_without_headers(patch: Patch, folder: Path) -> None:
     """A compiler that compiles nothing."""
-    script = folder / "cc"
-    script.write_text("#!/bin/sh\necho 'math.h: No such file or directory' >&2\nexit 1\n")
-    script.chmod(0o755)
-    patch.setenv("PATH", str(folder))
+    c_compiler(patch, folder, "#!/bin/sh\necho 'math.h: No such file or directory' >&2\nexit 1\n")
+
+
+def c_for_another_machine(patch: Patch, folder: Path) -> None:
+    """What it writes cannot be loaded; nor can anything from a folder mounted with noexec."""
+    write = '[ "$last" = -o ] && echo other > "$each"; last=$each'
+    c_compiler(patch, folder, f'#!/bin/sh\nfor each in "$@"; do {write}; done\nexit 0\n')
+
+
+def c_that_writes_nothing(patch: Patch, folder: Path) -> None:
+    c_compiler(patch, folder, "#!/bin/sh\n")
+
+
+def c_that_is_no_program(patch: Patch, folder: Path) -> None:
+    c_compiler(patch, folder, "\x7fELF of another machine")
+
+
+def c_that_does_not_end(patch: Patch, folder: Path) -> None:
+    patch.setattr("warploom.native._PROBE_S", 0.1)
+    patch.setattr("warploom.native.compile_c.__defaults__", (0.1,))
+    c_compiler(patch, folder, "#!/bin/sh\nwhile :; do /bin/sleep 1; done\n")
 
 
 def no_cuda_compiler(patch: Patch, folder: Path) -> None:
@@ -83,6 +106,10 @@ ABSENCES = [
     Absence("opencl", no_pyopencl, "'pyopencl', which is not installed"),
     Absence("c", no_programs, "no C compiler was found"),
     Absence("c", c_without_headers, "compiles nothing here"),
+    Absence("c", c_for_another_machine, "compiles nothing here"),
+    Absence("c", c_that_writes_nothing, "compiles nothing here"),
+    Absence("c", c_that_is_no_program, "compiles nothing here"),
+    Absence("c", c_that_does_not_end, "compiles nothing here"),
     Absence("ptx", no_cuda_compiler, "'cuda-bindings', which is not installed"),
     Absence("ptx", nvcc_without_a_host_compiler, "'nvcc' compiles nothing for sm_90 here"),
 ]
