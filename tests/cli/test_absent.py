@@ -43,6 +43,15 @@ def no_opencl_device(patch: Patch, _: Path) -> None:
     patch.setattr("warploom.runtime.opencl.pyopencl", lambda: cl)
 
 
+def no_linker_for_pocl(patch: Patch, folder: Path) -> None:
+    """It would end the process: an image for Python has PoCL by pip, and neither cc nor ld."""
+    pocl = SimpleNamespace(platform=SimpleNamespace(name="Portable Computing Language"))
+    platform = SimpleNamespace(get_devices=lambda: [pocl])
+    cl = SimpleNamespace(get_platforms=lambda: [platform], Error=_ClError)
+    patch.setattr("warploom.runtime.opencl.pyopencl", lambda: cl)
+    patch.setenv("PATH", str(folder))
+
+
 def no_pyopencl(patch: Patch, _: Path) -> None:
     patch.setitem(sys.modules, "pyopencl", None)
 
@@ -103,6 +112,7 @@ class Absence(NamedTuple):
 ABSENCES = [
     Absence("opencl", no_opencl_platform, "there is no OpenCL device"),
     Absence("opencl", no_opencl_device, "there is no OpenCL device"),
+    Absence("opencl", no_linker_for_pocl, "needs the linker 'ld'"),
     Absence("opencl", no_pyopencl, "'pyopencl', which is not installed"),
     Absence("c", no_programs, "no C compiler was found"),
     Absence("c", c_without_headers, "compiles nothing here"),

@@ -14,6 +14,7 @@ from warploom.emit.opencl import opencl
 from warploom.emit.spell import function_name
 from warploom.errors import AbsentError, DeviceError, missing_extra
 from warploom.kernel.ir import ArrayParam, Kernel
+from warploom.process import find_program
 from warploom.runtime.view import View
 
 Grid = tuple[int, int, int]
@@ -30,12 +31,19 @@ def first_device() -> Any:
     """The device that kernels run on."""
     cl = pyopencl()
     try:
-        return next(each for one in cl.get_platforms() for each in one.get_devices())
+        found = next(each for one in cl.get_platforms() for each in one.get_devices())
     except (StopIteration, cl.Error):
         raise AbsentError(
             "there is no OpenCL device",
             advice="pip install pocl-binary-distribution, or apt-get install pocl-opencl-icd",
         ) from None
+    # PoCL calls a linker, and ends this process (SIGABRT) where there is none.
+    if "Portable Computing Language" in found.platform.name and find_program("ld") is None:
+        raise AbsentError(
+            "PoCL, the OpenCL device here, needs the linker 'ld', which is not there",
+            advice="install binutils, or gcc or clang with it",
+        )
+    return found
 
 
 class OpenclFunction:
