@@ -6,7 +6,9 @@ import hashlib
 import logging
 import os
 import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from tests.tools import is_here
@@ -16,6 +18,7 @@ from warploom.native import kept_library
 from warploom.options import cache_folder, from_environment
 from warploom.private import make_private, read_private, temporary_folder
 from warploom.process import python_command
+from warploom.runtime.opencl import pyopencl
 from warploom.search import store
 
 TEXT, FLAGS = "int f(void) { return 7; }\n", ("-fPIC", "-shared")
@@ -174,3 +177,22 @@ main()"""
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr.count("no home folder is known") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("given", ["open", "relative", "own"])
+def test_what_opencl_keeps_is_this_users_alone(
+    given: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PoCL loads libraries from there, and pyopencl's tables are unpickled."""
+    folder.mkdir(parents=True, mode=0o700)
+    if given == "open":
+        open_to_all(folder)
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.setenv("HOME", str(folder.parent))
+    monkeypatch.setenv("XDG_CACHE_HOME", folder.name if given == "relative" else str(folder))
+    monkeypatch.setitem(sys.modules, "pyopencl", ModuleType("pyopencl"))
+    pyopencl()
+    kept = Path(os.environ["XDG_CACHE_HOME"])
+    wanted = {"open": temporary_folder(), "relative": folder.parent / ".cache", "own": folder}
+    assert kept == wanted[given]
+    assert make_private(kept)

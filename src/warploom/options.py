@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from warploom.private import temporary_folder
+from warploom.private import make_private, temporary_folder
 
 _CALLED = "WARPLOOM_PTXAS_CALLED"
 # The CUDA driver's own, of which a machine with a GPU has one.
@@ -71,8 +71,19 @@ def cache_folder() -> Path | None:
         return None
     if given is not None and os.path.isabs(given):
         return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    home = _home()
-    if not os.path.isabs(base) and home is None:
-        return temporary_folder()
-    return Path(base if os.path.isabs(base) else os.path.join(home or "", ".cache")) / "warploom"
+    base = _cache_home()
+    return temporary_folder() if base is None else Path(base, "warploom")
+
+
+def _cache_home() -> str | None:
+    """Where programs keep what they can make again."""
+    base, home = os.environ.get("XDG_CACHE_HOME", ""), _home()
+    return base if os.path.isabs(base) else home and os.path.join(home, ".cache")
+
+
+def keep_caches_private() -> None:
+    """PoCL and pyopencl run what they find in the user's cache folder, whoever put it there. If
+    that is not this user's alone, they are given one of this process."""
+    base = _cache_home()
+    private = base is not None and make_private(Path(base))
+    os.environ["XDG_CACHE_HOME"] = base if base and private else str(temporary_folder())

@@ -14,6 +14,7 @@ from warploom.emit.opencl import opencl
 from warploom.emit.spell import function_name
 from warploom.errors import AbsentError, DeviceError, missing_extra
 from warploom.kernel.ir import ArrayParam, Kernel
+from warploom.options import keep_caches_private
 from warploom.process import find_program
 from warploom.runtime.view import View
 
@@ -21,6 +22,7 @@ Grid = tuple[int, int, int]
 
 
 def pyopencl() -> Any:
+    keep_caches_private()
     try:
         return import_module("pyopencl")
     except ImportError:
