@@ -69,6 +69,10 @@ def test_forms(text: str, expr: Expr) -> None:
         ("x = 3", (1, 3), "not part of"),
         ("x ** 2", (1, 4), "'*' where a value"),
         ("\x00", (1, 1), "not part of"),
+        ("010 + x", (1, 1), "begins with 0"),
+        ("x / 4 & 1 == 0", (1, 11), "'==' beside '&'"),
+        ("x / 4 < y + 1 | z", (1, 15), "'|' beside '<'"),
+        ("(x / 4) + (y & 3 + z != 1)", (1, 22), "'!=' beside '&'"),
     ],
 )
 def test_bad_text_is_one_located_error(text: str, place: tuple[int, int], message: str) -> None:
@@ -78,6 +82,14 @@ def test_bad_text_is_one_located_error(text: str, place: tuple[int, int], messag
     assert span is not None
     assert (span.source.name, span.line, span.column) == ("a.txt", *place)
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(x / 4 & 1) == 0", "x / 4 & (y == 0)", "x / 4 & 1 and y == 0", "x & 1 == 0", "0", "x / 10"],
+)
+def test_what_both_languages_group_alike_needs_no_parentheses(text: str) -> None:
+    parse(text)
 
 
 @given(st.text(alphabet="x1-+*/%()<>=!&|^ ifelsnotad\n.", max_size=40) | st.text(max_size=20))

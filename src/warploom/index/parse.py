@@ -2,7 +2,8 @@
 
 A text with `/` is read as C has it: `/` and `%` round towards zero there, and `//`, which C does
 not have, is refused beside it. In other texts `//` and `%` round down. Of numbers that are not
-negative both are the same.
+negative both are the same. C's comparisons bind tighter than `&`, `^` and `|`, Python's weaker: in
+a text of C such a mix needs parentheses. A number like 010, which is 8 in C, is refused.
 
 A shift-reduce parser over two stacks: it never recurses, so depth is no limit, and every bad text
 ends in one located ParseError.
@@ -39,6 +40,7 @@ _TOKEN = re.compile(
 )
 _KEYWORDS = frozenset({"if", "else", "and", "or", "not"})
 _C_DIVISION = re.compile(r"(?<!/)/(?!/)")
+_BITWISE = frozenset({"&", "^", "|"})
 _MAX_DIGITS = 20
 _PRIORITY = PRIORITY | {"/": PRIORITY["//"]}
 
@@ -140,6 +142,7 @@ class _Parser:
                     self._fail("a condition may not be an 'if' itself", token, "parenthesise it")
                 self._waiting.append(_Waiting("if", 0, 0, token))
             case "symbol", op if op in _PRIORITY and op != "not":
+                self._refuse_mix(token)
                 self._reduce_above(_PRIORITY[op])
                 top = self._waiting[-1] if self._waiting else None
                 if top and top.priority == _PRIORITY[op]:
@@ -151,7 +154,19 @@ class _Parser:
                 self._fail(f"'{token.text}' where an operator should stand", token)
         return True
 
+    def _refuse_mix(self, token: _Token) -> None:
+        """Refuses a comparison beside `&`, `^` or `|`, which C and Python group differently."""
+        for other in reversed(self._waiting if self._of_c else []):
+            if other.priority == 0:  # a bracket, or the condition of an "if"
+                return
+            pair = {token.text, other.op}
+            if pair & _BITWISE and not pair.isdisjoint(COMPARISONS):
+                advice = "C compares first, Python last: parenthesise what is meant"
+                self._fail(f"'{token.text}' beside '{other.op}'", token, advice)
+
     def _number(self, token: _Token) -> None:
+        if re.match("0[0-9]", token.text):
+            self._fail("a number that begins with 0", token, "C reads it to base 8")
         too_long = len(token.text) > _MAX_DIGITS
         value = 0 if too_long else int(token.text, 16 if token.text[:2] in ("0x", "0X") else 10)
         negative = bool(self._waiting) and self._is_sign_of(token)
