@@ -12,7 +12,7 @@ from random import Random
 import numpy as np
 
 from warploom.ptx import parse
-from warploom.ptx.emulate.video import doubt
+from warploom.ptx.meaning.video import doubt
 from warploom.ptx.opcode import Opcode, OpcodeForm
 
 HEADER = """.version {version}

@@ -110,28 +110,3 @@ def decoded(name: str) -> Array:
     signed: Array = np.where(code & target.sign, -values, values)
     signed.setflags(write=False)
     return signed
-
-
-# -- powers of two: eight bits of exponent and nothing else ----------------------------------------
-
-SCALE_NAN = 0xFF
-
-
-def to_scale(x: Array, mode: str, satfinite: bool) -> Array:
-    """The power of two at or above (rp) or at or below (rz) a magnitude; 0 is 2⁻¹²⁷."""
-    magnitude = np.abs(x)
-    fraction, exponent = np.frexp(np.where(np.isfinite(magnitude), magnitude, 1.0))
-    power = exponent - 1  # of the power of two at or below
-    if mode == "rp":
-        power = power + (fraction != 0.5)
-    code = np.clip(np.where(magnitude == 0, -127, power), -127, 128) + 127
-    code = np.where(np.isinf(magnitude), SCALE_NAN, code)
-    if satfinite:
-        code = np.minimum(code, SCALE_NAN - 1)
-    return np.where(np.isnan(x), SCALE_NAN, code).astype(np.uint32)
-
-
-def scale_to_bf16(code: Array) -> Array:
-    bits = code.astype(np.uint32) << np.uint32(7)
-    bits = np.where(code == 0, np.uint32(0x0040), bits)
-    return np.where(code == SCALE_NAN, np.uint32(0x7FFF), bits).astype(np.uint16)

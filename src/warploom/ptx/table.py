@@ -416,7 +416,7 @@ _LANES = (
     _op("getctarank", "d a", "shared::cluster? u32|u64"),
 )  # fmt: skip
 # Of scalar video instructions only the forms of which ptxas makes for sm_90 what the manual says;
-# of some it does so for narrow sources alone: `doubt` of `emulate/video.py` knows.
+# of some it does so for narrow sources alone: `doubt` of `meaning/video.py` knows.
 _SCALAR = """
     {word} {word} {word} sat? = d a b
     {word} {word} {word} sat? add = d a b c

@@ -15,8 +15,9 @@ from warploom.ptx.emulate.access import Site, places, watch
 from warploom.ptx.emulate.context import Context, Fetch, Step, Store
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.memory import by_space, elements_of
-from warploom.ptx.emulate.shape import Compile, type_of
+from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.ir import Instruction
+from warploom.ptx.known import type_of
 from warploom.ptx.types import DTYPES, F16, is_float
 
 Array = npt.NDArray[Any]

@@ -20,8 +20,9 @@ from warploom.ptx.emulate.access import LOCAL_PART, REMOTE
 from warploom.ptx.emulate.barrier import Barrier, Fail, Going
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
-from warploom.ptx.emulate.shape import Compile, type_of
+from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.ir import Instruction
+from warploom.ptx.known import type_of
 from warploom.ptx.types import DTYPES
 
 Array = npt.NDArray[Any]

@@ -15,20 +15,16 @@ from warploom.machine.record import CUDA
 from warploom.ptx import flow
 from warploom.ptx.emulate import (
     atomics,
-    bits,
     bulk,
     cluster,
-    compare,
-    convert,
+    elementwise,
     floats,
-    integer,
     matrix,
     mbarrier,
     memory,
     product,
     sample,
     stack,
-    video,
     warp,
     warpgroup,
     wmma,
@@ -40,7 +36,7 @@ from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.lanes import Members
 from warploom.ptx.emulate.ordering import looks_at_flags, may_look_far
 from warploom.ptx.emulate.schedule import MALFORMED, malformed
-from warploom.ptx.emulate.shape import Compile, type_of
+from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.emulate.undefined import Passage, passage_of
 from warploom.ptx.ir import (
     Function,
@@ -52,7 +48,15 @@ from warploom.ptx.ir import (
     Part,
     Variable,
 )
-from warploom.ptx.known import form_of, keys_of, record_of, registers, spelled, split_operands
+from warploom.ptx.known import (
+    form_of,
+    keys_of,
+    record_of,
+    registers,
+    spelled,
+    split_operands,
+    type_of,
+)
 from warploom.ptx.opcode import Control, MemoryEffect, OpcodeForm
 from warploom.ptx.parse import collector_paused
 from warploom.ptx.patience import timed
@@ -60,10 +64,10 @@ from warploom.ptx.table import OPCODES
 from warploom.ptx.types import is_float, size_of
 
 TABLE: dict[str, Compile] = {
-    **integer.TABLE, **bits.TABLE, **compare.TABLE, **convert.TABLE, **memory.TABLE,
+    **elementwise.TABLE, **memory.TABLE,
     **atomics.TABLE, **warp.TABLE, **product.TABLE, **matrix.TABLE, **bulk.TABLE,
     **mbarrier.TABLE, **warpgroup.TABLE, **cluster.TABLE,
-    **wmma.TABLE, **stack.TABLE, **sample.TABLE, **video.TABLE,
+    **wmma.TABLE, **stack.TABLE, **sample.TABLE,
 }  # fmt: skip
 WAITS = frozenset({Control.BARRIER, Control.LANES})
 CallCompiler = Callable[[Context, Instruction], Step]

@@ -99,9 +99,9 @@ class Context:
         """The operand as a value of a PTX type."""
         match operand:
             case Register():
-                return self._read_slot(self.slot(operand), kind, operand.type)
+                return self.read_slot(self.slot(operand), kind, operand.type)
             case Component(register, index):
-                return self._read_slot(self.slot(register, index), kind, register.type)
+                return self.read_slot(self.slot(register, index), kind, register.type)
             case Immediate() if not _is_readable(operand, kind):
                 raise self.fail(f"a floating constant cannot be read as .{kind}")
             case Immediate():
@@ -120,7 +120,7 @@ class Context:
     def _name(self) -> str:
         return self.current.name if self.current else "?"
 
-    def _read_slot(self, slot: int, kind: str, declared: str) -> Fetch:
+    def read_slot(self, slot: int, kind: str, declared: str) -> Fetch:
         if kind not in DTYPES:
             raise self.unknown(f"the type .{kind}")
         dtype = DTYPES[kind]

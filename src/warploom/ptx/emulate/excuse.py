@@ -26,7 +26,7 @@ from warploom.machine.manner import Kind
 from warploom.machine.memory import Memory
 from warploom.machine.race import Pair, Race, Side
 from warploom.ptx.emulate.origins import Reader
-from warploom.ptx.emulate.shape import types_of
+from warploom.ptx.known import types_of
 from warploom.ptx.ir import Function, Instruction, Operand
 from warploom.ptx.known import keys_of, registers, split_operands
 from warploom.ptx.patience import timed

@@ -21,9 +21,10 @@ from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.memory import elements_of, put
 from warploom.ptx.emulate.product import vector
-from warploom.ptx.emulate.shape import Compile, type_of
+from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.emulate.texture import Image, image_at
 from warploom.ptx.ir import Address, Instruction, Operand, Register
+from warploom.ptx.known import type_of
 from warploom.ptx.types import DTYPES, UNSIGNED
 
 Array = npt.NDArray[Any]

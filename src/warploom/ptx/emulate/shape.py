@@ -16,23 +16,6 @@ Array = npt.NDArray[Any]
 Compile = Callable[[Context, Instruction], Step]
 
 
-def types_of(ins: Instruction) -> list[str]:
-    return [m for m in ins.modifiers if m in DTYPES]
-
-
-def type_of(ins: Instruction, place: int = -1) -> str:
-    """The type among the modifiers (the last one, or counted from the front)."""
-    kinds = types_of(ins)
-    return kinds[place] if kinds else ""
-
-
-def rounding_of(ins: Instruction, default: str = "rn") -> str:
-    for mode in ("rn", "rz", "rm", "rp", "rna"):
-        if mode in ins.modifiers:
-            return mode
-    return default
-
-
 def parts(
     ctx: Context, ins: Instruction, result: str, *sources: str
 ) -> tuple[Store, tuple[Fetch, ...]]:

@@ -15,9 +15,10 @@ from warploom.machine.manner import Kind, Manner
 from warploom.ptx.emulate.access import Site
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import Batch, Frame
-from warploom.ptx.emulate.shape import Compile, type_of
+from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.emulate.warp import narrow_to_running
 from warploom.ptx.ir import Immediate, Instruction, Module
+from warploom.ptx.known import type_of
 from warploom.ptx.types import DTYPES
 
 Array = npt.NDArray[Any]

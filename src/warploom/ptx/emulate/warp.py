@@ -13,8 +13,9 @@ from warploom.ptx.emulate import origins, undefined
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import WARP, Frame
 from warploom.ptx.emulate.lanes import equal_lanes, lanes_where, names_lane, per_warp
-from warploom.ptx.emulate.shape import Compile, type_of
+from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.ir import Instruction, Operand, Pair, Register
+from warploom.ptx.known import type_of
 from warploom.ptx.types import DTYPES
 
 Array = npt.NDArray[Any]

@@ -32,43 +32,4 @@ APART uint32_t coded(double x, int lowest, int fraction, uint32_t largest, uint3
   int inwards = mode == RZ || mode == (minus ? RP : RM);
   return sign | (code <= largest ? code : inwards ? largest : beyond);
 }
-/* of a double that is no number: the sign and the upper bits of the fraction, made quiet */
-INLINE uint16_t upper_nan(double x, int fraction) {
-  uint64_t bits = b64(x), exponent = (1u << (15 - fraction)) - 1;
-  uint64_t some = (bits >> (52 - fraction) & ((1u << fraction) - 1)) | 1u << (fraction - 1);
-  return (bits >> 63) << 15 | exponent << fraction | some;
-}
-INLINE double not_negative(double x) { return x <= 0 ? 0.0 : x; }
-INLINE double saturated_d(double x) { return x > 0 ? (x > 1 ? 1.0 : x) : 0.0; }
-
-/* the power of two at or above (RP) or at or below a magnitude, which is a single's */
-INLINE uint32_t power_code(double x, int mode, int finite) {
-  uint64_t bits = b64(x) & ~(1ull << 63);
-  if (x != x) return 0xFF;
-  int code = (int)(bits >> 52) - 1023 + (mode == RP && (bits & ((1ull << 52) - 1))) + 127;
-  code = code < 0 ? 0 : code > 255 || __builtin_isinf(x) ? 255 : code;
-  return finite && code > 254 ? 254 : code;
-}
-
-/* 19 bits of a single; RNA alone keeps the upper bits of a NaN */
-INLINE uint32_t tf32_code(float x, int mode) {
-  uint32_t bits = b32(x), nearest = 0xFFFu + ((bits >> 13) & 1u);
-  uint32_t more = mode == RZ ? 0 : mode == RNA ? 0x1000u : nearest;
-  if ((bits & 0x7F800000u) != 0x7F800000u) return (bits + more) & 0xFFFFE000u;
-  return mode != RNA && (bits & 0x7FFFFFu) ? 0x7FFFE000u : bits & 0xFFFFE000u;
-}
-
-/* -- integers of 64 bits: a magnitude and a sign -- */
-
-INLINE double odd_long(uint64_t size, int minus) {
-  double x = size >> 53 ? (double)(size >> 11 | ((size & 0x7FF) != 0)) * 2048.0 : (double)size;
-  return minus ? -x : x;
-}
-APART double double_of(uint64_t size, int minus, int mode) {
-  int drop = size >> 53 ? 11 - __builtin_clzll(size) : 0;
-  int inexact = (size & ((1ull << drop) - 1)) != 0;
-  uint64_t kept = (size >> drop) + (inexact && mode == (minus ? RM : RP));
-  double x = (double)kept * (double)(1ull << drop);
-  return minus ? -x : x;
-}
 """

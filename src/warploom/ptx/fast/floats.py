@@ -6,9 +6,9 @@ in the evaluator too. Pairs are two numbers side by side.
 
 from __future__ import annotations
 
-from warploom.ptx.emulate.shape import rounding_of, type_of, types_of
-from warploom.ptx.fast.operand import NotTaken, Writer, refuse, sources, sources_bits
+from warploom.ptx.fast.operand import NotTaken, Spell, Writer, refuse, sources, sources_bits
 from warploom.ptx.ir import Instruction, Operand
+from warploom.ptx.known import rounding_of, type_of, types_of
 from warploom.ptx.types import DTYPES
 
 MODES = {"rn": "RN", "rz": "RZ", "rm": "RM", "rp": "RP"}
@@ -343,3 +343,12 @@ def testp(w: Writer, ins: Instruction) -> None:
     }  # fmt: skip
     name = next(m for m in ins.modifiers if m in texts)
     w.write(ins.operands[0], "pred", texts[name])
+
+
+# Where the last type of an instruction is a floating one; comparisons and cvt are elementwise.
+TABLE: dict[str, Spell] = {
+    "add": add, "sub": add, "mul": add, "mad": fma, "fma": fma, "div": divided, "min": extremum,
+    "max": extremum, "neg": sign_changed, "abs": sign_changed, "rcp": of_one, "sqrt": of_one,
+    "rsqrt": of_one, "ex2": function, "lg2": function, "sin": function, "cos": function,
+    "tanh": function, "copysign": copysign, "testp": testp,
+}  # fmt: skip

@@ -39,6 +39,7 @@ INLINE uint16_t bf16(float x) {
   uint32_t u = b32(x);
   return x != x ? 0x7FFFu : (u + 0x7FFFu + ((u >> 16) & 1u)) >> 16;
 }
+INLINE uint16_t bf16_rz(float x) { return x != x ? 0x7FFFu : b32(x) >> 16; }
 INLINE double odd_sum(double a, double b) {
   double s = a + b, t = s - a, error = (a - (s - t)) + (b - t);
   uint64_t u = b64(s);

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from warploom.ptx.emulate.shape import type_of
 from warploom.ptx.fast.operand import NotTaken, Spell, Writer
 from warploom.ptx.ir import Instruction, Operand, Pair
+from warploom.ptx.known import type_of
 
 _MODES = ("up", "down", "bfly", "idx")
 

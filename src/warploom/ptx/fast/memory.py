@@ -5,10 +5,9 @@ from __future__ import annotations
 from warploom.machine.manner import Kind
 from warploom.machine.memory import WINDOWS
 from warploom.ptx.emulate.compile import byte_size
-from warploom.ptx.emulate.shape import type_of
 from warploom.ptx.fast.operand import NotTaken, Spell, Writer
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Symbol, Vector
-from warploom.ptx.known import STRONG, registers_moved, space_of
+from warploom.ptx.known import STRONG, registers_moved, space_of, type_of
 from warploom.ptx.types import DTYPES
 
 SPACES = {

@@ -12,13 +12,13 @@ from warploom.errors import Span
 from warploom.ptx import flow
 from warploom.ptx.emulate.compile import WAITS, uses
 from warploom.ptx.fast import (
-    arithmetic,
-    compare,
+    elementwise,
+    floats,
     lanes,
     matrix,
     memory,
+    move,
     undefined,
-    video,
     warpgroup,
     wmma,
 )
@@ -29,16 +29,17 @@ from warploom.ptx.fast.matrix_text import MATRICES
 from warploom.ptx.fast.memory_text import MEMORY
 from warploom.ptx.fast.notes import NO_NOTES, Noted, Notes
 from warploom.ptx.fast.notes_text import NOTES
-from warploom.ptx.fast.operand import NotTaken, Writer, plain
+from warploom.ptx.fast.operand import NotTaken, Spell, Writer, plain
 from warploom.ptx.fast.prelude import BODY, HEAD, TAIL
 from warploom.ptx.fast.warpgroup_text import WARPGROUPS
 from warploom.ptx.ir import Function, Immediate, Instruction, Module, Negated
-from warploom.ptx.known import control_of, form_of
+from warploom.ptx.known import control_of, form_of, type_of
 from warploom.ptx.opcode import Control
+from warploom.ptx.types import is_float
 
 TABLE = {
-    **arithmetic.TABLE, **compare.TABLE, **memory.TABLE, **lanes.TABLE, **matrix.TABLE,
-    **warpgroup.TABLE, **wmma.TABLE, **video.TABLE,
+    **elementwise.TABLE, **move.TABLE, **memory.TABLE, **lanes.TABLE, **matrix.TABLE,
+    **warpgroup.TABLE, **wmma.TABLE,
 }  # fmt: skip
 MOST_INSTRUCTIONS = 4000  # beyond that a C compiler takes longer than most launches
 
@@ -133,13 +134,22 @@ def _step(w: Writer, ins: Instruction, targets: list[int], place: int) -> None:
         w.guard = w.filled(1, w.read(operand, "pred"))
     if ins.opcode in ("bar", "barrier"):
         _barrier(w, ins, targets, place)
-    elif ins.opcode in TABLE:
+    elif ins.opcode in TABLE or ins.opcode in floats.TABLE:
         none = undefined.before(w, ins) if w.watched else None
-        TABLE[ins.opcode](w, ins)
+        _spelling(ins)(w, ins)
         if w.watched:
             undefined.after(w, ins, none)
     else:
         raise NotTaken(ins.name)
+
+
+def _spelling(ins: Instruction) -> Spell:
+    kind = type_of(ins)
+    floating = kind and is_float(kind) and ins.opcode in floats.TABLE
+    found = (floats.TABLE if floating else TABLE).get(ins.opcode)
+    if found is None:
+        raise NotTaken(ins.name)
+    return found
 
 
 def _barrier(w: Writer, ins: Instruction, targets: list[int], place: int) -> None:

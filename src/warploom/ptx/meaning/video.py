@@ -3,7 +3,7 @@
 A scalar one takes a part of each source, widens it by its type's sign, and computes in more bits
 than a register has; the result is saturated, then joined with a third operand or put into a part of
 it. Those on pairs and fours do it in every part of a register at once. `Scalar`, `VideoProduct` and
-`Several` say what an instruction is, for this evaluator and for the engine in C; operands that are
+`Several` say what an instruction is, what it reads; operands that are
 none raise `ValueError`, which becomes an error with a place.
 
 Today's machines have few of these instructions: ptxas (13.0, for sm_90) makes the scalar ones of
@@ -19,18 +19,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from warploom.ptx.emulate.context import Context, Fetch, Step
-from warploom.ptx.emulate.frame import Frame
-from warploom.ptx.emulate.shape import Compile, types_of
+from warploom.machine.value.ir import Value, const
 from warploom.ptx.ir import Component, Immediate, Instruction, Minus, Operand, Part, Register
+from warploom.ptx.known import types_of
+from warploom.ptx.meaning.compare import holds
+from warploom.ptx.meaning.shape import Meaning, Reading, Result, Unsupported
 from warploom.ptx.table import OPCODES
 
-Array = npt.NDArray[Any]
 _VIDEO = [name for name in OPCODES if name.startswith("v") and name not in ("vote", "vmad")]
 SCALARS = [name for name in _VIDEO if name[-1] not in "24"]
 SEVERALS = [name for name in _VIDEO if name[-1] in "24"]
@@ -255,135 +251,100 @@ def doubt(ins: Instruction) -> str:
     return "a negative result" if one.place and one.limits is not None and low < 0 else ""
 
 
-def _checked(ctx: Context, ins: Instruction) -> None:
-    found = doubt(ins)
-    if found:
-        raise ctx.unknown(f"{ins.name} where it may have {found}: ptxas and the manual disagree")
+# -- what it computes, in 64 bits, which are more than the widest result has ------------------
 
 
-# -- what it computes -------------------------------------------------------------------------
-
-
-def _average(a: Array, b: Array) -> Array:
+def _average(a: Value, b: Value) -> Value:
     """Half of the sum; what is between two numbers goes away from zero."""
     total = a + b
-    rounded: Array = (total + (total >= 0)) >> 1
-    return rounded
+    return total + const("s64", 0).le(total).to("s64") >> 1
 
 
-OPERATIONS: dict[str, Callable[..., Array]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "absdiff": lambda a, b: np.abs(a - b),
-    "min": np.minimum,
-    "max": np.maximum,
+OPERATIONS: dict[str, Callable[[Value, Value], Value]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "absdiff": lambda a, b: a.lt(b).select(b - a, a - b),
+    "min": lambda a, b: a.min(b),
+    "max": lambda a, b: a.max(b),
     "avrg": _average,
 }
-COMPARED: dict[str, Callable[..., Array]] = {
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-}
 
 
-def _operation(ins: Instruction) -> Callable[..., Array]:
-    """On numbers of 64 bits, which are more than the widest result has."""
-    name = ins.opcode.rstrip("24")[1:]
+def _operation(r: Reading, a: Value, b: Value) -> Value:
+    name = r.ins.opcode.rstrip("24")[1:]
     if name == "set":
-        compare = COMPARED[next(word for word in ins.modifiers if word in COMPARED)]
-        return lambda a, b: compare(a, b).astype(np.int64)
+        return holds(r, a, b).to("s64")
     if name not in ("shl", "shr"):
-        return OPERATIONS[name]
-    shift = np.left_shift if name == "shl" else np.right_shift
-    if "wrap" in ins.modifiers:
-        return lambda a, b: shift(a, b & 31)
-    return lambda a, b: shift(a, np.minimum(b, 32))
+        return OPERATIONS[name](a, b)
+    amount = (b & 31 if r.has("wrap") else b.min(32)).to("u32")
+    return a << amount if name == "shl" else a >> amount
 
 
-def _extended(bits: Array, low: int, width: int, signed: bool) -> Array:
-    value = (bits.astype(np.int64) >> low) & ((1 << width) - 1)
-    return value - ((value >> width - 1) << width) if signed else value
+def _extended(bits: Value, low: int, width: int, signed: bool) -> Value:
+    return bits.field(low, f"{'s' if signed else 'u'}{width}").to("s64")
 
 
-def _fetch(ctx: Context, source: Source) -> Fetch:
-    read = ctx.read(source.operand, "u32")
-    return lambda f: _extended(read(f), source.low, source.width, source.signed)
+def _value(r: Reading, source: Source) -> Value:
+    return _extended(r.read(source.operand, "u32"), source.low, source.width, source.signed)
 
 
-def scalar(ctx: Context, ins: Instruction) -> Step:
-    _checked(ctx, ins)
-    it, made = scalar_of(ins), _operation(ins)
-    a, b = _fetch(ctx, it.a), _fetch(ctx, it.b)
-    finish = _finish(ctx, it)
-
-    def step(f: Frame) -> None:
-        value = made(a(f), b(f))
-        finish(f, value if it.limits is None else value.clip(*it.limits))
-
-    return step
+def _limited(value: Value, limits: tuple[int, int] | None) -> Value:
+    return value if limits is None else value.clip(*limits)
 
 
-def _finish(ctx: Context, it: Scalar) -> Callable[[Frame, Array], None]:
-    """The result into its register: as it is, joined with c, or within c."""
-    store = ctx.write(it.target, "u32")
-    if it.c is None:
-        return lambda f, value: store(f, value.astype(np.uint32))
-    c = _fetch(ctx, Source(it.c, 0, 32, it.signed))
-    if it.place is not None:
-        low, width = it.place
-        mask = (1 << width) - 1 << low
-        return lambda f, value: store(
-            f, (((value << low) & mask) | (c(f) & ~mask)).astype(np.uint32)
-        )
-    join = OPERATIONS[it.second or ""]
-    return lambda f, value: store(f, join(value, c(f)).astype(np.uint32))
+def _checked(r: Reading) -> None:
+    found = doubt(r.ins)
+    if found:
+        raise Unsupported(f"{r.ins.name} where it may have {found}: ptxas and the manual disagree")
 
 
-def mad(ctx: Context, ins: Instruction) -> Step:
+def scalar(r: Reading) -> list[Result]:
+    _checked(r)
+    it = scalar_of(r.ins)
+    made = _limited(_operation(r, _value(r, it.a), _value(r, it.b)), it.limits)
+    if it.c is not None:
+        c = _value(r, Source(it.c, 0, 32, it.signed))
+        made = _joined(it, made, c)
+    return [Result(it.target, "u32", made.to("u32"))]
+
+
+def _joined(it: Scalar, value: Value, c: Value) -> Value:
+    """A result with c: by a second operation, or put into a part of it."""
+    if it.place is None:
+        return OPERATIONS[it.second or ""](value, c)
+    low, width = it.place
+    mask = (1 << width) - 1 << low
+    return (value << low & mask) | (c & ~mask)
+
+
+def mad(r: Reading) -> list[Result]:
     """a·b + c, of which a shift to the right keeps the upper bits."""
-    _checked(ctx, ins)
-    it = product_of(ins)
-    a, b, c = (_fetch(ctx, source) for source in it.sources)
-    store = ctx.write(it.target, "u32")
-
-    def step(f: Frame) -> None:
-        product, addend = a(f) * b(f), c(f)
-        total = (-product if it.minus else product) + (-addend if it.sources[2].minus else addend)
-        value = (total + it.one) >> it.shift
-        store(f, (value if it.limits is None else value.clip(*it.limits)).astype(np.uint32))
-
-    return step
+    _checked(r)
+    it = product_of(r.ins)
+    a, b, c = (_value(r, source) for source in it.sources)
+    product = -(a * b) if it.minus else a * b
+    total = product - c if it.sources[2].minus else product + c
+    made = _limited(total + it.one >> it.shift, it.limits)
+    return [Result(it.target, "u32", made.to("u32"))]
 
 
-def several(ctx: Context, ins: Instruction) -> Step:
-    it, made = several_of(ins), _operation(ins)
-    a, b, c = (ctx.read(operand, "u32") for operand in (it.a, it.b, it.c))
-    store = ctx.write(it.target, "u32")
-    adds = "add" in ins.modifiers
+def several(r: Reading) -> list[Result]:
+    it = several_of(r.ins)
+    first, second, out = (r.read(operand, "u32") for operand in (it.a, it.b, it.c))
     ones = (1 << it.width) - 1
-
-    def taken(first: Array, second: Array, at: int, signed: bool) -> Array:
-        return _extended(first if at < 32 else second, at % 32, it.width, signed)
-
-    def step(f: Frame) -> None:
-        first, second, out = a(f), b(f), c(f).astype(np.int64)
-        for lane, (x, y) in enumerate(it.places):
-            if not it.chosen[lane]:
-                continue
-            value = made(
-                taken(first, second, x, it.signed[0]), taken(first, second, y, it.signed[1])
-            )
-            value = value if it.limits is None else value.clip(*it.limits)
-            low = it.width * lane
-            out = out + value if adds else (out & ~(ones << low)) | ((value & ones) << low)
-        store(f, out.astype(np.uint32))
-
-    return step
+    for lane, places in enumerate(it.places):
+        if not it.chosen[lane]:
+            continue
+        a, b = (
+            _extended(first if at < 32 else second, at % 32, it.width, signed)
+            for at, signed in zip(places, it.signed, strict=True)
+        )
+        made = _limited(_operation(r, a, b), it.limits).to("u32")
+        low = it.width * lane
+        out = out + made if r.has("add") else (out & ~(ones << low)) | ((made & ones) << low)
+    return [Result(it.target, "u32", out)]
 
 
-TABLE: dict[str, Compile] = {
+MEANINGS: dict[str, Meaning] = {
     **dict.fromkeys(SCALARS, scalar), "vmad": mad, **dict.fromkeys(SEVERALS, several),
 }  # fmt: skip

@@ -1,0 +1,1 @@
+"""Machine values: what an elementwise instruction computes, written once for all interpreters."""

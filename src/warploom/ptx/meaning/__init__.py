@@ -1,0 +1,1 @@
+"""What each elementwise PTX instruction computes, as machine values (`machine/value`)."""

@@ -1,0 +1,85 @@
+"""An instruction's meaning: which operands it reads as which types, and the values of its results.
+
+A meaning is a function of a `Reading`, which hands out the operands as machine values. It gives one
+`Result` for each destination. Interpreters (`emulate/elementwise.py`, `fast/elementwise.py`, the
+symbolic emulator) fetch the operands and compute the values in their own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from warploom.machine.value.ir import Value, arg, const, joined
+from warploom.ptx.ir import Immediate, Instruction, Operand, Spelling
+from warploom.ptx.known import type_of
+from warploom.ptx.types import DTYPES, is_float
+
+CARRY = "%cc"  # the carry flag, which no operand names
+
+
+class Unsupported(Exception):  # noqa: N818 - what is not known is said of the instruction
+    """The instruction is well formed, but its meaning is not known; the message says why."""
+
+
+class Result(NamedTuple):
+    """A destination, the PTX type that is written there, and the value."""
+
+    target: Operand | str
+    kind: str
+    value: Value
+
+
+@dataclass(slots=True)
+class Reading:
+    """The operands that a meaning has asked for, in order."""
+
+    ins: Instruction
+    sources: list[tuple[Operand | str, str]] = field(default_factory=list)
+
+    def has(self, word: str) -> bool:
+        return word in self.ins.modifiers
+
+    def kind(self, place: int = -1) -> str:
+        """The type among the modifiers (the last one, or counted from the front)."""
+        return type_of(self.ins, place)
+
+    def read(self, operand: Operand | str, kind: str) -> Value:
+        """An operand as a value of a PTX type; a whole number is a constant."""
+        type_ = value_type(kind)
+        if (
+            isinstance(operand, Immediate)
+            and operand.spelling is Spelling.INTEGER
+            and not is_float(kind)
+        ):
+            number = int(operand.value != 0) if kind == "pred" else operand.value
+            return const(type_, number)
+        self.sources.append((operand, kind))
+        return arg(len(self.sources) - 1, type_)
+
+    def operands(self, *kinds: str) -> list[Value]:
+        """The operands after the first, as values of these types."""
+        return [
+            self.read(operand, kind)
+            for operand, kind in zip(self.ins.operands[1:], kinds, strict=False)
+        ]
+
+    def result(self, kind: str, value: Value) -> list[Result]:
+        """The one destination."""
+        return [Result(self.ins.operands[0], kind, value.bits(value_type(kind)))]
+
+
+Meaning: TypeAlias = Callable[[Reading], list[Result]]
+
+
+def value_type(kind: str) -> str:
+    """The type of machine values that holds a PTX type; formats without one are held as bits."""
+    if kind in ("pred", "f32", "f64") or (kind[0] in "su" and kind[1:].isdigit()):
+        return kind
+    return f"u{8 * DTYPES[kind].itemsize}"
+
+
+def pairwise(kind: str, fn: Callable[..., Value], *words: Value) -> Value:
+    """A function on the two halves of words, side by side."""
+    return joined([fn(*[word.field(low, kind) for word in words]) for low in (0, 16)])
