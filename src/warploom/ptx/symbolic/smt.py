@@ -11,8 +11,11 @@ from enum import Enum
 from typing import Any
 
 from warploom.index.smt import load_z3
+from warploom.machine.value.smt import term
 from warploom.ptx.ir import Address, Immediate, Instruction, Offset, Operand, Register, Special
 from warploom.ptx.known import form_of
+from warploom.ptx.meaning.shape import Unsupported
+from warploom.ptx.meaning.table import MEANINGS, meaning_of
 from warploom.ptx.symbolic.distance import Distance, Margin
 from warploom.ptx.symbolic.form import Atom, Form
 from warploom.ptx.symbolic.memory import Access
@@ -22,7 +25,6 @@ from warploom.search.outcome import Verdict
 
 MILLISECONDS = 5_000
 DEEPEST = 200
-AMOUNT_BITS = 32  # of a shift
 TURN_BITS = 64
 
 
@@ -167,75 +169,37 @@ class _Lane:
         return all(header in around for header in flow.around[flow.block_of[made]])
 
     def step(self, step: Instruction, at: int, depth: int) -> Any:
+        """The register that an instruction writes, by its meaning; None where it has none here."""
+        if step.predicate is not None or form_of(step) is None:
+            return None
         kind = step.modifiers[-1] if step.modifiers else ""
-        if step.predicate is not None or not is_integer(kind) or form_of(step) is None:
+        if step.opcode == "mov" or (step.opcode == "cvta" and "global" in step.modifiers):
+            known = is_integer(kind) and len(step.operands) == 2
+            return self.operand(step.operands[1], width_of(kind), at, depth) if known else None
+        if step.opcode not in MEANINGS:
             return None
-        width = width_of(kind)
-        signed = kind.startswith("s")
-        if step.opcode == "cvt":
-            return self.convert(step, at, depth)
-        if step.opcode in ("mul", "mad"):
-            return self.product(step, at, depth, width, signed)
-        args = [self.operand(operand, width, at, depth) for operand in step.operands[1:]]
-        if any(arg is None for arg in args) or "sat" in step.modifiers:
-            return None
-        if step.opcode in ("shl", "shr") and width < AMOUNT_BITS:
-            return None  # the amount would lose its upper bits
-        return self.simple(step, args, signed)
+        return self.meaning(step, at, depth)
 
-    def simple(self, step: Instruction, args: list[Any], signed: bool) -> Any:
-        match step.opcode, len(args):
-            case "mov", 1:
-                return args[0]
-            case "cvta", 1 if "global" in step.modifiers:
-                return args[0]
-            case "add", 2:
-                return args[0] + args[1]
-            case "sub", 2:
-                return args[0] - args[1]
-            case "neg", 1:
-                return -args[0]
-            case "and", 2:
-                return args[0] & args[1]
-            case "or", 2:
-                return args[0] | args[1]
-            case "xor", 2:
-                return args[0] ^ args[1]
-            case "not", 1:
-                return ~args[0]
-            case "shl", 2:
-                return args[0] << args[1]
-            case "shr", 2:
-                return args[0] >> args[1] if signed else self.z3.LShR(*args)
-            case _:
-                return None
-
-    def convert(self, step: Instruction, at: int, depth: int) -> Any:
-        kinds = [m for m in step.modifiers if is_integer(m)]
-        if len(kinds) != 2 or len(step.modifiers) != 2:
+    def meaning(self, step: Instruction, at: int, depth: int) -> Any:
+        try:
+            meaning = meaning_of(step)
+        except (Unsupported, ValueError):
             return None
-        value = self.operand(step.operands[1], width_of(kinds[1]), at, depth)
-        if value is None:
+        sources = [(operand, width_of(kind)) for operand, kind in meaning.sources]
+        if len(meaning.results) != 1 or any(isinstance(operand, str) for operand, _ in sources):
             return None
-        wide = self.fit(value, width_of(kinds[0]), kinds[1].startswith("s"))
-        target = step.operands[0]
-        if isinstance(target, Register) and width_of(target.type) > wide.size():
-            wide = self.fit(wide, width_of(target.type), kinds[0].startswith("s"))
-        return wide
-
-    def product(self, step: Instruction, at: int, depth: int, width: int, signed: bool) -> Any:
-        wide = "wide" in step.modifiers
-        if not wide and "lo" not in step.modifiers:
+        args = [
+            None if isinstance(operand, str) else self.operand(operand, width, at, depth)
+            for operand, width in sources
+        ]
+        if any(arg is None for arg in args):
             return None
-        full = 2 * width if wide else width
-        factors = [self.operand(operand, width, at, depth) for operand in step.operands[1:3]]
-        if any(factor is None for factor in factors):
+        (result,) = meaning.results
+        value = term(self.z3, result.value, args, self.times, self.fit)
+        if value is None or not isinstance(result.target, Register):
             return None
-        result = self.times(self.fit(factors[0], full, signed), self.fit(factors[1], full, signed))
-        if step.opcode == "mul":
-            return result
-        addend = self.operand(step.operands[3], full, at, depth)
-        return None if addend is None else result + addend
+        width = max(width_of(result.target.type), value.size())
+        return self.fit(value, width, result.kind.startswith("s"))
 
     def times(self, a: Any, b: Any) -> Any:
         z3 = self.z3

@@ -17,8 +17,8 @@ from warploom.ptx.flow import Edge
 from warploom.ptx.ir import Address, Component, Function, Instruction, Module, Register, Variable
 from warploom.ptx.known import control_of, record_of
 from warploom.ptx.opcode import Control, MemoryEffect
+from warploom.ptx.symbolic.elementwise import choose
 from warploom.ptx.symbolic.form import Atom, Form, Pool, add, constant
-from warploom.ptx.symbolic.integer import choose
 from warploom.ptx.symbolic.operand import Reader, Target, roots, width_of
 from warploom.ptx.symbolic.step import evaluate, targets
 
