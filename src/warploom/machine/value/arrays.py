@@ -112,15 +112,19 @@ def _remainder(a: Array, b: Array) -> Array:
 
 def count_bits(a: Array) -> Array:
     """How many bits of each number are set."""
-    x = a.astype(np.uint64)
+    x = _unsigned(a).astype(np.uint64)
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
     return ((x * np.uint64(0x0101010101010101)) >> np.uint64(56)).astype(np.uint32)
 
 
+def _unsigned(a: Array) -> Array:
+    return a.view(f"u{a.dtype.itemsize}")
+
+
 def _leading_zeros(a: Array) -> Array:
-    x = a.astype(np.uint64)
+    x = _unsigned(a).astype(np.uint64)
     found = np.zeros(x.shape, np.uint32)
     for step in (32, 16, 8, 4, 2, 1):
         big = x >= np.uint64(1 << step)

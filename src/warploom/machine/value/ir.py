@@ -16,7 +16,7 @@ import struct
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from warploom.machine.value.evaluate import apply, wrap
+from warploom.machine.value.arithmetic import apply, wrap
 from warploom.node import Interned, node
 
 Operand: TypeAlias = "Value | int"

@@ -1,14 +1,15 @@
 """Machine values as C: an expression → the text of an expression, with variables for shared parts.
 
-What a value needs besides C's operators (`reversed`, `nth_set`) is in the prelude that the text is
-compiled with. Integers of fewer than 32 bits are cast back after each operation, since C computes
-them as int; signed sums wrap (`-fwrapv`).
+What a value needs besides C's operators is in `values.h`. Integers of fewer than 32 bits are cast
+back after each operation, since C computes them as int; signed sums wrap (`-fwrapv`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 
 from warploom.machine.narrow import FORMATS
 from warploom.machine.value.ir import Value, is_signed, nodes, width_of
@@ -24,6 +25,12 @@ _QUICK = {
     ("bf16", "rn", "f32"): "bf16", ("bf16", "rn", "f64"): "bf16d", ("bf16", "rz", "f32"): "bf16_rz",
 }  # fmt: skip
 Variable = Callable[[str, str], str]  # a type and a text → the name of a variable that holds it
+
+
+@cache
+def prelude() -> str:
+    """The C functions that texts of values use."""
+    return Path(__file__).with_name("values.h").read_text(encoding="utf-8")
 
 
 def c_type(type_: str) -> str:

@@ -9,60 +9,15 @@ is so close that they may not, NumPy is asked.
 from __future__ import annotations
 
 FLOATS = r"""
-enum { RN, RZ, RM, RP };
-
-INLINE float h32(uint32_t h) {
-  uint32_t sign = (h & 0x8000u) << 16, e = (h >> 10) & 31u, f = h & 0x3FFu;
-  float small = (float)f * 0x1p-24f;  /* of a subnormal half */
-  uint32_t bits = e == 31 ? 0x7F800000u | f << 13 : e ? (e + 112) << 23 | f << 13 : b32(small);
-  return f32(sign | bits);
-}
-/* the bits of a NaN stay as they are, as NumPy leaves them */
-INLINE double h64(uint32_t h) {
-  uint64_t nan = (uint64_t)(h & 0x8000u) << 48 | 0x7FFull << 52 | (uint64_t)(h & 0x3FFu) << 42;
-  return (h & 0x7FFFu) > 0x7C00u ? f64(nan) : (double)h32(h);
-}
-/* to nearest; the one NaN */
-INLINE uint16_t h16(float x) {
-  uint32_t u = b32(x), sign = (u >> 16) & 0x8000u, a = u & 0x7FFFFFFFu;
-  uint32_t normal = (a - (112u << 23) + 0xFFFu + ((a >> 13) & 1u)) >> 13;
-  uint32_t tiny = b32(f32(a) + 0.5f) - b32(0.5f);  /* the sum rounds at the last bit of a half */
-  uint32_t out = a < (113u << 23) ? tiny : a >= 0x477FF000u ? 0x7C00u : normal;
-  return a > 0x7F800000u ? 0x7FFFu : sign | out;
-}
 INLINE uint16_t flush_h(uint32_t h) { return h & 0x7C00u ? h : h & 0x8000u; }
 INLINE uint16_t saturated_h(uint32_t h) {
   float x = h32(h); return x > 0.0f ? (x > 1.0f ? 0x3C00u : h) : 0u;
 }
-INLINE float bf32(uint32_t b) { return f32(b << 16); }
-INLINE uint16_t bf16(float x) {
-  uint32_t u = b32(x);
-  return x != x ? 0x7FFFu : (u + 0x7FFFu + ((u >> 16) & 1u)) >> 16;
-}
-INLINE uint16_t bf16_rz(float x) { return x != x ? 0x7FFFu : b32(x) >> 16; }
 INLINE double odd_sum(double a, double b) {
   double s = a + b, t = s - a, error = (a - (s - t)) + (b - t);
   uint64_t u = b64(s);
   int fix = (error != 0) & __builtin_isfinite(s) & __builtin_isfinite(error) & !(u & 1);
   return fix ? f64(u + ((error > 0) == (s > 0) ? 1 : -1)) : s;
-}
-INLINE float narrow(double x, int mode) {
-  float r = (float)x;
-  double back = r;
-  if (mode == RN) return r;
-  int wrong = mode == RZ ? __builtin_fabs(back) > __builtin_fabs(x) : mode == RM ? back > x : back < x;
-  return wrong ? __builtin_nextafterf(r, mode == RZ ? 0.0f : mode == RM ? -__builtin_inff() : __builtin_inff()) : r;
-}
-/* a double as a single rounded to odd: a later rounding to fewer bits is the only one that counts */
-INLINE float odd_single(double x) {
-  float r = narrow(x, RZ);
-  return f32(b32(r) | (__builtin_isfinite(x) & ((double)r != x)));
-}
-INLINE uint16_t h16d(double x) { return h16(odd_single(x)); }
-INLINE uint16_t bf16d(double x) { return x != x ? 0x7FFFu : bf16(odd_single(x)); }
-INLINE uint16_t h16_rz(float x) {
-  uint16_t h = h16(x);
-  return x == x && __builtin_fabsf(h32(h)) > __builtin_fabsf(x) ? h - 1 : h;
 }
 INLINE float signed_zero(float s, double a, double b, int mode) {
   return mode == RM && s == 0 && a == -b && (__builtin_signbit(a) || __builtin_signbit(b)) ? -0.0f : s;

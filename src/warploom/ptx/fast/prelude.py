@@ -11,15 +11,9 @@ from __future__ import annotations
 
 HEAD = r"""
 #include <fenv.h>
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
 
 #define LANES 32
 #define ALL 0xFFFFFFFFu
-#define INLINE static inline __attribute__((always_inline))
-/* what is large is compiled once, and takes its vectors by address */
-#define APART static __attribute__((noinline))
 #define EACH for (int l = 0; l < LANES; l++)
 enum { DONE, AT_BARRIER, AGAIN, FAULT };
 enum { COUNTED, EVERY, SOME };  /* what a barrier that reduces makes of predicates */
@@ -101,10 +95,6 @@ static double asked(Launch *L, int which, double x) {
   return answer[0];
 }
 
-INLINE float f32(uint32_t x) { float y; memcpy(&y, &x, sizeof y); return y; }
-INLINE uint32_t b32(float x) { uint32_t y; memcpy(&y, &x, sizeof y); return y; }
-INLINE double f64(uint64_t x) { double y; memcpy(&y, &x, sizeof y); return y; }
-INLINE uint64_t b64(double x) { uint64_t y; memcpy(&y, &x, sizeof y); return y; }
 /* by bits: of a choice some compilers make jumps, and then no vectors */
 INLINE float clean(float x) {
   uint32_t bits = b32(x), nan = -(uint32_t)(x != x);
@@ -132,75 +122,8 @@ EXTREME(most_f64, double, f64, b64, &, >)
 
 #define CLIPPED(name, T, LOW, HIGH)                                                \
   INLINE T name(int64_t x) { return x < (LOW) ? (LOW) : x > (HIGH) ? (HIGH) : (T)x; }
-CLIPPED(clipped_s16, int16_t, INT16_MIN, INT16_MAX)
 CLIPPED(clipped_s32, int32_t, INT32_MIN, INT32_MAX)
 
-/* the highest bit that is no copy of the sign, or how far it is from the top; else all ones */
-static uint32_t highest(uint64_t x, int bits, int is_signed, int distance) {
-  if (is_signed && (x >> (bits - 1))) x = ~x & (bits == 64 ? ~0ull : (1ull << bits) - 1);
-  if (!x) return ~0u;
-  uint32_t found = 63 - __builtin_clzll(x);
-  return distance ? bits - 1 - found : found;
-}
-/* the n-th set bit from a base, upwards or downwards; the base itself for 0; else all ones */
-static uint32_t nth_set(uint32_t mask, uint32_t base, int64_t n) {
-  if (base > 31) return ~0u;
-  if (n == 0) return (mask >> base) & 1 ? base : ~0u;
-  int64_t left = n < 0 ? -n : n;
-  for (int k = base; k >= 0 && k < 32; k += n < 0 ? -1 : 1) {
-    left -= (mask >> k) & 1;
-    if (!left && ((mask >> k) & 1)) return k;
-  }
-  return ~0u;
-}
-static uint64_t reversed(uint64_t x, int bits) {
-  uint64_t out = 0;
-  for (int k = 0; k < bits; k++) out |= ((x >> k) & 1) << (bits - 1 - k);
-  return out;
-}
-static uint32_t permuted(uint32_t x, uint32_t y, uint32_t chosen) {
-  uint64_t both = ((uint64_t)y << 32) | x;
-  uint32_t out = 0;
-  for (int k = 0; k < 4; k++) {
-    uint32_t nibble = (chosen >> (4 * k)) & 15, byte = (both >> (8 * (nibble & 7))) & 0xFF;
-    if (nibble & 8) byte = (byte >> 7) * 0xFF;
-    out |= byte << (8 * k);
-  }
-  return out;
-}
-/* a position or length: its lowest byte; of 64-bit fields the assembler makes shifts, which clamp */
-INLINE uint32_t amount(uint32_t given, uint32_t bits) {
-  return bits == 64 ? (given > 255 ? 255 : given) : given & 255;
-}
-INLINE uint64_t ones(uint32_t count) { return count < 64 ? (1ull << count) - 1 : ~0ull; }
-static uint64_t extracted(uint64_t x, uint32_t at, uint32_t many, uint32_t bits, int is_signed) {
-  uint32_t pos = amount(at, bits), count = amount(many, bits);
-  uint64_t out = (pos < 64 ? x >> pos : 0) & ones(count);
-  if (is_signed && count > 0) {
-    uint32_t top = pos + count - 1 < bits - 1 ? pos + count - 1 : bits - 1;
-    uint32_t known = pos < bits ? (bits - pos < count ? bits - pos : count) : 0;
-    if ((x >> top) & 1) out |= ~ones(known);
-  }
-  return out;
-}
-static uint64_t inserted(uint64_t x, uint64_t y, uint32_t at, uint32_t many, uint32_t bits) {
-  uint32_t pos = amount(at, bits), count = amount(many, bits);
-  uint64_t mask = pos < bits ? ones(count < bits ? count : bits) << pos : 0;
-  return (y & ~mask) | (pos < bits ? (x << pos) & mask : 0);
-}
-/* a whole number given as a double, as the nearest of an integer type */
-#define CLAMPED(name, T, LOW, HIGH)                                                \
-  INLINE T name(double x, T nan) {                                                 \
-    return x != x ? nan : x <= (double)LOW ? LOW : x >= (double)HIGH ? HIGH : (T)x; \
-  }
-CLAMPED(clamped_u8, uint8_t, 0, UINT8_MAX)
-CLAMPED(clamped_s8, int8_t, INT8_MIN, INT8_MAX)
-CLAMPED(clamped_u16, uint16_t, 0, UINT16_MAX)
-CLAMPED(clamped_s16, int16_t, INT16_MIN, INT16_MAX)
-CLAMPED(clamped_u32, uint32_t, 0, UINT32_MAX)
-CLAMPED(clamped_s32, int32_t, INT32_MIN, INT32_MAX)
-CLAMPED(clamped_u64, uint64_t, 0, UINT64_MAX)
-CLAMPED(clamped_s64, int64_t, INT64_MIN, INT64_MAX)
 """
 
 TAIL = r"""

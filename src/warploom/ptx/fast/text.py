@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.errors import Span
+from warploom.machine.value.text import prelude
 from warploom.ptx import flow
 from warploom.ptx.emulate.compile import WAITS, uses
 from warploom.ptx.fast import (
@@ -22,7 +23,6 @@ from warploom.ptx.fast import (
     warpgroup,
     wmma,
 )
-from warploom.ptx.fast.codes_text import CODES
 from warploom.ptx.fast.floats_text import FLOATS
 from warploom.ptx.fast.lanes_text import LANES
 from warploom.ptx.fast.matrix_text import MATRICES
@@ -238,6 +238,7 @@ def _whole(w: Writer, blocks: list[list[str]], entry: int, unwritten: frozenset[
     parts = [
         f"#define WATCHED {int(bool(w.watched))}",
         w.noted.head(),
+        prelude(),
         HEAD,
         "\n".join(warp),
         BODY,
@@ -245,7 +246,6 @@ def _whole(w: Writer, blocks: list[list[str]], entry: int, unwritten: frozenset[
         NOTES,
         LANES,
         FLOATS,
-        CODES,
         MATRICES,
         WARPGROUPS,
         _MACROS,
