@@ -53,6 +53,8 @@ def _term(
         case "shl" | "shr":
             amount = extend(args[1], width, False)
             return _shifted(z3, node, args[0], amount)
+        case "div" | "rem":
+            return _divided(z3, node, *args)
         case _:
             return _plain(node.op, args)
 
@@ -75,6 +77,12 @@ def _shifted(z3: Any, node: Value, a: Any, amount: Any) -> Any:
     if node.op == "shl":
         return a << amount
     return a >> amount if is_signed(node.type) else z3.LShR(a, amount)
+
+
+def _divided(z3: Any, node: Value, a: Any, b: Any) -> Any:
+    if node.op == "div":
+        return a / b if is_signed(node.type) else z3.UDiv(a, b)
+    return z3.SRem(a, b) if is_signed(node.type) else z3.URem(a, b)
 
 
 def _plain(op: str, args: list[Any]) -> Any:
