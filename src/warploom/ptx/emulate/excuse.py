@@ -26,9 +26,8 @@ from warploom.machine.manner import Kind
 from warploom.machine.memory import Memory
 from warploom.machine.race import Pair, Race, Side
 from warploom.ptx.emulate.origins import Reader
-from warploom.ptx.known import types_of
 from warploom.ptx.ir import Function, Instruction, Operand
-from warploom.ptx.known import keys_of, registers, split_operands
+from warploom.ptx.known import keys_of, registers, split_operands, types_of
 from warploom.ptx.patience import timed
 from warploom.ptx.table import BIT_MOVES
 from warploom.ptx.types import is_float
