@@ -11,9 +11,11 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from warploom.machine.c_source import whole_text
 from warploom.machine.narrow import FORMATS
 from warploom.machine.value.ir import Value, is_signed, nodes, width_of
 
+HEADERS = Path(__file__).parent
 # A compiler makes no vectors of these: an instruction with one of them has a loop of its own.
 SCALAR = frozenset({"div", "rem", "popc", "clz", "brev", "nth"})
 _INFIX = {"add": "+", "sub": "-", "and": "&", "or": "|", "xor": "^", "eq": "==", "lt": "<",
@@ -30,7 +32,7 @@ Variable = Callable[[str, str], str]  # a type and a text → the name of a vari
 @cache
 def prelude() -> str:
     """The C functions that texts of values use."""
-    return Path(__file__).with_name("values.h").read_text(encoding="utf-8")
+    return whole_text(HEADERS / "values.h")
 
 
 def c_type(type_: str) -> str:

@@ -1,6 +1,7 @@
 /* What the C text of machine values uses besides C's operators: bits and numbers, halves, roundings.
    `text.py` writes such text; `evaluate.py` says what each of these functions gives. */
 
+#pragma once
 #include <math.h>
 #include <stdint.h>
 #include <string.h>

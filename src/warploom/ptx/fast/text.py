@@ -7,9 +7,12 @@ the one whose block comes first goes on, so lanes meet as early as they can.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from warploom.errors import Span
-from warploom.machine.value.text import prelude
+from warploom.machine.c_source import whole_text
+from warploom.machine.value.text import HEADERS
 from warploom.ptx import flow
 from warploom.ptx.emulate.compile import WAITS, uses
 from warploom.ptx.fast import (
@@ -23,15 +26,8 @@ from warploom.ptx.fast import (
     warpgroup,
     wmma,
 )
-from warploom.ptx.fast.floats_text import FLOATS
-from warploom.ptx.fast.lanes_text import LANES
-from warploom.ptx.fast.matrix_text import MATRICES
-from warploom.ptx.fast.memory_text import MEMORY
 from warploom.ptx.fast.notes import NO_NOTES, Noted, Notes
-from warploom.ptx.fast.notes_text import NOTES
 from warploom.ptx.fast.operand import NotTaken, Spell, Writer, plain
-from warploom.ptx.fast.prelude import BODY, HEAD, TAIL
-from warploom.ptx.fast.warpgroup_text import WARPGROUPS
 from warploom.ptx.ir import Function, Immediate, Instruction, Module, Negated
 from warploom.ptx.known import control_of, form_of, type_of
 from warploom.ptx.opcode import Control
@@ -190,40 +186,9 @@ def _jump(w: Writer, ins: Instruction, targets: list[int]) -> None:
         w.put(f"BRANCH(taken, {targets[0]}, {targets[1]});")
 
 
-_MACROS = r"""
-#define ENTER(rank_, count) \
-  L->executed[rank_] += __builtin_popcount(m); \
-  if ((L->fuel -= count) <= 0) { \
-    L->executed[rank_] -= __builtin_popcount(m); push(S, rank_, m); return AGAIN; } \
-  int32_t on[LANES]; EACH on[l] = -(int32_t)((m >> l) & 1u);
-#define NEXT(rank_, lanes) \
-  do { uint32_t x_ = (lanes); \
-       if (!S->pending || S->rank[S->pending - 1] > rank_) { m = x_; goto B##rank_; } \
-       push(S, rank_, x_); goto dispatch; } while (0)
-#define BRANCH(taken, yes, no) \
-  do { if (taken == m) NEXT(yes, m); if (!taken) NEXT(no, m); \
-       push(S, no, m & ~taken); push(S, yes, taken); goto dispatch; } while (0)
-#define LEAVE(lanes) do { S->alive &= ~(lanes); goto dispatch; } while (0)
-#define LEAVE_SOME(taken, after) \
-  do { S->alive &= ~taken; if (taken == m) goto dispatch; NEXT(after, m & ~taken); } while (0)
-#define BARRIER(rank_, after) \
-  do { if (m != S->alive || S->pending) return FAULT; \
-       push(S, after, m); S->at = rank_; return AT_BARRIER; } while (0)
-#define LAST(L) ((uint64_t)L->grid[0] * L->grid[1] * L->grid[2])
-"""
-
-
 def _whole(w: Writer, blocks: list[list[str]], entry: int, unwritten: frozenset[str]) -> str:
     lasting = sorted({w.names[key] for key in w.lasting if key in w.names})
-    fields = [f"  {plain(w.sizes[name])} {name}[LANES];" for name in lasting]
-    warp = [
-        "typedef struct Warp {", "  uint32_t tid[3][LANES];", *fields,
-        "  uint32_t rank[LANES], mask[LANES];",
-        "  uint32_t alive, whole, block[3], syncs;", "  int pending, state;", "  int64_t at;",
-        "  uint64_t last, number, products;", "  uint8_t *local;",
-        "  uint32_t yes, came, how, *joined;",  # of a barrier that reduces
-        "} __attribute__((aligned(64))) Warp;",
-    ]  # fmt: skip
+    fields = " ".join(f"{plain(w.sizes[name])} {name}[LANES];" for name in lasting)
     cases = [f"    case {place}: goto B{place};" for place in range(len(blocks))]
     run = [
         "static int run(Launch *L, Warp *S) {", "  uint32_t m;", "dispatch:",
@@ -235,22 +200,17 @@ def _whole(w: Writer, blocks: list[list[str]], entry: int, unwritten: frozenset[
     none = sorted(w.names[f"{key}?"] for key in unwritten if f"{key}?" in w.names)
     wrote = "".join(f" EACH (S)->{name}[l] = 1;" for name in none)
     start = "\n".join([f"#define ENTRY {entry}", f"#define NOBODY_WROTE(S){wrote}", *tables])
-    parts = [
-        f"#define WATCHED {int(bool(w.watched))}",
-        w.noted.head(),
-        prelude(),
-        HEAD,
-        "\n".join(warp),
-        BODY,
-        MEMORY,
-        NOTES,
-        LANES,
-        FLOATS,
-        MATRICES,
-        WARPGROUPS,
-        _MACROS,
-        start,
-        "\n".join(run),
-        TAIL,
-    ]
+    before, after = _around()
+    parts = (
+        f"#define WATCHED {int(bool(w.watched))}", w.noted.head(),
+        f"#define WARP_REGISTERS {fields}", before, start, "\n".join(run), after,
+    )  # fmt: skip
     return "\n".join(parts)
+
+
+@cache
+def _around() -> tuple[str, str]:
+    """The C text before what depends on the kernel, and after it."""
+    file = Path(__file__).with_name("c") / "launch.c"
+    before, alone, after = whole_text(file, [HEADERS]).partition("#ifndef ENTRY")
+    return before, alone + after

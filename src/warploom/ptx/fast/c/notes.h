@@ -1,18 +1,16 @@
-# ruff: noqa: E501 - macros end where their lines end
-"""C text that notes accesses: how often which addresses were asked for, and what may be a race.
+/* C text that notes accesses: how often which addresses were asked for, and what may be a race.
 
-Counting: a warp's addresses, moved by a multiple of 128 bytes, are a pattern; the table says how
-often each came, and Python's rules are asked once for each (`notes.py`).
+   Counting: a warp's addresses, moved by a multiple of 128 bytes, are a pattern; the table says how
+   often each came, and Python's rules are asked once for each (`notes.py`).
 
-Races: a cell of memory remembers when it was last read, written and updated, and by whom. Order is
-only what barriers of the whole block and of whole warps give, which is less than there is: where
-two accesses are apart by this order they are by the detector's, and where they are not the launch
-is left to the evaluator.
-"""
+   Races: a cell of memory remembers when it was last read, written and updated, and by whom. Order is
+   only what barriers of the whole block and of whole warps give, which is less than there is: where
+   two accesses are apart by this order they are by the detector's, and where they are not the launch
+   is left to the evaluator. */
 
-from __future__ import annotations
+#pragma once
+#include "memory.h"
 
-NOTES = r"""
 #if COUNTS || RACES
 enum { READS, WRITES, UPDATES_IT };
 static const struct { uint32_t width, what, constant, is_counted, is_screened; } site_of[] = { SITES };
@@ -268,4 +266,3 @@ INLINE int warp_met(Warp *S, const uint32_t *members, uint32_t m) {
   return ++S->syncs < 0xFFFF;
 }
 #endif
-"""

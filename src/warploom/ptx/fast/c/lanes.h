@@ -1,8 +1,8 @@
-"""C functions for what goes across the lanes of a warp: groups, shuffles, reductions, matches."""
+/* C functions for what goes across the lanes of a warp: groups, shuffles, reductions, matches. */
 
-from __future__ import annotations
+#pragma once
+#include "notes.h"
 
-LANES = r"""
 /* all that a lane names must be here, those that live of them, and name the same lanes */
 APART int named(Warp *S, const uint32_t *members, uint32_t m) {
   uint32_t left = m;
@@ -81,4 +81,3 @@ APART int shuffle(Launch *L, int mode, const uint32_t *x, const uint32_t *y, con
   if (WATCHED) EACH none[l] = (~((m & members[l]) >> from[l]) & 1u) | (own ? own[from[l]] : 0);
   return WATCHED || !silent || nobody_gave(L);
 }
-"""

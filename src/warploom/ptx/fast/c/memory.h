@@ -1,12 +1,10 @@
-# ruff: noqa: E501 - macros end where their lines end
-"""C functions for memory with its checks: loads, stores, updates, copies.
+/* C functions for memory with its checks: loads, stores, updates, copies.
 
-Shared memory has a mark for each byte that was written.
-"""
+   Shared memory has a mark for each byte that was written. */
 
-from __future__ import annotations
+#pragma once
+#include "warp.h"
 
-MEMORY = r"""
 /* -- memory: addresses and values are arrays over the lanes -- */
 
 #define SHARED_WINDOW (1ull << 60)
@@ -253,4 +251,3 @@ APART int unmark(Launch *L, const uint64_t *a, uint64_t width, uint32_t m, const
   ACTIVE(l, m) if (none[l]) memset(L->marks + a[l], 0, width);
   return 1;
 }
-"""

@@ -1,14 +1,12 @@
-# ruff: noqa: E501 - macros end where their lines end
-"""C functions for what a C compiler has no operator for: halves, roundings, functions of numbers.
+/* C functions for what a C compiler has no operator for: halves, roundings, functions of numbers.
 
-Each is a port of the evaluator's (`machine/rounding.py`), which says why it is right. Functions
-such as 2^x are the C library's, where its value and NumPy's must round to one single; where a tie
-is so close that they may not, NumPy is asked.
-"""
+   Each is a port of the evaluator's (`machine/rounding.py`), which says why it is right. Functions
+   such as 2^x are the C library's, where its value and NumPy's must round to one single; where a tie
+   is so close that they may not, NumPy is asked. */
 
-from __future__ import annotations
+#pragma once
+#include "warp.h"
 
-FLOATS = r"""
 INLINE uint16_t flush_h(uint32_t h) { return h & 0x7C00u ? h : h & 0x8000u; }
 INLINE uint16_t saturated_h(uint32_t h) {
   float x = h32(h); return x > 0.0f ? (x > 1.0f ? 0x3C00u : h) : 0u;
@@ -111,4 +109,3 @@ APART uint16_t approximate_half(Launch *L, int which, float given, int brain) {
   y = asked(L, which, x);
   return brain ? bf16d(y) : h16d(y);
 }
-"""

@@ -1,13 +1,12 @@
-# ruff: noqa: E501 - macros end where their lines end
-"""C functions for matrices of a warp: their rows in shared memory, and products of them.
+/* C functions for matrices of a warp: their rows in shared memory, and products of them.
 
-The arithmetic is a port of `machine/fused.py`, which says what a tensor core does and why doubles
-hold it exactly.
-"""
+   The arithmetic is a port of `machine/fused.py`, which says what a tensor core does and why doubles
+   hold it exactly. */
 
-from __future__ import annotations
+#pragma once
+#include "memory.h"
+#include "floats.h"
 
-MATRICES = r"""
 /* row r of matrix j is where lane 8j + r says; a lane has two halves of a row, or of a column */
 APART int row_parts(Launch *L, const uint64_t *a, uint32_t m, int count, int writes) {
   if (m != ALL) return 0;
@@ -266,4 +265,3 @@ APART int one_address(const uint64_t *a, uint32_t m) {
   EACH different |= a[l] ^ a[0];
   return m == ALL && !different;
 }
-"""

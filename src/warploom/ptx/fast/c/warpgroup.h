@@ -1,9 +1,8 @@
-# ruff: noqa: E501 - macros end where their lines end
-"""C functions for wgmma: matrices in shared memory that descriptors describe, and their products."""
+/* C functions for wgmma: matrices in shared memory that descriptors describe, and their products. */
 
-from __future__ import annotations
+#pragma once
+#include "matrix.h"
 
-WARPGROUPS = r"""
 /* -- products of four warps: matrices in shared memory, which a descriptor describes -- */
 
 /* the element (row, k): where the matrix starts, how far its parts are, how its rows are swizzled */
@@ -76,4 +75,3 @@ APART int group_product(Launch *L, Warp *S, uint32_t **a, uint32_t **d, const ui
   put_sums(d, td, 16 * p.columns, p.half, sums);
   return 1;
 }
-"""
