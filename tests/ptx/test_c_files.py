@@ -31,7 +31,7 @@ def warnings(text: str, *options: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "options", [NOTHING, ALL, RACES], ids=["nothing noted", "all noted", "races"]
+    "options", [NOTHING, ALL, RACES], ids=["none", "all", "races"]
 )
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_each_file_compiles_alone_without_a_warning(file: Path, options: tuple[str, ...]) -> None:
