@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -17,8 +18,8 @@ settings.register_profile("same", derandomize=True, deadline=None, max_examples=
 settings.register_profile("new", deadline=None)
 settings.load_profile("same")
 
-# Tests compile what they need, and leave the user's folder alone.
-os.environ["WARPLOOM_CACHE"] = ""
+# Tests leave the user's folders alone; what they compile is kept for the next run.
+os.environ["WARPLOOM_CACHE"] = str(Path(__file__).parents[1] / ".pytest_cache" / "compiled")
 os.environ["WARPLOOM_STORE"] = ""
 
 # Started in the background a process ignores Ctrl-C, and so would all that it starts.

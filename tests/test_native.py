@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.tools import is_here
 
+from warploom import native
 from warploom.native import kept_library
 
 pytestmark = pytest.mark.skipif(not is_here("c"), reason="no C compiler")
@@ -40,3 +41,14 @@ def test_what_was_kept_and_is_damaged_is_made_again(tmp_path: Path) -> None:
     place.mkdir()  # nothing can be put there
     assert kept_library(text, flags, tmp_path) == first
     assert [path.name for path in tmp_path.iterdir()] == [place.name]
+
+
+def test_the_oldest_libraries_go_when_there_are_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        (tmp_path / f"{number}.lib").write_bytes(bytes(100))
+        os.utime(tmp_path / f"{number}.lib", (number, number))
+    monkeypatch.setattr(native, "MOST_BYTES", 250)
+    native._leave_newest(tmp_path)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["3.lib", "4.lib"]

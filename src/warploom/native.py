@@ -18,6 +18,7 @@ from warploom.private import make_private, read_private, temporary_folder
 from warploom.process import TIMEOUT_S, find_program, run_command
 
 _DIGEST = hashlib.sha256().digest_size  # stands before a library that is kept
+MOST_BYTES = 1 << 28  # of compiled code that is kept
 COMPILERS = ("cc", "gcc", "clang")
 _LIBRARY = ("-shared", "-fPIC")
 _PROBE_S = 10.0  # for a text of one line
@@ -91,7 +92,24 @@ def kept_library(
     code = compile_c(text, options, seconds)
     with suppress(OSError):  # no place to keep it: it is compiled again the next time
         _keep(hashlib.sha256(code).digest() + code, place)
+        if name.startswith("0"):  # to look at the folder each time would take longer
+            _leave_newest(folder)
     return code
+
+
+def _leave_newest(folder: Path) -> None:
+    """Removes the oldest of the libraries beyond what the folder may hold."""
+    kept = sorted(((each.stat(), each) for each in folder.glob("*.lib")), key=_age)
+    left = sum(stat.st_size for stat, _ in kept) - MOST_BYTES
+    for stat, each in kept:
+        if left <= 0:
+            break
+        each.unlink(missing_ok=True)
+        left -= stat.st_size
+
+
+def _age(kept: tuple[os.stat_result, Path]) -> float:
+    return kept[0].st_mtime
 
 
 @lru_cache(maxsize=8)

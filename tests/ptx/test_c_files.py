@@ -30,9 +30,7 @@ def warnings(text: str, *options: str) -> list[str]:
     return done.stderr.splitlines()
 
 
-@pytest.mark.parametrize(
-    "options", [NOTHING, ALL, RACES], ids=["none", "all", "races"]
-)
+@pytest.mark.parametrize("options", [NOTHING, ALL, RACES], ids=["none", "all", "races"])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_each_file_compiles_alone_without_a_warning(file: Path, options: tuple[str, ...]) -> None:
     assert warnings(whole_text(file, [HEADERS]), *options) == []

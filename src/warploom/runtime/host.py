@@ -25,7 +25,8 @@ from warploom.emit.spell import function_name
 from warploom.errors import DeviceError
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel, Shared
-from warploom.native import compile_c, load_library
+from warploom.native import kept_library, load_library
+from warploom.options import cache_folder
 from warploom.process import run_command
 from warploom.runtime import isolated
 
@@ -69,7 +70,7 @@ class HostFunction:
         self.name = function_name(kernel, "c")
         # Checks keep loops from becoming vectors anyway, and less is compiled sooner.
         options = ("-O1" if checked else "-O3", f"-ffp-contract={'fast' if contract else 'off'}")
-        self._code = compile_c(self.text, (*options, *FLAGS))
+        self._code = kept_library(self.text, (*options, *FLAGS), cache_folder())
         self._function = None if isolate else _load(self._code, self.name)
 
     def __call__(self, arguments: Sequence[Argument]) -> None:
