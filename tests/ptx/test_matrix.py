@@ -258,5 +258,4 @@ def test_products_of_small_numbers_as_c() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not is_here("c"), reason="no C compiler")
 def test_products_as_c() -> None:
-    taken = sum(as_c(form) for form in PRODUCTS)
-    assert len(PRODUCTS) - taken == 8  # m8n8k4 of halves, which machines of today expand
+    assert all(as_c(form) for form in PRODUCTS)

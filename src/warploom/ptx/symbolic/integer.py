@@ -24,11 +24,10 @@ def values(reader: Reader, step: Instruction) -> list[Form | None] | None:
     handler = HANDLERS.get(step.opcode)
     if handler is not None:
         return handler(reader, step)
-    if step.opcode in MEANINGS:
-        found = interpreted(reader, step)
-        if found is not None:
-            return found
-    return [_pure(reader, step)] if record.pure else None
+    if not record.pure:
+        return None
+    found = interpreted(reader, step) if step.opcode in MEANINGS else None
+    return found if found is not None else [_pure(reader, step)]
 
 
 def _kind(step: Instruction) -> str:
