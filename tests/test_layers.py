@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,9 @@ ORDER = (
     "emit", "runtime", "trust", "catalogue", "report", "without_gpu", "bench",
     "pipeline", "__init__", "pytest_plugin", "cli", "__main__",
 )  # fmt: skip
+
+
+_NAMED = re.compile(r"(warploom(?:\.\w+)+)(?::\w+)?")
 
 
 def part_of(module: str) -> str:
@@ -38,7 +42,15 @@ def imports(path: Path) -> list[str]:
             assert node.level == 0, f"{path}: relative imports hide the order"
             found.append(node.module or "")
             found += [f"{node.module}.{alias.name}" for alias in node.names]
+    found += named(path.read_text())
     return [name for name in found if name == "warploom" or name.startswith("warploom.")]
+
+
+def named(text: str) -> list[str]:
+    """Modules of ours that a text names in strings, to be imported later."""
+    strings = [n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant)]
+    found = [_NAMED.fullmatch(each) for each in strings if isinstance(each, str)]
+    return [match[1] for match in found if match]
 
 
 def module_of(path: Path) -> str:
@@ -70,6 +82,19 @@ def test_a_folder_imports_only_from_folders_above_it() -> None:
 def test_an_upward_import_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planted = tmp_path / "warploom" / "index" / "bad.py"
     planted.parent.mkdir(parents=True)
-    planted.write_text("from warploom.emit import cuda\n")
     monkeypatch.setitem(globals(), "ROOT", planted.parents[1])
-    assert upward(planted) != []
+    for text in ("from warploom.emit import cuda\n", 'LATER = "warploom.emit.cuda:text"\n'):
+        planted.write_text(text)
+        assert upward(planted) != []
+
+
+# Within ptx: what an instruction means, then the engines, then who chooses between them.
+ENGINES = ("meaning", "emulate", "fast", "launch")
+
+
+def test_no_engine_imports_a_later_one() -> None:
+    for number, name in enumerate(ENGINES):
+        for path in (ROOT / "ptx" / name).rglob("*.py"):
+            later = {f"warploom.ptx.{each}" for each in ENGINES[number + 1 :]}
+            found = [each for each in imports(path) if ".".join(each.split(".")[:3]) in later]
+            assert found == [], path

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import warploom.began  # noqa: F401 - before any other: it takes the time
+from warploom.pictured import Pictured
 
 if TYPE_CHECKING:
     from warploom.catalogue import entries as kernels  # noqa: F401 - public by this name
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
     from warploom.pipeline.certificate import certificate as certificate
     from warploom.pipeline.compiled import compiled as compile  # noqa: F401 - public by this name
     from warploom.pipeline.header import device_function as device_function
+    from warploom.pipeline.pictures import picture as show  # noqa: F401 - likewise
     from warploom.ptx.shuffle import rewrite as insert_shuffles  # noqa: F401 - likewise
-    from warploom.report.registry import picture as show  # noqa: F401 - likewise
     from warploom.search.budget import Budget as Budget
     from warploom.sketch.build import Sketch as Sketch
     from warploom.sketch.front import load_file as load_file
@@ -47,7 +48,7 @@ _PUBLIC = {
     "load_file": ("warploom.sketch.front", "load_file"),
     "load_text": ("warploom.sketch.front", "load_text"),
     "reinstantiate": ("warploom.sketch.simt.solve", "reinstantiate"),
-    "show": ("warploom.report.registry", "picture"),
+    "show": ("warploom.pipeline.pictures", "picture"),
     "show_fill": ("warploom.sketch.synth.show", "show_fill"),
     "solve": ("warploom.sketch.simt.solve", "solve"),
     "spec": ("warploom.sketch.term.spec", None),
@@ -68,6 +69,14 @@ def __getattr__(name: str) -> Any:
     module, attribute = _PUBLIC[name]
     found = import_module(module)
     return found if attribute is None else getattr(found, attribute)
+
+
+def _inline(record: object) -> str:
+    drawn: str = import_module("warploom.pipeline.pictures").inline(record)
+    return drawn
+
+
+Pictured.inline = _inline
 
 
 def __dir__() -> list[str]:

@@ -1,22 +1,21 @@
-"""The base of records that have a picture: a notebook shows it where a record is the last word.
-
-Which picture that is, `report/registry.py` says, by kind of record. It is asked when a notebook
-asks, so that records need nothing of what draws them.
-"""
+"""The base of records that have a picture: a notebook shows it where a record is the last word."""
 
 from __future__ import annotations
 
-from importlib import import_module
-
-_REGISTRY = "warploom.report.registry"
+from collections.abc import Callable
+from typing import ClassVar
 
 
 class Pictured:
-    """A record with a picture."""
+    """A record with a picture.
+
+    Which picture that is, is known above all records (`pipeline/pictures.py`); the package's front
+    says who is asked, when a notebook asks.
+    """
 
     __slots__ = ()
+    inline: ClassVar[Callable[[object], str]]
 
     def _repr_html_(self) -> str:
         """Figures with their captions, without scripts; `warploom.show` gives the whole page."""
-        inline: str = import_module(_REGISTRY).inline(self)
-        return inline
+        return Pictured.inline(self)

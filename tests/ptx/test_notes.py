@@ -15,9 +15,9 @@ from tests.tools import is_here
 
 from warploom import ptx
 from warploom.machine.counters import Counters
-from warploom.ptx.emulate.launch import Kernel
 from warploom.ptx.fast import cores
 from warploom.ptx.fast.notes import PATTERNS, Counting
+from warploom.ptx.launch import Kernel
 
 pytestmark = pytest.mark.skipif(not is_here("c"), reason="no C compiler")
 

@@ -12,8 +12,8 @@ import pytest
 
 from warploom import ptx
 from warploom.errors import WarploomError
-from warploom.ptx.emulate.launch import LoadedModule
 from warploom.ptx.findings import race_fault
+from warploom.ptx.launch import LoadedModule
 from warploom.ptx.source import SourceMap
 
 HERE = Path(__file__).parent / "order"

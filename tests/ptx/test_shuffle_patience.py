@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from warploom.errors import LimitError
-from warploom.ptx.emulate.launch import Kernel
+from warploom.ptx.launch import Kernel
 from warploom.ptx.shuffle.check import PATIENCE, SECONDS, check
 
 TEXT = (Path(__file__).parents[2] / "examples" / "ptx" / "stencil.ptx").read_text()

@@ -16,7 +16,7 @@ import pytest
 
 from warploom import ptx
 from warploom.errors import DeviceError, UnsupportedError, WarploomError
-from warploom.ptx.emulate.launch import Kernel
+from warploom.ptx.launch import Kernel
 from warploom.ptx.traffic import traffic_rows
 
 GOLDEN = Path(__file__).parent / "golden" / "nvcc" / "texture.ptx"

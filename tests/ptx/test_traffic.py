@@ -9,7 +9,7 @@ import pytest
 from tests.machine.test_serving import measured
 
 from warploom import ptx
-from warploom.ptx.emulate.launch import Kernel
+from warploom.ptx.launch import Kernel
 from warploom.ptx.traffic import TrafficRow, live_registers, traffic_rows
 
 HEAD = """.version 8.8

@@ -19,10 +19,10 @@ from warploom.loopnest.target import Target
 from warploom.machine.rates import rates_of
 from warploom.machine.record import CUDA
 from warploom.pipeline.nest import Explored, Nest
+from warploom.pipeline.pictures import picture
 from warploom.ptx import load
 from warploom.report.picture import Picture
 from warploom.report.ptx import Observed, observed
-from warploom.report.registry import picture
 from warploom.search.outcome import Found
 from warploom.sketch.front import load_text
 from warploom.sketch.synth.result import Result

@@ -11,9 +11,9 @@ from tests.report.pages import SKETCHES, data_of, found, memory_of, page_of
 from warploom import solve, spec, warp_sketch
 from warploom.emit import emit
 from warploom.kernel.evaluate import run
+from warploom.pipeline.pictures import picture
 from warploom.report.code import STORED, steps_of_lines
 from warploom.report.fill import shown
-from warploom.report.registry import picture
 from warploom.report.traffic import sectors_of, streams_of
 from warploom.search.outcome import Found
 from warploom.sketch.code.memory import inputs_of

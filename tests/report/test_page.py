@@ -11,8 +11,8 @@ from tests.report.pages import data_of, found, impossible, page_of
 
 from warploom import show
 from warploom.errors import UnsupportedError
+from warploom.pipeline.pictures import PICTURES, drawer
 from warploom.report.page import embedded, page
-from warploom.report.registry import PICTURES, drawer
 from warploom.report.theme import THEMES, TOKENS, contrast, filled, rgb, text_on
 
 PAGES = ("sums", "impossible")

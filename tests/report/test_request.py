@@ -11,8 +11,8 @@ from warploom.kernel.evaluate import run
 from warploom.layout.named import pattern
 from warploom.layout.picture import Compared, request_of
 from warploom.layout.task import Task
+from warploom.pipeline.pictures import picture as draw
 from warploom.report.kernel import picture, simulated
-from warploom.report.registry import picture as draw
 from warploom.report.traffic import heat_map
 
 

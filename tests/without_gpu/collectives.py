@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.ptx.emulate.launch import LoadedModule
+from warploom.ptx.launch import LoadedModule
 
 TYPES = {"int": np.int32, "float": np.float32}
 BLOCK = 128  # threads

@@ -15,7 +15,7 @@ from tests.tools import require
 from tests.without_gpu.collectives import COLLECTIVES, TYPES, Collective
 
 from warploom import ptx
-from warploom.ptx.emulate.launch import LoadedModule
+from warploom.ptx.launch import LoadedModule
 from warploom.runtime.compile import compile_cuda
 
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ import pytest
 from tests.without_gpu.cases import NUMBA, TRITON, Case
 
 from warploom import ptx
-from warploom.ptx.emulate.launch import Kernel
+from warploom.ptx.launch import Kernel
 
 KEPT = Path(__file__).parent / "kept"
 CASES = {case.name: case for case in TRITON}

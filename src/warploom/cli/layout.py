@@ -57,8 +57,8 @@ from warploom.layout.record import front_record, ways_record
 from warploom.layout.show import show as show_layout
 from warploom.layout.task import Task
 from warploom.layout.ways import DECISIONS
+from warploom.pipeline.pictures import picture as draw
 from warploom.report.picture import check_name
-from warploom.report.registry import picture as draw
 from warploom.search.budget import STOPS, Budget, reason_of
 from warploom.search.engine import Watch
 from warploom.search.outcome import Reason, Undecided

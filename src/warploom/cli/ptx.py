@@ -31,8 +31,8 @@ from warploom.errors import (
     ParseError,
     UnsupportedError,
 )
-from warploom.ptx.emulate.launch import Report
 from warploom.ptx.findings import race_fault, rounding_note
+from warploom.ptx.launch import Report
 from warploom.ptx.shuffle import FARTHEST, KernelReport, Rewrite, check, confirm, rewrite
 from warploom.search.outcome import Verdict
 

@@ -14,7 +14,7 @@ from warploom.cli.ptx_arguments import parse_arguments, parse_shape, parse_varia
 from warploom.cli.ptx_input import SECONDS, VARIABLE, left, loaded, recorded, stopped
 from warploom.errors import DeviceError, KernelError, LimitError
 from warploom.options import from_environment
-from warploom.ptx.emulate.launch import Kernel, Report
+from warploom.ptx.launch import Kernel, Report
 from warploom.ptx.patience import within
 from warploom.ptx.ptxas import find_ptxas
 from warploom.ptx.traffic import TrafficRow, live_registers, traffic_rows

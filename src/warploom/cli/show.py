@@ -28,11 +28,11 @@ from warploom.errors import CheckError, ParseError
 from warploom.machine.rates import rates_of
 from warploom.machine.record import machine_named
 from warploom.pipeline.nest import Nest
+from warploom.pipeline.pictures import picture
 from warploom.report.fill import drawn, shown_fill
 from warploom.report.kernel import simulated
 from warploom.report.picture import Picture, check_name
 from warploom.report.ptx import observed
-from warploom.report.registry import picture
 from warploom.search.budget import Budget
 from warploom.search.history import History, history_from
 from warploom.search.outcome import Found, NothingFoundError

@@ -1,8 +1,8 @@
 """PTX: read, run without a GPU, and written back."""
 
-from warploom.ptx.emulate.launch import Kernel, LoadedModule, Report, load
 from warploom.ptx.emulate.tensor import TensorMap, tensor_map
 from warploom.ptx.emulate.texture import Surface, Texture, surface, texture
+from warploom.ptx.launch import Kernel, LoadedModule, Report, load
 from warploom.ptx.parse import parse
 from warploom.ptx.show import show
 

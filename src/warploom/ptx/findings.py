@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warploom.errors import KernelError, Span
 from warploom.machine.race import Race
-from warploom.ptx.emulate.launch import LoadedModule
+from warploom.ptx.launch import LoadedModule
 
 
 def race_fault(module: LoadedModule, race: Race) -> KernelError:

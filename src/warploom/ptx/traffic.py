@@ -15,9 +15,9 @@ from typing import Any
 from warploom.machine.tally import Requested
 from warploom.ptx import flow
 from warploom.ptx.emulate.compile import uses
-from warploom.ptx.emulate.launch import Kernel, LoadedModule, Report
 from warploom.ptx.ir import Component, Function, Instruction
 from warploom.ptx.known import control_of, keys_of, record_of, registers, space_of
+from warploom.ptx.launch import Kernel, LoadedModule, Report
 from warploom.ptx.opcode import Control, MemoryEffect
 from warploom.ptx.patience import timed
 from warploom.ptx.types import DTYPES

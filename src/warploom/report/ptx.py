@@ -13,7 +13,7 @@ from pathlib import Path
 from warploom.errors import Span
 from warploom.machine.race import Race, Side
 from warploom.pictured import Pictured
-from warploom.ptx.emulate.launch import Kernel, Report
+from warploom.ptx.launch import Kernel, Report
 from warploom.ptx.shuffle import KernelReport, rewrite
 from warploom.ptx.traffic import TrafficRow, traffic_rows
 from warploom.report.chart import Bar, bars, bars_html

@@ -10,7 +10,7 @@ from typing import Any
 
 from warploom.errors import DeviceError
 from warploom.process import find_program
-from warploom.ptx.emulate.launch import load
+from warploom.ptx.launch import load
 from warploom.ptx.patience import deadline_of, within
 from warploom.runtime.compile import Compiler, compile_cuda
 from warploom.without_gpu.arrays import memory_of

@@ -13,8 +13,8 @@ from typing import Any
 
 from warploom.errors import DeviceError, KernelError, located
 from warploom.ptx.emulate.asked import Volatile
-from warploom.ptx.emulate.launch import LoadedModule, Report
 from warploom.ptx.findings import race_fault
+from warploom.ptx.launch import LoadedModule, Report
 from warploom.without_gpu.cuda_kernel import CudaKernel, is_cupy, is_text
 from warploom.without_gpu.numba_kernel import NumbaKernel, is_numba
 from warploom.without_gpu.prepared import Prepared

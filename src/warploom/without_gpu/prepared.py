@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warploom.errors import DeviceError
-from warploom.ptx.emulate.launch import Kernel
+from warploom.ptx.launch import Kernel
 
 Shape = int | Sequence[int]
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from warploom.errors import DeviceError, UnsupportedError
-from warploom.ptx.emulate.launch import Kernel, load
+from warploom.ptx.launch import Kernel, load
 from warploom.without_gpu.arrays import Passed, memory_of
 from warploom.without_gpu.prepared import Prepared, python_files
 

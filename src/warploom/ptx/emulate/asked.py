@@ -13,8 +13,8 @@ import numpy as np
 from warploom.errors import DeviceError
 from warploom.machine.memory import Memory
 from warploom.ptx.emulate.frame import Triple
-from warploom.ptx.fast.engine import EngineName
 
+EngineName = Literal["auto", "numpy", "c"]
 Races = bool | Literal["all"]
 Volatile = Literal["relaxed", "weak"]
 MOST_HEAP = 1 << 29

@@ -15,7 +15,6 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,13 +25,13 @@ from warploom.machine.report import Report
 from warploom.native import kept_library, load_library
 from warploom.options import cache_folder
 from warploom.ptx.emulate.arguments import parameter_offsets
+from warploom.ptx.emulate.asked import EngineName
 from warploom.ptx.fast.cores import Compiled, Job, Ran, Status, run
 from warploom.ptx.fast.notes import NO_NOTES, Notes
 from warploom.ptx.fast.operand import NotTaken
 from warploom.ptx.fast.text import CText, spell
 from warploom.ptx.ir import Function, Module
 
-EngineName: TypeAlias = Literal["auto", "numpy", "c"]
 MANY_THREADS = 1 << 16  # of a launch that is compiled before any of it is run
 MUCH_WORK = 1 << 29  # of the evaluator (`emulate/work.py`): it takes about as long as a compiler
 NOTED = 4  # times as long it takes where races are looked for, or counters are kept

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from warploom.errors import DeviceError, LimitError, UnsupportedError, WarploomError
-from warploom.ptx.emulate.launch import LoadedModule, load
 from warploom.ptx.ir import Function, Module, Variable
+from warploom.ptx.launch import LoadedModule, load
 from warploom.ptx.symbolic.form import Form
 from warploom.ptx.symbolic.operand import roots, width_of
 from warploom.ptx.symbolic.walk import Reading, read

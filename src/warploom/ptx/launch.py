@@ -33,6 +33,7 @@ from warploom.ptx.demangle import called, demangled
 from warploom.ptx.emulate.arguments import bind, initial_bytes
 from warploom.ptx.emulate.asked import (
     Asked,
+    EngineName,
     Races,
     Volatile,
     check_options,
@@ -48,7 +49,7 @@ from warploom.ptx.emulate.judge import Judge
 from warploom.ptx.emulate.trial import Around
 from warploom.ptx.emulate.work import TooMuch, Work
 from warploom.ptx.fast.cores import Job
-from warploom.ptx.fast.engine import EngineName, FastKernel, much_work
+from warploom.ptx.fast.engine import FastKernel, much_work
 from warploom.ptx.fast.notes import Notes
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.parse import parse
