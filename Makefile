@@ -52,26 +52,26 @@ accept: $(STAMP)
 	$(BIN)/pytest -m "not device" --durations=15 --hypothesis-profile=new
 	$(BIN)/warploom bench synth --limits --ablation --json bench/results/synth.json
 	$(BIN)/warploom bench growth --seconds 120 --json bench/results/growth.json
-	$(BIN)/python bench/budgets.py
-	$(BIN)/python bench/ptx_speed.py
-	$(BIN)/python -m tests.sketch.synth.changed --out bench/results/operators.json
-	PYTHONPATH=src:. $(BIN)/python bench/races.py
-	PYTHONPATH=src:. $(BIN)/python bench/kernel_random.py
-	PYTHONPATH=src:. $(BIN)/python bench/kernel_check.py
-	PYTHONPATH=src:. $(BIN)/python bench/header_names.py
-	PYTHONPATH=src:. $(BIN)/python bench/loopnest_descents.py
-	PYTHONPATH=src:. $(BIN)/python bench/loopnest_estimates.py
-	PYTHONPATH=src:. $(BIN)/python bench/array_check.py
-	PYTHONPATH=src:. $(BIN)/python bench/layout_accept.py
-	PYTHONPATH=src:. $(BIN)/python bench/certificates.py
-	PYTHONPATH=src:. $(BIN)/python bench/store.py
-	PYTHONPATH=src:. $(BIN)/python bench/store_damage.py
-	PYTHONPATH=src:. $(BIN)/python bench/manners.py
-	PYTHONPATH=src:. $(BIN)/python bench/farm.py --workers 1,2 --kill --crash
+	$(BIN)/python -m bench.cli.budgets
+	$(BIN)/python -m bench.ptx.speed
+	$(BIN)/python -m bench.sketch.operators --out bench/results/operators.json
+	PYTHONPATH=src:. $(BIN)/python -m bench.machine.races
+	PYTHONPATH=src:. $(BIN)/python -m bench.kernel.random_kernels
+	PYTHONPATH=src:. $(BIN)/python -m bench.kernel.check
+	PYTHONPATH=src:. $(BIN)/python -m bench.kernel.header_names
+	PYTHONPATH=src:. $(BIN)/python -m bench.loopnest.descents
+	PYTHONPATH=src:. $(BIN)/python -m bench.loopnest.estimates
+	PYTHONPATH=src:. $(BIN)/python -m bench.array.check
+	PYTHONPATH=src:. $(BIN)/python -m bench.layout.accept
+	PYTHONPATH=src:. $(BIN)/python -m bench.sketch.certificates
+	PYTHONPATH=src:. $(BIN)/python -m bench.search.store
+	PYTHONPATH=src:. $(BIN)/python -m bench.search.store_damage
+	PYTHONPATH=src:. $(BIN)/python -m bench.cli.manners
+	PYTHONPATH=src:. $(BIN)/python -m bench.search.farm --workers 1,2 --kill --crash
 	$(PIP) "distributed>=2024.1"
-	PYTHONPATH=src:. $(BIN)/python bench/clusters.py
+	PYTHONPATH=src:. $(BIN)/python -m bench.search.clusters
 	$(MAKE) oldest live
-	PYTHONPATH=src:. $(if $(wildcard $(ORACLES)/bin/python),$(ORACLES),$(VENV))/bin/python bench/layout_oracles.py
+	PYTHONPATH=src:. $(if $(wildcard $(ORACLES)/bin/python),$(ORACLES),$(VENV))/bin/python -m bench.layout.oracles
 	$(MAKE) docs release
 
 # The floors of pyproject.toml, exactly: what users with older packages get. All are imported first: a test would be skipped.
@@ -80,7 +80,7 @@ OLDEST_TESTS := tests/cli/test_schemas.py tests/cli/test_absent.py tests/cli/tes
 oldest:
 	$(PYTHON) -m venv --clear $(OLDEST)
 	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --prefer-binary \
-		$$($(PYTHON) bench/floors.py --extra smt --extra cp --extra nvrtc --extra opencl --extra cluster --extra dev)
+		$$($(PYTHON) bench/release/floors.py --extra smt --extra cp --extra nvrtc --extra opencl --extra cluster --extra dev)
 	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	$(OLDEST)/bin/python -c "import numpy, typer, rich, z3, ortools.sat.python.cp_model, cuda.bindings.nvrtc, pyopencl, distributed"
 	$(OLDEST)/bin/python -m pytest -n 2 -m "not slow and not device" $(OLDEST_TESTS)
@@ -124,9 +124,9 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/warploom bench synth
 	$(BIN)/warploom bench growth
-	PYTHONPATH=src:. $(BIN)/python bench/races.py
-	PYTHONPATH=src:. $(BIN)/python bench/kernel_random.py
-	PYTHONPATH=src:. $(BIN)/python bench/kernel_check.py
+	PYTHONPATH=src:. $(BIN)/python -m bench.machine.races
+	PYTHONPATH=src:. $(BIN)/python -m bench.kernel.random_kernels
+	PYTHONPATH=src:. $(BIN)/python -m bench.kernel.check
 
 clean:
 	rm -rf $(VENV) $(dir $(TOOLS)) build dist site src/*.egg-info

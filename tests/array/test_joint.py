@@ -98,7 +98,7 @@ def test_many_candidates_of_workloads(name: str, seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", [MALI, H200], ids=lambda each: each.name)
 def test_candidates_at_full_size(machine: Machine) -> None:
-    """`bench/array_check.py joint` does so with thousands."""
+    """`bench/array/check.py joint` does so with thousands."""
     program = conv.mid_level(workload.convolution())
     model = JointModel(program, workload.VGG_16["conv4_2"].sizes(), machine)
     for candidate in sampled(model, 40):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 
 import pytest
-from bench.floors import floor, floors
+from bench.release.floors import floor, floors
 
 
 def test_every_requirement_has_a_floor() -> None:

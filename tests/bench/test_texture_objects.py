@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench.ptx_launches import on_emulator
-from bench.texture_objects import LINEAR, image_on_device
+from bench.ptx import texture_kernels
+from bench.ptx.launches import on_emulator
+from bench.ptx.texture_objects import LINEAR, image_on_device
 
-from bench import texture_kernels
 from warploom import ptx
 
 

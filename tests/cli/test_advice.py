@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.cli.commands import PTX, SAXPY, SUMS
+from bench.common.cli.commands import PTX, SAXPY, SUMS
 from tests.cli.conftest import Cli
 
 NEST = """

@@ -1,5 +1,5 @@
 """Commands keep to `--seconds`, in CPU time, and end soon after Ctrl-C: a few of those that
-`bench/budgets.py` runs."""
+`bench/cli/budgets.py` runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from bench.budget_cases import Case, endless
-from bench.budget_sketches import SKETCHES
-from tests.cli.timed import timed
+from bench.cli.budget_cases import Case, endless
+from bench.cli.budget_sketches import SKETCHES
+from bench.common.cli.timed import timed
 
 # Each took between 2 and 30 seconds of CPU where budgets were only asked.
 QUICK = (

@@ -9,30 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from bench.common.cli.tile import FILE
 from tests.cli.conftest import Cli
 
 import warploom
-
-FILE = """
-from warploom.layout.own import SharedTile, Use
-
-def tile(columns=32, turn=1):
-    def place(row, column):
-        return row * columns + (column ^ row * turn % columns)
-    def rows(lane, step):
-        return step, lane
-    def down(lane, step):
-        return lane, step
-    return SharedTile((32, columns), 4, (
-        Use("store", rows, lambda lane, step: place(*rows(lane, step)), "st", steps=32,
-            wavefronts=1),
-        Use("load", down, lambda lane, step: place(*down(lane, step)), steps=columns, wavefronts=1),
-    ), name="mine")
-
-right = tile()
-wrong = tile(turn=0)
-number = 3
-"""
 
 
 @pytest.fixture

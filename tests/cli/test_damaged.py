@@ -1,10 +1,10 @@
-"""A sample of `bench/store_damage.py`: damaged stores give no answer that is not a fresh one."""
+"""A sample of `bench/search/store_damage.py`: a damaged store gives no answer but a fresh one."""
 
 from __future__ import annotations
 
 import pytest
-from tests.cli import damaged
-from tests.cli.damaged import IMPOSSIBLE, WAYS, Filled, run_one
+from bench.common.cli import damaged
+from bench.common.cli.damaged import IMPOSSIBLE, WAYS, Filled, run_one
 
 from warploom.cli import remembered
 from warploom.search import row, store

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.cli.commands import PTX
+from bench.common.cli.commands import PTX
 from tests.cli.conftest import Cli
 
 from warploom.cli.npy import read_npy

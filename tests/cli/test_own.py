@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
+from bench.common.own.listing import HERE, OWN, Own
 from tests.cli.conftest import Cli
-from tests.pipeline.own.listing import HERE, OWN, Own
 
 SUMS = str(Path(__file__).parents[2] / "examples" / "sketches" / "sums.swflow")
 IMPOSSIBLE = str(Path(SUMS).with_name("impossible.swflow"))

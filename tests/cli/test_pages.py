@@ -52,7 +52,7 @@ from pathlib import Path
 
 import numpy as np
 import warploom
-from tests.pipeline.own.sketches import strided_taps
+from bench.common.own.sketches import strided_taps
 from warploom import synthesize
 from warploom.emit import emit
 from warploom.kernel.build import Builder, ceil_div

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.commands import COMMANDS, ROOT, Command
+from bench.common.cli.commands import COMMANDS, ROOT, Command
+from bench.common.cli.tile import FILE
 from tests.cli.conftest import Cli
-from tests.cli.test_check import FILE
 
 from warploom.cli.start import COMMANDS as NAMES
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kernel import kernels
+from bench.common.kernel import kernels
 
 from warploom import runtime
 from warploom.errors import DeviceError

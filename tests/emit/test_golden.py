@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from tests.kernel import kernels
+from bench.common.kernel import kernels
 
 from warploom.emit.c import c
 from warploom.emit.cuda import cuda

@@ -7,8 +7,8 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from bench.header_names import global_names, kernels, named, refused
-from tests.kernel.random_kernels import COMMENTS, HOSTILE
+from bench.common.kernel.random_kernels import COMMENTS, HOSTILE
+from bench.kernel.header_names import global_names, kernels, named, refused
 from tests.tools import require
 
 from warploom import runtime

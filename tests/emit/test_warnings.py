@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.kernel import kernels
+from bench.common.kernel import kernels
 from tests.tools import is_here
 
 import warploom

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.kernel import kernels
+from bench.common.kernel import kernels
 
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, Var

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tests.kernel import kernels
+from bench.common.kernel import kernels
 
 from warploom.errors import DeviceError
 from warploom.kernel import evaluate

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tests.kernel.kernels import tiled_product
+from bench.common.kernel.kernels import tiled_product
 
 from warploom.errors import CheckError, DeviceError
 from warploom.index.ir import Expr, Var, lift, maximum, minimum
@@ -22,7 +22,7 @@ from warploom.kernel.ir import Cell, Kernel, Load, Number, Store, Value, walk
 
 @pytest.mark.parametrize(("depth", "unroll"), [(4096, None), (4096, False), (None, None)])
 def test_a_tiled_product_of_any_depth_is_shown(depth: int | None, unroll: bool | None) -> None:
-    """Turn by turn this took minutes; bench/kernel_check.py has the figures."""
+    """Turn by turn this took minutes; bench/kernel/check.py has the figures."""
     tiled_product(depth, unroll)
     with pytest.raises(CheckError, match=r"'b' has .* elements, but thread 255 .* uses \[\d+\] at"):
         tiled_product(depth, unroll, off=1)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bench.common.kernel import kernels
+from bench.common.kernel.random_kernels import arguments, random_kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernel import kernels
-from tests.kernel.random_kernels import arguments, random_kernel
 
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, Var, select

@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from tests.kernel import kernels
+from bench.common.kernel import kernels
 
 from warploom.errors import CheckError, DeviceError
 from warploom.index.ir import Expr, Var

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.runtime.random_runs import TOGETHER, differences
+from bench.common.kernel.random_runs import TOGETHER, differences
 from tests.tools import require
 
 import warploom

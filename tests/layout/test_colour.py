@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from tests.layout.brute import small_machine
+from bench.common.layout.brute import small_machine
 
 from warploom.errors import CheckError, UnsupportedError
 from warploom.layout import colour

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench.layout_cases import LOOPED
+from bench.layout.cases import LOOPED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.layout.generated import cheap_best, problem_text
+from bench.common.layout.generated import cheap_best, problem_text
 
 from warploom.layout import family
 from warploom.layout.access import Access, Problem

@@ -6,161 +6,22 @@ that folder is needed on the path.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.layout.oracle import ALWAYS, KNOWN, OPERATIONS, differences
 
-from warploom.errors import CheckError
-from warploom.layout import algebra
-from warploom.layout.evaluate import extended, values
-from warploom.layout.ir import Strided, Swizzle, Tree, product
-
-SIZES = [1, 2, 2, 3, 4, 4, 6, 8]
-STRIDES = [0, 1, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32]
-OPERATIONS = ("coalesce", "composition", "complement", "divide", "product", "right", "left")
+from warploom.layout.evaluate import extended
+from warploom.layout.ir import Swizzle
 
 
 def oracle(name: str) -> ModuleType:
     return pytest.importorskip(name, reason=f"{name} is not installed: nothing to compare with")
 
 
-def random_layout(random: np.random.Generator) -> Strided:
-    def tree(depth: int) -> tuple[Tree, Tree]:
-        if depth == 0 or random.random() < 0.5:
-            return int(random.choice(SIZES)), int(random.choice(STRIDES))
-        parts = [tree(depth - 1) for _ in range(random.integers(1, 4))]
-        return tuple(shape for shape, _ in parts), tuple(stride for _, stride in parts)
-
-    while product((found := Strided(*tree(2))).shape) > 1024:
-        pass
-    return found
-
-
-def theirs(module: ModuleType, operation: str, a: Strided, b: Strided, size: int) -> Any:
-    def layout(of: Strided) -> Any:
-        return module.Layout(of.shape, of.stride)
-
-    compose = getattr(module, "composition", None) or module.compose
-    return {
-        "coalesce": lambda: module.coalesce(layout(a)),
-        "composition": lambda: compose(layout(a), layout(b)),
-        "complement": lambda: module.complement(layout(a), size),
-        "divide": lambda: module.logical_divide(layout(a), layout(b)),
-        "product": lambda: module.logical_product(layout(a), layout(b)),
-        "right": lambda: module.right_inverse(layout(a)),
-        "left": lambda: module.left_inverse(layout(a)),
-    }[operation]()
-
-
-def ours(operation: str, a: Strided, b: Strided, size: int) -> Strided:
-    calls: dict[str, Callable[[], Strided]] = {
-        "coalesce": lambda: algebra.coalesce(a),
-        "composition": lambda: algebra.composition(a, b),
-        "complement": lambda: algebra.complement(a, size),
-        "divide": lambda: algebra.logical_divide(a, b),
-        "product": lambda: algebra.logical_product(a, b),
-        "right": lambda: algebra.right_inverse(a),
-        "left": lambda: algebra.left_inverse(a),
-    }
-    return calls[operation]()
-
-
-def meaning(operation: str, a: Strided, b: Strided, size: int, result: Strided) -> bool:
-    """Whether a result is what the operation is defined to be."""
-    table = values(result).tolist()
-    match operation:
-        case "coalesce":
-            return table == values(a).tolist()
-        case "composition":
-            return table == extended(a, values(b)).tolist()
-        case "complement":
-            there = set(values(algebra.filtered(a)).tolist())
-            sums = [x + y for x in there for y in table]
-            within = range(min(size, max(sums, default=-1) + 1))
-            return sums != [] and len(set(sums)) == len(sums) and set(within) <= set(sums)
-        case "divide":
-            tile = product(b.shape)
-            inside = extended(a, values(b)).tolist()
-            return table[:tile] == inside
-        case "product":
-            return table[: product(a.shape)] == values(a).tolist()
-        case "right":
-            return extended(a, values(result)).tolist() == list(range(len(table)))
-        case _:
-            image = values(a)
-            return extended(result, image).tolist() == list(range(len(image)))
-
-
-def differences(name: str, operation: str, count: int, seed: int) -> Counter[str]:
-    """How often the two agree, and how they differ."""
-    module, random, seen = oracle(name), np.random.default_rng(seed), Counter[str]()
-    for _ in range(count):
-        a, b = random_layout(random), random_layout(random)
-        size = int(random.integers(1, 200))
-        try:
-            there = theirs(module, operation, a, b, size)
-            their = Strided(there.shape, there.stride) if there.shape != () else Strided(1, 0)
-            values(their)
-        except (AssertionError, ValueError, TypeError, ZeroDivisionError, NotImplementedError):
-            their = None
-        try:
-            our = ours(operation, a, b, size)
-        except CheckError:
-            our = None
-        if our is not None:
-            assert meaning(operation, a, b, size, our), (operation, a, b, size)
-        if our is None and their is None:
-            seen["both refuse"] += 1
-        elif our is None:
-            right = meaning(operation, a, b, size, their)
-            seen["only ours refuses, " + ("theirs is right" if right else "theirs is wrong")] += 1
-        elif their is None:
-            seen["only theirs refuses"] += 1
-        else:
-            seen[compared(operation, a, b, size, our, their)] += 1
-    return seen
-
-
-def compared(
-    operation: str, a: Strided, b: Strided, size: int, our: Strided, their: Strided
-) -> str:
-    if values(our).tolist() == values(their).tolist():
-        return "equal"
-    if not meaning(operation, a, b, size, their):
-        return "different, theirs is wrong"
-    if operation == "left":  # outside the image every value is as good as another
-        return "equal on the image"
-    if operation == "right":
-        longer = product(our.shape) - product(their.shape)
-        return "theirs is longer" if longer < 0 else "ours is longer" if longer else "as long"
-    return "different"
-
-
-# What may differ, and why. Wrong is theirs where it is not what the operation is defined to be: a
-# size that does not divide is cut off, a complement leaves holes or meets the layout.
-ALWAYS = {
-    "equal",
-    "both refuse",
-    "only ours refuses, theirs is wrong",
-    "different, theirs is wrong",
-}
-KNOWN: dict[str, set[str]] = {
-    "coalesce": set(),
-    "composition": {"only theirs refuses"},  # one element, or strides that happen to fit
-    # A layout whose modes overlap has no complement for us; theirs may still fill a short run.
-    "complement": {"only ours refuses, theirs is right"},
-    "divide": {"only ours refuses, theirs is right", "only theirs refuses"},  # by the complement
-    "product": {"only ours refuses, theirs is right", "only theirs refuses"},  # likewise
-    "right": {"ours is longer"},  # after a mode of stride 0, or one whose values meet
-    "left": {"only ours refuses, theirs is right", "equal on the image"},
-}
-
-
 def compare(name: str, count: int) -> None:
+    oracle(name)
     for operation in OPERATIONS:
         seen = differences(name, operation, count, seed=7)
         assert set(seen) <= ALWAYS | KNOWN[operation], (operation, seen)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.layout.mutants import mutated
+from bench.common.layout.mutants import mutated
 
 from warploom.cli.check import examined_lines
 from warploom.errors import CheckError

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bench.layout_tma_device import OUT as RECORD
-from bench.layout_tma_device import copied, copy_job, is_where_it_says
-from bench.ptx_launches import on_emulator
+from bench.layout.tma_device import OUT as RECORD
+from bench.layout.tma_device import copied, copy_job, is_where_it_says
+from bench.ptx.launches import on_emulator
 
 from warploom.errors import CheckError, UnsupportedError, WarploomError
 from warploom.layout.certificate import SPANS, certificate, digest

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.loopnest.running import inputs, run_all
+from bench.common.loopnest.running import inputs, run_all
 
 from warploom.emit.cuda import cuda
 from warploom.errors import CheckError

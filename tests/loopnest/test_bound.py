@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bench.common.loopnest.running import grows_along, inputs
 from tests.loopnest.programs import random_program
-from tests.loopnest.running import grows_along, inputs
 
 from warploom.errors import ParseError
 from warploom.kernel.dtype import f32, i32
@@ -72,7 +72,7 @@ def test_every_bound_says_why() -> None:
 
 
 def test_rates_that_were_measured_are_read_from_a_file(tmp_path: Path) -> None:
-    """As bench/characterise_device.py writes them."""
+    """As bench/machine/characterise_device.py writes them."""
     file = tmp_path / "gpu.json"
     file.write_text(json.dumps(rates_record(K4000) | {"measured": {"fma_cycles": 4.0}}))
     assert rates_of(str(file)) == K4000

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from bench.common.loopnest.running import inputs
 from tests.loopnest.programs import random_program
-from tests.loopnest.running import inputs
 
 from warploom.emit.cuda import cuda
 from warploom.emit.spell import function_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.loopnest.running import Seen, run_all
+from bench.common.loopnest.running import Seen, run_all
 
 from warploom.kernel.ir import Barrier, For, Load, walk
 from warploom.loopnest.bound import Bound

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from bench.common.loopnest.running import run_all
 from tests.loopnest.programs import random_program
-from tests.loopnest.running import run_all
 
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.ir import Program

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.loopnest.running import grows_along, implementations
+from bench.common.loopnest.running import grows_along, implementations
 
 from warploom.emit.c import c
 from warploom.emit.opencl import opencl

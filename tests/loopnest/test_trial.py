@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.loopnest.running import implementations
+from bench.common.loopnest.running import implementations
 
 from warploom.errors import CheckError
 from warploom.kernel.dtype import DType

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from tests.machine.traces import closure
+from bench.common.machine.traces import closure
 
 BLOCK, GRID = "cta", "gpu"
 KINDS = ("read", "write", "strong read", "strong write", "atomic", "reduction", "fence", "barrier")

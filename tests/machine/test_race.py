@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.machine.agreement import FEEDS
-from tests.machine.feeds import direct, through_ptx
-from tests.machine.traces import ANY, NESTED, PTX, make, racing_pairs, surely_racing
+from bench.common.machine.agreement import FEEDS
+from bench.common.machine.feeds import direct, through_ptx
+from bench.common.machine.traces import ANY, NESTED, PTX, make, racing_pairs, surely_racing
 
 from warploom.errors import InternalError, UnsupportedError
 from warploom.machine import shadow

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.pipeline.own import sketches
+from bench.common.own import sketches
 
 import warploom
 from warploom import Sketch, synthesize, warp_sketch

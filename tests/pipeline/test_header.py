@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from bench.common.own.listing import HERE, OWN, Own
 from tests.cli.conftest import Cli, cli
-from tests.pipeline.own.listing import HERE, OWN, Own
 from tests.tools import require
 
 from warploom import device_function, load_file

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.pipeline.own.listing import OWN, Own, lengths, run
+from bench.common.own.listing import OWN, Own, lengths, run
 from tests.tools import require
 
 from warploom.catalogue.verify import mutation, verify

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bench.common.loopnest.running import implementations, inputs
 from tests.cli.conftest import Cli, cli  # noqa: F401  # a fixture
-from tests.loopnest.running import implementations, inputs
 
 from warploom.cli import explore as command
 from warploom.errors import CheckError, DeviceError

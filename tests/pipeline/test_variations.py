@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.pipeline.own.variations import LENGTHS, run, through_shared, variations
+from bench.common.own.variations import LENGTHS, run, through_shared, variations
 from tests.tools import require
 
 import warploom

@@ -146,7 +146,7 @@ E:"""
 
 
 def test_stores_of_boxes_end_at_the_array_and_do_not_begin_before_it() -> None:
-    """An H200 takes the one and ends the kernel at the other (bench/tensor_store_device.py)."""
+    """An H200 takes the one and ends the kernel at the other (bench/ptx/tensor_store_device.py)."""
     for x, y in ((0, 0), (4, 3), (8, 5), (0, 7)):
         array, wide = np.zeros((6, 12), np.uint32), np.zeros((20, 30), np.uint32)
         run(STORE.format(x=x, y=y), [ptx.tensor_map(array, (4, 8))])

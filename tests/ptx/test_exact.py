@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 import pytest
+from bench.common.ptx.spelling import THREADS, inputs, instruction, parts, program, spelled
 from tests.ptx.exact import meaning
-from tests.ptx.spelling import THREADS, inputs, instruction, parts, program, spelled
 
 from warploom import ptx
 from warploom.ptx.table import OPCODES

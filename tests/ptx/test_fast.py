@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.ptx.spelling import THREADS, inputs, instruction, parts, program, spelled
+from bench.common.ptx.spelling import THREADS, inputs, instruction, parts, program, spelled
 from tests.ptx.test_instructions import CASES, kernels
 from tests.ptx.test_kernels import PROGRAMS, kept
 from tests.tools import is_here
@@ -80,7 +80,7 @@ def test_instructions(name: str) -> None:
 
 
 # One of each kind of arithmetic in one kernel, which is one compilation; every form of every
-# instruction is in `bench/ptx_engine.py`.
+# instruction is in `bench/ptx/engine.py`.
 FORMS = (
     "rem.s64", "shr.s32", "bfe.s32", "min.f32", "add.rp.f64", "sub.rz.f64", "fma.rm.f64",
     "sqrt.rz.f64", "rsqrt.approx.f32", "add.rm.f32", "div.rz.f32", "sqrt.rp.f32",

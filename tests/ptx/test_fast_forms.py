@@ -1,6 +1,6 @@
 """Forms of instructions in the fast engine: one of each kind, with the evaluator's bits.
 
-Every form of every pure instruction is in `bench/ptx_engine.py`; a kernel is a compilation, so many
+Every form of every pure instruction is in `bench/ptx/engine.py`; a kernel is a compilation, so many
 instructions stand in one here.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.ptx.spelling import THREADS, inputs, instruction, parts, program, spelled
+from bench.common.ptx.spelling import THREADS, inputs, instruction, parts, program, spelled
 from tests.tools import is_here
 
 from warploom import ptx

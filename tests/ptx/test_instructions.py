@@ -3,33 +3,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 from fractions import Fraction
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
+from bench.common.ptx import device_kernels as kernels
+from tests.ptx import oracle
 
 from warploom import ptx
 
-HERE = Path(__file__).parent
-
-
-def _beside(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-kernels = _beside("device_kernels")
-oracle = _beside("oracle")
 CASES = {case.name: case for case in kernels.cases()}
 
 

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import subprocess
-import sys
 from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
+from bench.common.ptx.programs import PROGRAMS
 
 from warploom import ptx
 
 HERE = Path(__file__).parent
 
 
-def _beside(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-PROGRAMS = _beside("programs").PROGRAMS
 RACY = ("spin", "compare_and_swap")  # on purpose
 
 

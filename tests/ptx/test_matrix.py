@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bench.common.ptx.matrix_kernels import (
+    HEAD,
+    PRODUCTS,
+    WIDTH,
+    Product,
+    module_text,
+    moves,
+    packed,
+)
 from tests.ptx.dot_exact import add, dot, read
-from tests.ptx.matrix_kernels import HEAD, PRODUCTS, WIDTH, Product, module_text, moves, packed
 from tests.tools import is_here
 
 from warploom import ptx

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.ptx.isa import ISA
-from tests.ptx.spelling import (
+from bench.common.ptx.isa import ISA
+from bench.common.ptx.spelling import (
     HEADER,
     THREADS,
     TYPE,
@@ -312,7 +312,7 @@ def test_what_the_record_says_of_control_is_believed(change: Callable[..., None]
 
 
 def test_the_list_of_the_isa_has_every_form() -> None:
-    """What `bench/ptx_isa.py` asks ptxas about contains everything that the table runs."""
+    """What `bench/ptx/isa.py` asks ptxas about contains everything that the table runs."""
     missing = {
         ".".join((record.name, *words))
         for record, form in FORMS

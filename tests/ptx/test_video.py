@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.ptx import video_exact
-from tests.ptx.spelling import (
+from bench.common.ptx.spelling import (
     HEADER,
     THREADS,
     VIDEO,
@@ -23,6 +22,7 @@ from tests.ptx.spelling import (
     spelled,
     variants,
 )
+from tests.ptx import video_exact
 from tests.ptx.test_opcodes import refused_by_ptxas
 from tests.tools import is_here
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.curves import ROOT, drawings
+from bench.report.curves import ROOT, drawings
 
 
 def test_pictures_of_searches_show_what_was_measured() -> None:
     for name, drawn in drawings():
-        assert Path(ROOT / "docs" / "pictures" / name).read_text() == drawn, "run bench/curves.py"
+        assert Path(ROOT / "docs" / "pictures" / name).read_text() == drawn, (
+            "run bench/report/curves.py"
+        )

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from tests.kernel import kernels
+from bench.common.kernel import kernels
 
 from warploom.emit.cuda import cuda
 from warploom.errors import AbsentError, DeviceError, UnsupportedError

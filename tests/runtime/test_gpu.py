@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kernel import kernels
+from bench.common.kernel import kernels
 from tests.runtime import fakes
 from tests.runtime.fakes import Machine, Ndarray, aligned, there
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kernel import kernels
+from bench.common.kernel import kernels
 from tests.tools import require
 
 from warploom import runtime

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.kernel.random_kernels import APPROXIMATE, INTEGERS, equal, numbers
+from bench.common.kernel.random_kernels import APPROXIMATE, INTEGERS, equal, numbers
 from tests.tools import require
 
 from warploom import runtime

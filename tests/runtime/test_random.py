@@ -1,6 +1,6 @@
 """Random kernels: every target computes what the evaluator computes, bit for bit.
 
-A sample of fixed seeds; bench/kernel_random.py runs thousands.
+A sample of fixed seeds; bench/kernel/random_kernels.py runs thousands.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.kernel.random_kernels import random_kernel
-from tests.runtime.random_runs import TOGETHER, differences, fate, looked_at
+from bench.common.kernel.random_kernels import random_kernel
+from bench.common.kernel.random_runs import TOGETHER, differences, fate, looked_at
 from tests.tools import require
 
 from warploom.kernel.ir import For, If, Kernel, Load, Registers, Shuffle, Store, walk

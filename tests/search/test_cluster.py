@@ -436,7 +436,7 @@ def test_a_search_gives_the_same_fills(address: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["a bad one from the start", "a late old one", "bare alone"])
 def test_a_search_is_right_or_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of twenty clusters (bench/clusters.py), three."""
+    """Of twenty clusters (bench/search/clusters.py), three."""
     pytest.importorskip("distributed", reason="needs warploom[cluster]")
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
     twenty = import_module("bench.clusters")

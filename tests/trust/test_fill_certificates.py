@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.sketch.generate import seeded, sketch
+from bench.common.trust.altered import with_another_field
+from bench.common.trust.made import EXAMPLES, MADE, written
 from hypothesis import given, settings
 from tests.index.strategies import environments, expressions
-from tests.sketch.synth.generate import seeded, sketch
 from tests.sources import statements
-from tests.trust.altered import with_another_field
 
-from warploom import Sketch, spec
-from warploom.bench import inventor_sketches as paper
 from warploom.errors import CheckError, SearchError, WarploomError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr
 from warploom.index.show import show
 from warploom.pipeline.certificate import certificate, certificate_of, record_of_fill
 from warploom.sketch import front
-from warploom.sketch.simt.solve import solve
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.ir import Apply
 from warploom.sketch.term.read import read
@@ -36,44 +32,6 @@ from warploom.trust import checked, expression, fill, layout, reading, terms, wa
 from warploom.trust.checked import digest
 from warploom.trust.expression import Expression
 from warploom.trust.fill import check_fill
-
-EXAMPLES = Path(__file__).parents[2] / "examples" / "sketches"
-
-
-def of_example(name: str) -> dict[str, Any]:
-    path = EXAMPLES / f"{name}.swflow"
-    return certificate(synthesize(front.load_text(path.read_text(), path.name)))
-
-
-def of_function() -> dict[str, Any]:
-    """Sums of sums, equal to their goal up to a law."""
-    s = Sketch("all-reduce")
-    v = s.input("x", 8)
-    for _ in range(3):
-        v = s.sum("stack", v, s.hole("bits", v, main=0), shape=(8, 2))
-    s.goal(lambda x: [spec.total(x)] * 8)
-    return certificate(synthesize(s, mode="first"))
-
-
-def of_warp(made: Any, **sizes: int) -> dict[str, Any]:
-    return certificate(solve(made.at(**sizes)))
-
-
-MADE: dict[str, Callable[[], dict[str, Any]]] = {
-    "sums": lambda: of_example("sums"),
-    "transposition": lambda: of_example("transposition"),
-    "convolution": lambda: of_example("convolution"),
-    "own gathers": lambda: of_example("own_gathers"),
-    "function": of_function,
-    "warp stencil": lambda: of_warp(paper.stencil_1d, warp=8, taps=3),
-    "warp structures": lambda: of_warp(paper.aos_sum, warp=8, s=3),
-}
-
-
-@cache
-def written(name: str) -> str:
-    """As it comes back from a file."""
-    return json.dumps(MADE[name]())
 
 
 def signed(record: dict[str, Any]) -> dict[str, Any]:

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.layout.brute import random_vectors
-from tests.trust.altered import with_another_field
+from bench.common.layout.brute import random_vectors
+from bench.common.trust.altered import with_another_field
+from bench.common.trust.layout import changes, signed, written
 
 from warploom.errors import CheckError
 from warploom.layout import columns
 from warploom.layout.access import Access, Problem
-from warploom.layout.certificate import certificate, digest
+from warploom.layout.certificate import certificate
 from warploom.layout.named import pattern
 from warploom.layout.solve import solve
 from warploom.layout.task import Task
@@ -27,17 +28,6 @@ from warploom.search.engine import Watch
 from warploom.trust import layout as checker
 from warploom.trust.layout import check_layout
 from warploom.trust.layout_text import check_layout_and_text
-
-
-def written(task: Task, klass: str) -> dict[str, Any]:
-    """As it comes back from a file."""
-    found: dict[str, Any] = json.loads(json.dumps(certificate(task, solve(task, klass))))
-    return found
-
-
-def signed(record: dict[str, Any]) -> dict[str, Any]:
-    """Changed on purpose: the digest is made to fit."""
-    return record | {"digest": digest(record)}
 
 
 @pytest.mark.parametrize(
@@ -174,39 +164,6 @@ def test_proofs_where_words_are_shared_as_one_likes() -> None:
         proved += record["proof"]["by"] == "cases"
         assert check_layout(record).open == ""
     assert proved
-
-
-def changes(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The same certificate with one thing wrong, each with a digest that fits."""
-    found: dict[str, dict[str, Any]] = {}
-
-    def change(name: str) -> dict[str, Any]:
-        found[name] = copy.deepcopy(record)
-        return found[name]
-
-    for number in range(len(record["problem"]["accesses"])):
-        del change(f"without access {number}")["problem"]["accesses"][number]
-    change("another address")["addresses"][5] = record["addresses"][6]
-    swapped = change("two addresses swapped")["addresses"]
-    swapped[5], swapped[6] = swapped[6], swapped[5]
-    change("less wavefronts")["wavefronts"][0] -= 1
-    change("a lower cost")["cost"] = "24"
-    change("a higher least")["least"] = "29"
-    change("a higher bound")["bound"] = "28"
-    change("another machine")["problem"]["machine"] = "gfx950"
-    change("another class")["class"] = "swizzle"
-    change("no proof")["proof"] = {"by": "bound"}
-    change("a weight")["problem"]["accesses"][0]["weight"] = "3"
-    change("another basis")["proof"]["basis"][0] ^= 64
-    cases = change("a case left out")["proof"]["cases"]
-    while isinstance(cases, dict):
-        parent, cases = cases, next(iter(cases.values()))
-    parent.popitem()
-    leaf = change("a leaf without accesses")["proof"]["cases"]
-    while isinstance(next(iter(leaf.values())), dict):
-        leaf = next(iter(leaf.values()))
-    leaf[next(iter(leaf))] = []
-    return found
 
 
 def test_a_changed_certificate_is_refused() -> None:

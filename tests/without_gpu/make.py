@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench.common.without_gpu.cases import TRITON, Case
 from tests.without_gpu import numba_kernels, triton_kernels, triton_small
-from tests.without_gpu.cases import TRITON, Case
 from tests.without_gpu.small_cases import SMALL, Kept
 
 from warploom.without_gpu.numba_kernel import NumbaKernel

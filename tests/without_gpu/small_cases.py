@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tests.without_gpu.cases import philox
+from bench.common.without_gpu.cases import philox
 
 Args = dict[str, Any]
 Wanted = dict[str, Any]

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from bench.common.without_gpu.collectives import COLLECTIVES, TYPES, Collective
 from tests.tools import require
-from tests.without_gpu.collectives import COLLECTIVES, TYPES, Collective
 
 from warploom import ptx
 from warploom.ptx.launch import LoadedModule

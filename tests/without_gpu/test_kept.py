@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.without_gpu.cases import NUMBA, TRITON, Case
+from bench.common.without_gpu.cases import NUMBA, TRITON, Case
 
 from warploom import ptx
 from warploom.ptx.launch import Kernel

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.without_gpu.cases import NUMBA, TRITON, Case
 from tests.tools import require
-from tests.without_gpu.cases import NUMBA, TRITON, Case
 
 import warploom
 from warploom.errors import DeviceError, KernelError, UnsupportedError

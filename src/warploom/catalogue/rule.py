@@ -1,8 +1,8 @@
 """Settings by rule: what a user leaves open (0 or `auto`) is decided from the rest, the size of the
 arrays where it is known, and a machine.
 
-The numbers come from runs on an H200: bench/structures_probe.py, bench/aos_device.py and
-bench/conv_device.py; bench/settings_device.py measures what is chosen.
+The numbers come from runs on an H200: structures_probe.py, aos_device.py and conv_device.py of
+bench/catalogue; its settings_device.py measures what is chosen.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A local variable may hide a function or a type of the same name, but not a keyword or a macro, nor
 what the text itself calls. The kernel's own name stands beside all functions of the libraries.
 What headers own is in `header_names.txt`, which the compilers' preprocessors were asked for
-(`bench/header_names.py`): a text is the same on every machine, also where there is no compiler.
+(`bench/kernel/header_names.py`): a text is the same on every machine, also without a compiler.
 """
 
 from __future__ import annotations

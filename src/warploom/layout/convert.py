@@ -28,7 +28,7 @@ from warploom.search.budget import Budget
 WORD_BYTES = 4
 BARRIER_COST = 16  # in wavefronts: the block meets, and a latency that shuffles do not have
 OWN_BARRIER_COST = 1  # the same where every warp loads what it stored itself
-# Fitted to the six conversions of bench/layout_cases.py that have shuffles, in wavefronts' times.
+# Fitted to the six conversions of bench/layout/cases.py that have shuffles, in wavefronts' times.
 SHUFFLES_COST = 2.5  # whatever their number: lanes and registers are chosen first
 SELECT_COST = 0.6
 INSTRUCTION_COST = 0.25  # to issue one, beside its wavefronts

@@ -1,7 +1,7 @@
 """What a shuffle costs beside a load: cycles by machine, and the gain that predicts.
 
 Kepler to Volta are the figures of the paper on shuffle synthesis (shuffle up, shared memory
-without conflicts, L1 hit); `h200` is measured by `bench/ptx_shuffle_device.py`.
+without conflicts, L1 hit); `h200` is measured by `bench/ptx/shuffle_device.py`.
 """
 
 from __future__ import annotations

@@ -153,13 +153,13 @@ RATES: dict[str, Rates] = {rates.name: rates for rates in (K4000, H200)}
 
 
 def rates_of(name: str) -> Rates:
-    """By name, or from the file that bench/characterise_device.py wrote."""
+    """By name, or from the file that bench/machine/characterise_device.py wrote."""
     if name.endswith(".json"):
         return _from_file(Path(name))
     if name not in RATES:
         raise UnsupportedError(
             f"no rates are known for a machine called {name!r}",
-            advice=f"{one_of(name, RATES)}; bench/characterise_device.py measures others",
+            advice=f"{one_of(name, RATES)}; bench/machine/characterise_device.py measures others",
         )
     return RATES[name]
 

@@ -42,7 +42,7 @@ class Machine:
 
 
 CUDA = Machine("cuda")
-# Sizes of an H200 as its driver reports them; cycles as bench/ptx_shuffle_device.py measured them.
+# Sizes of an H200 as its driver reports them; cycles as bench/ptx/shuffle_device.py measured them.
 H200 = Machine("h200", shared_bytes_most=227 << 10, multiprocessors=132, latency=LATENCIES["h200"])
 # The machine of the paper on partially specified implementations; its banks are 8 bytes wide.
 K4000 = Machine("k4000", bank_bytes=8, copies=False)

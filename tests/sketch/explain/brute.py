@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
-from tests.sketch.synth.nested import Plain, all_fills, all_values, plain
-from tests.sketch.tables import table_set
+from bench.common.sketch.nested import Plain, all_fills, all_values, plain
+from bench.common.sketch.tables import table_set
 
 from warploom.sketch.term.ir import ZERO, Apply, Goal, Program, size
 from warploom.sketch.term.read import live_steps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from tests.sketch.synth.generate import seeded, sketch
+from bench.common.sketch.generate import seeded, sketch
 
 from warploom.sketch.explain.idle import idle_holes
 from warploom.sketch.front import load_text

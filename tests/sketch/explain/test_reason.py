@@ -6,9 +6,9 @@ from collections import Counter
 from functools import cache
 
 import pytest
+from bench.common.sketch.generate import seeded
+from bench.common.sketch.nested import FLATTEN, nested_sketch, plain
 from tests.sketch.explain import brute
-from tests.sketch.synth.generate import seeded
-from tests.sketch.synth.nested import FLATTEN, nested_sketch, plain
 
 from warploom import Budget, Sketch, to_swflow
 from warploom.errors import CheckError, SearchError, UnsupportedError

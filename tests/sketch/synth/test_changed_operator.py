@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 
 import pytest
-from tests.sketch.synth.changed import NOTHING, agrees, fold, run, tally
-from tests.sketch.synth.generate import seeded
-from tests.sketch.synth.nested import LAWFUL, nested_sketch
+from bench.common.sketch.generate import seeded
+from bench.common.sketch.nested import LAWFUL, nested_sketch
+from bench.sketch.operators import NOTHING, agrees, fold, run, tally
 
 from warploom.sketch.term.evaluate import evaluate
 from warploom.sketch.term.ir import Goal, Literal, Program, Symbol, Undefined, fold_of

@@ -7,8 +7,8 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from tests.sketch.synth.brute import all_fills
-from tests.sketch.synth.generate import seeded, sketch
+from bench.common.sketch.brute import all_fills
+from bench.common.sketch.generate import seeded, sketch
 
 from warploom.search.budget import Budget
 from warploom.sketch.synth import derivations as module

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.sketch.synth.large import EASY, LARGE, summed, unread
-from tests.sketch.synth.measured import apart
+from bench.common.sketch.large import EASY, LARGE, summed, unread
+from bench.common.sketch.measured import apart
 
 from warploom.search.outcome import Verdict
 from warploom.sketch.front import load_text

@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from tests.sketch.synth.generate import seeded
-from tests.sketch.synth.nested import FLATTEN, all_fills, nested_sketch
+from bench.common.sketch.generate import seeded
+from bench.common.sketch.nested import FLATTEN, all_fills, nested_sketch
 from tests.sketch.synth.test_search import SMALL_LIMITS
 
 from warploom import Budget, Sketch, spec

@@ -6,8 +6,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.sketch.synth.brute import all_fills
-from tests.sketch.synth.generate import seeded, sketch
+from bench.common.sketch.brute import all_fills
+from bench.common.sketch.generate import seeded, sketch
 
 from warploom.errors import SearchError
 from warploom.search.budget import Budget

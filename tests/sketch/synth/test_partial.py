@@ -6,8 +6,8 @@ from collections.abc import Callable
 from itertools import count
 
 import pytest
-from tests.sketch.synth.brute import all_fills
-from tests.sketch.synth.generate import seeded, sketch
+from bench.common.sketch.brute import all_fills
+from bench.common.sketch.generate import seeded, sketch
 from tests.sketch.synth.test_search import small_limits  # noqa: F401  # the fixture
 
 from warploom.search.budget import Budget

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from bench.common.sketch.brute import all_fills
+from bench.common.sketch.generate import Pick, seeded, sketch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.sketch.synth.brute import all_fills
-from tests.sketch.synth.generate import Pick, seeded, sketch
 
 from warploom.search.outcome import Found, Impossible, Verdict
 from warploom.sketch.synth import (

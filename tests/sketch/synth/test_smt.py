@@ -10,9 +10,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from bench.common.sketch.generate import seeded, sketch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.sketch.synth.generate import seeded, sketch
 
 from warploom.bench.published import published_sketch
 from warploom.errors import CheckError, UnsupportedError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import pytest
-from tests.sketch.tables import table_set
+from bench.common.sketch.tables import table_set
 
 from warploom.errors import CheckError
 from warploom.sketch.term import check
