@@ -1,7 +1,7 @@
 """What every script here shares: its options, rows that are kept and resumed, one line about where
 and how they were measured.
 
-    python -m bench.FOLDER.NAME --help    from the root of a checkout; warploom bench lists the names
+    python -m bench.FOLDER.NAME --help    from the root of a checkout; warploom bench --list has all
 
 Where the package is not installed, as on a machine that has a GPU and NumPy alone, PYTHONPATH=src
 says where it is.
@@ -28,7 +28,7 @@ if find_spec("warploom") is None:
     raise SystemExit("warploom is not installed: run this from the checkout with PYTHONPATH=src")
 
 
-def options(
+def arguments(
     doc: str | None, record: str = "", *, dry: str = "", only: str = "", resumes: bool = False
 ) -> argparse.ArgumentParser:
     """The parser of a script; its own options are added to it.
@@ -83,7 +83,7 @@ def child(*words: str) -> list[str]:
 
 
 def environment(machine: str = "", *words: str) -> dict[str, str]:
-    """The line that every record has: date, machine (this one, unless another is named), command."""
+    """The line that every record has: date, machine (this one, unless it is named), command."""
     return {
         "date": date.today().isoformat(),
         "machine": machine or this_machine(),
@@ -121,11 +121,20 @@ def attempted(make: Callable[..., Row], *given: Any) -> tuple[Row | None, str]:
         return None, f"{type(error).__name__}: {error}"
 
 
-def kept_rows(
-    rows: dict[str, Any], names: Iterable[str], make: Callable[[str], Any], save: Callable[[], None]
+def measured(
+    rows: dict[str, Any],
+    names: Iterable[str],
+    make: Callable[[str], Any],
+    keep: Callable[[str], None] = lambda _: None,
+    *,
+    only: str = "",
 ) -> None:
-    """Makes each row that is not there yet, and saves after each."""
+    """Makes the rows of names that have the word `only`, and keeps each as it is made.
+
+    A row that is there is left alone. One that fails says why, and a later run makes it again.
+    """
     for name in names:
-        if name not in rows:
-            rows[name] = make(name)
-            save()
+        if only in name and "failed" in rows.get(name, {"failed": ""}):
+            row, failed = attempted(make, name)
+            rows[name] = {"failed": failed[:500]} if failed else row
+            keep(name)

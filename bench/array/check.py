@@ -12,10 +12,7 @@ workloads, opencl.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import platform
 import resource
 import sys
 import time
@@ -35,7 +32,7 @@ from bench.array.tasks import (
     planned,
     statically,
 )
-from bench.harness import RESULTS
+from bench.harness import arguments, earlier, environment, save
 
 from warploom.array.code.program import Candidate
 from warploom.array.joint.model import JointModel
@@ -49,7 +46,6 @@ from warploom.machine.record import CUDA, H200, MALI, Machine
 from warploom.search.farm import Farm
 from warploom.search.outcome import Found
 
-OUT = RESULTS / "array_check.json"
 PARTS = ("counts", "joint", "small", "workloads", "opencl")
 COUNTS = (10_000, 300, 300, 50)
 PIECE = 25  # candidates of one task
@@ -61,14 +57,9 @@ class Record:
 
     def __init__(self, out: Path, without: set[str]) -> None:
         self.out = out
-        before = json.loads(out.read_text()) if out.exists() else {}
+        before = earlier(out)
         self.rows: dict[str, Any] = {
             name: each for name, each in before.items() if name not in without
-        }
-        self.rows |= {
-            "command": "python -m bench.array.check",
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python "
-            f"{platform.python_version()}",
         }
 
     def part(self, *names: str) -> dict[str, Any]:
@@ -78,9 +69,7 @@ class Record:
         return row
 
     def keep(self) -> None:
-        self.rows["date"] = time.strftime("%Y-%m-%d")
-        self.out.parent.mkdir(parents=True, exist_ok=True)
-        self.out.write_text(json.dumps(self.rows, indent=1) + "\n")
+        save(self.out, self.rows | environment())
 
 
 # -- the published figures -------------------------------------------------------------------------
@@ -249,12 +238,10 @@ def workloads(record: Record, count: int, farm: Farm, part: str, way: str) -> No
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = arguments(__doc__, "array_check.json", resumes=True)
     parser.add_argument("what", nargs="*", choices=[*PARTS, []], help="all, if nothing is said")
     parser.add_argument("--counts", type=int, nargs=4, default=COUNTS)
     parser.add_argument("--processes", type=int, default=None, help="one less than there are cores")
-    parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--again", action="store_true", help="the parts named, from scratch")
     given = parser.parse_args()
     parts = given.what or PARTS
     record = Record(given.out, set(parts) if given.again else set())

@@ -13,20 +13,16 @@ than the best so far is not launched: a thread does one product in a cycle.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import random
 import time
 from concurrent.futures import Future
-from datetime import date
-from pathlib import Path
 from typing import Any
 
 from bench.array.draw import BY_MODEL, SEED, WAYS, drawn, valid_at_random
 from bench.array.layer import Device
 from bench.array.prepare import Prepared, prepare, prepare_candidate
-from bench.harness import RESULTS
+from bench.harness import arguments, environment, save
 
 from warploom.array.recipe.choose import candidates as blocks_by_model
 from warploom.array.workload import VGG_16, Convolution
@@ -108,13 +104,11 @@ def measured(device: Device, prepared: Prepared, arrays: dict[str, Any], wanted:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, default=RESULTS / "array_curves.json")
+    parser = arguments(__doc__, "array_curves.json", dry="candidates are compiled, not run")
     parser.add_argument("--layer", default="conv4_2", choices=list(VGG_16))
     parser.add_argument("--candidates", type=int, default=48)
     parser.add_argument("--random", type=int, default=20_000, help="mappings without a solver")
     parser.add_argument("--processes", type=int, default=None)
-    parser.add_argument("--dry", action="store_true", help="candidates are compiled, not run")
     given = parser.parse_args()
     layer, farm = VGG_16[given.layer], Farm(given.processes)
     try:
@@ -135,14 +129,13 @@ def main() -> None:
                 f"{found['not_launched']} not launched, {found['seconds']:.1f} s",
                 flush=True,
             )
-            given.out.parent.mkdir(parents=True, exist_ok=True)
-            given.out.write_text(json.dumps(record, indent=1) + "\n")
+            save(given.out, record)
         valid = sum(each.result() for each in chance)
         record["valid_at_random"] = {"drawn": len(pieces) * PIECE, "valid": valid}
         print(f"without a solver: {record['valid_at_random']}", flush=True)
         if device is not None:
-            about = {"device": device.name, "date": date.today().isoformat()}
-            given.out.write_text(json.dumps(about | record, indent=1) + "\n")
+            about = {"device": device.name} | environment(device.name)
+            save(given.out, about | record)
     finally:
         farm.shutdown(cancel_futures=True)
 

@@ -15,13 +15,11 @@ goes on where an earlier one stopped. Curves of searches are made by `map_curves
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import random
 from concurrent.futures import Future
 from dataclasses import astuple
-from datetime import date
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -29,7 +27,7 @@ from typing import Any
 import numpy as np
 from bench.array.layer import LITTLE, measured, naive_seconds, one_graph
 from bench.array.prepare import Prepared, blocks_of, prepare, prepare_naive, text_of
-from bench.harness import RESULTS
+from bench.harness import RESULTS, arguments, environment, save
 
 from warploom.array.recipe.blocked import Blocks
 from warploom.array.recipe.choose import SLICES, candidates, seconds, temporary_bytes
@@ -252,7 +250,7 @@ def run_all(out: Path, count: int, limit: float, memory: int | None, more: int) 
             _keep(out, {"device": row["device"], "shapes": rows})
         report(name, names, rows[name])
     if len(rows) == len(shapes()):
-        record = {"device": rows["conv1_1"]["device"], "date": date.today().isoformat(),
+        record = {"device": rows["conv1_1"]["device"], **environment(rows["conv1_1"]["device"]),
                   "shapes": rows, "totals": totals(rows)}  # fmt: skip
         ways = {"ours": {name: row["ours"]["blocks"] for name, row in rows.items()}}
         if limited := record["totals"]["within_1_MB_on_average"]:
@@ -312,8 +310,7 @@ def one_shape(
 
 
 def _keep(out: Path, record: dict[str, Any]) -> None:
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(record, indent=1) + "\n")
+    save(out, record)
 
 
 def naive_again(out: Path) -> None:
@@ -361,14 +358,12 @@ def dry() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser = arguments(__doc__, "array_device.json", dry="small layers, no GPU")
     parser.add_argument("--candidates", type=int, default=24, help="by the model, for each shape")
     parser.add_argument("--seconds", type=float, default=60.0, help="most for each shape")
     parser.add_argument("--more", type=int, default=0, help="beside the best of earlier runs")
     parser.add_argument("--memory", type=int, default=None, help="bytes beside operands, at most")
     parser.add_argument("--naive", action="store_true", help="the naive kernel alone, again")
-    parser.add_argument("--dry", action="store_true", help="small layers, no GPU")
     given = parser.parse_args()
     if given.dry:
         dry()

@@ -30,7 +30,7 @@ CONTENDERS = 4  # with little memory, that are measured again
 TOLERANCE = 2e-4  # of the largest result, against float64
 
 
-class Lost(Exception):  # noqa: N818 - it is about a candidate
+class LostError(Exception):
     """A candidate after which the device answers no more."""
 
 
@@ -193,7 +193,7 @@ def search(
             return sampled(prepared, count)
         except (WarploomError, RuntimeError) as error:
             if device.is_lost():
-                raise Lost(prepared.text, str(error)[:300]) from error
+                raise LostError(prepared.text, str(error)[:300]) from error
             raise DeviceError(str(error)[:300]) from error
         finally:
             spent[0] += time.perf_counter() - start
@@ -245,7 +245,7 @@ def measured(
     row: dict[str, Any] = {"device": device.name, "layer": str(layer), **bytes_of(layer)}
     try:
         row["ours"] = search(device, layer, tried, made, limit)
-    except Lost as error:
+    except LostError as error:
         return {"lost": error.args[0], "why": error.args[1]}
     arrays = device.arrays(layer)
     row["naive"] = naive_seconds(layer, naive)

@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from bench.harness import attempted
 
 from warploom.array import workload
 from warploom.array.code.program import Candidate, compile_candidate
@@ -60,10 +61,8 @@ def _said(check: Callable[[Candidate], str], candidates: list[Candidate]) -> lis
     found = []
     gc.disable()  # what is made for one candidate has few cycles, and is gone after it
     for candidate in candidates:
-        try:
-            found.append(check(candidate))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the candidate is not right
-            found.append(f"{type(error).__name__}: {error}")
+        said, failed = attempted(check, candidate)
+        found.append(failed or said or "")
     gc.enable()
     return found
 

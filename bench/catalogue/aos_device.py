@@ -11,16 +11,14 @@ come; a second run goes on from there.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from datetime import date
 from typing import Any
 
 import numpy as np
-from bench.harness import RESULTS, ROOT
+from bench.harness import ROOT, arguments, command, earlier, save
 
 from warploom import ptx
 from warploom.catalogue import find
@@ -50,11 +48,7 @@ class Run:
         self.save()
 
     def save(self) -> None:
-        out: Path = self.options.out
-        out.parent.mkdir(parents=True, exist_ok=True)
-        part = out.with_suffix(".part")
-        part.write_text(json.dumps(self.records, indent=1, sort_keys=True) + "\n")
-        part.replace(out)
+        save(self.options.out, self.records, sort_keys=True)
 
     def wanted(self, key: str) -> bool:
         return self.options.again or "seconds" not in self.records.get(key, {})
@@ -76,8 +70,8 @@ def on_gpu(run: Run) -> None:
         "machine",
         {
             "gpu": torch.cuda.get_device_name(),
-            "date": time.strftime("%Y-%m-%d"),
-            "command": "python -m bench.catalogue.aos_device",
+            "date": date.today().isoformat(),
+            "command": command(),
             "torch": torch.__version__,
             "copy_bytes_per_second": run.ceiling,
             "copy_spread": timing.spread,
@@ -123,14 +117,24 @@ def work(
     for name in BASELINES:
         make = by_hand(name, fields, n, x, y, moved_right)
         yield f"aos-to-soa/{fields}/{name}", moved, {}, make
-    transposed = lambda: structures.t().contiguous()  # noqa: E731
-    right = lambda: bool(torch.equal(transposed(), structures.t()))  # noqa: E731
+
+    def transposed() -> Any:
+        return structures.t().contiguous()
+
+    def right() -> bool:
+        return bool(torch.equal(transposed(), structures.t()))
+
     yield f"aos-to-soa/{fields}/torch", moved, {}, lambda: (transposed, right)
     for number, setting in enumerate(settings_of("aos-sum", fields)):
         make = ours("aos-sum", setting, (x, totals), summed_right)
         yield f"aos-sum/{fields}/ours/{number}", summed, setting, make
-    add = lambda: torch.sum(structures, dim=1, out=totals)  # noqa: E731
-    added = lambda: add() is not None and summed_right()  # noqa: E731
+
+    def add() -> Any:
+        return torch.sum(structures, dim=1, out=totals)
+
+    def added() -> bool:
+        return add() is not None and summed_right()
+
     yield f"aos-sum/{fields}/torch", summed, {}, lambda: (add, added)
 
 
@@ -255,20 +259,14 @@ def table(run: Run) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--dry", action="store_true", help="tiny sizes, no GPU")
+    parser = arguments(__doc__, "aos_device.json", dry="tiny sizes, no GPU", resumes=True)
     parser.add_argument("--bytes", type=int, default=2 * 10**9, help="size of the input array")
     parser.add_argument("--fields", type=int, nargs="*", default=list(FIELDS))
     parser.add_argument("--samples", type=int, default=15)
-    parser.add_argument("--again", action="store_true", help="forget earlier results")
-    default = RESULTS / "aos_device.json"
-    parser.add_argument("--out", type=Path, default=default)
     options = parser.parse_args()
     if options.dry:
         return 1 if dry(Run(options, {})) else 0
-    records: dict[str, Any] = {}
-    if options.out.exists() and not options.again:
-        records = json.loads(options.out.read_text())
+    records: dict[str, Any] = earlier(options.out, again=options.again)
     run = Run(options, records)
     on_gpu(run)
     return 0 if table(run) else 1

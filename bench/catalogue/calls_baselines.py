@@ -23,8 +23,8 @@ extern "C" __global__ void copy(const int n, const float* x, float* y) {
 
 
 @triton.jit
-def _copy(x, y, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+def _copy(x, y, n, block: tl.constexpr):  # type: ignore[no-untyped-def]
+    at = tl.program_id(0) * block + tl.arange(0, block)
     inside = at < n
     tl.store(y + at, tl.load(x + at, mask=inside), mask=inside)
 
@@ -36,7 +36,7 @@ def triton_call(x: Any) -> Call:
 
     def call() -> object:
         y = torch.empty_like(x)
-        _copy[grid](x, y, n, BLOCK=256)
+        _copy[grid](x, y, n, block=256)
         return y
 
     return call
@@ -45,7 +45,7 @@ def triton_call(x: Any) -> Call:
 def triton_launch(x: Any, y: Any) -> Call:
     n = x.numel()
     grid = (-(-n // 256),)
-    return lambda: _copy[grid](x, y, n, BLOCK=256)
+    return lambda: _copy[grid](x, y, n, block=256)
 
 
 def raw_kernel_launch(cupy: Any, x: Any, y: Any) -> Call:

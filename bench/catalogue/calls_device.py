@@ -10,7 +10,6 @@ written after every section, and a run picks up where an earlier one stopped. `-
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import gc
 import json
@@ -20,12 +19,12 @@ import statistics
 import sysconfig
 import threading
 import time
-import traceback
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
-from bench.harness import RESULTS
+from bench.harness import arguments, attempted, command, earlier, save
 
 import warploom
 from warploom.catalogue.operators import OPERATORS, operators
@@ -65,12 +64,9 @@ def cost(call: Callable[[], object], calls: int = CALLS, samples: int = SAMPLES)
 def costs(calls: dict[str, Callable[[], object]]) -> Record:
     found: Record = {}
     for name, call in calls.items():
-        try:
-            found[name] = cost(call)
-            print(f"  {name:<44}{found[name]['us']:8.2f} µs", flush=True)
-        except Exception as error:  # noqa: BLE001 - one way that is not there leaves the others
-            found[name] = {"error": f"{type(error).__name__}: {error}"[:300]}
-            print(f"  {name:<44}{found[name]['error']}", flush=True)
+        took, failed = attempted(cost, call)
+        found[name] = took or {"error": failed[:300]}
+        print(f"  {name:<44}" + (f"{took['us']:8.2f} µs" if took else failed[:300]), flush=True)
     return found
 
 
@@ -97,8 +93,8 @@ def machine() -> Record:
         "modules": modules,
         "compilers": {name: bool(shutil.which(name)) for name in ("gcc", "g++", "nvcc", "ptxas")},
         "python_headers": header.exists(),
-        "date": time.strftime("%Y-%m-%d"),
-        "command": "python -m bench.catalogue.calls_device",
+        "date": date.today().isoformat(),
+        "command": command(),
     }
 
 
@@ -117,7 +113,10 @@ def calls() -> Record:
     tracked = x.clone().requires_grad_()
     assert torch.equal(ours(x), x.t())
     assert torch.equal(ops.aos_to_soa(x), x.t())
-    identity = lambda t: ours(t)  # noqa: E731
+
+    def identity(t: Any) -> Any:
+        return ours(t)
+
     library = torch.library.Library("warploom_bench", "FRAGMENT")
     made = {
         f"operator: Library, {gradient}": baselines.by_library(
@@ -370,10 +369,13 @@ def manners() -> Record:
 
 def _cases(torch: Any) -> dict[str, list[tuple[Any, ...]]]:
     """Arguments of every operator."""
-    rand = lambda *shape: torch.rand(*shape, device="cuda", dtype=torch.float32)  # noqa: E731
-    words = lambda *shape: torch.randint(  # noqa: E731
-        -(2**31), 2**31 - 1, shape, device="cuda", dtype=torch.int32
-    )
+
+    def rand(*shape: int) -> Any:
+        return torch.rand(*shape, device="cuda", dtype=torch.float32)
+
+    def words(*shape: int) -> Any:
+        return torch.randint(-(2**31), 2**31 - 1, shape, device="cuda", dtype=torch.int32)
+
     return {
         "aos_to_soa": [(rand(1000, 5),), (rand(33, 7, 3),), (rand(1001, 12),)],
         "soa_to_aos": [(rand(5, 1000),), (rand(3, 7, 33),)],
@@ -408,13 +410,15 @@ def right() -> Record:
         ):
             if what == "gradients" and not known[name].gradients:
                 continue
-            try:
-                record[what] = all(test(torch, ops, known[name], case) for case in cases)
-            except Exception as error:  # noqa: BLE001 - kept, and the next one tried
-                record[what] = f"{type(error).__name__}: {error}"[:600]
+            same, failed = attempted(_all_right, test, torch, ops, known[name], cases)
+            record[what] = failed[:600] if failed else same
         found[name] = record
         print(f"  {name}: {record}", flush=True)
     return found
+
+
+def _all_right(test: Any, torch: Any, ops: Any, operator: Any, cases: list[Any]) -> bool:
+    return all(test(torch, ops, operator, case) for case in cases)
 
 
 def _close(torch: Any, one: Any, other: Any) -> bool:
@@ -461,9 +465,8 @@ def _compiled(torch: Any, ops: Any, operator: Any, case: tuple[Any, ...]) -> boo
         return getattr(ops, operator.name)(*given) * 1
 
     torch._dynamo.reset()
-    try:
-        got = torch.compile(function, fullgraph=True)(*case)
-    except Exception:  # noqa: BLE001 - without a compiler for the host, what is traced at least
+    got, failed = attempted(lambda: torch.compile(function, fullgraph=True)(*case))
+    if failed:  # without a compiler for the host, what is traced at least
         got = torch.compile(function, fullgraph=True, backend="aot_eager")(*case)
     return _close(torch, got, function(*case))
 
@@ -479,30 +482,23 @@ SECTIONS: dict[str, Callable[[], Record]] = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__, "calls_device.json", resumes=True)
     parser.add_argument("--only", nargs="*", default=list(SECTIONS), choices=list(SECTIONS))
-    parser.add_argument("--again", action="store_true", help="forget earlier results")
-    default = RESULTS / "calls_device.json"
-    parser.add_argument("--out", type=Path, default=default)
     options = parser.parse_args()
-    records: Record = {}
-    if options.out.exists() and not options.again:
-        records = json.loads(options.out.read_text())
+    records: Record = earlier(options.out, again=options.again)
     failed = 0
     for name in options.only:
         if name in records and "error" not in records[name]:
             continue
         print(name, flush=True)
         started = time.monotonic()
-        try:
-            records[name] = SECTIONS[name]()
-        except Exception:  # noqa: BLE001 - kept, and the next section tried
-            records[name] = {"error": traceback.format_exc()[-3000:]}
-            print(records[name]["error"])
+        found, error = attempted(SECTIONS[name])
+        if found is None:
+            print(error)
             failed += 1
+        records[name] = found or {"error": error[-3000:]}
         records[name]["wall_seconds"] = round(time.monotonic() - started, 1)
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(records, indent=1, default=str) + "\n")
+        save(options.out, records, default=str)
     print(json.dumps({key: value for key, value in records.items() if key != "parts"}, default=str))
     return 1 if failed else 0
 

@@ -13,7 +13,6 @@ row, and a run picks up where an earlier one stopped. `--only 1d 2d product` sel
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import sys
@@ -21,12 +20,12 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
+from datetime import date
 from typing import Any
 
 import numpy as np
 from bench.catalogue import conv_baselines as baselines
-from bench.harness import RESULTS
+from bench.harness import arguments, attempted, command, earlier, save
 
 from warploom import ptx, runtime
 from warploom.catalogue import find
@@ -266,10 +265,9 @@ class Contest:
 
     def attempt(self, group: str, make: Callable[[], tuple[Any, ...]]) -> None:
         """A competitor that may not be there at all; `make` gives what `enter` takes."""
-        try:
-            self.enter(group, *make())
-        except Exception as error:  # noqa: BLE001 - a competitor's failure is a result, too
-            self.rows.setdefault(group, {"failure": f"{type(error).__name__}: {error}"[:300]})
+        _, failed = attempted(lambda: self.enter(group, *make()))
+        if failed:
+            self.rows.setdefault(group, {"failure": failed[:300]})
 
     def finish(self) -> dict[str, Any]:
         for group, launch in self._best.items():
@@ -449,7 +447,7 @@ PARTS: dict[str, Any] = {
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
+    record: dict[str, Any] = earlier(options.out)
     wanted = [
         (part, size) for part in options.only for size in PARTS[part][0]
         if options.again or str(size) not in record.get(part, {})
@@ -460,8 +458,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     built = build_all(jobs, options.processes)
     gpu = Gpu()
     record["device"] = gpu.properties["name"].decode()
-    record["date"] = time.strftime("%Y-%m-%d")
-    record["command"] = "python -m bench.catalogue.conv_device"
+    record |= {"date": date.today().isoformat(), "command": command()}
     record["ceiling"] = ceiling = gpu.ceiling()
     for part, size in wanted:
         started = time.time()
@@ -479,11 +476,6 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 def _size(built: Built) -> int:
     parameters = dict(built.job.parameters)
     return int(parameters["taps" if "taps" in parameters else "degree"])
-
-
-def save(path: Path, record: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n")
 
 
 def show(record: dict[str, Any]) -> None:
@@ -572,12 +564,9 @@ def _dry_products() -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=RESULTS / "conv_device.json")
+    parser = arguments(__doc__, "conv_device.json", dry="tiny sizes, no GPU", resumes=True)
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--again", action="store_true", help="measure what the record has already")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--dry", action="store_true", help="tiny sizes, no GPU")
     options = parser.parse_args()
     if options.dry:
         dry()

@@ -9,14 +9,10 @@ variant; registers and spills come from the driver's own compiler where ptxas is
 
 from __future__ import annotations
 
-import argparse
-import json
 import shutil
-import time
-from pathlib import Path
 from typing import Any
 
-from bench.harness import RESULTS
+from bench.harness import arguments, environment, save
 
 from warploom.catalogue import entries
 from warploom.catalogue.entry import Case, Entry, Parameter
@@ -70,15 +66,15 @@ def machine(dry: bool) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dry", action="store_true", help="the simulator instead of a GPU")
-    parser.add_argument("--only", default="", help="names that contain this text")
-    parser.add_argument("--out", type=Path, default=RESULTS / "catalogue_device.json")
+    parser = arguments(
+        __doc__,
+        "catalogue_device.json",
+        dry="the simulator instead of a GPU",
+        only="names that contain this text",
+    )
     options = parser.parse_args()
     record: dict[str, Any] = {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": machine(options.dry),
-        "command": "python -m bench.catalogue.device",
+        **environment(machine(options.dry)),
         "kernels": {},
     }
     bad = 0
@@ -90,7 +86,7 @@ def main() -> int:
             bad += bool(result["wrong"]) or not result.get("stays_in_registers", True)
             print(f"{label}: {result['sizes']} sizes, {len(result['wrong'])} wrong", flush=True)
     if not options.dry:
-        options.out.write_text(json.dumps(record, indent=1) + "\n")
+        save(options.out, record)
     print(f"{len(record['kernels'])} kernels, {bad} bad")
     return 1 if bad else 0
 

@@ -15,23 +15,19 @@ row, and rows that are there are not done again.
 
 from __future__ import annotations
 
-import argparse
-import json
 import multiprocessing
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench.harness import RESULTS
+from bench.harness import arguments, attempted, earlier, environment, save
 
 from warploom import device_function
 from warploom.runtime.compile import Compiled, compile_cuda, parse_usage
@@ -326,16 +322,11 @@ def exchange_row(machine: Machine, made: Compiled, used: Any, registers: int) ->
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dry", action="store_true", help="compile only")
-    parser.add_argument("--again", action="store_true", help="forget what was done before")
-    parser.add_argument("--out", type=Path, default=RESULTS / "functions_device.json")
+    parser = arguments(__doc__, "functions_device.json", dry="compile only", resumes=True)
     parser.add_argument("--fields", type=int, nargs="*", default=FIELDS, help="2 to 16")
     parser.add_argument("--only", nargs="*", default=KINDS, help=", ".join(KINDS))
     options = parser.parse_args()
-    record: dict[str, Any] = {"rows": {}}
-    if options.out.exists() and not (options.again or options.dry):
-        record = json.loads(options.out.read_text())
+    record: dict[str, Any] = earlier(options.out, {"rows": {}}, again=options.again or options.dry)
     texts = {f"scan {d} {op}": (scan_text, (d, op)) for d, op in SCANS}
     texts |= {f"exchange {n}": (timing_text, (n,)) for n in options.fields}
     texts |= {f"move {n}": (moving_text, (n,)) for n in options.fields}
@@ -346,31 +337,29 @@ def main() -> int:
     }
     machine = None if options.dry else Machine()
     if machine is not None:
-        record |= {
-            "date": time.strftime("%Y-%m-%d"),
-            "command": "python -m bench.catalogue.functions_device",
-        }
-        record["machine"] = machine.properties["name"].decode()
+        record |= environment(machine.properties["name"].decode())
     # Not by forking: this process may hold a GPU.
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(2 if options.dry else 14, mp_context=fresh) as pool:
         jobs = {name: pool.submit(made_of, *make) for name, make in wanted.items()}
         for name, job in jobs.items():
-            try:
-                row = measured(machine, name, *job.result())
-            except Exception as error:  # noqa: BLE001 - the other rows go on
-                row = {"error": f"{type(error).__name__}: {error}"[:2000]}
+            found, failed = attempted(_of_job, machine, name, job)
+            row = found or {"error": failed[:2000]}
             show(name, row)
             if machine is not None and "error" not in row:
                 record["rows"][name] = row
-                options.out.write_text(json.dumps(record, indent=1) + "\n")
+                save(options.out, record)
     if machine is not None and "functions" not in record["rows"] and "functions" in options.only:
         row = {"wrong": check_functions(machine)}
         bad = {name: why for name, why in row["wrong"].items() if why}
         print(f"functions: {len(row['wrong'])} checked, wrong: {bad or 'none'}", flush=True)
         record["rows"]["functions"] = row
-        options.out.write_text(json.dumps(record, indent=1) + "\n")
+        save(options.out, record)
     return 0
+
+
+def _of_job(machine: Machine | None, name: str, job: Any) -> dict[str, Any]:
+    return measured(machine, name, *job.result())
 
 
 def measured(machine: Machine | None, name: str, made: Compiled, used: Any) -> dict[str, Any]:

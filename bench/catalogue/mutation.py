@@ -10,13 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
-import sys
-from datetime import UTC, datetime
 from functools import partial
 from multiprocessing import Pool
 
-from bench.harness import RESULTS, ROOT
+from bench.harness import RESULTS, ROOT, arguments, earlier, environment, save
 
 from warploom.catalogue import entries, find
 from warploom.catalogue.entry import Parameter
@@ -56,7 +53,7 @@ def wanted() -> list[tuple[str, dict[str, Parameter]]]:
 def record() -> int:
     """Rows that the record has from these sources are kept; each new one is written at once."""
     sources = digest()
-    known = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    known = earlier(RECORD)
     rows = known["kernels"] if known.get("sources") == sources else []
     survived = 0
     for name, settings in wanted():
@@ -78,18 +75,15 @@ def digest() -> str:
 
 
 def write(sources: str, rows: list[dict[str, object]]) -> None:
-    head = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": f"{platform.machine()}, Python {platform.python_version()}, no GPU",
-        "command": "python -m bench.catalogue.mutation",
-        "sources": sources,
-    }
-    RECORD.write_text(json.dumps({**head, "kernels": rows}, indent=1) + "\n")
+    save(RECORD, {**environment(), "sources": sources, "kernels": rows})
 
 
 def main() -> int:
-    if len(sys.argv) > 1:
-        name, *words = sys.argv[1:]
+    parser = arguments(__doc__)
+    parser.add_argument("words", nargs="*", help="NAME key=value…: this kernel alone")
+    asked = parser.parse_args()
+    if asked.words:
+        name, *words = asked.words
         pairs = (word.partition("=") for word in words)
         one = row(name, {k: int(v) if v.isdigit() else v for k, _, v in pairs})
         print(json.dumps(one, indent=1))

@@ -10,18 +10,15 @@ was compiled; a second run goes on after the first (`--again` forgets it).
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bench.common.own import variations as more
 from bench.common.own.listing import OWN, Own, lengths, run
-from bench.harness import RESULTS
+from bench.harness import arguments, earlier, environment, save
 
 import warploom
 from warploom.errors import WarploomError
@@ -86,20 +83,20 @@ def machine(dry: bool) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dry", action="store_true", help="the simulator instead of a GPU")
-    parser.add_argument("--again", action="store_true", help="forget what was done before")
-    parser.add_argument("--only", default="", help="names that contain this text")
-    parser.add_argument("--out", type=Path, default=RESULTS / "own_device.json")
+    parser = arguments(
+        __doc__,
+        "own_device.json",
+        dry="the simulator instead of a GPU",
+        only="names that contain this text",
+        resumes=True,
+    )
     options = parser.parse_args()
     record: dict[str, Any] = {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": machine(options.dry),
-        "command": "python -m bench.catalogue.own_device",
+        **environment(machine(options.dry)),
         "sketches": {},
     }
-    if options.out.exists() and not (options.again or options.dry):
-        record["sketches"] = json.loads(options.out.read_text())["sketches"]
+    before = earlier(options.out, again=options.again or options.dry)
+    record["sketches"] |= before.get("sketches", {})
     asked = [each for each in (*OWN, *more.variations()) if options.only in each.name]
     asked = [each for each in asked if each.name not in record["sketches"]]
     for own in asked:
@@ -112,7 +109,7 @@ def main() -> int:
             flush=True,
         )
         if not options.dry:
-            options.out.write_text(json.dumps(record, indent=1) + "\n")
+            save(options.out, record)
     bad = sum(bool(each["wrong"]) for each in record["sketches"].values())
     print(f"{len(record['sketches'])} sketches, {bad} bad")
     return 1 if bad else 0

@@ -13,11 +13,9 @@ earlier one stopped. `--only structures 1d 2d` selects.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -40,7 +38,7 @@ from bench.catalogue.settings_windows import (
     measure_1d,
     measure_2d,
 )
-from bench.harness import RESULTS
+from bench.harness import arguments, command, earlier, save
 
 from warploom import ptx
 from warploom.emit.cuda import cuda
@@ -52,9 +50,7 @@ from warploom.runtime.compile import compile_cuda
 
 def run(options: Any) -> int:
     started = time.monotonic()
-    records: Record = {}
-    if options.out.exists() and not options.again:
-        records = json.loads(options.out.read_text())
+    records: Record = earlier(options.out, again=options.again)
     structures = structure_rows(options) if "structures" in options.only else []
     rows = [row for row in structures if row.key not in records]
     lines = [t for t in TAPS_1D if "1d" in options.only and f"1d/{t}" not in records]
@@ -99,16 +95,9 @@ def machine(gpu: Gpu, before: Record) -> Record:
     return before | {
         "gpu": gpu.torch.cuda.get_device_name(),
         "torch": gpu.torch.__version__,
-        "date": time.strftime("%Y-%m-%d"),
-        "command": "python -m bench.catalogue.settings_device",
+        "date": date.today().isoformat(),
+        "command": command(),
     }
-
-
-def save(out: Path, records: Record) -> None:
-    out.parent.mkdir(parents=True, exist_ok=True)
-    part = out.with_suffix(".part")
-    part.write_text(json.dumps(records, indent=1) + "\n")
-    part.replace(out)
 
 
 def line_of(key: str, found: Record) -> str:
@@ -191,15 +180,11 @@ def dry_job(row: Structures, job: Job) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dry", action="store_true", help="small, no GPU")
+    parser = arguments(__doc__, "settings_device.json", dry="small, no GPU", resumes=True)
     parser.add_argument("--only", nargs="*", default=["structures", "1d", "2d"])
     parser.add_argument("--fields", type=int, nargs="*", default=list(FIELDS))
     parser.add_argument("--bytes", type=int, default=INPUT_BYTES, help="size of the input array")
     parser.add_argument("--seconds", type=float, default=420.0)
-    parser.add_argument("--again", action="store_true", help="forget earlier results")
-    default = RESULTS / "settings_device.json"
-    parser.add_argument("--out", type=Path, default=default)
     options = parser.parse_args()
     return dry(options) if options.dry else run(options)
 

@@ -10,20 +10,16 @@ The record is kept row by row, and a run picks up where an earlier one stopped.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from bench.catalogue.settings_compile import Built, Job, Record, build, built_all
-from bench.catalogue.settings_device import save
 from bench.catalogue.settings_gpu import Gpu
 from bench.catalogue.settings_structures import INPUT_BYTES, Structures, measure_structures
 from bench.catalogue.settings_windows import LINE, SIDE, measure_1d, measure_2d
-from bench.harness import RESULTS
+from bench.harness import arguments, attempted, earlier, save
 
 TAPS_1D = (21, 25, 29, 31, 33)
 TAPS_2D = (9, 11, 13, 15)
@@ -83,9 +79,7 @@ def structures() -> dict[Structures, list[Job]]:
 
 
 def run(options: Any) -> int:
-    records: Record = {}
-    if options.out.exists() and not options.again:
-        records = json.loads(options.out.read_text())
+    records: Record = earlier(options.out, again=options.again)
     windows, moved = lines() | images(), structures()
     jobs = {**windows, **{row.key: some for row, some in moved.items()}}
     missing = {key: some for key, some in jobs.items() if key not in records}
@@ -99,11 +93,11 @@ def run(options: Any) -> int:
         **{r.key: lambda built, r=r: measure_structures(gpu, r, built, []) for r in moved},
     }
     for key in missing:
-        try:
-            records[key] = measures[key](by_row[key])
-        except Exception as error:  # noqa: BLE001 - the other rows are measured all the same
-            print(f"{key}: {type(error).__name__}: {error}"[:300], flush=True)
+        found, failed = attempted(measures[key], by_row[key])
+        if failed:
+            print(f"{key}: {failed}"[:300], flush=True)
             continue
+        records[key] = found
         save(options.out, records)
         print(best_of(key, records[key]), flush=True)
         if time.monotonic() - started > options.seconds:
@@ -128,12 +122,8 @@ def dry() -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--dry", action="store_true", help="no GPU")
+    parser = arguments(__doc__, "settings_probe.json", dry="no GPU", resumes=True)
     parser.add_argument("--seconds", type=float, default=420.0)
-    parser.add_argument("--again", action="store_true", help="forget earlier results")
-    default = RESULTS / "settings_probe.json"
-    parser.add_argument("--out", type=Path, default=default)
     options = parser.parse_args()
     return dry() if options.dry else run(options)
 

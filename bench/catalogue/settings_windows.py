@@ -10,6 +10,7 @@ import numpy as np
 from bench.catalogue import conv_baselines as baselines
 from bench.catalogue.settings_compile import Built, Job, Record
 from bench.catalogue.settings_gpu import SAMPLES, Gpu, checked, contest
+from bench.harness import attempted
 
 TAPS_1D = (3, 5, 7, 9, 13, 17, 21, 25, 31)
 TAPS_2D = (3, 5, 7, 9, 11, 13, 15)
@@ -107,16 +108,18 @@ def windows(torch: Any, image: Any, w: Any) -> Any:
 
 
 def by_npp(gpu: Gpu, taps: int, image: Any, w: Any, out: Any, wanted: Any) -> Record:
-    try:
-        import cupy
+    found, failed = attempted(_npp, gpu, taps, image, w, out, wanted)
+    return found or {"error": failed[:300]}  # a competitor's failure is a result, too
 
-        library = baselines.npp_library()
-        if library is None:
-            return {"error": "libnppif is not installed"}
-        given, made = cupy.from_dlpack(image), cupy.from_dlpack(out)
-        held = cupy.asarray(np.ascontiguousarray(w[::-1, ::-1]))  # NPP takes them in reverse
-        properties = cupy.cuda.runtime.getDeviceProperties(0)
-        launch = baselines.npp_filter(library, given, made, held, taps, properties)
-        return checked(gpu, launch, out, wanted, SAMPLES)
-    except Exception as error:  # noqa: BLE001 - a competitor's failure is a result, too
-        return {"error": f"{type(error).__name__}: {error}"[:300]}
+
+def _npp(gpu: Gpu, taps: int, image: Any, w: Any, out: Any, wanted: Any) -> Record:
+    import cupy
+
+    library = baselines.npp_library()
+    if library is None:
+        return {"error": "libnppif is not installed"}
+    given, made = cupy.from_dlpack(image), cupy.from_dlpack(out)
+    held = cupy.asarray(np.ascontiguousarray(w[::-1, ::-1]))  # NPP takes them in reverse
+    properties = cupy.cuda.runtime.getDeviceProperties(0)
+    launch = baselines.npp_filter(library, given, made, held, taps, properties)
+    return checked(gpu, launch, out, wanted, SAMPLES)

@@ -10,18 +10,15 @@ timed by device events. The record is kept as it comes, and a second run goes on
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench.harness import RESULTS, ROOT
+from bench.harness import ROOT, arguments, earlier, save
 
 from warploom import ptx
 from warploom.catalogue import find
@@ -168,9 +165,7 @@ def _per_block(kernel: Any, evaluate: Any) -> int:
 def on_gpu(options: Any) -> int:
     import torch
 
-    records: dict[str, Any] = {}
-    if options.out.exists() and not options.again:
-        records = json.loads(options.out.read_text())
+    records: dict[str, Any] = earlier(options.out, again=options.again)
     started = time.monotonic()
     all_ways = [way for fields in options.fields for way in ways(fields)]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
@@ -186,7 +181,7 @@ def on_gpu(options: Any) -> int:
             if key in records:
                 continue
             records[key] = row(torch, driver, [m for m in made if m[0].fields == fields], fields, n)
-            options.out.write_text(json.dumps(records, indent=1) + "\n")
+            save(options.out, records)
             show(key, records[key])
             if time.monotonic() - started > options.seconds:
                 print("out of time; run again to go on")
@@ -274,14 +269,10 @@ def dry(options: Any) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dry", action="store_true", help="small, on the emulator")
+    parser = arguments(__doc__, "structures_probe.json", dry="small, on the emulator", resumes=True)
     parser.add_argument("--fields", type=int, nargs="*", default=list(FIELDS))
     parser.add_argument("--bytes", type=int, default=10**9, help="size of the input array")
     parser.add_argument("--seconds", type=float, default=400.0)
-    parser.add_argument("--again", action="store_true", help="forget earlier results")
-    default = RESULTS / "structures_probe.json"
-    parser.add_argument("--out", type=Path, default=default)
     options = parser.parse_args()
     return dry(options) if options.dry else on_gpu(options)
 

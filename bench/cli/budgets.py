@@ -11,14 +11,11 @@ did not hold.
 
 from __future__ import annotations
 
-import argparse
 import json
-import platform
 import random
 import sys
 import tempfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +23,8 @@ from bench.cli.budget_cases import CASES, Case, written
 from bench.common.cli.timed import Timed, timed
 from bench.common.sketch.large import LARGE
 from bench.common.sketch.measured import apart
-from bench.harness import RESULTS
+from bench.harness import arguments, environment, save
 
-OUT = RESULTS / "budgets.json"
 MEGABYTES = (100, 400)
 KEPT = ("stopped", "late", "silence", "peak", "count", "listed", "complete", "verdict", "cpu")
 Record = dict[str, Any]
@@ -140,11 +136,9 @@ def _line(record: Record) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__, "budgets.json", only="Commands with these words.")
     parser.add_argument("--part", choices=("commands", "interrupts", "memory"))
-    parser.add_argument("--only", default="", help="Commands with these words.")
     parser.add_argument("--moments", type=int, default=200)
-    parser.add_argument("--out", type=Path, default=OUT)
     asked = parser.parse_args()
     records: list[Record] = []
     with tempfile.TemporaryDirectory() as name:
@@ -160,13 +154,8 @@ def main() -> int:
             for record in found if asked.part in (None, part) else ():
                 records.append(record)
                 print(_line(record), flush=True)
-    head = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": f"{platform.machine()}, Python {platform.python_version()}",
-        "command": "python -m bench.cli.budgets",
-    }
-    kept = {**head, "held": sum(each["held"] for each in records), "of": len(records)}
-    asked.out.write_text(json.dumps({**kept, "runs": records}, indent=1) + "\n")
+    kept = {**environment(), "held": sum(each["held"] for each in records), "of": len(records)}
+    save(asked.out, {**kept, "runs": records})
     print(f"{kept['held']} of {kept['of']} held")
     return 0 if kept["held"] == kept["of"] else 1
 

@@ -9,10 +9,8 @@ record goes to bench/results/manners.json; the exit status is 1 if something is 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import platform
 import random
 import signal
 import subprocess
@@ -25,9 +23,8 @@ from typing import Any
 
 from bench.common.cli.stops import PROOF_FOR, ROWS, Row
 from bench.common.cli.tile import FILE
-from bench.harness import RESULTS
+from bench.harness import arguments, environment, save
 
-OUT = RESULTS / "manners.json"
 RECORDS = "records.json"
 # What a shell writes behind the command, and the status, of what would be 0, 1 or 3.
 MANNERS = {
@@ -106,10 +103,9 @@ def wrong(row: Row, folder: Path, presses: int, draw: random.Random) -> list[dic
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__, "manners.json")
     parser.add_argument("--presses", type=int, default=2)
     parser.add_argument("--seed", type=int, default=26)
-    parser.add_argument("--out", type=Path, default=OUT)
     asked = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what we start is to hear it
     draw, found = random.Random(asked.seed), []
@@ -122,15 +118,13 @@ def main() -> int:
             found += wrong(row, folder, asked.presses, draw)
             print(f"{' '.join(row.words)[:80]}: {len(found)} wrong so far", flush=True)
     record = {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "command": " ".join(["bench/cli/manners.py", *sys.argv[1:]]),
+        **environment(),
         "commands": len(ROWS),
         "runs": len(ROWS) * (1 + len(MANNERS) + asked.presses),
         "seed": asked.seed,
         "wrong": found,
     }
-    asked.out.write_text(json.dumps(record, indent=1) + "\n")
+    save(asked.out, record)
     print(json.dumps(record, indent=1))
     return 1 if found else 0
 

@@ -7,19 +7,14 @@ Each kernel is built and checked once, in a process that has done nothing before
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from datetime import date
 from multiprocessing import get_context
-from pathlib import Path
 
 from bench.common.kernel.kernels import tiled_product
-from bench.harness import RESULTS
+from bench.harness import arguments, environment, save
 
 from warploom.kernel.check import check
 from warploom.kernel.ir import Kernel
@@ -40,8 +35,7 @@ def seconds(name: str) -> tuple[float, float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=RESULTS / "kernel_check.json")
+    parser = arguments(__doc__, "kernel_check.json")
     given = parser.parse_args()
     rows = {}
     for name in KERNELS:
@@ -50,12 +44,10 @@ def main() -> int:
         rows[name] = {"seconds": wall, "processor seconds": cpu}
         print(f"{name:22} {wall:6.3f} s ({cpu:.3f} of processor time)")
     record = {
-        "date": date.today().isoformat(),
-        "command": "python -m bench.kernel.check",
-        "machine": f"{platform.system()} {platform.machine()}",
+        **environment(),
         "kernels": rows,
     }
-    given.out.write_text(json.dumps(record, indent=1) + "\n")
+    save(given.out, record)
     return 0 if all(row["processor seconds"] < 1.0 for row in rows.values()) else 1
 
 

@@ -11,22 +11,18 @@ CUDA's headers, such as those of the packages nvidia-cuda-runtime, -crt and -ccc
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
 import re
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import fill
 from typing import NamedTuple, get_args
 
-from bench.harness import RESULTS
+from bench.harness import arguments, environment, save
 
 from warploom.emit import emit
 from warploom.emit.dialect import Language
@@ -269,10 +265,9 @@ def tried(language: Language, names: Sequence[str]) -> dict[str, object]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__, "header_names.json")
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--include", action="append", default=[])
-    parser.add_argument("--out", type=Path, default=RESULTS / "header_names.json")
     given = parser.parse_args()
     if given.update:
         print(f"{update(given.include)} names added to {HEADER_NAMES.name}")
@@ -288,12 +283,10 @@ def main() -> int:
             each["refused"] for each in rows[language].values() if isinstance(each, dict)
         )
     record = {
-        "date": date.today().isoformat(),
-        "command": "python -m bench.kernel.header_names",
-        "machine": f"{platform.system()} {platform.machine()}",
+        **environment(),
         "languages": rows,
     }
-    given.out.write_text(json.dumps(record, indent=1) + "\n")
+    save(given.out, record)
     return 0 if right else 1
 
 

@@ -12,22 +12,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import sys
 import time
 from collections import Counter
 from concurrent.futures import Future, as_completed
-from datetime import date
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from bench.common.kernel.random_runs import TOGETHER, looked_at
-from bench.harness import RESULTS
+from bench.harness import arguments, attempted, earlier, environment, save
 
 from warploom.search.farm import Farm
 
-OUT = RESULTS / "kernel_random.json"
 KERNELS = {"c": 2000, "ptx": 2000, "opencl": 2000, "broken": 500, "cuda": 2000}
 UNASKED = ("c", "ptx", "opencl", "broken")
 SAVE_EVERY = 5.0  # seconds
@@ -46,10 +42,7 @@ def summed(what: str, pieces: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return record | {
         "lost": [text for each in in_order for text in each.get("lost", [])],
         "processor_seconds": round(sum(each["seconds"] for each in in_order)),
-        "date": date.today().isoformat(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}, NumPy {np.__version__}",
-        "command": f"python -m bench.kernel.random_kernels {what}",
+        **environment("", what),
     }
 
 
@@ -61,11 +54,9 @@ def wrong(record: dict[str, Any]) -> bool:
 
 def piece_of(done: Future[dict[str, Any]], what: str, first: str) -> dict[str, Any]:
     """What a piece of work gave; one that fails must not end the run."""
-    try:
-        return done.result()
-    except Exception as error:  # noqa: BLE001
-        lost = f"{what}: seeds from {first}: {type(error).__name__}: {error!s:.300}"
-        return {"kernels": 0, "fates": {}, "disagreements": [], "seconds": 0, "lost": [lost]}
+    found, failed = attempted(done.result)
+    lost = [f"{what}: seeds from {first}: {failed[:300]}"]
+    return found or {"kernels": 0, "fates": {}, "disagreements": [], "seconds": 0, "lost": lost}
 
 
 def work(asked: argparse.Namespace, kept: dict[str, dict[str, Any]], started: Path) -> None:
@@ -88,27 +79,23 @@ def work(asked: argparse.Namespace, kept: dict[str, dict[str, Any]], started: Pa
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__, "kernel_random.json", resumes=True)
     parser.add_argument("what", nargs="*", choices=[*KERNELS, []])
     parser.add_argument("--kernels", type=int, help="fewer than the acceptance asks for")
     parser.add_argument("--processes", type=int)
-    parser.add_argument("--again", action="store_true", help="not what an earlier run has done")
-    parser.add_argument("--out", type=Path, default=OUT)
     asked = parser.parse_args()
     asked.what = asked.what or [*UNASKED]
     # One kernel on one core each: the farm has work for all of them.
     os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", "1")
     started = asked.out.with_suffix(".started.json")
-    kept: dict[str, dict[str, Any]] = {}
-    if started.exists() and not asked.again:
-        kept = json.loads(started.read_text())
+    kept: dict[str, dict[str, Any]] = earlier(started, again=asked.again)
     work(asked, kept, started)
-    record = json.loads(asked.out.read_text()) if asked.out.exists() else {}
+    record = earlier(asked.out)
     for what in asked.what:
         record[what] = summed(what, kept[what])
         shown = {k: v for k, v in record[what].items() if k not in ("machine", "command", "date")}
         print(f"{what}: {shown}")
-    asked.out.write_text(json.dumps(record, indent=1) + "\n")
+    save(asked.out, record)
     started.unlink(missing_ok=True)
     return 1 if any(wrong(record[what]) for what in asked.what) else 0
 

@@ -7,7 +7,6 @@ Lines that are there already are kept unless they are named; each is written as 
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import resource
@@ -17,7 +16,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -30,7 +28,7 @@ from bench.common.layout.generated import cheap_best, problem_text
 from bench.common.layout.mutants import mutated
 from bench.common.layout.spellings import round_trips
 from bench.common.trust import layout as certificates
-from bench.harness import RESULTS
+from bench.harness import arguments, earlier, environment, save
 
 from warploom.errors import CheckError
 from warploom.layout.access import Access, Problem
@@ -48,7 +46,6 @@ from warploom.search.farm import Farm
 from warploom.search.outcome import Found, Impossible
 from warploom.trust.layout import check_layout
 
-OUT = RESULTS / "layout_accept.json"
 GENERATED = 120
 PROCESSES: int | None = None  # for lines of thousands of problems
 
@@ -327,13 +324,12 @@ def processor_seconds() -> float:
 
 def main() -> int:
     global PROCESSES
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__, "layout_accept.json")
     parser.add_argument("lines", nargs="*", choices=[[], *LINES], metavar="LINE")
-    parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--processes", type=int)
     given = parser.parse_args()
     PROCESSES = given.processes
-    record: dict[str, Any] = json.loads(given.out.read_text()) if given.out.exists() else {}
+    record: dict[str, Any] = earlier(given.out)
     failed = False
     for name, line in LINES.items():
         if name not in given.lines if given.lines else name in record:
@@ -347,9 +343,9 @@ def main() -> int:
         except AssertionError as error:  # the other lines are still of interest
             record[name], failed = {"failed": f"{error}"}, True
         record[name]["line_cpu_seconds"] = round(processor_seconds() - started, 1)
-        record[name]["date"] = date.today().isoformat()
+        record[name] |= environment()
         print(f"{name}: {json.dumps(record[name], ensure_ascii=False)}", flush=True)
-        given.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+        save(given.out, record, ensure_ascii=False)
     return 1 if failed else 0
 
 

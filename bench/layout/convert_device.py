@@ -10,20 +10,18 @@ The tuner's choice is kept in a store, here a temporary one.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
 import tempfile
 import time
-from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from bench.harness import RESULTS, ROOT
+from bench.harness import RESULTS, ROOT, arguments, environment, save
 from bench.layout.cases import LOOPED
 
 from warploom.catalogue.conversion import looped_text
@@ -168,9 +166,7 @@ def tritons_here(folder: Path) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dry", action="store_true", help="the emulator instead of a GPU")
-    parser.add_argument("--out", type=Path, default=RESULTS / "layout_convert.json")
+    parser = arguments(__doc__, "layout_convert.json", dry="the emulator instead of a GPU")
     given = parser.parse_args()
     if given.dry:
         return 1 if dry() else 0
@@ -187,8 +183,8 @@ def main() -> int:
             print(json.dumps(rows[-1]), flush=True)
             record = {"turns": TURNS, "tritons": list(tritons), "rows": rows,
                       "seconds": round(time.monotonic() - started),
-                      "date": date.today().isoformat()}  # fmt: skip
-            given.out.write_text(json.dumps(record, indent=1) + "\n")
+                      **environment("NVIDIA H200")}  # fmt: skip
+            save(given.out, record)
         pool.shutdown(cancel_futures=True)
     told = [row for row in rows if "of_triton" in row]
     print(f"{sum(row['of_triton'] <= 1.03 for row in told)} of {len(rows)} not slower than Triton, "

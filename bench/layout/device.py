@@ -17,15 +17,13 @@ import csv
 import io
 import json
 import subprocess
-import sys
 import tempfile
 import time
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench.harness import RESULTS
+from bench.harness import ROOT, arguments, attempted, child, environment, save
 from bench.layout.kernels import (
     CONVERSIONS,
     Launch,
@@ -98,23 +96,26 @@ def write_plan(given: list[Launch], path: Path) -> None:
 
 def launch_plan(path: Path, results: Path) -> None:
     """In the child: every kernel once; outputs go back to the parent."""
-    import cupy as cp
-
     found: dict[str, str] = {}
     for each in json.loads(path.read_text()):
-        try:
-            module = cp.RawModule(code=each["text"], options=("--std=c++17",))
-            arguments = []
-            for one, scalar in zip(each["inputs"], each["scalars"], strict=True):
-                array = np.frombuffer(base64.b64decode(one["data"]), one["dtype"])
-                arguments.append(array[0] if scalar else cp.asarray(array))
-            out = cp.full(each["size"], 0xA5, cp.uint8)
-            module.get_function(each["name"])((1,), (each["threads"],), (*arguments, out))
-            cp.cuda.runtime.deviceSynchronize()
-            found[each["name"]] = base64.b64encode(cp.asnumpy(out).tobytes()).decode()
-        except Exception as error:  # noqa: BLE001 - the other rows go on
-            found[each["name"]] = f"! {type(error).__name__}: {str(error)[:200]}"
+        out, failed = attempted(launched, each)
+        found[each["name"]] = out or f"! {failed[:200]}"
     results.write_text(json.dumps(found))
+
+
+def launched(each: dict[str, Any]) -> str:
+    """The bytes that a kernel of the plan writes, as text."""
+    import cupy as cp
+
+    module = cp.RawModule(code=each["text"], options=("--std=c++17",))
+    given = []
+    for one, scalar in zip(each["inputs"], each["scalars"], strict=True):
+        array = np.frombuffer(base64.b64decode(one["data"]), one["dtype"])
+        given.append(array[0] if scalar else cp.asarray(array))
+    out = cp.full(each["size"], 0xA5, cp.uint8)
+    module.get_function(each["name"])((1,), (each["threads"],), (*given, out))
+    cp.cuda.runtime.deviceSynchronize()
+    return base64.b64encode(cp.asnumpy(out).tobytes()).decode()
 
 
 def counted(text: str) -> dict[str, dict[str, float]]:
@@ -134,15 +135,15 @@ def measured(given: list[Launch], folder: Path) -> list[dict[str, Any]]:
     """Every kernel under ncu: right or not, and its wavefronts beside the model's."""
     plan, results = folder / "layout_plan.json", folder / "layout_outputs.json"
     write_plan(given, plan)
-    child = [sys.executable, __file__, "--launch", str(plan), "--results", str(results)]
+    again = child("--launch", str(plan), "--results", str(results))
     ours = ["--kernel-name", "regex:^[pc][0-9]+_"]
-    command = ["ncu", "--csv", *ours, "--metrics", ",".join(METRICS), *child]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = ["ncu", "--csv", *ours, "--metrics", ",".join(METRICS), *again]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     counts = counted(ran.stdout)
     if not counts:
         print(f"ncu counted nothing: {ran.stderr[-400:]} {ran.stdout[-400:]}", flush=True)
     if not results.exists():
-        subprocess.run(child, check=False)
+        subprocess.run(again, cwd=ROOT, check=False)
     outputs = json.loads(results.read_text())
     rows = []
     for launch in given:
@@ -167,12 +168,14 @@ def measured(given: list[Launch], folder: Path) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dry", action="store_true", help="the emulator instead of a GPU")
-    parser.add_argument("--only", default="", help="kernels whose names begin so, with --dry")
+    parser = arguments(
+        __doc__,
+        "layout_device.json",
+        dry="the emulator instead of a GPU",
+        only="kernels whose names begin so, with --dry",
+    )
     parser.add_argument("--launch", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--results", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=Path, default=RESULTS / "layout_device.json")
     given = parser.parse_args()
     if given.launch is not None:
         launch_plan(given.launch, given.results)
@@ -184,10 +187,10 @@ def main() -> int:
         return 1 if dry([each for each in plan if each.name.startswith(given.only)]) else 0
     with tempfile.TemporaryDirectory() as folder:
         record: dict[str, Any] = {"kernels": measured(plan, Path(folder))}
-    given.out.write_text(json.dumps(record, indent=1) + "\n")
+    save(given.out, record)
     record["seconds"] = round(time.monotonic() - started)
-    record["date"] = date.today().isoformat()
-    given.out.write_text(json.dumps(record, indent=1) + "\n")
+    record |= environment("NVIDIA H200")
+    save(given.out, record)
     rows = record["kernels"]
     print(f"{sum(row['wrong'] is False for row in rows)} of {len(rows)} right, "
           f"{sum(row['equal'] is True for row in rows)} counted as the model says, "

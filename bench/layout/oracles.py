@@ -9,18 +9,16 @@ the process on some inputs.
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import re
 import time
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bench.common.layout.oracle import ALWAYS, KNOWN, OPERATIONS, differences
-from bench.harness import RESULTS
+from bench.harness import arguments, earlier, environment, save
 from bench.layout.cute import types
 from bench.layout.gluon import pairs
 
@@ -30,8 +28,6 @@ from warploom.layout.evaluate import values
 from warploom.layout.fragment_text import from_bases
 from warploom.layout.triton import from_offset_bases
 from warploom.ptx import load
-
-OUT = RESULTS / "layout_oracles.json"
 
 
 def algebra(name: str, count: int) -> dict[str, Any]:
@@ -255,14 +251,12 @@ def _child(function: Any, count: int, there: Any) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__, "layout_oracles.json")
     parser.add_argument("lines", nargs="*", metavar="LINE", help="by default all of them")
     parser.add_argument("--count", type=int, default=10_000)
-    parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args()
-    record: dict[str, Any] = {"count": given.count}
-    if given.lines and given.out.exists():
-        record = json.loads(given.out.read_text())
+    record: dict[str, Any] = earlier(given.out, {"count": given.count}, again=not given.lines)
+    record |= environment()
     lines = {
         "pycute": ("pycute", lambda: algebra("pycute", given.count)),
         "tensor_layouts": ("tensor_layouts", lambda: algebra("tensor_layouts", given.count)),
@@ -280,7 +274,7 @@ def main() -> None:
         record[name] = line() if there else {"skipped": f"{package} is not installed: make oracles"}
         record[name]["cpu_seconds"] = round(time.process_time() - started, 1)
         print(f"{name}: {json.dumps(record[name])[:300]}", flush=True)
-        given.out.write_text(json.dumps(record, indent=1) + "\n")
+        save(given.out, record)
     if any("failed" in each for each in record.values() if isinstance(each, dict)):
         raise SystemExit(1)
 

@@ -1,6 +1,6 @@
 """Where tensor copies put the elements of a tile: on a GPU, and as the layouts of class tma say.
 
-    python -m bench.layout.tma_device [OUT.json]       on an H200, with cupy
+    python -m bench.layout.tma_device                  on an H200, with cupy
     python -m bench.layout.tma_device --dry            the emulator alone
 
 Every box and mode of each tile, also those whose rows are shorter than the swizzle: they take as
@@ -10,13 +10,10 @@ much room as the swizzle has.
 from __future__ import annotations
 
 import json
-import sys
-from datetime import date
 from itertools import product
-from pathlib import Path
 
 import numpy as np
-from bench.harness import RESULTS
+from bench.harness import RESULTS, arguments, environment, save
 from bench.ptx.launches import Job, on_device, on_emulator
 
 from warploom import ptx
@@ -93,22 +90,21 @@ def is_where_it_says(problem: Problem, box: Box, memory: np.ndarray) -> bool:
 
 
 def main() -> None:
-    dry = "--dry" in sys.argv
+    asked = arguments(__doc__, OUT.name, dry="the emulator alone").parse_args()
     rows = []
     for tile in TILES:
         problem = pattern(f"ldmatrix-tma:{tile}")
         for box in copied(problem):
             job = copy_job(problem, box)
-            memory = (on_emulator(job)[2] if dry else on_device(job))[1]
+            memory = (on_emulator(job)[2] if asked.dry else on_device(job))[1]
             right = is_where_it_says(problem, box, np.asarray(memory))
             rows.append({"tile": tile, "box": str(box), "right": right})
     wrong = [row for row in rows if not row["right"]]
     print(f"{len(rows)} boxes, {len(wrong)} wrong", *wrong[:20], sep="\n")
-    if not dry:
-        named = [Path(word) for word in sys.argv[1:] if not word.startswith("-")]
+    if not asked.dry:
         kept = json.loads(OUT.read_text())  # short_rows was seen once, and a test reads it
-        record = kept | {"date": date.today().isoformat(), "boxes": rows}
-        (named[0] if named else OUT).write_text(json.dumps(record, indent=1) + "\n")
+        record = kept | environment("NVIDIA H200") | {"boxes": rows}
+        save(asked.out, record)
 
 
 if __name__ == "__main__":

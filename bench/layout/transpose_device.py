@@ -12,17 +12,14 @@ way to say it, on the GPU, before a setting counts.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
-from datetime import date
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from bench.harness import RESULTS
+from bench.harness import arguments, attempted, environment, save
 from bench.layout.transpose import (
     ORDERS,
     Order,
@@ -178,11 +175,9 @@ def one(size: int, n: int, candidates: list[Setting], pool: Farm, arch: str) -> 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dry", action="store_true", help="the emulator instead of a GPU")
+    parser = arguments(__doc__, "layout_transpose.json", dry="the emulator instead of a GPU")
     parser.add_argument("--space", action="store_true", help="try the whole space")
     parser.add_argument("--seconds", type=float, default=25, help="for the space of each size")
-    parser.add_argument("--out", type=Path, default=RESULTS / "layout_transpose.json")
     given = parser.parse_args()
     if given.dry:
         return 1 if dry() else 0
@@ -191,22 +186,20 @@ def main() -> int:
     started = time.monotonic()
     pool, rows, arch = Farm(), [], open_driver().architecture(0)
     for size in (4, 8, 2, 1):
-        try:
+        candidates: list[Any] | None = []
+        if given.space:
             until = time.monotonic() + given.seconds
-            candidates = explored(size, pool, arch, until) if given.space else []
-        except Exception as error:  # noqa: BLE001 - the defaults are measured all the same
-            print(f"{size} bytes: {type(error).__name__}: {str(error)[:300]}", flush=True)
-            candidates = []
+            candidates, failed = attempted(explored, size, pool, arch, until)
+            if failed:  # the defaults are measured all the same
+                print(f"{size} bytes: {failed[:300]}", flush=True)
         for n in SIZES:
-            try:
-                rows.append(one(size, n, candidates, pool, arch))
-            except Exception as error:  # noqa: BLE001 - the other rows go on
-                rows.append({"bytes": size, "n": n, "failed": f"{type(error).__name__}: {error}"})
+            row, failed = attempted(one, size, n, candidates or [], pool, arch)
+            rows.append(row or {"bytes": size, "n": n, "failed": failed})
             print(json.dumps(rows[-1]), flush=True)
             seconds = round(time.monotonic() - started)
-            today = date.today().isoformat()
-            record = {"space": given.space, "rows": rows, "seconds": seconds, "date": today}
-            given.out.write_text(json.dumps(record, indent=1) + "\n")
+            record = {"space": given.space, "rows": rows, "seconds": seconds}
+            record |= environment("NVIDIA H200")
+            save(given.out, record)
     pool.shutdown(cancel_futures=True)
     return 0
 

@@ -1,6 +1,6 @@
 """Conversions between register layouts as Triton compiles them, in a loop, as PTX for sm_90.
 
-    python -m bench.layout.triton_kernels [OUT.json]     needs triton; no GPU
+    python -m bench.layout.triton_kernels     needs triton; no GPU
 
 The loop is that of `warploom.catalogue.conversion.looped_text`: in turn t every byte of what is
 held is changed by exclusive or with t, then converted, and the results are put together by
@@ -10,21 +10,17 @@ exclusive or; both on whole words. `layout_convert_device.py` measures the two s
 from __future__ import annotations
 
 import ast
-import json
 import re
-import sys
-from pathlib import Path
 from typing import Any
 
 import triton
 import triton.experimental.gluon._runtime as gluon_runtime
-from bench.harness import RESULTS
+from bench.harness import arguments, environment, save
 from bench.layout.cases import LOOPED  # names alone, which need nothing of ours
 from triton.backends.compiler import GPUTarget
 from triton.experimental import gluon
 from triton.experimental.gluon import language as ttgl
 
-OUT = RESULTS / "layout_triton.json"
 TYPES = {1: ("i8", ttgl.int8), 2: ("i16", ttgl.int16), 4: ("i32", ttgl.int32)}
 
 
@@ -99,14 +95,14 @@ def plain(ptx: str, shared: int) -> str:
 
 
 def main() -> None:
-    out = Path(sys.argv[1]) if len(sys.argv) > 1 else OUT
-    found: dict[str, Any] = {"triton": triton.__version__, "kernels": {}}
+    asked = arguments(__doc__, "layout_triton.json").parse_args()
+    found: dict[str, Any] = {**environment(), "triton": triton.__version__, "kernels": {}}
     for name, source, target, size, shape, warps in LOOPED:
         kernel = compiled(source, target, size, shape, warps)
         text = plain(kernel.asm["ptx"], kernel.metadata.shared)
         found["kernels"][name] = {"ptx": text, "shared": kernel.metadata.shared}
         print(f"{name}: {len(text)} letters, {kernel.metadata.shared} bytes of shared memory")
-    out.write_text(json.dumps(found, indent=1) + "\n")
+    save(asked.out, found)
 
 
 if __name__ == "__main__":

@@ -13,24 +13,18 @@ The exit status is 1 if anything was wrong.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
 import sys
-import time
 from collections import Counter
 from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any
 
-from bench.harness import RESULTS
+from bench.harness import arguments, earlier, environment, save
 from bench.loopnest.tasks import KERNELS, checked_batch
 
 from warploom.errors import WarploomError
 from warploom.search.farm import Farm
 
-OUT = RESULTS / "loopnest_descents.json"
 BATCH = 25
 Rows = dict[str, dict[str, Any]]  # the batches of a kernel, by their numbers
 
@@ -51,7 +45,7 @@ class Record:
 
     def __init__(self, out: Path, without: set[str]) -> None:
         self.out = out
-        rows = json.loads(out.read_text())["kernels"] if out.exists() else []
+        rows = earlier(out).get("kernels", [])
         self.batches: dict[str, Rows] = {
             each["name"]: each["batches"] for each in rows if each["name"] not in without
         }
@@ -61,14 +55,10 @@ class Record:
         self.batches[name] = {str(at): mine[str(at)] for at in sorted(map(int, mine))}
         rows = [summed(each, self.batches[each]) for each in KERNELS if each in self.batches]
         said = {
-            "command": "python -m bench.loopnest.descents",
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python "
-            f"{platform.python_version()}",
-            "date": time.strftime("%Y-%m-%d"),
+            **environment(),
             "kernels": rows,
         }
-        self.out.parent.mkdir(parents=True, exist_ok=True)
-        self.out.write_text(json.dumps(said, indent=1) + "\n")
+        save(self.out, said)
         return summed(name, self.batches[name])
 
 
@@ -82,12 +72,9 @@ def batch_or_error(task: Any, count: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__, "loopnest_descents.json", only="names with this word", resumes=True)
     parser.add_argument("--descents", type=int, default=500)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--again", action="store_true", help="not what an earlier run has done")
     parser.add_argument("--processes", type=int, default=None, help="one less than there are cores")
-    parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args()
     names = [name for name in KERNELS if given.only in ("", name)]
     record = Record(given.out, set(names) if given.again else set())

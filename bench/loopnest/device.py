@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench.harness import RESULTS
+from bench.harness import RESULTS, arguments, attempted, save
 from bench.loopnest.record import MEASURED, RECORDS, Found, Made, read, resumed
 from bench.loopnest.rows import ROWS, Row
 
@@ -401,7 +401,7 @@ def close(pool: ProcessPoolExecutor) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__, dry="no GPU")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--seconds", type=float, default=25.0, help="of each row")
     parser.add_argument("--only", nargs="*", default=[])
@@ -409,7 +409,6 @@ def main() -> None:
     parser.add_argument("--resume", type=Path, default=RESULTS)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--dry", action="store_true")
     parser.add_argument("--curves", action="store_true")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
@@ -425,7 +424,7 @@ def main() -> None:
         records = read([given.out], curves_file.name, [])
         for name in names:
             records += curves(ROWS[name], given, torch)
-            curves_file.write_text(json.dumps(records) + "\n")
+            save(curves_file, records, indent=None)
         return
     records, kept = read(folders, RECORDS, []), read(folders, MEASURED, {})
     for name in names:
@@ -433,15 +432,14 @@ def main() -> None:
         found = resumed(kept[name]) if name in kept else Found(math.inf)
         if 0 < given.enough <= found.measured:
             continue
-        try:
-            record = search(ROWS[name], given, torch, found, before)
-        except Exception as error:  # noqa: BLE001 - the other rows are to be measured, too
-            print(f"{name}: {type(error).__name__}: {error}", flush=True)
+        record, failed = attempted(search, ROWS[name], given, torch, found, before)
+        if record is None:
+            print(f"{name}: {failed}", flush=True)
             continue
         records = [each for each in records if each["name"] != name] + [record]
         kept[name] = found.kept(short)
-        (given.out / RECORDS).write_text(json.dumps(records) + "\n")
-        (given.out / MEASURED).write_text(json.dumps(kept) + "\n")
+        save(given.out / RECORDS, records, indent=None)
+        save(given.out / MEASURED, kept, indent=None)
         print(json.dumps({k: v for k, v in record.items() if k not in LONG}), flush=True)
 
 

@@ -10,18 +10,15 @@ and a later run goes on.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import os
 import resource
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 import numpy as np
-from bench.harness import RESULTS
+from bench.harness import arguments, earlier, save
 from bench.loopnest.walks import ROWS, ended, herded, nodes, parts_of
 
 from warploom.loopnest.kernels import Cut, matmul
@@ -35,7 +32,6 @@ from warploom.search.farm import Farm
 from warploom.search.herd import leaves_of
 from warploom.search.problem import SpaceProblem
 
-OUT = RESULTS / "loopnest_estimates.json"
 PIECE = 64  # walks of one task, where each is by itself
 HERDS = 16  # of the largest part of a space; of the others, a quarter with a quarter of the walks
 DESCENT = "descent of matmul 1024, all constraints"
@@ -169,14 +165,12 @@ def rows() -> Iterator[tuple[str, Callable[[Farm, int], Later]]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__, "loopnest_estimates.json", resumes=True)
     parser.add_argument("--walks", type=int, default=2000)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 2)
-    parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--again", action="store_true", help="also what was made of as many walks")
     given = parser.parse_args()
-    records = json.loads(given.out.read_text()) if given.out.exists() else []
+    records = earlier(given.out, [])
     farm = Farm(given.processes)
     begun: list[Later] = []
     for name, begin in rows():
@@ -189,7 +183,7 @@ def main() -> None:
         row = {**later(), "walks": given.walks}
         row["seconds_since_the_start"] = round(time.monotonic() - start, 1)
         records = [each for each in records if each["name"] != row["name"]] + [row]
-        given.out.write_text(json.dumps(records, indent=1) + "\n")
+        save(given.out, records)
         print(
             {key: f"{v:.4g}" if isinstance(v, float) else v for key, v in row.items()}, flush=True
         )

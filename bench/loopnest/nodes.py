@@ -11,15 +11,12 @@ decided that far up. Nodes are shared out by what is above them.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import time
 from functools import cache
-from pathlib import Path
 
 import numpy as np
-from bench.harness import RESULTS
+from bench.harness import arguments, earlier, environment, save
 from bench.loopnest.walks import space_of
 
 from warploom.loopnest.ir import Dim, Instruction, Load
@@ -28,7 +25,6 @@ from warploom.search.engine import Watch
 from warploom.search.farm import Farm
 from warploom.search.problem import SpaceProblem, children, start
 
-OUT = RESULTS / "loopnest_nodes.json"
 WAYS = 10  # to cut n: two tiles, decided already
 DEPTH, SPLIT = 8, 3  # what is counted, without those; where the work is shared out
 BATCH = 256
@@ -98,12 +94,11 @@ def counted(name: str, first: int, last: int) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__, "loopnest_nodes.json")
     parser.add_argument("--only", nargs="*", default=list(PUBLISHED))
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 2)
-    parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args()
-    records = json.loads(given.out.read_text()) if given.out.exists() else {}
+    records = earlier(given.out)
     farm = Farm(given.processes)
     for name in given.only:
         begun = time.monotonic()
@@ -114,7 +109,8 @@ def main() -> None:
         found = WAYS * sum(each.result() for each in tasks)
         seconds = round(time.monotonic() - begun, 1)
         records[name] = {"nodes": found, "published": PUBLISHED[name], "seconds": seconds}
-        given.out.write_text(json.dumps(records, indent=1) + "\n")
+        records[name] |= environment()
+        save(given.out, records)
         print(name, records[name], flush=True)
     farm.shutdown()
 

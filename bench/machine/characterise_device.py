@@ -11,15 +11,12 @@ Needs PyTorch (for arrays and events) and NVRTC or nvcc; runs for about ten seco
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench.harness import RESULTS
+from bench.harness import arguments, save
 
 from warploom.machine.rates import H200, Cost, Pressure, Rates, rates_record
 from warploom.runtime.gpu import Loaded, load_function
@@ -202,18 +199,17 @@ def rates(name: str, device: Device, found: dict[str, float]) -> Rates:
 
 
 def main() -> None:
-    import torch
-
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=RESULTS / "gpu_rates.json")
+    parser = arguments(__doc__, "gpu_rates.json")
     parser.add_argument("--name", default="gpu")
     given = parser.parse_args()
+    import torch
+
     device = Device(torch)
     found = measured(device)
     for name, value in found.items():
         print(f"{name:24}{value:12.4g}", flush=True)
     record = rates_record(rates(given.name, device, found)) | {"measured": found}
-    given.out.write_text(json.dumps(record, indent=1) + "\n")
+    save(given.out, record)
 
 
 if __name__ == "__main__":

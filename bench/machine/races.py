@@ -9,24 +9,17 @@ piece by piece: a run that was stopped goes on. The exit status is 1 if anything
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import platform
 import sys
-import time
 from collections import Counter
 from concurrent.futures import as_completed
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 from bench.common.machine.agreement import FEEDS, looked_at
-from bench.harness import RESULTS
+from bench.harness import arguments, earlier, environment, save
 
 from warploom.search.farm import Farm
 
-OUT = RESULTS / "races.json"
 PIECE = 500  # traces of one piece of work
 
 
@@ -42,26 +35,19 @@ def summed(pieces: list[dict[str, Any]]) -> dict[str, Any]:
         "differences": len(different), "first_different": different[:10],
         "processor_seconds": round(sum(each["seconds"] for each in pieces)),
         **{name: dict(sorted(counter.items())) for name, counter in counts.items()},
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}, NumPy {np.__version__}",
-        "command": "python -m bench.machine.races",
+        **environment(),
     }  # fmt: skip
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__, "races.json", resumes=True)
     parser.add_argument("--traces", type=int, default=100_000)
     parser.add_argument("--only", choices=[*FEEDS])
     parser.add_argument("--processes", type=int)
-    parser.add_argument("--again", action="store_true", help="not what an earlier run has done")
-    parser.add_argument("--out", type=Path, default=OUT)
     asked = parser.parse_args()
     started = asked.out.with_suffix(".started.json")
-    kept: dict[str, dict[str, Any]] = {}
-    if started.exists() and not asked.again:
-        kept = json.loads(started.read_text())
-    record = json.loads(asked.out.read_text()) if asked.out.exists() else {}
+    kept: dict[str, dict[str, Any]] = earlier(started, again=asked.again)
+    record = earlier(asked.out)
     feeds = [asked.only] if asked.only else [*FEEDS]
     with Farm(asked.processes) as farm:
         waiting = {
@@ -79,7 +65,7 @@ def main() -> int:
             started.write_text(json.dumps(kept))
     for feed in feeds:
         record[feed] = summed(list(kept[feed].values()))
-        asked.out.write_text(json.dumps(record, indent=1) + "\n")
+        save(asked.out, record)
         print(f"{feed}: {record[feed]['traces']} traces, {record[feed]['racy']} racy, "
               f"{record[feed]['differences']} differences")  # fmt: skip
     started.unlink(missing_ok=True)

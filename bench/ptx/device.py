@@ -10,9 +10,7 @@ equal whatever their bits, since the documentation does not fix them.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import json
 import subprocess
 import time
 from functools import lru_cache
@@ -22,7 +20,7 @@ from typing import Any
 import numpy as np
 from bench.common.ptx import device_kernels as kernels
 from bench.common.ptx import programs
-from bench.harness import RESULTS, ROOT
+from bench.harness import ROOT, arguments, earlier, environment, save
 
 from warploom import ptx
 from warploom.errors import WarploomError
@@ -99,7 +97,10 @@ def run_device(path: Path, job: Job) -> list[Any]:
             there.append(np.frombuffer(arg, np.dtype(f"V{len(arg)}"))[0])
         else:
             there.append(np.int32(arg) if isinstance(arg, int) else arg)
-    full = lambda sizes: (*sizes, *[1] * (3 - len(sizes)))  # noqa: E731
+
+    def full(sizes: tuple[int, ...]) -> tuple[int, ...]:
+        return (*sizes, *[1] * (3 - len(sizes)))
+
     module.get_function(job.name)(full(grid), full(block), tuple(there), shared_mem=shared)
     cupy.cuda.runtime.deviceSynchronize()
     out: list[Any] = []
@@ -156,17 +157,17 @@ def _close(job: Job, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--dry", action="store_true", help="run the emulator only")
+    parser = arguments(
+        __doc__,
+        "ptx_device.json",
+        dry="run the emulator only",
+        only="names that contain this text",
+        resumes=True,
+    )
     parser.add_argument("--arch", default="sm_90")
-    parser.add_argument("--out", type=Path, default=RESULTS / "ptx_device.json")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "ptx_device")
-    parser.add_argument("--only", default="", help="names that contain this text")
-    parser.add_argument("--again", action="store_true", help="forget earlier results")
     options = parser.parse_args()
-    done: dict[str, Any] = {}
-    if options.out.exists() and not options.again:
-        done = json.loads(options.out.read_text()).get("kernels", {})
+    done: dict[str, Any] = earlier(options.out, again=options.again).get("kernels", {})
     started = time.monotonic()
     chosen = [job for job in jobs() if options.only in job.name]
     texts = {g: compile_ptx(g, options.arch, options.work) for g in {j.group for j in chosen}}
@@ -217,19 +218,14 @@ def _machine() -> str:
 
 
 def _save(path: Path, done: dict[str, Any], arch: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     equal = sum(1 for record in done.values() if record["status"] == "equal")
     text = {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": _machine(),
-        "command": "python -m bench.ptx.device",
+        **environment(_machine()),
         "arch": arch,
         "equal": equal,
         "kernels": done,
     }
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(text, indent=1, sort_keys=True) + "\n")
-    part.replace(path)
+    save(path, text, sort_keys=True)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,6 @@ anything differs.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
 import sys
 import time
 from collections import Counter
@@ -23,13 +19,10 @@ from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from bench.harness import RESULTS
+from bench.harness import arguments, attempted, environment, save
 from bench.ptx.engine_tasks import looked_at, tasks
 
 from warploom.search.farm import Farm
-
-OUT = RESULTS / "ptx_engine.json"
 
 
 def summed(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -43,8 +36,7 @@ def summed(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="groups and kernels with this word")
+    parser = arguments(__doc__, only="groups and kernels with this word")
     parser.add_argument("--look", action="store_true", help="compile nothing")
     parser.add_argument("--notes", action="store_true", help="with counters and races, too")
     parser.add_argument("--processes", type=int)
@@ -59,11 +51,9 @@ def main() -> int:
         }
         for done in as_completed(waiting):
             group, name = waiting[done]
-            try:
-                row = done.result()
-            except Exception as error:  # noqa: BLE001 - the others are still wanted
-                why = f"{type(error).__name__}: {error!s:.300}"
-                row = {"of": 1, "taken": 0, "left": {name: why}, "other_bits": [name]}
+            row, failed = attempted(done.result)
+            if row is None:
+                row = {"of": 1, "taken": 0, "left": {name: failed[:300]}, "other_bits": [name]}
             rows.setdefault(group, []).append(row)
             if row["other_bits"]:
                 print("other bits:", row["other_bits"][:3], [*row["left"].values()][:1], flush=True)
@@ -78,12 +68,9 @@ def main() -> int:
             print(f"    {times:4} {why}")
     if asked.out is not None:
         whole = {
-            "date": time.strftime("%Y-%m-%d"), "seconds": round(time.monotonic() - started),
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores, "
-            f"Python {platform.python_version()}, NumPy {np.__version__}",
-            "command": "python -m bench.ptx.engine --out FILE",
+            **environment(), "seconds": round(time.monotonic() - started),
         }  # fmt: skip
-        asked.out.write_text(json.dumps(whole | {"groups": groups}, indent=1) + "\n")
+        save(asked.out, whole | {"groups": groups})
     return 1 if any(found["other_bits"] for found in groups.values()) else 0
 
 

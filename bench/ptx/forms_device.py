@@ -1,8 +1,7 @@
-# ruff: noqa: E501 - instructions read better with a line each
 """Every form of every pure opcode in the table, on a GPU and on the emulator, compared bit for bit.
 
     python -m bench.ptx.forms_device prepare FOLDER          needs ptxas; no GPU
-    python -m bench.ptx.forms_device run FOLDER [OUT.json]   needs a GPU and cupy; seconds
+    python -m bench.ptx.forms_device run FOLDER              needs a GPU and cupy; seconds
 
 `prepare` assembles the kernels for sm_90a and keeps what the emulator gives for each. `run` launches
 them, and goes on where an earlier run of the same folder stopped. Forms that ptxas does not assemble
@@ -17,7 +16,6 @@ import hashlib
 import json
 import re
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,7 @@ from bench.common.ptx.spelling import (
     spelled,
     variants,
 )
-from bench.harness import RESULTS
+from bench.harness import arguments, earlier, environment, save
 
 from warploom import ptx
 from warploom.ptx.table import OPCODES
@@ -254,9 +252,7 @@ def run(folder: Path, path: Path) -> None:
     started = time.monotonic()
     plan = json.loads((folder / "jobs.json").read_text())
     done_file = folder / "done.json"
-    done: dict[str, dict[str, list[Any]]] = (
-        json.loads(done_file.read_text()) if done_file.exists() else {}
-    )
+    done: dict[str, dict[str, list[Any]]] = earlier(done_file)
     for job in plan["jobs"]:
         expected = hashlib.sha256((folder / f"{job['key']}.npy").read_bytes()).hexdigest()[:16]
         mark = f"{job['key']} {expected}"
@@ -281,25 +277,20 @@ def run(folder: Path, path: Path) -> None:
     bad = sum(len(entry["different"]) for entry in records.values())
     seconds = time.monotonic() - started
     print(f"{total - bad} of {total} forms agree on {THREADS} threads each, {seconds:.0f} s")
-    path.write_text(
-        json.dumps(
-            {"threads": THREADS, "equal": total - bad, "forms": total, "opcodes": records}, indent=1
-        )
-        + "\n"
-    )
+    record = {"threads": THREADS, "equal": total - bad, "forms": total, "opcodes": records}
+    save(path, environment("NVIDIA H200") | record)
 
 
-def main(words: list[str]) -> None:
-    if len(words) >= 2 and words[0] == "prepare":
-        prepare(Path(words[1]))
-    elif len(words) >= 2 and words[0] == "run":
-        run(
-            Path(words[1]),
-            Path(words[2]) if len(words) > 2 else RESULTS / "ptx_forms_device.json",
-        )
+def main() -> None:
+    parser = arguments(__doc__, "ptx_forms_device.json")
+    parser.add_argument("step", choices=["prepare", "run"])
+    parser.add_argument("folder", type=Path)
+    asked = parser.parse_args()
+    if asked.step == "prepare":
+        prepare(asked.folder)
     else:
-        raise SystemExit(__doc__)
+        run(asked.folder, asked.out)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

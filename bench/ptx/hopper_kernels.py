@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - programs read better with a line each
 """Kernels of what came with Hopper, for a GPU and the emulator: wmma and wgmma on hard inputs,
 tensor maps, bulk copies, mbarriers, clusters. Everything that they compute is in their arguments.
 """

@@ -1,6 +1,6 @@
 """Every spelling of PTX ISA 9.0 that ptxas assembles: which of them the emulator runs, which not.
 
-    python -m bench.ptx.isa [OUT.json]     on a machine with ptxas; no GPU
+    python -m bench.ptx.isa     on a machine with ptxas; no GPU
 
 `bench/common/ptx/isa.py` says what might be spelled, and ptxas what exists and for which machine.
 Rows with many words are not multiplied out: each word of them stands once with every type.
@@ -8,10 +8,8 @@ Rows with many words are not multiplied out: each word of them stands once with 
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -20,7 +18,7 @@ from pathlib import Path
 
 from bench.common.ptx.isa import HEADER, ISA, TARGETS
 from bench.common.ptx.spelling import covering, instruction, parts, spelled
-from bench.harness import RESULTS
+from bench.harness import arguments, save
 
 from warploom import ptx
 from warploom.ptx.known import form_of
@@ -74,7 +72,8 @@ def runs(lines: list[str]) -> dict[str, bool]:
     return {line: form_of(each) is not None for line, each in zip(lines, found, strict=False)}
 
 
-def main(path: Path) -> None:
+def main() -> None:
+    asked = arguments(__doc__, "ptx_isa.json").parse_args()
     every = {name: list(texts(record)) for name, record in ISA.items()}
     lines = [line for each in every.values() for line in each]
     machines: dict[str, str] = {}
@@ -105,8 +104,8 @@ def main(path: Path) -> None:
         name: {what: {t: " ".join(each) for t, each in by.items()} for what, by in entry.items()}
         for name, entry in record.items()
     }
-    path.write_text(json.dumps(joined, indent=1) + "\n")
+    save(asked.out, joined)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS / "ptx_isa.json")
+    main()

@@ -1,6 +1,6 @@
 """Tensor cores, copies and clusters on a GPU and on the emulator: every bit compared.
 
-    python -m bench.ptx.mma_device [OUT.json]  on an H200, with cupy
+    python -m bench.ptx.mma_device             on an H200, with cupy
     python -m bench.ptx.mma_device --dry       the emulator alone, against the bits of the record
 
 mma in every form that is run, ldmatrix, stmatrix, movmatrix (`bench/common/ptx/matrix_kernels.py`),
@@ -14,19 +14,16 @@ GPU: the exit status is 1 where they are others.
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bench.common.ptx.matrix_kernels import HEAD, PRODUCTS, moves
-from bench.harness import RESULTS
+from bench.harness import arguments, earlier, environment, measured, save
 from bench.ptx import hopper_kernels
 from bench.ptx.launches import Job, array_of, on_device, on_emulator
 
-OUT = RESULTS / "mma_device.json"
 # Warps of each kernel, so that every type of a has a million dot products.
 TYPES = {"f16": 2048, "tf32": 4096, "bf16": 4096, "f64": 2400, "e4m3": 1024, "e5m2": 1024}
 WARPS = 1700
@@ -91,23 +88,22 @@ def _bits(array: Any) -> Any:
 
 
 def main() -> int:
-    dry = "--dry" in sys.argv
-    named = [word for word in sys.argv[1:] if not word.startswith("-")]
-    out = Path(named[0]) if named else OUT
-    record: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
+    what = "the emulator alone, against the bits of the record"
+    asked = arguments(
+        __doc__, "mma_device.json", dry=what, only="kernels with this word"
+    ).parse_args()
+    record: dict[str, Any] = earlier(asked.out)
     kept = record.setdefault("kernels", {})
-    rows: dict[str, Any] = {} if dry else kept
-    for job in jobs():
-        if {"different", "bits"} <= rows.get(job.name, {}).keys():
-            continue
-        try:
-            rows[job.name] = compared(job, dry)
-        except Exception as error:  # noqa: BLE001 - the other rows are still wanted
-            rows[job.name] = {"failed": f"{type(error).__name__}: {error}"[:500]}
-        if not dry:
-            print(job.name, rows[job.name], flush=True)
-            out.write_text(json.dumps(record, indent=1) + "\n")
-    if dry:
+    rows: dict[str, Any] = {} if asked.dry else kept
+    given = {job.name: job for job in jobs()}
+
+    def keep(name: str) -> None:
+        if not asked.dry:
+            print(name, rows[name], flush=True)
+            save(asked.out, record)
+
+    measured(rows, given, lambda name: compared(given[name], asked.dry), keep, only=asked.only)
+    if asked.dry:
         return against(rows, kept)
     totals: dict[str, int] = {}
     for row in rows.values():
@@ -117,9 +113,8 @@ def main() -> int:
     wrong = [name for name, row in rows.items() if row.get("different") or "failed" in row]
     print(f"{len(rows)} kernels, {len(wrong)} differ or failed: {wrong[:20]}")
     print("dot products that are equal, by type of a:", totals)
-    about = {"date": time.strftime("%Y-%m-%d"), "machine": "NVIDIA H200",
-             "command": "python -m bench.ptx.mma_device"}  # fmt: skip
-    out.write_text(json.dumps(record | about, indent=1) + "\n")
+    about = environment("NVIDIA H200")
+    save(asked.out, record | about)
     return 1 if wrong else 0
 
 

@@ -17,21 +17,18 @@ import csv
 import io
 import json
 import subprocess
-import sys
 import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench.harness import RESULTS
+from bench.harness import ROOT, arguments, attempted, child, earlier, environment, save
 from bench.ptx.launches import Job, on_device, on_emulator
 from bench.ptx.ncu_kernels import jobs
 
 from warploom.ptx.traffic import traffic_rows
 
-OUT = RESULTS / "ptx_ncu.json"
 # What is compared → ncu's name of it. `conflicts` are wavefronts beyond those that must be.
 METRICS = {
     "global loads, sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
@@ -106,11 +103,8 @@ def launch_all(given: list[Job], first: int, results: Path) -> None:
     done: list[dict[str, Any]] = []
     for number, job in enumerate(given[first:], first):
         row: dict[str, Any] = {"number": number, "kernel": job.loaded().name}
-        try:
-            there = on_device(job)
-            row["digests"] = [digest(arg) for arg in there]
-        except Exception as error:  # noqa: BLE001 - the parent goes on behind it
-            row["failed"] = f"{type(error).__name__}: {error}"[:300]
+        there, failed = attempted(lambda job=job: [digest(arg) for arg in on_device(job)])
+        row |= {"failed": failed[:300]} if failed else {"digests": there}
         done.append(row)
         results.write_text(json.dumps(done))
         if "failed" in row and not alive():
@@ -120,11 +114,7 @@ def launch_all(given: list[Job], first: int, results: Path) -> None:
 def alive() -> bool:
     import cupy
 
-    try:
-        cupy.cuda.runtime.deviceSynchronize()
-    except Exception:  # noqa: BLE001 - whatever it is, the context is lost
-        return False
-    return True
+    return not attempted(cupy.cuda.runtime.deviceSynchronize)[1]
 
 
 def digest(arg: Any) -> str:
@@ -166,12 +156,11 @@ def profiled(total: int, folder: Path, which: list[str]) -> dict[int, dict[str, 
     first = 0
     while first < total:
         results = folder / f"launched_{first}.json"
-        child = [sys.executable, __file__, "--launch", str(first), "--results", str(results),
-                 *which]  # fmt: skip
+        again = child("--launch", str(first), "--results", str(results), *which)
         ncu = ["ncu", "--csv", "--clock-control", "none", "--print-kernel-base", "mangled"]
-        ran = subprocess.run([*ncu, "--metrics", ",".join(metrics), *child],
-                             capture_output=True, text=True, check=False)  # fmt: skip
-        launched = json.loads(results.read_text()) if results.exists() else []
+        ran = subprocess.run([*ncu, "--metrics", ",".join(metrics), *again],
+                             cwd=ROOT, capture_output=True, text=True, check=False)  # fmt: skip
+        launched = earlier(results, [])
         counts = counted(ran.stdout)
         if not counts:
             print(f"ncu counted nothing: {ran.stderr[-600:]} {ran.stdout[-600:]}", flush=True)
@@ -235,7 +224,7 @@ def explain(path: Path) -> None:
         for kind, each in found["different"].items():
             print(f"{name:40} {kind:26} {each['emulator']:7} {each['ncu']:7} {each['why']}")
     record["equal"] = sum(not row["different"] for row in record["rows"].values())
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    save(path, record)
     print(f"{record['equal']} of {len(record['rows'])} equal")
 
 
@@ -250,11 +239,8 @@ def machine() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dry", action="store_true")
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser = arguments(__doc__, "ptx_ncu.json", dry="no GPU", only="kernels with this word")
     parser.add_argument("--explain", action="store_true")
-    parser.add_argument("--only", default="", help="kernels with this word")
     parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--launch", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--results", type=Path, help=argparse.SUPPRESS)
@@ -276,19 +262,16 @@ def main() -> None:
         seen = profiled(len(given), Path(folder), which)
     rows: dict[str, Any] = {}
     for number, job in enumerate(given):
-        try:
-            rows[job.name] = compared(job, seen.get(number, {}))
-        except Exception as error:  # noqa: BLE001 - the other rows are still wanted
-            rows[job.name] = {"failed": f"{type(error).__name__}: {error}"[:300]}
+        row, failed = attempted(compared, job, seen.get(number, {}))
+        rows[job.name] = row or {"failed": failed[:300]}
         said = rows[job.name].get("failed") or rows[job.name]["different"] or "equal"
         print(f"{job.name:45} {said}", flush=True)
     whole = [row for row in rows.values() if "failed" not in row]
     record = {
-        "date": time.strftime("%Y-%m-%d"), "machine": machine(),
-        "command": "python -m bench.ptx.ncu_device", "kernels": len(rows), "counted": len(whole),
+        **environment(machine()), "kernels": len(rows), "counted": len(whole),
         "equal": sum(not row["different"] for row in whole), "rows": rows,
     }  # fmt: skip
-    asked.out.write_text(json.dumps(record, indent=1) + "\n")
+    save(asked.out, record)
     print(f"{record['equal']} of {record['counted']} equal, {len(rows) - len(whole)} not counted")
 
 

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - programs read better with a line each
 """Kernels whose traffic a profiler and the emulator both count: patterns, and what people wrote.
 
 Patterns are a few instructions each, in two blocks of 64 threads; the others are texts that the

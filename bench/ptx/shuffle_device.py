@@ -11,7 +11,6 @@ in `warploom/machine/latency.py` holds: shuffle, L1, L2 and shared memory, and t
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shutil
 import statistics
@@ -20,11 +19,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench.harness import RESULTS, ROOT
+from bench.harness import ROOT, arguments, command, earlier, save
 
 from warploom.ptx.parse import parse
 from warploom.ptx.shuffle import rewrite
@@ -97,7 +97,7 @@ def geometry(name: str) -> tuple[tuple[int, ...], tuple[int, int, int], int]:
     return (nx, ny), (nx // BLOCK, ny - 4, nz - 4), nx * ny * nz
 
 
-def arguments(cp: Any, name: str) -> tuple[list[Any], list[Any], tuple[int, int, int]]:
+def launched_with(cp: Any, name: str) -> tuple[list[Any], list[Any], tuple[int, int, int]]:
     """Arguments by the types of the parameters, the arrays among them, and the grid."""
     function = parse(PTX.read_text()).function(name)
     assert function is not None
@@ -128,7 +128,7 @@ def occupancy(cp: Any, kernel: Any) -> float:
 
 
 def measure_kernel(cp: Any, name: str, modules: dict[str, Any]) -> dict[str, Any]:
-    args, arrays, grid = arguments(cp, name)
+    args, arrays, grid = launched_with(cp, name)
     kernels = {variant: module.get_function(name) for variant, module in modules.items()}
 
     def run(variant: str) -> None:
@@ -232,15 +232,12 @@ def measure_latencies(cp: Any) -> dict[str, float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=RESULTS / "ptx_shuffle_device.json")
+    parser = arguments(
+        __doc__, "ptx_shuffle_device.json", dry="no GPU: rewrite and assemble only", resumes=True
+    )
     parser.add_argument("--kernels", nargs="*", help="only these")
-    parser.add_argument("--again", action="store_true", help="measure what is there already")
-    parser.add_argument("--dry", action="store_true", help="no GPU: rewrite and assemble only")
     options = parser.parse_args()
-    record: dict[str, Any] = {}
-    if options.out.exists() and not options.again:
-        record = json.loads(options.out.read_text())
+    record: dict[str, Any] = earlier(options.out, again=options.again)
     variants, analysis = texts()
     record.setdefault("kernels", {})
     with tempfile.TemporaryDirectory() as folder:
@@ -248,7 +245,7 @@ def main() -> int:
             dry(record, variants, analysis, Path(folder))
         else:
             run(record, variants, analysis, Path(folder), options)
-    save(options.out, record)
+    save(options.out, record, sort_keys=True)
     show(record)
     return 0 if all(all(k.get("equal", {}).values()) for k in record["kernels"].values()) else 1
 
@@ -271,12 +268,11 @@ def run(
     device = cp.cuda.Device()
     arch = f"sm_{device.compute_capability}"
     properties = cp.cuda.runtime.getDeviceProperties(device.id)
-    record["date"] = time.strftime("%Y-%m-%d")
-    record["command"] = "python -m bench.ptx.shuffle_device"
+    record |= {"date": date.today().isoformat(), "command": command()}
     record["device"] = {"name": properties["name"].decode(), "arch": arch, "block": BLOCK}
     if "latencies" not in record or options.again:
         record["latencies"] = measure_latencies(cp)
-        save(options.out, record)
+        save(options.out, record, sort_keys=True)
     modules = {}
     for variant, text in variants.items():
         path, _ = assemble(text, arch, folder, variant)
@@ -290,13 +286,8 @@ def run(
         measured = measure_kernel(cp, name, modules)
         record["kernels"].setdefault(name, {}).update(analysis=entry, **measured)
         cp.get_default_memory_pool().free_all_blocks()
-        save(options.out, record)
+        save(options.out, record, sort_keys=True)
         print(f"{name}: {time.time() - start:.1f} s", flush=True)
-
-
-def save(path: Path, record: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
 
 
 def show(record: dict[str, Any]) -> None:

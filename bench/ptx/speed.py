@@ -17,7 +17,6 @@ import argparse
 import inspect
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -26,7 +25,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench.harness import ROOT
+from bench.harness import ROOT, arguments, child, environment, save
+
+from warploom import ptx
 
 TEXT = ROOT / "tests" / "ptx" / "golden" / "nvcc" / "kernels.ptx"
 MANDELBROT = ROOT / "tests" / "ptx" / "golden" / "nvrtc" / "mandelbrot.ptx"
@@ -66,12 +67,9 @@ def launches(side: int) -> dict[str, tuple[tuple[int, int], tuple[int, int], lis
 
 
 class Launches:
-    """The kernels of a checkout in this process; a row is a kernel and a mode."""
+    """The kernels in this process; a row is a kernel and a mode."""
 
-    def __init__(self, checkout: Path, side: int) -> None:
-        sys.path.insert(0, str(checkout / "src"))
-        from warploom import ptx  # the checkout is used without being installed
-
+    def __init__(self, side: int) -> None:
         module = ptx.load(TEXT.read_text(), TEXT.name)
         picture = ptx.load(MANDELBROT.read_text(), MANDELBROT.name).kernel("mandelbrot")
         self.known = set(inspect.signature(picture.launch).parameters)  # fewer in older checkouts
@@ -108,9 +106,13 @@ class Apart:
     """A checkout in a process of its own."""
 
     def __init__(self, checkout: Path, side: int) -> None:
-        command = [sys.executable, __file__, str(side), "--only", str(checkout)]
         self._child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            child(str(side), "--serve"),
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(checkout / "src")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self.rows: list[str] = self._answer()
 
@@ -191,15 +193,15 @@ def alone(asked: argparse.Namespace) -> None:
         rows.append(each)
         print("  ".join(f"{name} {value}" for name, value in each.items()))
     if asked.json is not None:
-        record = stamp() | {"command": "python -m bench.ptx.speed --json FILE", "rows": rows}
-        asked.json.write_text(json.dumps(record, indent=1) + "\n")
+        record = environment("", "--json", "FILE") | {"rows": rows}
+        save(asked.json, record)
 
 
 def compiled(asked: argparse.Namespace) -> None:
     """The kernels as C, with flags of a compiler beside the engine's own; their texts, if asked."""
     os.environ["WARPLOOM_CACHE"] = ""
-    here = Launches(ROOT, asked.side)
-    from warploom.ptx.fast import engine  # the checkout, which is on the path by now
+    here = Launches(asked.side)
+    from warploom.ptx.fast import engine  # which older checkouts do not have
 
     engine.FLAGS += tuple(asked.flags.split())
     for row in (each for each in here.rows if each.endswith(", as C") and each.count(",") == 1):
@@ -214,7 +216,7 @@ def compiled(asked: argparse.Namespace) -> None:
 
 def shared_out(asked: argparse.Namespace) -> None:
     """The kernels as C on one core and on several, in turns: by the clock, and processor time."""
-    here = Launches(ROOT, asked.side)
+    here = Launches(asked.side)
     for name, (grid, block, args) in here.given.items():
         kernel, took = here.kernels[name], []
         kernel.launch(grid, block, args, engine="c")
@@ -231,20 +233,13 @@ def shared_out(asked: argparse.Namespace) -> None:
               f"processor time; at best {min(many)[0]:.3f} s of {min(one)[0]:.3f} s")  # fmt: skip
 
 
-def stamp() -> dict[str, Any]:
-    return {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}",
-    }
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     parser.add_argument("side", nargs="?", type=int, default=1024)
     parser.add_argument("--against", type=Path)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--only", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--flags", help="of the C compiler, beside the engine's own")
     parser.add_argument("--text", type=Path, help="a folder for the C texts")
     parser.add_argument("--cores", type=int, help="as C on one core and on so many")
@@ -255,8 +250,8 @@ def main() -> None:
     if asked.flags is not None:
         compiled(asked)
         return
-    if asked.only is not None:
-        Launches(asked.only, asked.side).serve()
+    if asked.serve:
+        Launches(asked.side).serve()
         return
     if asked.against is None:
         alone(asked)
@@ -267,12 +262,11 @@ def main() -> None:
         print(f"{each['row']:26} {each['millions_a_second']:7.1f} million a second, "
               f"{each['ratio']:.3f} of the other's time {between}")  # fmt: skip
     if asked.json is not None:
-        record = stamp() | {
-            "command": f"python -m bench.ptx.speed {asked.side} --against CHECKOUT "
-            f"--repeats {asked.repeats} --json FILE",
+        said = f"{asked.side} --against CHECKOUT --repeats {asked.repeats} --json FILE"
+        record = environment("", said) | {
             "commit": commit_of(ROOT), "against": commit_of(asked.against), "rows": rows,
         }  # fmt: skip
-        asked.json.write_text(json.dumps(record, indent=1) + "\n")
+        save(asked.json, record)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Textures and surfaces on a GPU and on the emulator: every bit compared.
 
-    python -m bench.ptx.texture_device [OUT]  on an H200, with cupy
+    python -m bench.ptx.texture_device        on an H200, with cupy
     python -m bench.ptx.texture_device --dry  the emulator alone, against the bits of the record
 
 The kernels are those of `bench/ptx/texture_kernels.py`. One row for each; one that fails does not
@@ -11,19 +11,16 @@ something differs or fails whose name begins neither with `linear` nor with `ope
 
 from __future__ import annotations
 
-import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench.harness import RESULTS
+from bench.harness import arguments, earlier, environment, measured, save
 from bench.ptx import texture_kernels
 from bench.ptx.launches import Job, array_of, on_device, on_emulator
 from bench.ptx.mma_device import against, differences, digest
 
-OUT = RESULTS / "texture_device.json"
 NOT_PROMISED = ("linear", "open")
 
 
@@ -60,25 +57,24 @@ def _order(words: np.ndarray) -> np.ndarray:
 
 
 def main() -> int:
-    dry = "--dry" in sys.argv
-    named = [word for word in sys.argv[1:] if not word.startswith("-")]
-    out = Path(named[0]) if named else OUT
-    record: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
+    what = "the emulator alone, against the bits of the record"
+    asked = arguments(
+        __doc__, "texture_device.json", dry=what, only="kernels with this word"
+    ).parse_args()
+    record: dict[str, Any] = earlier(asked.out)
     kept = record.setdefault("kernels", {})
-    rows: dict[str, Any] = {} if dry else kept
-    for job in texture_kernels.jobs():
-        if {"different", "bits"} <= rows.get(job.name, {}).keys():
-            continue
-        try:
-            rows[job.name] = compared(job, dry)
-        except Exception as error:  # noqa: BLE001 - the other rows are still wanted
-            rows[job.name] = {"failed": f"{type(error).__name__}: {error}"[:500]}
-        if not dry:
-            print(job.name, rows[job.name], flush=True)
-            out.write_text(json.dumps(record, indent=1) + "\n")
-    if dry:
+    rows: dict[str, Any] = {} if asked.dry else kept
+    given = {job.name: job for job in texture_kernels.jobs()}
+
+    def keep(name: str) -> None:
+        if not asked.dry:
+            print(name, rows[name], flush=True)
+            save(asked.out, record)
+
+    measured(rows, given, lambda name: compared(given[name], asked.dry), keep, only=asked.only)
+    if asked.dry:
         return against(rows, kept)
-    return _told(record, rows, out)
+    return _told(record, rows, asked.out)
 
 
 def _told(record: dict[str, Any], rows: dict[str, Any], out: Path) -> int:
@@ -87,9 +83,8 @@ def _told(record: dict[str, Any], rows: dict[str, Any], out: Path) -> int:
     print(f"{len(rows)} kernels, {len(rows) - len(wrong)} equal in every bit")
     print(f"{len(promised)} differ or failed that must not: {promised}")
     print(f"others that differ: {[name for name in wrong if name not in promised]}")
-    about = {"date": time.strftime("%Y-%m-%d"), "machine": "NVIDIA H200",
-             "command": "python -m bench.ptx.texture_device"}  # fmt: skip
-    out.write_text(json.dumps(record | about, indent=1) + "\n")
+    about = environment("NVIDIA H200")
+    save(out, record | about)
     return 1 if promised else 0
 
 

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - programs read better with a line each
 """Kernels of textures and surfaces, for a GPU and the emulator. Each is one instruction in every
 thread, whose coordinates and results are in the arguments.
 

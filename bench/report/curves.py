@@ -12,12 +12,11 @@ all (twelve times for convolutions), where one would see nothing of the others o
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.harness import RESULTS, ROOT
+from bench.harness import RESULTS, ROOT, arguments
 
 from warploom.report.chart import Series, lines
 from warploom.report.page import standalone
@@ -62,7 +61,9 @@ def drawings() -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1]) if sys.argv[1:] else ROOT / "docs" / "pictures"
+    parser = arguments(__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "docs" / "pictures")
+    folder = parser.parse_args().folder
     for name, text in drawings():
         (folder / name).write_text(text)
         print(f"{name}: {len(text)} bytes")

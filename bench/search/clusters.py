@@ -13,10 +13,8 @@ cluster gives anything else. Needs warploom[cluster].
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -27,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.harness import RESULTS
+from bench.harness import arguments, environment
 
 import warploom
 from warploom.bench.published import named
@@ -40,7 +38,6 @@ from warploom.sketch.synth.parts import Answer
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.split import Parting
 
-OUT = RESULTS / "clusters.json"
 NAME, SIZES = "sums", {"columns": 9, "level": 3}
 AFTER = 5  # pieces, something happens
 PATIENCE = 5.0  # seconds without a worker; 30 for users
@@ -285,9 +282,7 @@ def is_right(case: Case, row: dict[str, Any], wanted: list[Any]) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="")
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser = arguments(__doc__, "clusters.json", only="names with this word")
     asked = parser.parse_args()
     clusters._PATIENCE = PATIENCE
     build = named(NAME)
@@ -302,9 +297,7 @@ def main() -> int:
     print(f"{right} of {len(rows)} clusters are right or refused, as they must be")
     if not asked.only:
         about = {
-            "date": time.strftime("%Y-%m-%d"),
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-            "command": "python -m bench.search.clusters",
+            **environment(),
             "clusters": len(rows), "right": right, "fills": len(wanted),
         }  # fmt: skip
         text = json.dumps({**about, "rows": rows}, indent=1).replace(f"{ROOT}", "src/warploom")

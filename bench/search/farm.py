@@ -13,11 +13,9 @@ is 1 if any way gives other fills.
 
 from __future__ import annotations
 
-import argparse
 import heapq
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -27,8 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from bench.harness import RESULTS
+from bench.harness import arguments, earlier, environment, save
 
 from warploom.bench.published import named
 from warploom.search.cluster import Cluster
@@ -39,7 +36,6 @@ from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.split import Parting
 
-OUT = RESULTS / "farm.json"
 NAME, SIZES = "sums", {"columns": 27, "level": 3}
 CRASHES = 3
 DASK = 3  # workers
@@ -202,33 +198,31 @@ def _rows(folder: Path) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__, "farm.json")
     parser.add_argument("--workers", default="1,2")
     parser.add_argument("--columns", type=int, default=27)
     parser.add_argument("--dask", action="store_true")
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--crash", action="store_true")
-    parser.add_argument("--out", type=Path, default=OUT)
     asked = parser.parse_args()
     SIZES["columns"] = asked.columns
-    rows: dict[str, Row] = json.loads(asked.out.read_text()) if asked.out.exists() else {}
+    rows: dict[str, Row] = earlier(asked.out)
     build = named(NAME)
     assert build is not None
     started = time.monotonic()
     whole = synthesize(build(SIZES))
     one = round(time.monotonic() - started, 2)
     wanted, wrong = whole.fills.choices.tolist(), 0
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}"
     listed = [whole.described(number) for number in range(len(whole.fills))]
 
     def keep(name: str, row: Row, same: bool) -> None:
         nonlocal wrong
         wrong += not same
-        row |= {"same_fills": same, "search": SIZES, "fills": len(wanted), "machine": machine}
+        row |= {"same_fills": same, "search": SIZES, "fills": len(wanted), **environment()}
         row |= {"one_process_unparted": one, "load": round(os.getloadavg()[0], 2)}
         rows[f"{name}, {SIZES['columns']} columns, {os.cpu_count()} cores"] = row
         print(name, json.dumps(row), flush=True)
-        asked.out.write_text(json.dumps(rows, indent=1) + "\n")
+        save(asked.out, rows)
 
     def way(name: str, crew: Farm | Cluster | None, kill: Callable[[], object] | None) -> None:
         try:

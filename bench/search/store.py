@@ -7,19 +7,16 @@ The record goes to bench/results/store.json; the exit status is 1 if a row is mi
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from bench.harness import RESULTS
+from bench.harness import arguments, environment, save
 
 from warploom.search.farm import Farm
 from warploom.search.store import Key, Store
-
-OUT = RESULTS / "store.json"
 
 
 def written(path: str, worker: int, seconds: float) -> int:
@@ -33,10 +30,9 @@ def written(path: str, worker: int, seconds: float) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__, "store.json")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=OUT)
     asked = parser.parse_args()
     # By its name as a module, so that it travels to the processes.
     from bench.search.store import written as write
@@ -54,10 +50,10 @@ def main() -> int:
         for worker, count in enumerate(counts)
         for number in range(count)
     }
-    row = {"seconds": asked.seconds, "rows": counts, "missing": len(wanted - found)}
+    row = environment() | {"seconds": asked.seconds, "rows": counts, "missing": len(wanted - found)}
     row |= {"other": len(found - wanted)}
     print(json.dumps(row))
-    asked.out.write_text(json.dumps(row, indent=1) + "\n")
+    save(asked.out, row)
     return 1 if found != wanted else 0
 
 

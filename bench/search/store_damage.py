@@ -11,21 +11,15 @@ was; the exit status is 1 if an answer was wrong.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import platform
 import sys
 import tempfile
 import time
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 from bench.common.cli.damaged import COMMANDS, Filled, run_one
-from bench.harness import RESULTS
-
-OUT = RESULTS / "store_damage.json"
+from bench.harness import arguments, earlier, environment, save
 
 
 def measured(filled: Filled, way: str, count: int, first: int) -> dict[str, Any]:
@@ -40,10 +34,7 @@ def measured(filled: Filled, way: str, count: int, first: int) -> dict[str, Any]
     for each in wrong:
         print(each)
     return {
-        "date": date.today().isoformat(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}",
-        "command": " ".join(["bench/search/store_damage.py", *sys.argv[1:]]),
+        **environment(),
         "bytes_of_a_store": filled.path.stat().st_size,
         "stores": count,
         "answers_given_by_the_store": given,
@@ -56,22 +47,21 @@ def measured(filled: Filled, way: str, count: int, first: int) -> dict[str, Any]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__, "store_damage.json")
     parser.add_argument("--bytes", type=int, default=1000)
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--malformed", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0, help="The first seed.")
-    parser.add_argument("--out", type=Path, default=OUT)
     asked = parser.parse_args()
     counts = {"byte": asked.bytes, "row": asked.rows, "malformed": asked.malformed}
-    record: dict[str, Any] = json.loads(asked.out.read_text()) if asked.out.exists() else {}
+    record: dict[str, Any] = earlier(asked.out)
     record["questions"] = [*COMMANDS, "tune", "a search in pieces"]
     with tempfile.TemporaryDirectory() as folder:
         filled = Filled.of(Path(folder))
         for way in (way for way, count in counts.items() if count):
             record[way] = measured(filled, way, counts[way], asked.first)
             print(way, json.dumps(record[way]))
-            asked.out.write_text(json.dumps(record, indent=1) + "\n")
+            save(asked.out, record)
     return 1 if any(record[way]["wrong"] for way in counts if way in record) else 0
 
 

@@ -10,25 +10,20 @@ are refused. The record is `bench/results/certificates.json`.
 
 from __future__ import annotations
 
-import argparse
 import json
-import platform
 import sys
 import time
 from collections import Counter
-from datetime import date
 from random import Random
 from typing import Any
 
 from bench.common.trust.altered import with_another_field
 from bench.common.trust.forged import accepted_record, drawn, is_true
 from bench.common.trust.made import MADE, written
-from bench.harness import RESULTS
+from bench.harness import arguments, environment, save
 
 from warploom.errors import CheckError
 from warploom.trust.fill import check_fill
-
-OUT = RESULTS / "certificates.json"
 
 
 def forged(count: int, random: Random) -> Counter[str]:
@@ -57,21 +52,19 @@ def changed(count: int, random: Random) -> Counter[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = arguments(__doc__, "certificates.json")
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     started, random = time.process_time(), Random(asked.seed)
     forgeries, fields = forged(asked.count, random), changed(asked.count // 20, random)
     record: dict[str, Any] = {
-        "date": f"{date.today()}",
-        "machine": platform.machine(),
-        "command": f"python -m bench.sketch.certificates --count {asked.count} --seed {asked.seed}",
+        **environment(),
         "forged": dict(sorted(forgeries.items())),
         "one_field_changed": dict(fields),
         "cpu_seconds": round(time.process_time() - started, 1),
     }
-    OUT.write_text(json.dumps(record, indent=1) + "\n")
+    save(asked.out, record)
     print(json.dumps(record, indent=1))
     return 1 if forgeries["accepted, untrue"] or fields["accepted"] else 0
 

@@ -4,15 +4,13 @@ The judge runs program and goal in plain Python: on every assignment of a few sm
 symbols (all of them, where they are at most 4096) and on some large ones. A zero is the neutral
 element of the fold that consumes it, and 0 in the end.
 
-    python -m bench.sketch.operators --out bench/results/operators.json
+    python -m bench.sketch.operators [--programs 200]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
-import platform
 import random
 import sys
 import time
@@ -22,11 +20,11 @@ from dataclasses import replace
 from functools import reduce
 from itertools import product
 from operator import add, and_, mul, or_, xor
-from pathlib import Path
 from typing import Any
 
 from bench.common.sketch.generate import Pick, seeded
 from bench.common.sketch.nested import FLATTEN, LAWFUL, nested_sketch
+from bench.harness import arguments, environment, save
 
 from warploom.errors import CheckError, SearchError
 from warploom.search.outcome import Verdict
@@ -194,16 +192,13 @@ def tally(programs: int, first: int = FIRST_SEED) -> Counter[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Judge programs with one operator changed.")
+    parser = arguments(__doc__, "operators.json")
     parser.add_argument("--programs", type=int, default=200)
-    parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     started = time.process_time()
     seen = tally(given.programs)
     record = {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}",
-        "command": f"python -m bench.sketch.operators --programs {given.programs}",
+        **environment(),
         "programs": given.programs,
         "first_seed": FIRST_SEED,
         "outcomes": {outcome: seen[outcome] for outcome in OUTCOMES},
@@ -216,10 +211,8 @@ def main() -> int:
         },
         "cpu_seconds": round(time.process_time() - started, 1),
     }
-    text = json.dumps(record, indent=1)
-    print(text)
-    if given.out is not None:
-        given.out.write_text(text + "\n")
+    print(json.dumps(record, indent=1))
+    save(given.out, record)
     return 1 if seen["disagrees"] else 0
 
 

@@ -12,7 +12,6 @@ import random
 import re
 import shutil
 import sqlite3
-import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
@@ -21,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
+
+from bench.harness import attempted
 
 from warploom.cli.app import application
 from warploom.cli.remembered import Answer, kept_command, remembering
@@ -247,11 +248,9 @@ class Tally:
     wrong: list[str] = field(default_factory=list)
 
     def note(self, what: str, is_right: Callable[[], bool]) -> None:
-        try:
-            if not is_right():
-                self.wrong.append(f"{what}: another answer")
-        except Exception:  # noqa: BLE001  # whatever a user would see as a traceback
-            self.wrong.append(f"{what}: {traceback.format_exc()}")
+        right, failed = attempted(is_right)  # whatever a user would see as a traceback
+        if not right:
+            self.wrong.append(f"{what}: {failed or 'another answer'}")
 
 
 # -- one byte --------------------------------------------------------------------------------------

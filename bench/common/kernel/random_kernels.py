@@ -6,6 +6,7 @@ go straight to an output of their own (named `approximate…`), since targets ma
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -40,14 +41,17 @@ COMPUTED = [each for each in DType if not each.is_code]  # codes: test_stored.py
 INTEGERS = [each for each in COMPUTED if not each.is_float]
 APPROXIMATE: tuple[Operator, ...] = ("exp", "exp2", "log", "log2", "rsqrt", "tanh")
 
-HOSTILE = """
+HOSTILE = re.findall(
+    r"\w+",
+    """
     asm not INFINITY NAN float int double register kernel global local exchange_f32 kept kept_1
     part other inside fault pool r v x i j thread_local class template union auto min max fma
     fmaf exp log sqrt signbit half uint long char2 float4 make_float4 typeof restrict inline
     unix linux threadIdx blockIdx warpSize get_local_id barrier main printf floor_div floor_mod
     shift_left min_f32 divide_i32 i32_from_f32 true false NULL _hidden a__b M_PI CL_FLT_MAX
     INT_MAX as_float convert_int constant this new delete operator and or xor bitand while
-""".split()  # noqa: SIM905 - a list of so many names is no more readable
+""",
+)
 COMMENTS = (
     "plain", "ends in a backslash \\", "trigraph ??/", "*/ closes /* opens", "// again",
     "two\nlines \\\nof it", "tab\tand\x00null", "line\u2028separator\u0085next", "#define if while",

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - instructions read better with a line each
 """A trace as the detector is given it: directly, as a PTX kernel, or as a SIMT kernel."""
 
 from __future__ import annotations

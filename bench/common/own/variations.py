@@ -60,7 +60,10 @@ def norms() -> Variation:
     moved = _exchanged(s, s.apply("load_rep", s.input("x", 32), shape=(16, 2)))
     s.sum("identity", s.product("stack", moved, moved))
     s.goal(lambda x: (x.reshape(16, 2) * x.reshape(16, 2)).sum(axis=1))
-    square = lambda n, x: [(x.reshape(n, 2) ** 2).sum(axis=1)]  # noqa: E731
+
+    def square(n: int, x: Any) -> list[Any]:
+        return [(x.reshape(n, 2) ** 2).sum(axis=1)]
+
     return Variation("squares of complex numbers", s, lambda n: [2 * n], square)
 
 

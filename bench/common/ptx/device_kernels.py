@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - tables and programs read better with a line each
 """Small kernels that cover the instruction list, as data: CUDA source with inline PTX.
 
 `bench/ptx/device.py` runs them on a GPU and on the emulator and compares every bit;

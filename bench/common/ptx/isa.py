@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - rows read better with a line each
 """What PTX ISA 9.0 may spell: for every opcode rows of modifiers and operands, rather too many.
 
 The rows are written as in `warploom.ptx.opcode`; operands that begin with `%`, `[`, `{` or a digit

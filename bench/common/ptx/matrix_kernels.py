@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - programs read better with a line each
 """Kernels of matrix instructions, with hard inputs: for the tests, and for `bench/ptx/mma_device.py` on
 a GPU.
 

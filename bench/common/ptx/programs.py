@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Whole kernels of `cuda/*.cu`: how to launch them, and what NumPy says they compute."""
 
 from __future__ import annotations
@@ -163,7 +162,7 @@ def _branches(args: Args) -> dict[int, np.ndarray]:
     return {1: np.array([_branchy(v) for v in args[0].tolist()], np.int32)}
 
 
-def _branchy(v: int) -> int:  # noqa: C901 - the kernel is as branchy
+def _branchy(v: int) -> int:
     total = 0
     for k in range(v & 15):
         case = (v + k) & 7

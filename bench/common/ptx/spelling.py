@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - tables and programs read better with a line each
 """Instructions of every form in the table of opcodes, with operands that fit, and kernels of them."""
 
 from __future__ import annotations
@@ -187,7 +186,7 @@ def _address(name: str, word: str, modifiers: tuple[str, ...]) -> str:
     return "[own]" if "local" in spaces else "[%l8]"
 
 
-def kind_of(name: str, word: str, kinds: list[str], modifiers: tuple[str, ...]) -> str:  # noqa: C901
+def kind_of(name: str, word: str, kinds: list[str], modifiers: tuple[str, ...]) -> str:
     """The type of the register that an operand is, or the constant that it is."""
     last = kinds[-1] if kinds else "b32"
     if word == "m":
