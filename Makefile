@@ -54,24 +54,24 @@ accept: $(STAMP)
 	$(BIN)/warploom bench growth --seconds 120 --json bench/results/growth.json
 	$(BIN)/python -m bench.cli.budgets
 	$(BIN)/python -m bench.ptx.speed
-	$(BIN)/python -m bench.sketch.operators --out bench/results/operators.json
-	PYTHONPATH=src:. $(BIN)/python -m bench.machine.races
-	PYTHONPATH=src:. $(BIN)/python -m bench.kernel.random_kernels
-	PYTHONPATH=src:. $(BIN)/python -m bench.kernel.check
-	PYTHONPATH=src:. $(BIN)/python -m bench.kernel.header_names
-	PYTHONPATH=src:. $(BIN)/python -m bench.loopnest.descents
-	PYTHONPATH=src:. $(BIN)/python -m bench.loopnest.estimates
-	PYTHONPATH=src:. $(BIN)/python -m bench.array.check
-	PYTHONPATH=src:. $(BIN)/python -m bench.layout.accept
-	PYTHONPATH=src:. $(BIN)/python -m bench.sketch.certificates
-	PYTHONPATH=src:. $(BIN)/python -m bench.search.store
-	PYTHONPATH=src:. $(BIN)/python -m bench.search.store_damage
-	PYTHONPATH=src:. $(BIN)/python -m bench.cli.manners
-	PYTHONPATH=src:. $(BIN)/python -m bench.search.farm --workers 1,2 --kill --crash
+	$(BIN)/python -m bench.sketch.operators
+	$(BIN)/python -m bench.machine.races
+	$(BIN)/python -m bench.kernel.random_kernels
+	$(BIN)/python -m bench.kernel.check
+	$(BIN)/python -m bench.kernel.header_names
+	$(BIN)/python -m bench.loopnest.descents
+	$(BIN)/python -m bench.loopnest.estimates
+	$(BIN)/python -m bench.array.check
+	$(BIN)/python -m bench.layout.accept
+	$(BIN)/python -m bench.sketch.certificates
+	$(BIN)/python -m bench.search.store
+	$(BIN)/python -m bench.search.store_damage
+	$(BIN)/python -m bench.cli.manners
+	$(BIN)/python -m bench.search.farm --workers 1,2 --kill --crash
 	$(PIP) "distributed>=2024.1"
-	PYTHONPATH=src:. $(BIN)/python -m bench.search.clusters
+	$(BIN)/python -m bench.search.clusters
 	$(MAKE) oldest live
-	PYTHONPATH=src:. $(if $(wildcard $(ORACLES)/bin/python),$(ORACLES),$(VENV))/bin/python -m bench.layout.oracles
+	PYTHONPATH=src $(if $(wildcard $(ORACLES)/bin/python),$(ORACLES),$(VENV))/bin/python -m bench.layout.oracles
 	$(MAKE) docs release
 
 # The floors of pyproject.toml, exactly: what users with older packages get. All are imported first: a test would be skipped.
@@ -80,7 +80,7 @@ OLDEST_TESTS := tests/cli/test_schemas.py tests/cli/test_absent.py tests/cli/tes
 oldest:
 	$(PYTHON) -m venv --clear $(OLDEST)
 	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --prefer-binary \
-		$$($(PYTHON) bench/release/floors.py --extra smt --extra cp --extra nvrtc --extra opencl --extra cluster --extra dev)
+		$$($(PYTHON) -m bench.release.floors --extra smt --extra cp --extra nvrtc --extra opencl --extra cluster --extra dev)
 	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	$(OLDEST)/bin/python -c "import numpy, typer, rich, z3, ortools.sat.python.cp_model, cuda.bindings.nvrtc, pyopencl, distributed"
 	$(OLDEST)/bin/python -m pytest -n 2 -m "not slow and not device" $(OLDEST_TESTS)
@@ -124,9 +124,9 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/warploom bench synth
 	$(BIN)/warploom bench growth
-	PYTHONPATH=src:. $(BIN)/python -m bench.machine.races
-	PYTHONPATH=src:. $(BIN)/python -m bench.kernel.random_kernels
-	PYTHONPATH=src:. $(BIN)/python -m bench.kernel.check
+	$(BIN)/python -m bench.machine.races
+	$(BIN)/python -m bench.kernel.random_kernels
+	$(BIN)/python -m bench.kernel.check
 
 clean:
 	rm -rf $(VENV) $(dir $(TOOLS)) build dist site src/*.egg-info

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Cli, cli  # noqa: F401  # the fixture
+from tests.cli.conftest import Cli
 
 from warploom.bench import synth
 from warploom.bench.measure import Request, apart, measure
@@ -62,7 +62,7 @@ def test_lines_of_the_table() -> None:
     assert "sets" in synth.phase_lines([record])[0]
 
 
-def test_the_command_prints_and_writes(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+def test_the_command_prints_and_writes(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "table.json"
     ran = cli("bench", "synth", "--match", "trove-8x3|universe", "--json", str(file))
     assert ran.status == 0

@@ -16,8 +16,9 @@ from warploom.bench import growth, inventor, transpositions
 from warploom.bench import synth as table
 from warploom.bench.measure import Request, apart
 from warploom.bench.published import published
+from warploom.bench.script import purpose, run_script, scripts
 from warploom.cli.files import STDOUT
-from warploom.cli.guard import Status, run
+from warploom.cli.guard import Status, check_meant, run
 from warploom.cli.output import JSON, kept_free, write_records
 from warploom.errors import ParseError
 from warploom.sketch.synth.record import Record
@@ -35,11 +36,15 @@ inventor        Tables 1 and 2 of the Swizzle Inventor paper: SIMT sketches, fou
 transpositions  a fill for every m x n up to 64 x 64, each verified; --json keeps and resumes.
 growth          time and memory against the size of the sketches, family by family.
 
+In a checkout NAME may be a script of bench/, such as ptx.speed; --list has all of them. What stands
+behind -- goes to the script; without a checkout there are only the tables.
+
 \b
 Examples:
   $ warploom bench synth --quick
   $ warploom bench synth --match 'l3/trove-crc' --json table.json
   $ warploom bench synth --match '^$' --limits      # only what the published tool cannot do
+  $ warploom bench layout.accept -- --processes 2
 
 Ctrl-C prints what was measured so far, and --json has it."""
 
@@ -51,12 +56,18 @@ class Table(StrEnum):
     growth = "growth"
 
 
+OWN = ("match", "quick", "limits", "ablation", "seconds", "json_file")  # options of tables alone
+
+
 def add(app: typer.Typer) -> None:
     app.command("bench", help=HELP)(bench)
 
 
 def bench(
-    name: Table = typer.Argument(Table.synth, metavar="[TABLE]", help=", ".join(Table)),
+    context: typer.Context,
+    name: str = typer.Argument("synth", metavar="[NAME]", help=f"{', '.join(Table)}, or a script."),
+    words: list[str] = typer.Argument(None, metavar="[-- ARGS…]", help="Of a script."),
+    listed: bool = typer.Option(False, "--list", help="The tables, and the scripts of a checkout."),
     match: str = typer.Option("", metavar="RE", help="Only sketches whose name matches."),
     quick: bool = typer.Option(False, "--quick", help="One sketch of each kind."),
     limits: bool = typer.Option(False, "--limits", help="Also beyond the published limits."),
@@ -65,12 +76,19 @@ def bench(
     json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
+        if listed:
+            return _listed()
+        if name not in list(Table):
+            check_meant(context, OWN, "to a script")
+            raise typer.Exit(run_script(name, words or (), Table))
+        if words:
+            raise ParseError(f"'{words[0]}' means nothing to a table", advice="leave it out")
         try:
             re.compile(match)
         except re.error as error:
             raise ParseError(f"--match '{match}': {error}") from None
         records: list[Record] = []
-        keeps = name is Table.transpositions and json_file != STDOUT  # its file by itself
+        keeps = name == Table.transpositions and json_file != STDOUT  # its file by itself
         with kept_free(json_file):  # said before; what is kept by itself is not written here
             pass
         with kept_free(None if keeps else json_file, so_far=records):
@@ -88,6 +106,14 @@ def bench(
         return Status.BAD_INPUT if any("error" in r for r in records) else Status.FOUND
 
     run(action)
+
+
+def _listed() -> Status:
+    for table_name in Table:
+        typer.echo(table_name)
+    for script, file in scripts().items():
+        typer.echo(f"{script:32}{purpose(file)}")
+    return Status.FOUND
 
 
 def _synth(
