@@ -9,7 +9,8 @@ from tests.index.strategies import BOUNDS, environments, expressions
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, Var, variables
-from warploom.index.polynomial import Normal, Polynomial, Quotient, constant, tightened
+from warploom.index.polynomial import Normal, Quotient, constant, tightened
+from warploom.index.terms import Polynomial
 
 x, y, z = Var("x"), Var("y"), Var("z")
 

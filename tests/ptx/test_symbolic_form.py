@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warploom.ptx.symbolic.form import Atom, Form, Pool, add, constant, scale
+from warploom.ptx.symbolic.form import Atom, Form, Pool, constant
 
 ATOMS = ("%tid.x", "n", "m")
 VALUES = {"%tid.x": 17, "n": 0xFFFF_FFF0, "m": 0x1234_5678}
@@ -22,7 +22,7 @@ def fresh() -> tuple[Pool, dict[str, Form]]:
 
 def value(pool: Pool, form: Form, given: dict[str, int]) -> int:
     total = 0
-    for monomial, coefficient in form.terms:
+    for monomial, coefficient in form.terms.items():
         product = coefficient
         for index in monomial:
             product *= atom_value(pool, pool.atoms[index], given)
@@ -74,15 +74,15 @@ def run(steps: list[tuple[str, int, int, int]], given: dict[str, int]) -> list[t
             a, b = pool.truncate(a, width), pool.truncate(b, width)
         match op:
             case "add":
-                new = (add(a, b), x + y)
+                new = (a + b, x + y)
             case "sub":
-                new = (add(a, b, -1), x - y)
+                new = (a - b, x - y)
             case "mul":
                 new = (pool.multiply(a, b), x * y)
             case "scale":
-                new = (scale(a, number), x * number)
+                new = (a.scaled(number), x * number)
             case "const":
-                new = (add(a, constant(a.width, number)), x + number)
+                new = (a + constant(a.width, number), x + number)
             case "narrow":
                 new = (pool.truncate(a, max(8, a.width // 2)), x)
             case "sext":
@@ -125,8 +125,8 @@ def test_a_form_moved_by_lanes_is_the_form_in_that_lane(
 def test_equal_computations_have_equal_forms() -> None:
     pool, symbols = fresh()
     t, n = symbols["%tid.x"], symbols["n"]
-    left = pool.multiply(add(t, constant(32, 1)), n)
-    right = add(pool.multiply(n, t), n)
+    left = pool.multiply(t + constant(32, 1), n)
+    right = pool.multiply(n, t) + n
     assert left == right
 
 
@@ -135,7 +135,7 @@ def test_a_wrap_is_not_forgotten() -> None:
     pool, symbols = fresh()
     one32, one64 = constant(32, 1), constant(64, 1)
     n, t = symbols["n"], symbols["%tid.x"]
-    assert pool.extend(add(n, one32), 64, True) != add(pool.extend(n, 64, True), one64)
-    assert pool.extend(add(t, one32), 64, True) == add(pool.extend(t, 64, True), one64)
+    assert pool.extend(n + one32, 64, True) != pool.extend(n, 64, True) + one64
+    assert pool.extend(t + one32, 64, True) == pool.extend(t, 64, True) + one64
     # Going down again meets the narrow form itself.
-    assert pool.truncate(pool.extend(add(n, one32), 64, True), 32) == add(n, one32)
+    assert pool.truncate(pool.extend(n + one32, 64, True), 32) == n + one32

@@ -33,12 +33,9 @@ from warploom.index.ir import (
     walk,
 )
 from warploom.index.show import show
+from warploom.index.terms import Powers, Ratios, multiplied
 
 MOST = 2**31 - 1  # elements along one axis, and what indices may count
-
-# Powers of atoms, in the order of their texts; an atom is a variable or what is no sum or product.
-Monomial = tuple[tuple[Expr, int], ...]
-Terms = dict[Monomial, Fraction]
 
 
 def normal(size: Expr | int) -> Expr:
@@ -102,83 +99,60 @@ def product(sizes: Iterable[Expr]) -> Expr:
 # -- sums of products ------------------------------------------------------------------------------
 
 
-def _terms(size: Expr) -> Terms:
+def _terms(size: Expr) -> Ratios:
     match size:
         case Const(value):
-            return {(): Fraction(value)} if value else {}
+            return _number(value)
         case Unary("-", operand):
-            return _scaled(_terms(operand), Fraction(-1))
+            return _terms(operand).scaled(-1)
         case Binary("+", left, right):
-            return _plus(_terms(left), _terms(right))
+            return _terms(left) + _terms(right)
         case Binary("-", left, right):
-            return _plus(_terms(left), _scaled(_terms(right), Fraction(-1)))
+            return _terms(left) - _terms(right)
         case Binary("*", left, right):
-            return _times(_terms(left), _terms(right))
+            return _terms(left) * _terms(right)
         case Binary("//", left, right):
             return _divided(left, right)
         case _:
             return _of_atom(size)
 
 
-def _of_atom(size: Expr) -> Terms:
+def _number(value: int) -> Ratios:
+    return Ratios({(): Fraction(value)} if value else {})
+
+
+def _of_atom(size: Expr) -> Ratios:
     """A variable, or an operation of which nothing is known but that it is itself."""
     atom = rebuild(size, tuple(normal(child) for child in children(size)))
     if not variables(atom):
-        value = int(evaluate(atom, {}))
-        return {(): Fraction(value)} if value else {}
-    return {((atom, 1),): Fraction(1)}
+        return _number(int(evaluate(atom, {})))
+    return Ratios({((atom, 1),): Fraction(1)})
 
 
-def _divided(left: Expr, right: Expr) -> Terms:
+def _divided(left: Expr, right: Expr) -> Ratios:
     divisor = _terms(right)
-    if not divisor:
+    if not divisor.terms:
         raise CheckError(f"the size {show(left)} is divided by zero")
     value = _terms(left)
-    if len(divisor) == 1:
-        ((monomial, factor),) = divisor.items()
+    if len(divisor.terms) == 1:
+        ((monomial, factor),) = divisor.terms.items()
         inverse = tuple((atom, -power) for atom, power in monomial)
-        return _times(value, {inverse: 1 / factor})
+        return value * Ratios({inverse: 1 / factor})
     whole = _expression(divisor)  # a sum: its inverse is an atom of its own
-    return _times(value, {((whole, -1),): Fraction(1)})
+    return value * Ratios({((whole, -1),): Fraction(1)})
 
 
-def _plus(left: Terms, right: Terms) -> Terms:
-    result = dict(left)
-    for monomial, factor in right.items():
-        result[monomial] = result.get(monomial, Fraction(0)) + factor
-    return {monomial: factor for monomial, factor in result.items() if factor}
-
-
-def _scaled(terms: Terms, by: Fraction) -> Terms:
-    return {monomial: factor * by for monomial, factor in terms.items()}
-
-
-def _times(left: Terms, right: Terms) -> Terms:
-    result: Terms = {}
-    for one, factor in left.items():
-        for other, times in right.items():
-            monomial = _multiplied(one, other)
-            result[monomial] = result.get(monomial, Fraction(0)) + factor * times
-    return {monomial: factor for monomial, factor in result.items() if factor}
-
-
-def _multiplied(left: Monomial, right: Monomial) -> Monomial:
-    powers = dict(left)
-    for atom, power in right:
-        powers[atom] = powers.get(atom, 0) + power
-    return tuple(sorted(((a, p) for a, p in powers.items() if p), key=lambda each: show(each[0])))
-
-
-def _expression(terms: Terms) -> Expr:
+def _expression(size: Ratios) -> Expr:
     """The sum over one common divisor."""
+    terms = size.terms
     lowest: dict[Expr, int] = {}
     for monomial in terms:
         for atom, power in monomial:
             lowest[atom] = min(lowest.get(atom, 0), power)
     scale = lcm(1, *(factor.denominator for factor in terms.values()))
-    divisor = _multiplied(tuple((atom, -power) for atom, power in lowest.items()), ())
+    divisor = multiplied(tuple((atom, -power) for atom, power in lowest.items()), ())
     whole = {
-        _multiplied(monomial, divisor): int(factor * scale) for monomial, factor in terms.items()
+        multiplied(monomial, divisor): int(factor * scale) for monomial, factor in terms.items()
     }
     common = gcd(scale, *whole.values())
     whole, scale = {m: f // common for m, f in whole.items()}, scale // common
@@ -189,7 +163,7 @@ def _expression(terms: Terms) -> Expr:
     return total if below is Const(1) else total // below
 
 
-def _sum(terms: Mapping[Monomial, int]) -> Expr:
+def _sum(terms: Mapping[Powers, int]) -> Expr:
     listed = sorted(terms.items(), key=lambda each: (each[1] < 0, not each[0], _text(each[0])))
     if not listed:
         return Const(0)
@@ -200,7 +174,7 @@ def _sum(terms: Mapping[Monomial, int]) -> Expr:
     return total
 
 
-def _product(factor: int, monomial: Monomial) -> Expr:
+def _product(factor: int, monomial: Powers) -> Expr:
     parts = [atom for atom, power in monomial for _ in range(power)]
     if factor != 1 or not parts:
         parts.insert(0, Const(factor))
@@ -210,7 +184,7 @@ def _product(factor: int, monomial: Monomial) -> Expr:
     return result
 
 
-def _text(monomial: Monomial) -> str:
+def _text(monomial: Powers) -> str:
     return " ".join(show(atom) for atom, power in monomial for _ in range(power))
 
 

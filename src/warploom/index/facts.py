@@ -15,13 +15,12 @@ from warploom.index.ir import COMPARISONS, TRUTHS, Binary, Const, Expr, Select, 
 from warploom.index.polynomial import (
     ONE,
     Normal,
-    Polynomial,
     Quotient,
     constant,
-    polynomial_range,
     tightened,
 )
 from warploom.index.ranges import Range
+from warploom.index.terms import Polynomial, terms_range
 
 Claim: TypeAlias = Polynomial  # that it is not negative
 
@@ -240,7 +239,7 @@ class Collected:
         return reduced(polynomial, self.solved)
 
     def _range(self, polynomial: Polynomial) -> Range:
-        return polynomial_range(polynomial, Bounds(self.normal.bounds, self.bounds))
+        return terms_range(polynomial.terms, Bounds(self.normal.bounds, self.bounds))
 
 
 def between(node: Quotient, value: Polynomial) -> tuple[Claim, Claim]:

@@ -11,125 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import gcd
-from typing import Protocol, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from warploom.index.ir import Binary, Const, Expr, Select, Unary, Var, children, walk
 from warploom.index.ranges import Range, Ranges
-
-# The numbers of the atoms that are multiplied, ascending; the empty one is the constant term.
-Monomial: TypeAlias = tuple[int, ...]
-Terms: TypeAlias = dict[Monomial, int]
+from warploom.index.terms import Polynomial, Terms, terms_range
 
 MAX_TERMS = 200  # what is longer is kept as one atom: nothing is proved of it anyway
-
-
-class Bounded(Protocol):
-    """The bounds of each atom."""
-
-    def __getitem__(self, atom: int, /) -> Range: ...
-
-
-class Polynomial:
-    """A sum of monomials with whole coefficients; never changed once it is made."""
-
-    __slots__ = ("_key", "terms")
-
-    def __init__(self, terms: Terms) -> None:
-        self.terms = terms
-        self._key: frozenset[tuple[Monomial, int]] | None = None
-
-    @property
-    def key(self) -> frozenset[tuple[Monomial, int]]:
-        if self._key is None:
-            self._key = frozenset(self.terms.items())
-        return self._key
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Polynomial) and self.terms == other.terms
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __add__(self, other: Polynomial) -> Polynomial:
-        return self.plus(other, 1)
-
-    def __sub__(self, other: Polynomial) -> Polynomial:
-        return self.plus(other, -1)
-
-    def plus(self, other: Polynomial, times: int) -> Polynomial:
-        """self + times · other"""
-        terms = dict(self.terms)
-        for monomial, factor in other.terms.items():
-            total = terms.get(monomial, 0) + times * factor
-            if total:
-                terms[monomial] = total
-            else:
-                terms.pop(monomial, None)
-        return Polynomial(terms)
-
-    def __mul__(self, other: Polynomial) -> Polynomial:
-        terms: Terms = {}
-        for left, factor in self.terms.items():
-            for right, times in other.terms.items():
-                monomial = _merged(left, right)
-                terms[monomial] = terms.get(monomial, 0) + factor * times
-        return Polynomial({monomial: factor for monomial, factor in terms.items() if factor})
-
-    def scaled(self, times: int) -> Polynomial:
-        if times == 0:
-            return ZERO
-        return Polynomial({monomial: factor * times for monomial, factor in self.terms.items()})
-
-    @property
-    def constant(self) -> int:
-        return self.terms.get((), 0)
-
-    @property
-    def is_constant(self) -> bool:
-        return not self.terms or (len(self.terms) == 1 and () in self.terms)
-
-    def atoms(self) -> frozenset[int]:
-        return frozenset(atom for monomial in self.terms for atom in monomial)
-
-    def quotient(self, by: Monomial) -> Polynomial:
-        """What the terms that contain a monomial are its multiple by; the others are left out."""
-        terms: Terms = {}
-        for monomial, factor in self.terms.items():
-            rest = _without(monomial, by)
-            if rest is not None:
-                terms[rest] = factor
-        return Polynomial(terms)
-
-    def with_atom(self, atom: int, value: Polynomial) -> Polynomial:
-        """The polynomial with another one put in the place of an atom."""
-        result = Polynomial({m: f for m, f in self.terms.items() if atom not in m})
-        power, rest = value, self.quotient((atom,))
-        while rest.terms:
-            plain = Polynomial({m: f for m, f in rest.terms.items() if atom not in m})
-            result = result + plain * power
-            power, rest = power * value, rest.quotient((atom,))
-        return result
-
-
-def _merged(left: Monomial, right: Monomial) -> Monomial:
-    if not left or not right:
-        return left or right
-    return tuple(sorted(left + right))
-
-
-def _without(monomial: Monomial, part: Monomial) -> Monomial | None:
-    """The monomial divided by a part of it; None if it is none."""
-    if len(part) == 1:  # the common case
-        if part[0] not in monomial:
-            return None
-        at = monomial.index(part[0])
-        return monomial[:at] + monomial[at + 1 :]
-    rest = list(monomial)
-    for atom in part:
-        if atom not in rest:
-            return None
-        rest.remove(atom)
-    return tuple(rest)
 
 
 ZERO, ONE = Polynomial({}), Polynomial({(): 1})
@@ -183,7 +71,7 @@ class Normal:
         return known[expr]
 
     def range_of(self, polynomial: Polynomial) -> Range:
-        return polynomial_range(polynomial, self.bounds)
+        return terms_range(polynomial.terms, self.bounds)
 
     def number(self, atom: Atom, bounds: Range) -> int:
         """The number of an atom, which is new if it was never seen."""
@@ -314,23 +202,6 @@ class Normal:
         if isinstance(node, Quotient):
             yield node.value
             yield node.divisor
-
-
-def polynomial_range(polynomial: Polynomial, bounds: Bounded) -> Range:
-    """Between which bounds a polynomial lies, given those of each atom."""
-    low = high = 0
-    for monomial, factor in polynomial.terms.items():
-        least = most = factor
-        for atom in monomial:
-            below, above = bounds[atom]
-            if least >= 0 and below >= 0:
-                least, most = least * below, most * above
-            else:
-                corners = (least * below, least * above, most * below, most * above)
-                least, most = min(corners), max(corners)
-        low += least
-        high += most
-    return Range(low, high)
 
 
 def _quotient_range(value: Range, divisor: Range) -> Range:

@@ -31,14 +31,12 @@ from warploom.index.facts import (
 from warploom.index.ir import TRUTHS, Binary, Const, Expr, Select, Unary
 from warploom.index.polynomial import (
     ONE,
-    Monomial,
-    Polynomial,
     Quotient,
     constant,
-    polynomial_range,
     tightened,
 )
 from warploom.index.ranges import Range
+from warploom.index.terms import Monomial, Polynomial, terms_range
 
 EFFORT = 8000  # terms of claims that one proof may look at, some tens of milliseconds
 LOOK, GLANCE = 200, 40  # … that one search may, before cases of facts or of the goal are tried
@@ -149,7 +147,7 @@ class _Proof:
         return _Proof(self.facts.assuming(*conditions), self.effort, self.splits + 1)
 
     def _range(self, polynomial: Polynomial) -> Range:
-        return polynomial_range(polynomial, self.bounds)
+        return terms_range(polynomial.terms, self.bounds)
 
     # -- steps
 

@@ -20,8 +20,9 @@ from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Const, Expr, Var, substitute, variables
 from warploom.index.laws import simplify
-from warploom.index.polynomial import Normal, Polynomial, Quotient
+from warploom.index.polynomial import Normal, Quotient
 from warploom.index.ranges import Ranges
+from warploom.index.terms import Polynomial
 from warploom.kernel.bounds import Bounds, thread_variables
 from warploom.kernel.ir import Load, Shared, Store
 from warploom.kernel.pool import offsets

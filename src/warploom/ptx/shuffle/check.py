@@ -201,7 +201,7 @@ def _parameters_of(reading: Reading, address: Form) -> set[str]:
     names = set()
     for index in roots(reading.pool, address):
         for inner in reading.pool.atoms[index].forms:
-            for monomial, _ in inner.terms:
+            for monomial in inner.terms:
                 names |= {reading.pool.atoms[i].op.removeprefix("&") for i in monomial}
     return names
 

@@ -238,6 +238,6 @@ def _outline(reading: Reading, load: Access) -> object:
     pool = reading.pool
     terms = [
         (coefficient, tuple(sorted(pool.atoms[index].op for index in monomial)))
-        for monomial, coefficient in load.address.varying
+        for monomial, coefficient in load.address.without_constant.terms.items()
     ]
     return (load.address.width, tuple(sorted(terms)))

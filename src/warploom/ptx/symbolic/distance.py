@@ -11,18 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from warploom.index.terms import modular
 from warploom.machine.record import CUDA
 from warploom.ptx.ir import Register
-from warploom.ptx.symbolic.form import (
-    Atom,
-    Form,
-    Pool,
-    add,
-    atoms_of,
-    constant,
-    make,
-    without_constant,
-)
+from warploom.ptx.symbolic.form import Atom, Form, Pool, constant
 from warploom.ptx.symbolic.memory import Access
 from warploom.ptx.symbolic.walk import Reading
 from warploom.search.outcome import Verdict
@@ -73,7 +65,7 @@ def shape_of(reading: Reading, access: Access) -> Shape | None:
     stride = _stride(pool, flat)
     if stride is None:
         return Shape((form.width, form), 0, 0)
-    key = (form.width, without_constant(flat))
+    key = (form.width, flat.without_constant)
     return Shape(key, flat.signed(flat.constant), stride)
 
 
@@ -82,7 +74,7 @@ def _stride(pool: Pool, flat: Form) -> int | None:
     if not pool.known(flat):
         return None
     total = 0
-    for monomial, coefficient in flat.terms:
+    for monomial, coefficient in flat.terms.items():
         atoms = [pool.atoms[index] for index in monomial]
         if not any(atom.moves for atom in atoms):
             continue
@@ -139,7 +131,7 @@ def _prove(reading: Reading, source: Access, target: Access, lanes: int, gap: in
         if margins is not None:
             return Distance(Verdict.PROVED, lanes, margins)
     # The own address may be compared at run time; then only the way to the other lane is open.
-    straight = add(a, constant(a.width, gap))
+    straight = a + constant(a.width, gap)
     if _split(pool, there) != _split(pool, straight):
         return Distance(Verdict.UNKNOWN, lanes, reason="an index inside the address may wrap")
     margins = () if there == straight else _margins(reading, source, there, straight)
@@ -156,24 +148,16 @@ def _prove(reading: Reading, source: Access, target: Access, lanes: int, gap: in
 def _split(pool: Pool, form: Form) -> Form:
     """The form with `ext(u + c)` read as `ext(u) + c`: equal if no index is near its ends."""
 
-    def change(atom: Atom) -> Form | None:
+    def factor(index: int) -> Form:
+        atom = pool.atoms[index]
         inner = _narrow(atom)
         if inner is None or not inner.constant:
-            return None
-        bare = pool.extend(without_constant(inner), atom.width, atom.op == "sext")
-        return add(bare, constant(atom.width, inner.signed(inner.constant)))
+            return Form(form.width, {(index,): 1})
+        bare = pool.extend(inner.without_constant, atom.width, atom.op == "sext")
+        new = bare + constant(atom.width, inner.signed(inner.constant))
+        return modular(form.width, new.signed_terms)
 
-    total = constant(form.width, 0)
-    for monomial, coefficient in form.terms:
-        product = make(form.width, {(): coefficient})
-        for index in monomial:
-            new = change(pool.atoms[index])
-            factor = Form(form.width, (((index,), 1),))
-            if new is not None:
-                factor = make(form.width, {m: new.signed(c) for m, c in new.terms})
-            product = pool.multiply(product, factor)
-        total = add(total, product)
-    return total
+    return pool.composed(form, form.width, factor)
 
 
 def _narrow(atom: Atom) -> Form | None:
@@ -186,11 +170,11 @@ def _margins(reading: Reading, source: Access, a: Form, b: Form) -> tuple[Margin
     """What keeps every index in which the forms differ from wrapping, by registers at hand."""
     pool = reading.pool
     classes: dict[tuple[str, Form], set[int]] = {}
-    for index in atoms_of(add(a, b, -1)):  # the others wrap in both or in neither
+    for index in (a - b).atoms():  # the others wrap in both or in neither
         atom = pool.atoms[index]
         inner = _narrow(atom)
         if inner is not None:
-            bare = without_constant(inner)
+            bare = inner.without_constant
             # An index that cannot wrap without its constant may stand on the other side as a sum.
             opened = pool.single(pool.extend(bare, atom.width, atom.op == "sext"))
             plain = {0} if opened is None or opened.op != atom.op else set()
@@ -212,7 +196,7 @@ def _margin(
     for index, places in reading.origins.items():
         atom = reading.pool.atoms[index]
         inner = _narrow(atom)
-        if inner is None or atom.op != op or without_constant(inner) != bare:
+        if inner is None or atom.op != op or inner.without_constant != bare:
             continue
         here = inner.signed(inner.constant)
         room = max(abs(offset - here) for offset in offsets)

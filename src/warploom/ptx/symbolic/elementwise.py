@@ -10,7 +10,7 @@ from warploom.machine.value.ir import Value, is_float, is_signed, nodes, width_o
 from warploom.ptx.ir import Component, Instruction, Operand, Register
 from warploom.ptx.meaning.shape import CARRY, Unsupported
 from warploom.ptx.meaning.table import Elementwise, meaning_of
-from warploom.ptx.symbolic.form import Form, Pool, add, constant, scale
+from warploom.ptx.symbolic.form import Form, Pool, constant
 from warploom.ptx.symbolic.operand import Reader
 from warploom.ptx.symbolic.operand import width_of as register_width
 
@@ -79,15 +79,15 @@ def _form(pool: Pool, node: Value, args: list[Form], operands: list[Form]) -> Fo
         case "const":
             return constant(width, int(node.number))
         case "add" | "sub":
-            return add(args[0], args[1], 1 if node.op == "add" else -1)
+            return args[0].plus(args[1], 1 if node.op == "add" else -1)
         case "mul":
             return pool.multiply(*args)
         case "neg":
-            return scale(args[0], -1)
+            return args[0].scaled(-1)
         case "not":
-            return add(constant(width, -1), args[0], -1)
+            return constant(width, -1) - args[0]
         case "shl" if args[1].is_constant:
-            return scale(args[0], 1 << args[1].constant)
+            return args[0].scaled(1 << args[1].constant)
         case _:
             return _not_ring(pool, node, args)
 
@@ -109,7 +109,7 @@ def _not_ring(pool: Pool, node: Value, args: list[Form]) -> Form:
         case "lt":
             return less(pool, is_signed(node.args[0].type), *args)
         case "le":
-            return add(constant(1, 1), less(pool, is_signed(node.args[0].type), *reversed(args)))
+            return constant(1, 1) + less(pool, is_signed(node.args[0].type), *reversed(args))
         case _:
             return _function(pool, node, args)
 
@@ -151,11 +151,11 @@ def _logic(pool: Pool, node: Value, args: list[Form]) -> Form:
             case "and":
                 return both
             case "or":
-                return add(add(a, b), both)
+                return a + b + both
             case _:
-                return add(a, b)
+                return a + b
     if node.op != "and" and b.is_constant and _low_zeros(a) >= b.constant.bit_length():
-        return add(a, b)
+        return a + b
     name = f"{node.op}.b{width_of(node.type)}"
     return pool.function(name, width_of(node.type), (a, b), _bounds(node, [a, b]))
 
@@ -163,7 +163,7 @@ def _logic(pool: Pool, node: Value, args: list[Form]) -> Form:
 def _low_zeros(form: Form) -> int:
     """How many low bits are zero whatever the atoms are."""
     every = 0
-    for _, coefficient in form.terms:
+    for coefficient in form.terms.values():
         every |= coefficient
     return (every & -every).bit_length() - 1 if every else form.width
 
@@ -177,18 +177,18 @@ def choose(pool: Pool, condition: Form, a: Form, b: Form) -> Form:
 
 
 def equal(pool: Pool, a: Form, b: Form) -> Form:
-    difference = add(a, b, -1)
+    difference = a - b
     if difference.is_constant:
         return constant(1, int(difference.constant == 0))
-    other = scale(difference, -1)
-    return pool.function("eq", 1, (min(difference, other, key=lambda form: form.terms),))
+    other = difference.scaled(-1)
+    return pool.function("eq", 1, (min(difference, other, key=Form.key),))
 
 
 def less(pool: Pool, signed: bool, a: Form, b: Form) -> Form:
     if a == b:
         return constant(1, 0)
     full = pool.extend(a, 2 * a.width, signed), pool.extend(b, 2 * b.width, signed)
-    gap = pool.bounds(add(full[0], full[1], -1))
+    gap = pool.bounds(full[0] - full[1])
     # With both sides as integers of twice the width, their difference does not wrap.
     if gap is not None and gap[1] < 0:
         return constant(1, 1)

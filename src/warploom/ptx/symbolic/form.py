@@ -1,7 +1,7 @@
 """Values as normal forms: polynomials over atoms, modulo two to the width the machine computes in.
 
-Comes in: the ring operations, extensions and truncations that instructions perform. Goes out:
-`Form`s, equal exactly when they are the same tuple. An atom is a symbol (a thread index, a
+Comes in: the extensions, truncations and products that instructions perform. Goes out: `Form`s,
+equal exactly when they have the same terms. An atom is a symbol (a thread index, a
 parameter, a loop counter) or a function of forms that the ring does not express.
 
 Each atom says three things about lanes: `known`, whether its value in another lane follows from
@@ -12,36 +12,16 @@ so it may appear in forms of any width; one without stands for its low bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
-Monomial = tuple[int, ...]
+from warploom.index.ranges import Range
+from warploom.index.terms import Modular, modular, terms_range
+
+Form: TypeAlias = Modular
 LARGEST = 48  # terms; a product with more becomes one opaque atom
 HIGHEST = 8  # factors in a term, likewise
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A sum of `coefficient * product of atoms`, modulo 2**width; sorted, without zeros."""
-
-    width: int
-    terms: tuple[tuple[Monomial, int], ...]
-
-    @property
-    def constant(self) -> int:
-        return self.terms[0][1] if self.terms and not self.terms[0][0] else 0
-
-    @property
-    def is_constant(self) -> bool:
-        return not self.terms or (len(self.terms) == 1 and not self.terms[0][0])
-
-    def signed(self, coefficient: int) -> int:
-        return coefficient - (1 << self.width) if coefficient >> (self.width - 1) else coefficient
-
-    @property
-    def varying(self) -> tuple[tuple[Monomial, int], ...]:
-        """The terms without the constant."""
-        return self.terms[1:] if self.terms and not self.terms[0][0] else self.terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,30 +42,8 @@ class Atom:
         return tuple(arg for arg in self.args if isinstance(arg, Form))
 
 
-def make(width: int, terms: dict[Monomial, int]) -> Form:
-    mask = (1 << width) - 1
-    kept = [(m, c & mask) for m, c in terms.items() if c & mask]
-    return Form(width, tuple(sorted(kept)))
-
-
 def constant(width: int, value: int) -> Form:
-    return make(width, {(): value})
-
-
-def add(a: Form, b: Form, factor: int = 1) -> Form:
-    """a + factor*b"""
-    terms = dict(a.terms)
-    for monomial, coefficient in b.terms:
-        terms[monomial] = terms.get(monomial, 0) + factor * coefficient
-    return make(a.width, terms)
-
-
-def scale(a: Form, factor: int) -> Form:
-    return make(a.width, {m: c * factor for m, c in a.terms})
-
-
-def without_constant(a: Form) -> Form:
-    return Form(a.width, a.varying)
+    return modular(width, {(): value})
 
 
 class Pool:
@@ -107,7 +65,7 @@ class Pool:
     ) -> Form:  # fmt: skip
         made_in = frozenset() if block is None else frozenset({block})
         atom = self._intern(name, (), width, known, moves, uniform, bounds, made_in, 0)
-        return Form(width, (((atom.index,), 1),))
+        return Form(width, {(atom.index,): 1})
 
     def unknown(self, name: str, width: int, block: int | None = None) -> Form:
         """A value that differs from lane to lane in a way we do not know."""
@@ -118,7 +76,7 @@ class Pool:
         bounds: tuple[int, int] | None = None,
     ) -> Form:  # fmt: skip
         """A pure function: what it gives in another lane follows from its arguments there."""
-        inner = [self.atoms[i] for arg in args if isinstance(arg, Form) for i in atoms_of(arg)]
+        inner = [self.atoms[i] for arg in args if isinstance(arg, Form) for i in arg.atoms()]
         atom = self._intern(
             op, args, width,
             all(a.known for a in inner), any(a.moves for a in inner),
@@ -126,7 +84,7 @@ class Pool:
             frozenset[int]().union(*(a.made_in for a in inner)),
             1 + max((a.depth for a in inner), default=0),
         )  # fmt: skip
-        return Form(width, (((atom.index,), 1),))
+        return Form(width, {(atom.index,): 1})
 
     def _intern(
         self, op: str, args: tuple[Form | int | str, ...], width: int, known: bool, moves: bool,
@@ -143,55 +101,54 @@ class Pool:
 
     def single(self, form: Form) -> Atom | None:
         """The atom a form consists of, if it is just that."""
-        if len(form.terms) == 1 and len(form.terms[0][0]) == 1 and form.terms[0][1] == 1:
-            return self.atoms[form.terms[0][0][0]]
-        return None
+        if len(form.terms) != 1:
+            return None
+        ((monomial, coefficient),) = form.terms.items()
+        return self.atoms[monomial[0]] if len(monomial) == 1 and coefficient == 1 else None
 
     # -- facts about lanes --------------------------------------------------------------------
 
     def known(self, form: Form) -> bool:
-        return all(self.atoms[i].known for i in atoms_of(form))
+        return all(self.atoms[i].known for i in form.atoms())
 
     def moves(self, form: Form) -> bool:
-        return any(self.atoms[i].moves for i in atoms_of(form))
+        return any(self.atoms[i].moves for i in form.atoms())
 
     def uniform(self, form: Form) -> bool:
-        return all(self.atoms[i].uniform for i in atoms_of(form))
+        return all(self.atoms[i].uniform for i in form.atoms())
 
     def made_in(self, form: Form) -> frozenset[int]:
-        return frozenset[int]().union(*(self.atoms[i].made_in for i in atoms_of(form)))
+        return frozenset[int]().union(*(self.atoms[i].made_in for i in form.atoms()))
 
     def depth(self, form: Form) -> int:
-        return max((self.atoms[i].depth for i in atoms_of(form)), default=0)
+        return max((self.atoms[i].depth for i in form.atoms()), default=0)
 
     # -- ring ---------------------------------------------------------------------------------
 
     def multiply(self, a: Form, b: Form) -> Form:
         if len(a.terms) * len(b.terms) > LARGEST or _degree(a) + _degree(b) > HIGHEST:
-            return self.function("mul", a.width, (a, b) if a.terms <= b.terms else (b, a))
-        terms: dict[Monomial, int] = {}
-        for m, c in a.terms:
-            for n, d in b.terms:
-                # Predicates live modulo 2, where a product of an atom with itself is the atom.
-                product = tuple(sorted({*m, *n} if a.width == 1 else (*m, *n)))
-                terms[product] = terms.get(product, 0) + c * d
-        return make(a.width, terms)
+            return self.function("mul", a.width, (a, b) if a.key() <= b.key() else (b, a))
+        return a * b
 
-    def bounds(self, form: Form) -> tuple[int, int] | None:
-        """The integer range of the polynomial over its atoms, coefficients read as signed."""
-        low = high = 0
-        for monomial, coefficient in form.terms:
-            ends = (1, 1)
+    def composed(self, form: Form, width: int, factor: Callable[[int], Form]) -> Form:
+        """The form with another one put in the place of each of its atoms."""
+        total = constant(width, 0)
+        for monomial, coefficient in form.terms.items():
+            product = constant(width, coefficient)
             for index in monomial:
-                atom = self.atoms[index].bounds
-                if atom is None:
-                    return None
-                corners = [x * y for x in ends for y in atom]
-                ends = (min(corners), max(corners))
-            factor = form.signed(coefficient)
-            low += min(factor * ends[0], factor * ends[1])
-            high += max(factor * ends[0], factor * ends[1])
-        return low, high
+                product = self.multiply(product, factor(index))
+            total = total + product
+        return total
+
+    def bounds(self, form: Form) -> Range | None:
+        """The integer range of the polynomial over its atoms, coefficients read as signed."""
+        known: dict[int, tuple[int, int]] = {}
+        for index in form.atoms():
+            bounds = self.atoms[index].bounds
+            if bounds is None:
+                return None
+            known[index] = bounds
+        return terms_range(form.signed_terms, known)
 
     # -- widths -------------------------------------------------------------------------------
 
@@ -207,26 +164,21 @@ class Pool:
             low, high = 0, (1 << form.width) - 1
         found = self.bounds(form)
         if found is not None and low <= found[0] and found[1] <= high:
-            return make(width, {m: form.signed(c) for m, c in form.terms})
+            return modular(width, form.signed_terms)
         return self.function("sext" if signed else "zext", width, (form,), (low, high))
 
     def truncate(self, form: Form, width: int) -> Form:
         """The low bits: a ring homomorphism, so it goes into the polynomial."""
         if width == form.width:
             return form
-        if not any(self._inner(i, width) for i in atoms_of(form)):
-            return make(width, dict(form.terms))
-        total = constant(width, 0)
-        for monomial, coefficient in form.terms:
-            product = constant(width, coefficient)
-            for index in monomial:
-                inner = self._inner(index, width)
-                factor = Form(width, (((index,), 1),))
-                if inner is not None:
-                    factor = self.truncate(inner, width)
-                product = self.multiply(product, factor)
-            total = add(total, product)
-        return total
+        if not any(self._inner(i, width) for i in form.atoms()):
+            return modular(width, form.terms)
+
+        def short(index: int) -> Form:
+            inner = self._inner(index, width)
+            return Form(width, {(index,): 1}) if inner is None else self.truncate(inner, width)
+
+        return self.composed(form, width, short)
 
     def _inner(self, index: int, width: int) -> Form | None:
         atom = self.atoms[index]
@@ -244,16 +196,14 @@ class Pool:
     ) -> Form:  # fmt: skip
         """Each atom replaced by `change(atom)` where that is not None, arguments included."""
         done = {} if done is None else done  # atoms share their parts: each is changed once
-        total = constant(form.width, 0)
-        for monomial, coefficient in form.terms:
-            product = constant(form.width, coefficient)
-            for index in monomial:
-                key = (index, form.width)
-                if key not in done:
-                    done[key] = self._changed(self.atoms[index], form.width, change, done)
-                product = self.multiply(product, done[key])
-            total = add(total, product)
-        return total
+
+        def changed(index: int) -> Form:
+            key = (index, form.width)
+            if key not in done:
+                done[key] = self._changed(self.atoms[index], form.width, change, done)
+            return done[key]
+
+        return self.composed(form, form.width, changed)
 
     def _changed(
         self, atom: Atom, width: int, change: Callable[[Atom], Form | None],
@@ -261,8 +211,8 @@ class Pool:
     ) -> Form:  # fmt: skip
         new = change(atom)
         if new is not None:
-            return make(width, {m: new.signed(c) for m, c in new.terms})
-        same = Form(width, (((atom.index,), 1),))
+            return modular(width, new.signed_terms)
+        same = Form(width, {(atom.index,): 1})
         if not atom.forms:
             return same
         args = tuple(
@@ -271,7 +221,7 @@ class Pool:
         if args == atom.args:
             return same
         made = self._remade(atom, args)
-        return make(width, {m: made.signed(c) for m, c in made.terms})
+        return modular(width, made.signed_terms)
 
     def _remade(self, atom: Atom, args: tuple[Form | int | str, ...]) -> Form:
         """The same function of other arguments."""
@@ -294,9 +244,9 @@ class Pool:
 
     def _step(self, atom: Atom, lanes: int) -> Form | None:
         if not atom.moves:
-            return Form(atom.width, (((atom.index,), 1),))
+            return Form(atom.width, {(atom.index,): 1})
         if not atom.args:
-            return make(64, {(atom.index,): 1, (): lanes})
+            return modular(64, {(atom.index,): 1, (): lanes})
         key = (atom.index, lanes)
         if key not in self._moved_atoms:
             args = tuple(self.moved(a, lanes) if isinstance(a, Form) else a for a in atom.args)
@@ -315,14 +265,10 @@ class Pool:
     def _opened(self, atom: Atom) -> Form | None:
         if atom.op in ("sext", "zext") and isinstance(atom.args[0], Form):
             inner = atom.args[0]
-            wide = make(atom.width, {m: inner.signed(c) for m, c in inner.terms})
+            wide = modular(atom.width, inner.signed_terms)
             return self.substitute(wide, self._opened, self._flat_atoms)
         return None
 
 
-def atoms_of(form: Form) -> Iterable[int]:
-    return {index for monomial, _ in form.terms for index in monomial}
-
-
 def _degree(form: Form) -> int:
-    return max((len(monomial) for monomial, _ in form.terms), default=0)
+    return max(map(len, form.terms), default=0)

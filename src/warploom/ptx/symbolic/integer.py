@@ -12,7 +12,7 @@ from warploom.ptx.ir import Address, Component, Instruction, Register, Symbol
 from warploom.ptx.known import record_of, space_of
 from warploom.ptx.meaning.table import MEANINGS
 from warploom.ptx.symbolic.elementwise import interpreted
-from warploom.ptx.symbolic.form import Form, add
+from warploom.ptx.symbolic.form import Form
 from warploom.ptx.symbolic.operand import Reader, is_integer, roots, width_of
 
 
@@ -66,7 +66,7 @@ def _cvta(reader: Reader, step: Instruction) -> list[Form | None] | None:
     if space == "global":  # generic addresses of global memory are its addresses
         return [form]
     window = reader.pool.symbol(f"window {space}", width)
-    return [add(form, window, -1 if "to" in step.modifiers else 1)]
+    return [form - window if "to" in step.modifiers else form + window]
 
 
 def _load(reader: Reader, step: Instruction) -> list[Form | None] | None:

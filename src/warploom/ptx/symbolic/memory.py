@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from warploom.ptx.ir import Address, Instruction, Register, Vector
 from warploom.ptx.known import STRONG, control_of, form_of, record_of, space_of
 from warploom.ptx.opcode import Control, MemoryEffect
-from warploom.ptx.symbolic.form import Form, add
+from warploom.ptx.symbolic.form import Form
 from warploom.ptx.symbolic.operand import BOUNDS, roots, width_of
 from warploom.ptx.symbolic.walk import Reading
 
@@ -300,7 +300,7 @@ def _elsewhere(reading: Reading, effect: Effect, load: Access) -> bool:
         return False
     if effect.address.width != load.address.width:
         return False
-    gap = add(effect.address, load.address, -1)
+    gap = effect.address - load.address
     if not gap.is_constant:
         return False
     distance = gap.signed(gap.constant)
@@ -311,7 +311,7 @@ def _elsewhere(reading: Reading, effect: Effect, load: Access) -> bool:
 def _reach(reading: Reading, address: Form) -> int | None:
     """How far apart the addresses of two lanes of one block can lie; None if not known."""
     total = 0
-    for monomial, coefficient in address.terms:
+    for monomial, coefficient in address.terms.items():
         atoms = [reading.pool.atoms[index] for index in monomial]
         if all(atom.uniform for atom in atoms):
             continue

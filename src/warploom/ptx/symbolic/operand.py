@@ -19,7 +19,7 @@ from warploom.ptx.ir import (
     Special,
     Symbol,
 )
-from warploom.ptx.symbolic.form import Form, Pool, add, constant
+from warploom.ptx.symbolic.form import Form, Pool, constant
 
 Target = Register | Component
 BOUNDS = {"%laneid": (0, CUDA.lanes - 1)}
@@ -65,7 +65,7 @@ class Reader:
                 return constant(width, value)
             case Negated(inner):
                 form = self.value(inner, 1)
-                return None if form is None else add(constant(1, 1), form)
+                return None if form is None else constant(1, 1) + form
             case Special(name):
                 form = self.special(name)
                 return None if form is None else pool.extend(form, width, signed=False)
@@ -73,7 +73,7 @@ class Reader:
                 return self.symbol(name, width)
             case Offset(base, offset):
                 form = self.value(base, width)
-                return None if form is None else add(form, constant(width, offset))
+                return None if form is None else form + constant(width, offset)
             case _:
                 return None
 
@@ -99,7 +99,7 @@ class Reader:
         if isinstance(base, Register | Component):
             width = self.register(base).width
         form = self.value(base, width)
-        return None if form is None else add(form, constant(width, operand.offset))
+        return None if form is None else form + constant(width, operand.offset)
 
 
 def roots(pool: Pool, address: Form) -> frozenset[int]:
@@ -111,7 +111,7 @@ def roots(pool: Pool, address: Form) -> frozenset[int]:
     seen = {address}
     stack = [address]
     while stack:
-        for monomial, coefficient in stack.pop().terms:
+        for monomial, coefficient in stack.pop().terms.items():
             atom = pool.atoms[monomial[0]] if coefficient == 1 and len(monomial) == 1 else None
             if atom is None or atom.bounds is not None:
                 continue

@@ -248,7 +248,7 @@ class _Lane:
 
     def form(self, form: Form) -> Any:
         total = self.z3.BitVecVal(0, form.width)
-        for monomial, coefficient in form.terms:
+        for monomial, coefficient in form.terms.items():
             product = self.z3.BitVecVal(coefficient, form.width)
             for index in monomial:
                 atom = self.reading.pool.atoms[index]

@@ -18,7 +18,7 @@ from warploom.ptx.ir import Address, Component, Function, Instruction, Module, R
 from warploom.ptx.known import control_of, record_of
 from warploom.ptx.opcode import Control, MemoryEffect
 from warploom.ptx.symbolic.elementwise import choose
-from warploom.ptx.symbolic.form import Atom, Form, Pool, add, constant
+from warploom.ptx.symbolic.form import Atom, Form, Pool, constant
 from warploom.ptx.symbolic.operand import Reader, Target, roots, width_of
 from warploom.ptx.symbolic.step import evaluate, targets
 
@@ -191,12 +191,12 @@ class _Walker:
         condition = self.reading.conditions.get(edge.source)
         if condition is None or edge.predicate is None or not edge.exact:
             return {}
-        facts = {condition: edge.when, add(constant(1, 1), condition): not edge.when}
+        facts = {condition: edge.when, constant(1, 1) + condition: not edge.when}
         if edge.when and len(condition.terms) == 1:
-            for index in condition.terms[0][0]:
-                part = Form(1, (((index,), 1),))
+            for index in next(iter(condition.terms)):
+                part = Form(1, {(index,): 1})
                 facts[part] = True
-                facts[add(constant(1, 1), part)] = False
+                facts[constant(1, 1) + part] = False
         return facts
 
     def joined_values(self, block: int, edges: list[Edge]) -> Values:
@@ -248,7 +248,7 @@ class _Walker:
         if step is None or first is None or step.width != width:
             form = self.pool.unknown(f"carried{header} {key}", width, header)
         else:
-            form = add(first, self.pool.multiply(step, self.counter(header, width)))
+            form = first + self.pool.multiply(step, self.counter(header, width))
         self.header_values[header, key] = form
         return form
 
@@ -300,7 +300,7 @@ class _Walker:
         if step.predicate is None:
             return None
         form = self.value_of(step.predicate)
-        form = add(constant(1, 1), form) if step.negated else form
+        form = constant(1, 1) + form if step.negated else form
         if form in self.facts:
             return constant(1, int(self.facts[form]))
         return form
@@ -363,7 +363,7 @@ class _Walker:
             if last is None or not same_width:
                 found.add(None)
             else:
-                found.add(add(self.seen_from(last, header), at_header, -1))
+                found.add(self.seen_from(last, header) - at_header)
         step = found.pop() if len(found) == 1 else None
         if step is not None and (self.pool.made_in(step) & body or not self.pool.uniform(step)):
             step = None
