@@ -16,6 +16,7 @@ from warploom.catalogue.matrix_text import matrix_text
 from warploom.emit import TEXTS, emit
 from warploom.errors import AbsentError, DeviceError, UnsupportedError
 from warploom.index.ir import Expr
+from warploom.index.table import lane_condition, lane_expression, thread_expression
 from warploom.kernel.build import Builder, RegisterArray, choose, from_index
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Cast, Kernel, Scope, Value
@@ -23,7 +24,6 @@ from warploom.layout.access import IDLE
 from warploom.layout.convert import WORD_BYTES, Conversion
 from warploom.layout.evaluate import Numbers
 from warploom.layout.fragment import LANES
-from warploom.layout.lane import lane_condition, lane_expression, thread_expression
 from warploom.layout.show import show
 from warploom.layout.shuffle import NOBODY, Selection, Shuffles, selection
 from warploom.layout.staging import Side, Staging

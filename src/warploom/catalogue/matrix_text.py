@@ -10,11 +10,11 @@ import numpy as np
 from warploom.errors import UnsupportedError
 from warploom.index.ir import Expr, Var
 from warploom.index.show import c_text
+from warploom.index.table import thread_expression
 from warploom.layout.access import IDLE
 from warploom.layout.convert import Conversion
 from warploom.layout.evaluate import Numbers
 from warploom.layout.fragment import LANES
-from warploom.layout.lane import thread_expression
 from warploom.layout.show import show
 from warploom.layout.staging import Side, Staging
 from warploom.machine.record import CUDA

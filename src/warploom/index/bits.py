@@ -14,7 +14,7 @@ each bit of lane, register and warp this is how layouts are written, too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, cast, overload
 
@@ -207,10 +207,29 @@ def from_expression(expr: Expr, widths: Mapping[str, int], bits: int) -> BitMap 
     values = np.broadcast_to(np.asarray(evaluate(expr, env)), 1 << total)
     if values.min() < 0 or int(values.max()) >> bits:
         return None
-    offset = int(values[0])
-    columns = tuple(int(values[1 << bit]) ^ offset for bit in range(total))
-    found = BitMap(columns, offset, bits, tuple(widths.values()))
-    return found if np.array_equal(found(*inputs), values) else None
+    found = from_table(values, tuple(widths.values()))
+    return None if found is None else replace(found, bits=bits)
+
+
+def from_table(table: npt.NDArray[np.int64], widths: tuple[int, ...]) -> BitMap | None:
+    """The map that has these results, that of 0 first; None if it is not affine."""
+    found = None if table.min() < 0 else affine_columns(table)
+    if found is None:
+        return None
+    columns, offset = found
+    return BitMap(columns, offset, max(each.bit_length() for each in (*columns, offset, 1)), widths)
+
+
+def affine_columns(table: npt.NDArray[np.int64]) -> tuple[tuple[int, ...], int] | None:
+    """Columns and offset of the map over F2 that has these results; None if it is not affine."""
+    size, offset = len(table), int(table[0])
+    if size & (size - 1):
+        return None
+    columns = tuple(int(table[1 << bit]) ^ offset for bit in range(size.bit_length() - 1))
+    span = np.array([offset], dtype=np.int64)
+    for column in columns:
+        span = np.concatenate([span, span ^ column])
+    return (columns, offset) if np.array_equal(span, table) else None
 
 
 def _every_input(widths: tuple[int, ...]) -> list[npt.NDArray[np.int64]]:

@@ -16,8 +16,9 @@ import numpy as np
 from warploom.errors import CheckError, EmitError, UnsupportedError
 from warploom.index.ir import Expr, Var, operations
 from warploom.index.show import C_HELPERS, c_text
+from warploom.index.table import tabulated
 from warploom.layout.evaluate import Numbers, values
-from warploom.layout.expression import expression, names_of, sizes_of, tabulated
+from warploom.layout.expression import expression, names_of, sizes_of
 from warploom.layout.facts import as_matrix
 from warploom.layout.ir import Layout
 from warploom.layout.show import show
@@ -115,9 +116,9 @@ def _reversing(layout: Layout) -> list[Formula]:
 
 
 def _values(form: Formula, sizes: tuple[int, ...]) -> Numbers:
-    bounds = {n: (0, s - 1) for n, s in zip(names_of(len(sizes)), sizes, strict=True)}
-    more = {f"reversed_{n}": reversal(bits) for n, bits in form.reversed}
-    return tabulated(form.result, bounds, **more)
+    turned = {f"reversed_{n}": (n, reversal(bits)) for n, bits in form.reversed}
+    by_name = dict(zip(names_of(len(sizes)), sizes, strict=True))
+    return tabulated(form.result, by_name, turned).ravel(order="F")
 
 
 def reversal(bits: int) -> Numbers:

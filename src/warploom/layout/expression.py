@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import numpy as np
 
 from warploom.errors import UnsupportedError
-from warploom.index.bits import BitMap
-from warploom.index.evaluate import evaluate as evaluate_index
-from warploom.index.ir import Const, Expr, Var, operations
+from warploom.index.bits import BitMap, from_table
+from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify
+from warploom.index.table import cheapest
 from warploom.layout.evaluate import Numbers, pause_if_long, values
-from warploom.layout.facts import as_matrix
 from warploom.layout.ir import (
     Compose,
     Exchange,
@@ -66,26 +65,17 @@ def expression(layout: Layout, names: Sequence[str] | None = None) -> Expr:
     bounds = {v.name: (0, size - 1) for v, size in zip(variables, sizes, strict=True)}
     table = values(layout)
     pause_if_long(len(table))
-    linear = _linear(table, sizes, variables)
-    forms = [] if linear is None else [simplify(linear, bounds)]
+    forms = [_linear(table, sizes, variables)]
     if not _has_table(layout):
-        forms.append(simplify(_direct(layout, variables), bounds))
-    right = [form for form in forms if np.array_equal(tabulated(form, bounds), table)]
-    if not right:
+        forms.append(_direct(layout, variables))
+    found = cheapest(
+        (simplify(form, bounds) for form in forms if form is not None),
+        {v.name: size for v, size in zip(variables, sizes, strict=True)},
+        lambda cells: np.array_equal(cells.ravel(order="F"), table),
+    )
+    if found is None:
         raise UnsupportedError("a table has no expression", advice="write it as a table")
-    return min(right, key=operations)
-
-
-def tabulated(form: Expr, bounds: dict[str, tuple[int, int]], **more: Numbers) -> Numbers:
-    """The expression everywhere, the first variable fastest."""
-    sizes = [high + 1 for _, high in bounds.values()]
-    pause_if_long(int(np.prod(sizes)))
-    number, env = np.arange(int(np.prod(sizes)), dtype=np.int64), dict[str, Numbers]()
-    for name, size in zip(bounds, sizes, strict=True):
-        env[name], number = number % size, number // size
-    env |= {name: table[env[name.removeprefix("reversed_")]] for name, table in more.items()}
-    found = np.asarray(evaluate_index(form, env), dtype=np.int64)
-    return np.broadcast_to(found, (int(np.prod(sizes)),))
+    return found
 
 
 def _has_table(layout: Layout) -> bool:
@@ -98,16 +88,12 @@ def _linear(table: Numbers, sizes: tuple[int, ...], variables: list[Var]) -> Exp
     """As exclusive ors of shifted coordinates, where the whole is linear in their bits."""
     if any(size & (size - 1) for size in sizes):
         return None
-    matrix = as_matrix(table)
-    if matrix is None:
+    found = from_table(table, tuple(size.bit_length() - 1 for size in sizes))
+    if found is None:
         return None
-    widths = tuple(size.bit_length() - 1 for size in sizes)
-    bits = max(column.bit_length() for column in (*matrix.columns, matrix.offset, 1))
     # The last coordinate first: it is the one that people write first.
-    parts = BitMap(matrix.columns, 0, bits, widths).parts[::-1]
-    turned = tuple(column for part in parts for column in part)
-    whole = BitMap(turned, matrix.offset, bits, widths[::-1])
-    return whole.expression(*variables[::-1])
+    columns = tuple(column for part in found.parts[::-1] for column in part)
+    return replace(found, columns=columns, widths=found.widths[::-1]).expression(*variables[::-1])
 
 
 def _direct(layout: Layout, variables: list[Var]) -> Expr:

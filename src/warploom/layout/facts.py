@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warploom.index.bits import affine_columns
 from warploom.layout.evaluate import Numbers, values
 from warploom.layout.ir import Layout, Matrix, Swizzle
 
@@ -95,16 +96,8 @@ def as_matrix(table: Numbers) -> Matrix | None:
     >>> as_matrix(np.array([1, 0, 3, 2]))
     Matrix((1, 2), 1)
     """
-    size = len(table)
-    if size & (size - 1):
-        return None
-    offset = int(table[0])
-    span = np.array([offset], dtype=np.int64)
-    columns = []
-    for bit in range(size.bit_length() - 1):
-        columns.append(int(table[1 << bit]) ^ offset)
-        span = np.concatenate([span, span ^ columns[-1]])
-    return Matrix(tuple(columns), offset) if np.array_equal(span, table) else None
+    found = affine_columns(table)
+    return None if found is None else Matrix(*found)
 
 
 def as_swizzle(matrix: Matrix) -> Swizzle | None:

@@ -31,11 +31,12 @@ from warploom.index.ir import (
 )
 from warploom.index.laws import simplify
 from warploom.index.ranges import range_of
+from warploom.index.table import Ints, Mask
 from warploom.kernel.build import Builder, choose
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Assign, Cell, Registers, Stmt, loop
 from warploom.kernel.lower import Row, permute, rotate, split_rotation, substitute_one
-from warploom.sketch.code.form import ALWAYS, LANE, REGISTER, Ints, Mask, tabulated, written
+from warploom.sketch.code.form import ALWAYS, LANE, REGISTER, tabulated, written
 from warploom.sketch.code.move import Move, at_place, by_cases
 
 _Z = Var("z")

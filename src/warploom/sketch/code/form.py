@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
-from warploom.index.evaluate import evaluate
 from warploom.index.ir import (
     TRUTHS,
     Binary,
-    BinaryOp,
     Const,
     Expr,
     Select,
@@ -27,13 +24,13 @@ from warploom.index.ir import (
     select,
 )
 from warploom.index.laws import simplify
+from warploom.index.table import Ints, Mask, affine, compared
+from warploom.index.table import tabulated as tabulated_over
 from warploom.sketch.holes.expressions import total
 
 LANE, REGISTER = Var("x0"), Var("x1")
 ALWAYS = Const(1)
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Bounds = dict[str, tuple[int, int]]
 
 
@@ -41,10 +38,13 @@ def bounds_of(lanes: int, registers: int) -> Bounds:
     return {LANE.name: (0, lanes - 1), REGISTER.name: (0, registers - 1)}
 
 
+def sizes_of(lanes: int, registers: int) -> dict[str, int]:
+    return {LANE.name: lanes, REGISTER.name: registers}
+
+
 def tabulated(expr: Expr, lanes: int, registers: int) -> Ints:
     """[lanes, registers]: the expression everywhere."""
-    grid = {LANE.name: np.arange(lanes)[:, None], REGISTER.name: np.arange(registers)[None, :]}
-    return np.broadcast_to(np.asarray(evaluate(expr, grid), np.int64), (lanes, registers))
+    return tabulated_over(expr, sizes_of(lanes, registers))
 
 
 def cheapest(expr: Expr, lanes: int, registers: int, where: Mask | None = None) -> Expr:
@@ -134,51 +134,23 @@ def condition_of(mask: Mask, matters: Mask) -> Expr | None:
         (LANE, lane, 0), (REGISTER, register, 0), (LANE, lane - register, 1),
         (LANE, lane + register, -1),
     )  # fmt: skip
-    for variable, compared, sign in ways:
-        # variable ⋈ c + sign·x1   ⇔   compared ⋈ c
-        found = _compared(np.broadcast_to(compared, mask.shape)[matters], mask[matters])
+    for variable, along, sign in ways:
+        # variable ⋈ c + sign·x1   ⇔   along ⋈ c
+        found = compared(np.broadcast_to(along, mask.shape)[matters], mask[matters])
         if found is not None:
             operator, constant = found
             return Binary(operator, variable, total([(sign, REGISTER)], constant))
     return None
 
 
-def _compared(values: Ints, mask: Mask) -> tuple[BinaryOp, int] | None:
-    """`values ⋈ c` that holds exactly where the mask does."""
-    inside, outside = values[mask], values[~mask]
-    if not len(inside) or not len(outside):
-        return None
-    if inside.max() < outside.min():
-        return "<", int(outside.min())
-    if inside.min() > outside.max():
-        return ">=", int(inside.min())
-    if (inside == inside[0]).all() and not (outside == inside[0]).any():
-        return "==", int(inside[0])
-    if (outside == outside[0]).all() and not (inside == outside[0]).any():
-        return "!=", int(outside[0])
-    return None
-
-
 def _affine(table: Ints, matters: Mask) -> Expr | None:
     """`a·x0 + b·x1 + c` that holds what the table does on these cells."""
-    lane, register = np.nonzero(matters)
-    if not len(lane):
+    found = affine(table, matters)
+    if found is None:
         return None
-    values = table[lane, register]
-    lane_step = _step(values, lane, register)
-    register_step = _step(values, register, lane)
-    constant = int(values[0]) - lane_step * int(lane[0]) - register_step * int(register[0])
-    if not (lane_step * lane + register_step * register + constant == values).all():
-        return None
+    factors, constant = found
     # The constant last: the rest is the same in both cases of a split, and computed once.
-    rest = total([(lane_step, LANE), (register_step, REGISTER)])
+    rest = total(zip(factors, (LANE, REGISTER), strict=True))
     if isinstance(rest, Const):
         return Const(rest.value + constant)
     return rest if not constant else rest + constant if constant > 0 else rest - -constant
-
-
-def _step(values: Ints, along: Ints, other: Ints) -> int:
-    """By how much the values grow from one cell to the next; 0 if no cells are neighbours."""
-    order = np.lexsort((along, other))
-    near = (np.diff(along[order]) == 1) & (np.diff(other[order]) == 0)
-    return int(np.diff(values[order])[near][0]) if near.any() else 0

@@ -15,7 +15,7 @@ import numpy as np
 from warploom.errors import CheckError, UnsupportedError
 from warploom.index.ir import Const, Expr, fold_up, substitute
 from warploom.index.laws import simplify
-from warploom.sketch.code.form import Ints
+from warploom.index.table import Ints
 from warploom.sketch.holes.expressions import flat, own_coordinates
 from warploom.sketch.term.gather import GatherExpr, Shape, size, strides
 from warploom.sketch.term.ir import (

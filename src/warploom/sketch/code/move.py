@@ -20,22 +20,22 @@ from warploom.index.ir import (
     Expr,
     Unary,
     Var,
-    operations,
     select,
     substitute,
     variables,
 )
 from warploom.index.laws import simplify
+from warploom.index.table import Ints, Mask
+from warploom.index.table import cheapest as cheapest_of
 from warploom.kernel.lower import split_rotation
 from warploom.sketch.code.form import (
     ALWAYS,
     LANE,
     REGISTER,
-    Ints,
-    Mask,
     bounds_of,
     cheapest,
     condition_of,
+    sizes_of,
     tabulated,
     with_selects,
     written,
@@ -105,17 +105,17 @@ class Move:
             forms.insert(
                 0, simplify(substitute(self.register, {LANE.name: receiver}), self._bounds)
             )
-        right = [form for form in forms if self._agrees(form, offered, asked)]
-        return with_selects(min(right, key=operations)) if right else None
+
+        def agrees(found: Ints) -> bool:
+            inside = (found >= 0) & (found < self.sources)  # idle senders offer something, too
+            return bool(((found == offered) | ~asked).all() and inside.all())
+
+        best = cheapest_of(forms, sizes_of(self.lanes, self.registers), agrees)
+        return None if best is None else with_selects(best)
 
     @property
     def _bounds(self) -> dict[str, tuple[int, int]]:
         return bounds_of(self.lanes, self.registers)
-
-    def _agrees(self, form: Expr, table: Ints, matters: Mask) -> bool:
-        found = tabulated(form, self.lanes, self.registers)
-        inside = (found >= 0) & (found < self.sources)  # idle senders offer something, too
-        return bool(((found == table) | ~matters).all() and inside.all())
 
     def _offers(self) -> tuple[Ints | None, Mask]:
         """What each lane is asked for, and where it is; nothing if it is asked for two things."""

@@ -11,12 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from warploom.errors import Span, UnsupportedError, calling_line
-from warploom.index.ir import Expr, Var, operations, substitute
+from warploom.index.ir import Expr, Var, substitute
 from warploom.index.laws import simplify
+from warploom.index.table import Ints, Mask, cheapest, fitting
 from warploom.kernel.build import Array as MemoryArray
 from warploom.kernel.build import Builder, ceil_div, choose
 from warploom.kernel.dtype import DType, f32
@@ -27,15 +29,7 @@ from warploom.sketch.code.accumulate import joined, neutral_number
 from warploom.sketch.code.callee import CALL, Callee
 from warploom.sketch.code.codes import with_codes
 from warploom.sketch.code.exchange import Tiles, add_move, count
-from warploom.sketch.code.form import (
-    ALWAYS,
-    LANE,
-    Ints,
-    Mask,
-    bounds_of,
-    tabulated,
-    written,
-)
+from warploom.sketch.code.form import ALWAYS, LANE, bounds_of, sizes_of, written
 from warploom.sketch.code.function import Function, on_register
 from warploom.sketch.code.memory import (
     Input,
@@ -406,8 +400,7 @@ class _Lowering:
         bounds = bounds_of(self.lanes, elements.shape[1])
         whole = simplify(substitute(view.element, spread_index(view.shape)), bounds)
         forms = [whole, *written(elements, held >= 0)]
-        right = [f for f in forms if np.array_equal(tabulated(f, *elements.shape), elements)]
-        return min(right, key=operations, default=None)
+        return cheapest(forms, sizes_of(*elements.shape), partial(np.array_equal, elements))
 
     def _load_one(self, cell: Cell, held: Ints, elements: Ints, zero: float) -> None:
         """One register: from each of the inputs that some lane reads, else zero."""
@@ -422,9 +415,8 @@ class _Lowering:
             k.set(cell, got if here.all() else choose(self._where(here), got, cell))
 
     def _forms(self, elements: Ints, here: Mask) -> Iterator[Expr]:
-        for form in written(elements, here):
-            if (tabulated(form, *elements.shape) >= 0).all():
-                yield form
+        sizes = sizes_of(*elements.shape)
+        return fitting(written(elements, here), sizes, lambda found: bool((found >= 0).all()))
 
     def _where(self, mask: Mask) -> Expr:
         everywhere = np.ones(mask.shape, np.bool_)

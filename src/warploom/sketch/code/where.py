@@ -9,10 +9,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from warploom.errors import CheckError, Span, UnsupportedError
+from warploom.index.table import Ints
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import INTEGER_ONLY
 from warploom.machine.record import CUDA
-from warploom.sketch.code.form import Ints
 from warploom.sketch.code.memory import Input, inputs_of, view_of_literal
 from warploom.sketch.term.gather import size
 from warploom.sketch.term.ir import Apply, Literal, Program, Shape, Step, marked

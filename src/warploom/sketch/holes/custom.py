@@ -10,8 +10,9 @@ import numpy as np
 
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, select
+from warploom.index.table import affine
 from warploom.sketch.holes.call import Call
-from warploom.sketch.holes.common import Integers, coordinates
+from warploom.sketch.holes.common import Integers
 from warploom.sketch.holes.expressions import OUTSIDE, coordinate, flat, own_coordinates, total
 from warploom.sketch.holes.function import check_names
 from warploom.sketch.holes.moving import gather_set
@@ -27,7 +28,6 @@ from warploom.sketch.term.gather import (
     Shape,
     Table,
     size,
-    strides,
 )
 
 
@@ -122,9 +122,9 @@ def _check(call: Call, choices: Sequence[str], tables: Table) -> None:
 
 def _piecewise(values: Integers, shape: Shape) -> Expr:
     """An expression over the output coordinates with these values, of at most O(cells) nodes."""
-    affine = _affine(values, shape)
-    if affine is not None:
-        return affine
+    found = affine(values.reshape(shape))
+    if found is not None:
+        return total([(f, coordinate(a)) for a, f in enumerate(found[0])], found[1])
     cell = flat(shape, own_coordinates(shape))
     # Runs in which the value stands still, or steps along with the cell number.
     numbers = values.tolist()
@@ -138,19 +138,6 @@ def _piecewise(values: Integers, shape: Shape) -> Expr:
         pieces.append((start, total([(pace, cell)], numbers[start] - pace * start)))
         start = end
     return _tree(cell, pieces)
-
-
-def _affine(values: Integers, shape: Shape) -> Expr | None:
-    """`c + Σ f·x`, if the values are of that form."""
-    first = int(values[0])
-    factors = [
-        int(values[stride]) - first if length > 1 else 0
-        for length, stride in zip(shape, strides(shape), strict=True)
-    ]
-    built = sum((f * x for f, x in zip(factors, coordinates(shape), strict=True)), start=first)
-    if not np.array_equal(np.broadcast_to(built, shape).ravel(), values):
-        return None
-    return total([(f, coordinate(a)) for a, f in enumerate(factors)], first)
 
 
 def _tree(cell: Expr, pieces: list[tuple[int, Expr]]) -> Expr:
