@@ -3,7 +3,7 @@
 from warploom.emit import emit
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.lower import lower
-from warploom.machine.rates import rates_of
+from warploom.machine.record import machine_named
 from warploom.pipeline.nest import Nest
 
 nest = LoopNest("sums")
@@ -11,7 +11,7 @@ i, j = nest.axis("m", 500, 128, tail=True), nest.axis("n", 60, 4, tail=True)
 A, y = nest.array("A", i, j), nest.array("y", i)
 y[i] = nest.sum(A[i, j], over=j)
 
-space = Nest(nest.done(), rates_of("h200"))
+space = Nest(nest.done(), machine_named("h200").rates)
 print(f"no implementation takes less than {space.least() / 1e3:.2f} us")
 for reason in space.reasons()[:3]:
     print(" ", reason)

@@ -42,7 +42,7 @@ from warploom.array.mapping.solve import all_mappings, count_mappings
 from warploom.array.mapping.sound import sound
 from warploom.array.mapping.tree import map_tree
 from warploom.errors import DeviceError, WarploomError
-from warploom.machine.record import CUDA, H200, MALI, Machine
+from warploom.machine.record import CUDA, H200, Machine, machine_named
 from warploom.search.farm import Farm
 from warploom.search.outcome import Found
 
@@ -187,7 +187,7 @@ def joint(record: Record, count: int, farm: Farm) -> None:
     forms: list[tuple[Fusion, str, int]] = [
         ("intended", "", count), ("coded", ", fusion as coded", count // 10),
     ]  # fmt: skip
-    for machine, (fusion, said, many) in product((MALI, H200), forms):
+    for machine, (fusion, said, many) in product((machine_named("mali"), H200), forms):
         name = machine.name + said
         row = record.part("joint", name)
         if row.get("checked", 0) >= many:
@@ -213,7 +213,7 @@ def joint(record: Record, count: int, farm: Farm) -> None:
 def small(record: Record, count: int, farm: Farm) -> None:
     """The first so many of those, the same mapping at small sizes."""
     parts = []
-    for machine in (MALI, H200):
+    for machine in (machine_named("mali"), H200):
         row = record.part("small", machine.name)
         if row.get("checked", 0) < count:
             drawn = _model(machine).sample(count, SEED).answer

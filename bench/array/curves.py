@@ -27,7 +27,6 @@ from bench.harness import arguments, environment, save
 from warploom.array.recipe.choose import candidates as blocks_by_model
 from warploom.array.workload import VGG_16, Convolution
 from warploom.errors import DeviceError, WarploomError
-from warploom.machine.rates import H200 as RATES
 from warploom.machine.record import H200
 from warploom.search.farm import Farm
 
@@ -38,7 +37,7 @@ PIECE = 500  # mappings without a solver, of one task
 
 def submitted(farm: Farm, layer: Convolution, count: int) -> dict[str, list[Future[Prepared]]]:
     """What each way looks at, in its order, on its way to machine code."""
-    ranked = blocks_by_model(layer, H200, RATES)
+    ranked = blocks_by_model(layer, H200, H200.rates)
     some = random.Random(SEED).sample(ranked, count)
     lists = {way: farm.submit(drawn, way, layer, count) for way in (*WAYS, BY_MODEL)}
     found = {
@@ -58,8 +57,8 @@ def least_seconds(layer: Convolution, prepared: Prepared) -> float:
     products = layer.rows * layer.columns * layer.kernels
     products *= layer.kernel_height * layer.kernel_width * layer.channels
     threads = max(math.prod(each.grid) * math.prod(each.block) for each in prepared.kernels)
-    cycles = products / min(threads, RATES.processors * RATES.processor_threads)
-    return RATES.nanoseconds(cycles) * 1e-9
+    cycles = products / min(threads, H200.rates.processors * H200.rates.processor_threads)
+    return H200.rates.nanoseconds(cycles) * 1e-9
 
 
 def curve(device: Device, layer: Convolution, tasks: list[Future[Prepared]]) -> dict[str, Any]:

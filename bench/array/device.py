@@ -34,7 +34,6 @@ from warploom.array.recipe.choose import SLICES, candidates, seconds, temporary_
 from warploom.array.workload import VGG_16, Convolution
 from warploom.errors import WarploomError
 from warploom.kernel.evaluate import run
-from warploom.machine.rates import H200 as RATES
 from warploom.machine.record import H200
 from warploom.search.farm import Farm
 
@@ -62,7 +61,7 @@ def shapes() -> dict[Convolution, list[str]]:
 def chosen(layer: Convolution, count: int, memory: int | None = None) -> list[Blocks]:
     """The most promising blocks, few of each tile, half of them with little memory between
     kernels; and some by chance, to see what the model is worth."""
-    ranked = candidates(layer, H200, RATES, memory)
+    ranked = candidates(layer, H200, H200.rates, memory)
     small = [blocks for blocks in ranked if temporary_bytes(layer, blocks) <= LITTLE]
     found = _varied(ranked, count - count // 2)
     found += [blocks for blocks in _varied(small, count) if blocks not in found][: count // 2]
@@ -101,14 +100,14 @@ def near(layer: Convolution, row: dict[str, Any], count: int, memory: int | None
     small = [each for each in run_ if each["bytes"] <= LITTLE]
     best = {each["blocks"]: each for each in [*run_[:BESIDE], *small[:BESIDE]]}
     known = {each["blocks"] for each in row["ours"]["trials"]}
-    others = [b for b in candidates(layer, H200, RATES, memory) if text_of(b) not in known]
+    others = [b for b in candidates(layer, H200, H200.rates, memory) if text_of(b) not in known]
     guesses: dict[Blocks, float] = {}
     for text, each in best.items():
         ours = blocks_of(layer, text)
-        slower = each["seconds"] / seconds(layer, ours, RATES)
+        slower = each["seconds"] / seconds(layer, ours, H200.rates)
         for blocks in others:
             if _differences(ours, blocks) <= 2:
-                guess = slower * seconds(layer, blocks, RATES)
+                guess = slower * seconds(layer, blocks, H200.rates)
                 guesses[blocks] = min(guesses.get(blocks, math.inf), guess)
     ranked = sorted(guesses, key=guesses.__getitem__)
     little = [blocks for blocks in ranked if temporary_bytes(layer, blocks) <= LITTLE]
@@ -127,7 +126,7 @@ def alike(
         names[0] for each, names in shapes().items()
         if each is not layer and (each.rows, each.columns, each.kernels) == size
     ]  # fmt: skip
-    fitting = set(candidates(layer, H200, RATES, memory))
+    fitting = set(candidates(layer, H200, H200.rates, memory))
     found = [b for name in others for b in tried[name] if b in fitting and b not in tried[own]]
     return list(dict.fromkeys(found))[:count]
 

@@ -19,7 +19,7 @@ from warploom.array.recipe.blocked import Blocks
 from warploom.array.recipe.choose import seconds, temporary_bytes
 from warploom.array.workload import Convolution
 from warploom.errors import DeviceError, WarploomError
-from warploom.machine.rates import H200 as RATES
+from warploom.machine.record import H200
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found
 from warploom.search.tune import Task, tune
@@ -209,7 +209,7 @@ def search(
     trials = [
         {"blocks": each.text, "seconds": each.seconds if each.samples else None,
          "bytes": temporary_bytes(layer, each.candidate),
-         "model": seconds(layer, each.candidate, RATES), "error": each.error}
+         "model": seconds(layer, each.candidate, H200.rates), "error": each.error}
         for each in sorted(outcome.answer.trials, key=lambda each: order[each.text])
     ]  # fmt: skip
     run_ = sorted((each for each in trials if each["seconds"]), key=lambda each: each["seconds"])

@@ -43,7 +43,6 @@ from warploom.loopnest.evaluate import elements
 from warploom.loopnest.lower import lower
 from warploom.loopnest.target import everything, with_tensor_cores
 from warploom.loopnest.trial import tried
-from warploom.machine.rates import H200 as RATES
 from warploom.machine.record import H200
 from warploom.pipeline.nest import Nest
 from warploom.runtime.compile import compile_cuda
@@ -226,7 +225,7 @@ def search(
     """`found` is what earlier runs measured, `before` the record of the last one."""
     start = time.monotonic()
     target = TARGETS[row.tensor]
-    NESTS[:] = [Nest(v.program(), RATES, target, v.fixes) for v in row.variants]
+    NESTS[:] = [Nest(v.program(), H200.rates, target, v.fixes) for v in row.variants]
     print(f"{row.name}: spaces in {time.monotonic() - start:.1f} s", flush=True)
     context = multiprocessing.get_context("fork")
     pool = ProcessPoolExecutor(given.workers, mp_context=context)
@@ -357,7 +356,7 @@ def concluded(
 
 def curves(row: Row, given: argparse.Namespace, torch: Any) -> list[dict[str, Any]]:
     variant = row.variants[0]
-    NESTS[:] = [Nest(variant.program(), RATES, TARGETS[row.tensor], variant.fixes)]
+    NESTS[:] = [Nest(variant.program(), H200.rates, TARGETS[row.tensor], variant.fixes)]
     pool = ProcessPoolExecutor(given.workers, mp_context=multiprocessing.get_context("fork"))
     list(pool.map(abs, range(given.workers)))
     bench = Bench(row, torch)

@@ -23,7 +23,6 @@ from bench.loopnest.walks import ROWS, ended, herded, nodes, parts_of
 
 from warploom.loopnest.kernels import Cut, matmul
 from warploom.loopnest.target import everything
-from warploom.machine.rates import H200 as H200_RATES
 from warploom.machine.record import H200
 from warploom.pipeline.nest import Nest
 from warploom.search.descent import descents
@@ -135,7 +134,7 @@ def descent_row(farm: Farm, walks: int) -> Later:
 def descent(walks: int) -> dict[str, object]:
     """A random descent of matmul with all constraints and all that is beyond the paper: alone and
     in a batch of 64, to the last decision; and what a search of that space holds in memory."""
-    nest = Nest(matmul(1024, 1024, 1024, cut=Cut(tail=True)), H200_RATES, everything(H200))
+    nest = Nest(matmul(1024, 1024, 1024, cut=Cut(tail=True)), H200.rates, everything(H200))
     problem = SpaceProblem(nest.space.propagator, branch=nest.space.branch)
     random = np.random.default_rng(3)
     descents(problem, 1, random)  # what is made once

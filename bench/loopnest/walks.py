@@ -14,8 +14,7 @@ from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import Cut, axpy, matmul
 from warploom.loopnest.space import DECIDED, NestSpace
 from warploom.loopnest.target import paper
-from warploom.machine.rates import K4000
-from warploom.machine.record import MACHINES
+from warploom.machine.record import machine_named
 from warploom.search.candidate import Candidates, Decision, Flags
 from warploom.search.descent import descents
 from warploom.search.estimate import knuth
@@ -42,7 +41,7 @@ COUNTED = ("order", "dim_kind", "size", "thread_mapping")
 @cache
 def space_of(name: str, decided: tuple[str, ...] = DECIDED) -> NestSpace:
     """As published: nobody counts registers, so not all of these have a kernel of ours."""
-    target = replace(paper(MACHINES["k4000"]), limits_registers=False)
+    target = replace(paper(machine_named("k4000")), limits_registers=False)
     return NestSpace(ROWS[name][0], target, decided)
 
 
@@ -80,7 +79,7 @@ def ended(name: str, count: int, seed: int) -> int:
 def nodes(name: str, reverse: bool, walks: int, depth: int, seed: int) -> tuple[float, float]:
     """Nodes at a depth, all of them and those whose bound is below the cut."""
     space, cut = space_of(name, REVERSED if reverse else DECIDED), ROWS[name][3]
-    bound, problem = Bound(space, K4000), problem_of(space)
+    bound, problem = Bound(space, machine_named("k4000").rates), problem_of(space)
 
     def keep(candidates: Candidates, at: int) -> Flags:
         del at

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from bench.harness import arguments, save
 
-from warploom.machine.rates import H200, Cost, Pressure, Rates, rates_record
+from warploom.machine.rates import Cost, Pressure, Rates, rates_record
+from warploom.machine.record import H200
 from warploom.runtime.gpu import Loaded, load_function
 
 MARGIN = 0.05
@@ -183,12 +184,12 @@ def rates(name: str, device: Device, found: dict[str, float]) -> Rates:
     }
     costs["/"] = Cost(found["div_cycles"] * less, 4, 4)
     return replace(
-        H200,
+        H200.rates,
         name=name,
         clock=clock,
         processors=sms,
         processor_threads=given.max_threads_per_multi_processor,
-        l2_bytes=getattr(given, "L2_cache_size", H200.l2_bytes),
+        l2_bytes=getattr(given, "L2_cache_size", H200.rates.l2_bytes),
         device=whole,
         processor=replace(each, l2_read=2 * each.l2_read, lines=2 * each.lines),
         thread=Pressure(clock, clock, clock, clock, 2 * clock, 2 * clock, 16 * clock, whole.dram),

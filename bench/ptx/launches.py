@@ -14,8 +14,8 @@ import numpy as np
 from bench.ptx.texture_objects import LINEAR, image_on_device
 
 from warploom import ptx
-from warploom.ptx.launch import Kernel
 from warploom.ptx.ir import Instruction, Variable
+from warploom.ptx.launch import Kernel
 from warploom.ptx.types import DTYPES
 from warploom.runtime.tensor import for_gpu
 

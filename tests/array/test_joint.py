@@ -35,7 +35,7 @@ from warploom.index.ir import Var, variables
 from warploom.kernel.dtype import f32
 from warploom.kernel.ir import Shared
 from warploom.kernel.pool import pool_bytes
-from warploom.machine.record import CUDA, H200, MALI, Machine
+from warploom.machine.record import CUDA, H200, Machine, machine_named
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.trust.mapped import check_on, words_at_once
 
@@ -96,7 +96,7 @@ def test_many_candidates_of_workloads(name: str, seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", [MALI, H200], ids=lambda each: each.name)
+@pytest.mark.parametrize("machine", [machine_named("mali"), H200], ids=lambda each: each.name)
 def test_candidates_at_full_size(machine: Machine) -> None:
     """`bench/array/check.py joint` does so with thousands."""
     program = conv.mid_level(workload.convolution())
@@ -153,7 +153,7 @@ def test_parts_together_are_all_mappings(program: Program) -> None:
 
 def test_parts_with_threads_of_their_own_are_drawn_alike() -> None:
     """Two parts, each with threads or without: together they have fewer groups than one by one."""
-    few = Machine("few", block_threads=4)
+    few = CUDA.but(name="few", block_threads=4)
     groups = Groups(few)
     seq, l0, l1 = (RUNS.index(run) for run in ("seq", "l0", "l1"))
     listed = tuple(
@@ -171,10 +171,10 @@ def test_parts_with_threads_of_their_own_are_drawn_alike() -> None:
 
 
 def test_groups_are_all_that_can_be_launched() -> None:
-    groups = Groups(MALI)
+    groups = Groups(machine_named("mali"))
     assert groups.counts[0] == 1
     for table in groups.tables:
-        assert (table.prod(1) <= MALI.block_threads).all()
+        assert (table.prod(1) <= machine_named("mali").block_threads).all()
         assert len(np.unique(table, axis=0)) == len(table)
     assert groups.tables[4].max() == 64  # what a kernel may have at most along z
     assert groups.tables[1].max() == 384
@@ -228,7 +228,7 @@ def test_what_sizes_are_at_least() -> None:
 
 
 def test_what_no_machine_has_room_for_is_impossible() -> None:
-    tiny = Machine("tiny", thread_registers=20)
+    tiny = CUDA.but(name="tiny", thread_registers=20)
     model = JointModel(product.mid_level(workload.matmul()), {"m": 8, "n": 8, "k": 4}, tiny)
     assert isinstance(model.sample(1), Impossible)
 
@@ -244,11 +244,13 @@ def test_the_best_are_among_all_and_in_order() -> None:
 
 
 def test_the_first_comes_without_listing_all() -> None:
-    model = JointModel(product.mid_level(workload.matmul()), {"m": 16, "n": 16, "k": 8}, MALI)
+    model = JointModel(
+        product.mid_level(workload.matmul()), {"m": 16, "n": 16, "k": 8}, machine_named("mali")
+    )
     outcome = model.first()
     assert isinstance(outcome, Found)
     for kernel in compile_candidate(model.plan, outcome.answer).kernels:
-        check_on(kernel, MALI)
+        check_on(kernel, machine_named("mali"))
 
 
 def three_arrays(to: Callable[[Term], Term]) -> Program:

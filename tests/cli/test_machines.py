@@ -1,4 +1,4 @@
-"""`warploom machines`: limits from the records, latencies from their table."""
+"""`warploom machines`: what the records say."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from pathlib import Path
 
 from tests.cli.conftest import Cli
 
-from warploom.machine.latency import LATENCIES
-from warploom.machine.record import MACHINES
+from warploom.machine.record import KNOWN, machine_named
 
 
 def test_all_machines_are_listed(cli: Cli, tmp_path: Path) -> None:
     ran = cli("machines", "--json", str(tmp_path / "m.json"))
     assert ran.status == 0
     rows = {line.split()[0]: line.split() for line in ran.out.splitlines() if line}
-    assert {*MACHINES, *LATENCIES} <= rows.keys()
+    assert {*KNOWN} <= rows.keys()
     records = {record["name"]: record for record in json.loads((tmp_path / "m.json").read_text())}
-    assert records.keys() == {*MACHINES, *LATENCIES}
-    assert records["h200"]["shared_bytes_most"] == MACHINES["h200"].shared_bytes_most
-    assert records["volta"]["latency"]["l1"] == LATENCIES["volta"].l1
+    assert records.keys() == {*KNOWN}
+    assert records["h200"]["shared_bytes_most"] == machine_named("h200").shared_bytes_most
+    assert records["volta"]["latency"]["l1"] == machine_named("volta").latency.l1

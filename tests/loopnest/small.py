@@ -33,7 +33,7 @@ from warploom.search.space.ir import Choice
 
 # The fake device of the published assertions: it vectorises anything.
 FAKE = Target(
-    machine=replace(CUDA, name="fake", shared_bytes=128 << 10),
+    machine=CUDA.but(name="fake", shared_bytes=128 << 10),
     unroll=256,
     vector=(4, 8),
     paddings=(0,),

@@ -24,7 +24,6 @@ from warploom.loopnest.place import Places
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import everything
 from warploom.machine.banks import BankUse
-from warploom.machine.rates import H200 as RATES
 from warploom.machine.record import H200
 from warploom.machine.report import Report
 from warploom.runtime.compile import can_compile
@@ -134,7 +133,7 @@ def test_ways_and_stages_go_together() -> None:
 def test_a_bound_holds_for_both_ways() -> None:
     """What is open may still become a copy that takes no instruction to store."""
     space = space_of(PRODUCT)
-    bound = Bound(space, RATES)
+    bound = Bound(space, H200.rates)
     open_ = space.propagator.root(fixed(space.propagator, [*DEALT, "stages=2"]))
     whole = float(bound(open_)[0])
     for fill in ("COPY", "REGISTERS"):

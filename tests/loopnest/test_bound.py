@@ -26,13 +26,14 @@ from warploom.loopnest.lower import lower
 from warploom.loopnest.sector import distinct_bytes
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target
-from warploom.machine.rates import H200, K4000, RATES, rates_of, rates_record
-from warploom.machine.record import MACHINES
+from warploom.machine.rates import rates_record
+from warploom.machine.record import H200, KNOWN, machine_named
 from warploom.search.descent import descents
 from warploom.search.fix import fixed
 from warploom.search.problem import SpaceProblem
 
-PAPER = Target(MACHINES["k4000"], caches=("NO_CACHE", "CACHE_GLOBAL"), paddings=(0,))
+K4000 = machine_named("k4000").rates
+PAPER = Target(machine_named("k4000"), caches=("NO_CACHE", "CACHE_GLOBAL"), paddings=(0,))
 PROPER = Cut(proper=True)
 
 
@@ -67,23 +68,23 @@ def test_every_bound_says_why() -> None:
     first = bound.explain(root)[0]
     assert first.nanoseconds == pytest.approx(bound(root)[0])
     assert str(first) == "1.725 ms by alu: 1.074e+09 by sum_1"
-    assert set(RATES) == {"k4000", "h200"}
-    assert rates_of("h200") is H200
+    assert {each for each in KNOWN if "rates" in vars(machine_named(each))} == {"k4000", "h200"}
+    assert machine_named("h200").rates is H200.rates
 
 
 def test_rates_that_were_measured_are_read_from_a_file(tmp_path: Path) -> None:
     """As bench/machine/characterise_device.py writes them."""
     file = tmp_path / "gpu.json"
     file.write_text(json.dumps(rates_record(K4000) | {"measured": {"fma_cycles": 4.0}}))
-    assert rates_of(str(file)) == K4000
+    assert machine_named(str(file)).rates == K4000
     file.write_text("[]")
     with pytest.raises(ParseError, match="is no record of rates"):
-        rates_of(str(file))
+        machine_named(str(file))
     with pytest.raises(ParseError, match="cannot read the rates"):
-        rates_of(str(tmp_path / "none.json"))
+        machine_named(str(tmp_path / "none.json"))
 
 
-@pytest.mark.parametrize("rates", [K4000, H200], ids=lambda rates: rates.name)
+@pytest.mark.parametrize("rates", [K4000, H200.rates], ids=lambda rates: rates.name)
 def test_bounds_grow_along_decisions(rates) -> None:
     space = NestSpace(matmul(64, 96, 32))
     assert grows_along(space, Bound(space, rates), 6, seed=4) > 300
@@ -141,8 +142,8 @@ def test_integers_are_added_three_at_a_time() -> None:
     z[i] = nest.sum(b[i, j], over=j)
     space = NestSpace(nest.done())
     root = space.propagator.root()
-    found = Bound(space, H200).terms(root)
-    plain = Bound(space, replace(H200, hoists=False)).terms(root)
+    found = Bound(space, H200.rates).terms(root)
+    plain = Bound(space, replace(H200.rates, hoists=False)).terms(root)
     names = [str(inst) for inst in space.insts]
     for name in ("value_1", "value_1.add_1"):
         at = names.index(name)
@@ -199,9 +200,9 @@ def test_what_a_compiler_may_have_already_is_not_counted(
     decisions = fixed(space.propagator, ["dim_kind(i0)=BLOCK", "size=4", "dim_kind=BLOCK|UNROLL"])
     root = space.propagator.root(decisions)
     assert len(root)
-    work = Bound(space, H200).terms(root).work[resource][0]
-    plain = Bound(space, replace(H200, hoists=False)).terms(root).work[resource][0]
-    unit = H200.cost("exp", True).alu if resource == "alu" else 1.0
+    work = Bound(space, H200.rates).terms(root).work[resource][0]
+    plain = Bound(space, replace(H200.rates, hoists=False)).terms(root).work[resource][0]
+    unit = H200.rates.cost("exp", True).alu if resource == "alu" else 1.0
     for name, count in said.items():
         at = [str(inst) for inst in space.insts].index(name)
         assert work[at] == pytest.approx(count * 32 * unit)
@@ -239,7 +240,7 @@ def test_folds_that_have_a_short_form_take_no_time(kind: str, grows: bool) -> No
     """Compilers write n * x for a sum of n integers x, and the greatest of many x is x; floats are
     rounded every time."""
     few, many = (
-        Bound(space, H200)(space.propagator.root())[0]
+        Bound(space, H200.rates)(space.propagator.root())[0]
         for space in (NestSpace(_folded(kind, turns)) for turns in (16, 1 << 16))
     )
     assert (many > 100 * few) == grows
@@ -283,23 +284,25 @@ def test_sectors_of_interlocked_strides_are_counted_once(strides: tuple[int, int
 def test_registers_that_a_compiler_may_use_again_leave_room() -> None:
     """All is loaded, then computed, then stored: written so it is 193 registers, but one element
     after another does with a few. Sums over a loop have to be there all the time."""
-    space = NestSpace(axpy(1 << 20, tiles=((256,), (64,))), Target(MACHINES["h200"], unroll=64))
+    space = NestSpace(
+        axpy(1 << 20, tiles=((256,), (64,))), Target(machine_named("h200"), unroll=64)
+    )
     names = [f"{name}_1" for name in ("x", "y", "value", "store_z")]
     fixes = [f"dim_kind({name}.n2)=UNROLL" for name in names]
     fixes += [f"dim_kind({name}.n1)=THREAD" for name in names]
     fixes += [f"order({a}.n2,{b}.n2)=BEFORE" for a, b in pairwise(names)]
     root = space.propagator.root(fixed(space.propagator, fixes))
-    bound = Bound(space, H200)
+    bound = Bound(space, H200.rates)
     known = Certain(bound.facts, root)
     assert known.low(space.registers)[0] > 190
-    assert bound._room(known)[0] == H200.processors * (H200.processor_threads // 256)
+    assert bound._room(known)[0] == H200.rates.processors * (H200.rates.processor_threads // 256)
     space = NestSpace(matmul(64, 64, 64, (((4,), (16,)), ((4,), (8,)), ())), Target())
     over = ["dim_kind(k0)=LOOP", "dim_kind(m0)=BLOCK", "dim_kind(n0)=BLOCK"]
     names = [f"{name}.{d}2" for d in "mn" for name in ("sum_1.start", "sum_1", "store_C_1")]
     fixes = [f"dim_kind({name})=UNROLL" for name in names]
     fixes += [f"order(sum_1.{d}2,store_C_1.{d}2)=BEFORE" for d in "mn"]
     root = space.propagator.root(fixed(space.propagator, [*over, *fixes]))
-    bound = Bound(space, H200)
+    bound = Bound(space, H200.rates)
     assert bound._registers(Certain(bound.facts, root))[0] == 16 * 8
 
 
@@ -308,4 +311,4 @@ def test_a_program_without_tiles_and_loops_has_a_bound() -> None:
     x, y = nest.array("x", 4), nest.array("y", 4)
     y[2] = exp(x[1])
     space = NestSpace(nest.done())
-    assert (Bound(space, H200)(space.propagator.root()) > 0).all()
+    assert (Bound(space, H200.rates)(space.propagator.root()) > 0).all()

@@ -24,8 +24,7 @@ from warploom.loopnest.kernels import axpy, gesummv, matmul, matvec
 from warploom.loopnest.lower import lower
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import everything
-from warploom.machine.rates import H200
-from warploom.machine.record import MACHINES
+from warploom.machine.record import H200, machine_named
 from warploom.machine.report import Report
 from warploom.ptx import load
 from warploom.runtime.compile import compile_cuda
@@ -50,8 +49,8 @@ def counted(kernel: Kernel, program: Program, seed: int) -> Report:
 
 def below_what_is_compiled(program: Program, count: int, seed: int, *fixes: str) -> int:
     """How many implementations were looked at."""
-    space = NestSpace(program, everything(MACHINES["h200"]))
-    bound = Bound(space, H200)
+    space = NestSpace(program, everything(machine_named("h200")))
+    bound = Bound(space, H200.rates)
     decisions = tuple(fixed(space.propagator, fixes))
     problem = SpaceProblem(space.propagator, decisions, space.branch)
     found = descents(problem, count, np.random.default_rng(seed))

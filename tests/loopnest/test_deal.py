@@ -15,13 +15,12 @@ from warploom.loopnest.lower import lower
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target
 from warploom.loopnest.trial import tried
-from warploom.machine.rates import H200
-from warploom.machine.record import MACHINES
+from warploom.machine.record import H200, machine_named
 from warploom.search.descent import descents
 from warploom.search.fix import fixed
 from warploom.search.problem import SpaceProblem
 
-DEALT = Target(MACHINES["h200"], deals=True, stages=(1, 2))
+DEALT = Target(machine_named("h200"), deals=True, stages=(1, 2))
 TAIL = Cut(tail=True)
 PROGRAMS: dict[str, Program] = {
     "matmul": matmul(16, 24, 16, ((4, 2), (4, 2), (4,))),
@@ -91,4 +90,4 @@ def test_the_space_has_what_an_expert_writes() -> None:
     loads = [each for each in walk(loop.body) if isinstance(each, Load)]
     assert {each.width for each in loads} == {4}
     assert not tried(made).wrong
-    assert Bound(space, H200)(found.leaves.take(slice(0, 1)))[0] > 0
+    assert Bound(space, H200.rates)(found.leaves.take(slice(0, 1)))[0] > 0

@@ -26,8 +26,7 @@ from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import with_tensor_cores
 from warploom.loopnest.tile import products
 from warploom.loopnest.trial import tried
-from warploom.machine.rates import H200 as RATES
-from warploom.machine.record import H200, MACHINES
+from warploom.machine.record import H200, machine_named
 from warploom.runtime.compile import can_compile
 from warploom.runtime.emulated import EmulatedFunction
 from warploom.search.descent import descents
@@ -135,13 +134,13 @@ def test_compiled_tiles_do_the_same(name: str, shape: str) -> None:
 @pytest.mark.slow
 def test_bounds_grow_along_decisions() -> None:
     space = space_of(QUICK)
-    assert grows_along(space, Bound(space, RATES), 2, seed=5) > 0
+    assert grows_along(space, Bound(space, H200.rates), 2, seed=5) > 0
 
 
 def counted(name: str, count: int, seed: int) -> int:
     """What the bound reckons with takes place."""
     space = space_of(name)
-    bound = Bound(space, RATES)
+    bound = Bound(space, H200.rates)
     taken = fixed(space.propagator, [TENSOR])
     problem = SpaceProblem(space.propagator, taken, space.branch)
     found = descents(problem, count, np.random.default_rng(seed))
@@ -171,13 +170,13 @@ def test_traffic_of_many_tiles_is_not_overestimated(name: str) -> None:
 @pytest.mark.parametrize(("name", "times"), [(QUICK, 1), ("bf16", 2)])
 def test_tensor_cores_lower_the_bound(name: str, times: int) -> None:
     space = space_of(name)
-    bound = Bound(space, RATES)
+    bound = Bound(space, H200.rates)
     least = []
     for kind in ("TENSOR", "LOOP|UNROLL"):
         taken = fixed(space.propagator, [f"dim_kind(sum_1.k2)={kind}"])
         work = bound.terms(space.propagator.root(taken)).work["alu"][0][bound.multiplies]
         least.append(float(work.sum()))
-    assert least[0] == pytest.approx(least[1] / RATES.tensor / times)
+    assert least[0] == pytest.approx(least[1] / H200.rates.tensor / times)
 
 
 def test_what_tensor_cores_cannot_do_is_no_tile() -> None:
@@ -219,4 +218,4 @@ def test_other_languages_and_machines_refuse() -> None:
         with pytest.raises(EmitError, match="tensor cores"):
             emit(kernel)
     with pytest.raises(CheckError, match="no tensor cores"):
-        with_tensor_cores(MACHINES["k4000"])
+        with_tensor_cores(machine_named("k4000"))

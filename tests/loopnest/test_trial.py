@@ -19,7 +19,7 @@ from warploom.loopnest.ir import Program
 from warploom.loopnest.lower import lower
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target
-from warploom.machine.rates import H200
+from warploom.machine.record import H200
 from warploom.pipeline.nest import Kept, Nest
 
 
@@ -100,7 +100,7 @@ def test_indices_of_large_arrays_have_64_bits() -> None:
 def test_what_was_kept_is_of_one_space() -> None:
     """A space with more in it may have something better, which is not there in the other."""
     program = elementwise("roots")
-    small = Nest(program, H200, Target())
+    small = Nest(program, H200.rates, Target())
     kept = small.record(small.search("random", 2), Kept())
     assert small.kept_from(kept).runs == 1
     best = Kept(1, 2, {**kept["best"], "nanoseconds": 0.0})
@@ -108,7 +108,7 @@ def test_what_was_kept_is_of_one_space() -> None:
     assert again["outcome"] == "found"
     assert again["best"]["nanoseconds"] == 0.0
     with pytest.raises(CheckError, match="another space"):
-        Nest(program, H200, Target(deals=True)).kept_from(kept)
+        Nest(program, H200.rates, Target(deals=True)).kept_from(kept)
 
 
 def scaled(factor: float = 1.5, stride: int = 1, dtype: DType = DType.F32) -> Program:
@@ -120,26 +120,26 @@ def scaled(factor: float = 1.5, stride: int = 1, dtype: DType = DType.F32) -> Pr
 
 
 ALIKE = {
-    "factor": Nest(scaled(1.50000001), H200),
-    "stride": Nest(scaled(stride=32), H200),
-    "type": Nest(scaled(dtype=DType.F64), H200),
-    "unrolled": Nest(scaled(), H200, Target(unroll=8)),
-    "rates": Nest(scaled(), replace(H200, clock=1.0)),
+    "factor": Nest(scaled(1.50000001), H200.rates),
+    "stride": Nest(scaled(stride=32), H200.rates),
+    "type": Nest(scaled(dtype=DType.F64), H200.rates),
+    "unrolled": Nest(scaled(), H200.rates, Target(unroll=8)),
+    "rates": Nest(scaled(), replace(H200.rates, clock=1.0)),
 }
 
 
 @pytest.mark.parametrize("other", ALIKE.values(), ids=ALIKE)
 def test_what_only_looks_like_it_is_another_question(other: Nest) -> None:
     """Listings say nothing of strides, types, limits and the last digits of numbers."""
-    nest = Nest(scaled(), H200)
+    nest = Nest(scaled(), H200.rates)
     kept = nest.record(nest.search("random", 2), Kept())
-    assert Nest(scaled(), H200).kept_from(kept) == nest.kept_from(kept)  # written down twice
+    assert Nest(scaled(), H200.rates).kept_from(kept) == nest.kept_from(kept)  # written down twice
     with pytest.raises(CheckError, match="another details"):
         other.kept_from(kept)
 
 
 def test_branch_and_bound_leaves_what_is_better_where_it_is() -> None:
-    nest = Nest(scaled(), H200)
+    nest = Nest(scaled(), H200.rates)
     kept = Kept(1, 2, nest.record(nest.search("random", 2), Kept())["best"])
     slow = nest.search("exact", kept=kept, measure=lambda many: np.full(len(many), 1e9))
     assert slow.nanoseconds == kept.nanoseconds
@@ -160,7 +160,7 @@ def test_many_operators_inside_each_other_are_written() -> None:
 
 
 def test_what_was_kept_is_whole_and_possible() -> None:
-    nest = Nest(scaled(), H200)
+    nest = Nest(scaled(), H200.rates)
     kept = nest.record(nest.search("random", 2), Kept())
     best = kept["best"]
     for wrong in (

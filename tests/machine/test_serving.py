@@ -12,18 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warploom.errors import UnsupportedError
+from warploom.machine.record import KNOWN, NVIDIA, machine_named
 from warploom.machine.serving import (
-    GFX942,
-    GFX950,
-    NVIDIA,
-    SERVINGS,
     RequestKind,
     Serving,
     cosets,
     serve,
-    serving_named,
 )
 
+SERVINGS = {n: machine_named(n).serving for n in KNOWN if "serving" in vars(machine_named(n))}
+GFX942, GFX950 = SERVINGS["gfx942"], SERVINGS["gfx950"]
 MEASURED = Path(__file__).with_name("h200_banks.txt")
 ADDRESSED = {"x1": 8, "x2": 16, "x4": 32}  # the lanes that give an address to ldmatrix and stmatrix
 
@@ -99,7 +97,7 @@ def test_groups_of_amd_are_the_published_ones() -> None:
         ("gfx942", 4, 32), ("gfx942", 8, 16), ("gfx950", 4, 64), ("gfx950", 8, 32),
         ("gfx1100", 4, 32), ("gfx1100", 8, 16), ("gfx1201", 16, 8),
     ):  # fmt: skip
-        serving = serving_named(name)
+        serving = machine_named(name).serving
         rows = cosets(serving.group("ld", width).basis, serving.lanes)
         assert np.array_equal(rows, np.arange(serving.lanes).reshape(-1, members))
     assert cosets(SERVINGS["gfx1100"].group("ld", 16).basis, 32)[0].tolist() == first[0]
@@ -168,7 +166,7 @@ def test_against_sets(name: str, seed: int, spread: int, repeat: int) -> None:
 
 def test_what_is_not_known_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="gfx906"):
-        serving_named("gfx906")
+        machine_named("gfx906")
     with pytest.raises(UnsupportedError, match="ldmatrix"):
         serve(GFX942, np.zeros((1, 64), np.int64), 16, "ldmatrix")
     with pytest.raises(UnsupportedError, match="12 bytes") as caught:

@@ -15,8 +15,7 @@ from tests.cli.conftest import Cli, cli  # noqa: F401  # a fixture
 
 from warploom.loopnest.kernels import axpy
 from warploom.loopnest.target import Target
-from warploom.machine.rates import rates_of
-from warploom.machine.record import CUDA
+from warploom.machine.record import CUDA, machine_named
 from warploom.pipeline import nest, timed_nest
 from warploom.pipeline.helped import HelpedNest
 from warploom.pipeline.nest import Explored, Nest
@@ -25,7 +24,7 @@ from warploom.search.budget import Budget
 from warploom.search.descent import weighted_descents
 from warploom.search.farm import Farm
 
-NEST = Nest(axpy(4), rates_of("h200"), Target(CUDA))
+NEST = Nest(axpy(4), machine_named("h200").rates, Target(CUDA))
 
 
 class Travelled:

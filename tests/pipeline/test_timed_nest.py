@@ -24,7 +24,6 @@ from warploom.loopnest.kernels import Cut, axpy, matmul, two_matmuls
 from warploom.loopnest.lower import lower
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target
-from warploom.machine.rates import H200 as RATES
 from warploom.machine.record import H200
 from warploom.pipeline import timed_nest
 from warploom.pipeline.nest import Nest
@@ -83,7 +82,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield made
 
 
-NEST = Nest(axpy(3, cut=Cut(tail=True)), RATES, Target(H200))
+NEST = Nest(axpy(3, cut=Cut(tail=True)), H200.rates, Target(H200))
 
 
 def leaves(count: int, seed: int = 0):

@@ -16,8 +16,7 @@ from warploom.array.joint.model import JointModel
 from warploom.bench.published import named
 from warploom.loopnest.kernels import KERNELS, Cut
 from warploom.loopnest.target import Target
-from warploom.machine.rates import rates_of
-from warploom.machine.record import CUDA
+from warploom.machine.record import CUDA, machine_named
 from warploom.pipeline.nest import Explored, Nest
 from warploom.pipeline.pictures import picture
 from warploom.ptx import load
@@ -83,7 +82,7 @@ def mapped() -> Compiled:
 def explored() -> Explored:
     """A few implementations, by a search that is the same every time."""
     program = KERNELS["axpy"](n=4096, cut=Cut(tail=True))
-    nest = Nest(program, rates_of("h200"), Target(CUDA, deals=True, stages=(1, 2)))
+    nest = Nest(program, machine_named("h200").rates, Target(CUDA, deals=True, stages=(1, 2)))
     return nest.search("tree", 4)
 
 

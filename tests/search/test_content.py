@@ -10,7 +10,7 @@ import numpy as np
 from warploom.array import workload
 from warploom.loopnest.kernels import axpy, matmul
 from warploom.loopnest.target import DEFAULT, cuda_vectors
-from warploom.machine.rates import H200
+from warploom.machine.record import H200
 from warploom.search.content import content_digest
 from warploom.sketch.build import Sketch
 from warploom.sketch.term.ir import Fold, Symbol
@@ -24,8 +24,8 @@ def test_content_is_what_something_is_made_of() -> None:
     assert content_digest(Fold("*", (one, two))) == content_digest(Fold("*", (two, one)))
     different = [
         0, 0.0, -0.0, False, "0", None, b"0", (0,), [0], {0}, {0: 0}, np.zeros(1), np.int64(0),
-        0.1, 0.1 + 2**-56, float("inf"), (0, (0,)), ((0, 0),), Fold("*", (one, one)), H200,
-        replace(H200, clock=1.0), DEFAULT, replace(DEFAULT, unroll=8), cuda_vectors,
+        0.1, 0.1 + 2**-56, float("inf"), (0, (0,)), ((0, 0),), Fold("*", (one, one)), H200.rates,
+        replace(H200.rates, clock=1.0), DEFAULT, replace(DEFAULT, unroll=8), cuda_vectors,
         matmul(8, 8, 8), matmul(8, 8, 8, stride=2),
     ]  # fmt: skip
     assert len({content_digest(each) for each in different}) == len(different)

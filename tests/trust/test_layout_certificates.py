@@ -22,7 +22,8 @@ from warploom.layout.certificate import certificate
 from warploom.layout.named import pattern
 from warploom.layout.solve import solve
 from warploom.layout.task import Task
-from warploom.machine.serving import SERVINGS, cosets
+from warploom.machine.record import KNOWN, machine_named
+from warploom.machine.serving import cosets
 from warploom.search.budget import Budget
 from warploom.search.engine import Watch
 from warploom.trust import layout as checker
@@ -313,11 +314,11 @@ def test_junk_is_one_error(junk: dict[str, Any]) -> None:
         check_layout(junk)
 
 
-@pytest.mark.parametrize("name", SERVINGS)
-def test_its_table_of_machines_is_ours(name: str) -> None:
-    serving = SERVINGS[name]
-    assert serving_table.MACHINES[name] == (serving.lanes, serving.banks)
+@pytest.mark.parametrize("name", [n for n in KNOWN if "serving" in vars(machine_named(n))])
+def test_its_machines_are_ours(name: str) -> None:
+    serving = serving_table.serving_of(name)
+    assert serving == machine_named(name).serving
     for (kind, width), group in serving.groups.items():
-        basis, paired = serving_table.served(name, serving.banks, kind, width)
+        basis, paired = serving_table.served(serving, kind, width)
         assert np.array_equal(cosets(basis, serving.lanes), cosets(group.basis, serving.lanes))
         assert paired == group.paired

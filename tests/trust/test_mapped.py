@@ -12,7 +12,7 @@ from warploom.index.ir import Const, Expr
 from warploom.kernel.build import Builder
 from warploom.kernel.dtype import f32
 from warploom.kernel.ir import Kernel, Store
-from warploom.machine.record import CUDA, MALI
+from warploom.machine.record import CUDA, machine_named
 from warploom.trust.mapped import check_on
 
 
@@ -66,7 +66,7 @@ def test_two_writers_of_a_cell_are_noticed() -> None:
 
 def test_a_machine_without_room_is_noticed() -> None:
     with pytest.raises(CheckError, match="a block of"):
-        check_on(reversing(threads=512, size=512), MALI)
+        check_on(reversing(threads=512, size=512), machine_named("mali"))
 
 
 def by_block(index: Callable[[Builder], Expr], *, read: bool = False, grid: int = 3) -> Kernel:
@@ -129,9 +129,9 @@ def test_registers_are_those_needed_together() -> None:
         y[k.thread] = v
         return k.raw()
 
-    check_on(kernel(crossed=False), MALI)
+    check_on(kernel(crossed=False), machine_named("mali"))
     with pytest.raises(CheckError, match="81 registers of each of 32 threads"):
-        check_on(kernel(crossed=True), MALI)
+        check_on(kernel(crossed=True), machine_named("mali"))
 
 
 def test_a_group_has_registers_for_all_its_threads() -> None:

@@ -51,7 +51,7 @@ def matrix_text(conversion: Conversion, name: str = "convert", *, looped: bool =
         f"{name}(const int blocks, {turns}const {word}* __restrict__ x, {word}* __restrict__ y) {{",
         f"  __shared__ __align__(16) {kind} memory[{way.slots}];",
         "  const int block_x = (int)blockIdx.x, thread = (int)threadIdx.x;",
-        "  const int lane = thread % 32, warp = thread / 32;",
+        f"  const int lane = thread % {CUDA.lanes}, warp = thread / {CUDA.lanes};",
         f"  {kind} held[{held}], after[{wanted}];",
     ]
     body = []

@@ -8,7 +8,9 @@ constants, level 3 the groups.
 
 from __future__ import annotations
 
-WARP = 32
+from warploom.machine.record import CUDA
+
+WARP = CUDA.lanes
 
 
 def _swizzle(level: int, name: str) -> str:

@@ -22,13 +22,14 @@ from warploom.index.ir import Expr, Var
 from warploom.index.laws import simplify
 from warploom.kernel.build import Array, Builder, RegisterArray, ceil_div
 from warploom.kernel.dtype import DType
+from warploom.machine.record import CUDA
 from warploom.sketch import front
 from warploom.sketch.code.form import ALWAYS
 from warploom.sketch.code.move import Move, at_place
 from warploom.sketch.code.proved import find
 from warploom.sketch.term.ir import Program
 
-WARP = 32
+WARP = CUDA.lanes
 MAX_TAPS = 33
 VECTOR_BYTES = 16
 

@@ -33,8 +33,7 @@ from warploom.loopnest.kernels import KERNELS, Cut
 from warploom.loopnest.lower import lower
 from warploom.loopnest.show import show
 from warploom.loopnest.target import Target, everything, paper, with_tensor_cores
-from warploom.machine.rates import rates_of
-from warploom.machine.record import CUDA, machine_named
+from warploom.machine.record import Machine, machine_named
 from warploom.pipeline.helped import HelpedNest
 from warploom.pipeline.nest import Explored, Kept, Nest
 from warploom.pipeline.timed_nest import FarNestBench, GpuNestBench, NestBench, Timer
@@ -99,7 +98,9 @@ def explore(
     kernel: str = typer.Argument(..., metavar="KERNEL"),
     size: list[str] = typer.Option([], metavar="K=V", help="Sizes and other parameters."),
     machine: str = typer.Option(
-        "h200", metavar="NAME", help="Whose rates bound the time; or a .json of them."
+        "h200",
+        metavar="NAME|FILE",
+        help="Whose rates bound the time (.toml, or .json).",
     ),
     space: Space = typer.Option(
         Space.default,
@@ -149,7 +150,8 @@ def explore(
             answer.made(program)
             typer.echo(show(program))
             with budget.interruptible(), budget.governing():  # the space takes a while to be built
-                nest = Nest(program, rates_of(machine), target_for(machine, space), fix)
+                own = machine_named(machine)
+                nest = Nest(program, own.rates, target_for(own, space), fix)
             record |= _bounded(nest)
             status, best = Status.FOUND, None
             answer.whole = True
@@ -305,8 +307,7 @@ def _own_program(text: str, found: object) -> Program:
     )
 
 
-def target_for(machine: str, space: Space) -> Target:
-    own = CUDA if machine.endswith(".json") else machine_named(machine)
+def target_for(own: Machine, space: Space) -> Target:
     match space:
         case Space.paper:
             return paper(own)

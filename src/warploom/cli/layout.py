@@ -153,7 +153,7 @@ def readers(texts: list[str], machine: str | None) -> list[Reader]:
         if text == "all":
             found += [(name, partial(pattern, name)) for name in FIFTY]
         elif Path(text).suffix == ".toml" or Path(text).is_file():
-            found.append((text, partial(load_pattern, Path(text))))
+            found.append((text, partial(load_pattern, Path(text), machine)))
         else:
             name = text if machine is None else f"{text}@{machine}"
             found.append((name, partial(pattern, name)))
@@ -174,7 +174,7 @@ def solve(
     vary: str = typer.Option(
         None, metavar=",".join(DECISIONS), help="What of the accesses is to be decided, too."
     ),
-    machine: str = typer.Option(None, "--machine", metavar="NAME", help="Of patterns by name."),
+    machine: str = typer.Option(None, "--machine", metavar="NAME|FILE", help="By whom it is used."),
     seconds: float = typer.Option(None, min=0, help="Wall time for each problem."),
     memory: float = typer.Option(None, min=1, help="Megabytes of memory of the whole process."),
     emit: str = EMIT,

@@ -1,25 +1,37 @@
-"""`warploom machines`: the machines we know, and the figures we have for them."""
+"""`warploom machines`: the machines we know, and the record of one of them, or of a user's file."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from warploom.cli.guard import Status, run
 from warploom.cli.output import JSON, kept_free, write_records
-from warploom.machine.latency import LATENCIES, Latency
-from warploom.machine.record import MACHINES, Machine
+from warploom.machine.record import KNOWN, SHARED, TABLES, Machine, machine_named
+from warploom.machine.serving import Serving
 
-HELP = """List the machines whose limits kernels are checked against, and those whose latencies
-(cycles, issue to use) decide whether a shuffle pays."""
+HELP = """List the machines that are known, or show the whole record of one.
 
-_LIMITS = (
-    ("lanes", "lanes"), ("block_threads", "threads"), ("shared_bytes", "shared"),
-    ("shared_bytes_most", "at most"), ("thread_registers", "registers"), ("sector_bytes", "sector"),
-    ("banks", "banks"),
-)  # fmt: skip
+A record has limits that kernels are checked against, cycles that decide whether a shuffle pays
+([latency]), rates that bound the time ([rates]) and how lanes are served by banks ([serving]). What
+is shown for MACHINE is TOML, which can be changed and given to --machine FILE of map, explore,
+layout solve, ptx report and ptx shuffle. A part that needs a field that is not there says which.
+
+\b
+Examples:
+  $ warploom machines
+  $ warploom machines h200 > mine.toml
+  $ warploom machines mine.toml"""
+
+_LIMITS = {
+    "lanes": "lanes", "block_threads": "threads", "shared_bytes": "shared",
+    "shared_bytes_most": "at most", "thread_registers": "registers", "sector_bytes": "sector",
+    "banks": "banks",
+}  # fmt: skip
 _CYCLES = ("shuffle", "shared", "l1", "corner", "l2")
 
 
@@ -28,34 +40,90 @@ def add(app: typer.Typer) -> None:
 
 
 def machines(
+    machine: str = typer.Argument(None, metavar="[MACHINE]", help="A name, or a FILE.toml."),
     json_file: Path = JSON,
 ) -> None:
     def action() -> Status:
         with kept_free(json_file):
-            _show()
-        write_records(json_file, records())
+            found = [machine_named(each) for each in ([machine] if machine else KNOWN)]
+            if machine:
+                typer.echo("\n".join(_toml(found[0])))
+            else:
+                _show(found)
+        write_records(json_file, [record_of(each) for each in found])
         return Status.FOUND
 
     run(action)
 
 
-def _show() -> None:
-    typer.echo("limits    " + "".join(f"{title:>10}" for _, title in _LIMITS))
-    for machine in MACHINES.values():
-        typer.echo(f"{machine.name:10}" + _row(machine, [name for name, _ in _LIMITS]))
+def _show(found: list[Machine]) -> None:
+    typer.echo("limits    " + "".join(f"{title:>10}" for title in _LIMITS.values()) + "  tables")
+    for machine in found:
+        have = ", ".join(each for each in TABLES if each in vars(machine))
+        typer.echo(f"{machine.name:10}{_row(machine, _LIMITS)}  {have}".rstrip())
     typer.echo("\ncycles    " + "".join(f"{name:>10}" for name in _CYCLES) + "  from")
-    for entry in LATENCIES.values():
-        typer.echo(f"{entry.name:10}{_row(entry, _CYCLES)}  {entry.source}")
+    for machine in found:
+        if "latency" in vars(machine):
+            typer.echo(
+                f"{machine.name:10}{_row(machine.latency, _CYCLES)}  {machine.latency.source}"
+            )
 
 
-def _row(record: Machine | Latency, names: list[str] | tuple[str, ...]) -> str:
-    values = [getattr(record, name) for name in names]
+def _row(record: object, names: Mapping[str, str] | tuple[str, ...]) -> str:
+    values = [getattr(record, name, None) for name in names]
     return "".join(f"{'-' if value is None else format(value, 'g'):>10}" for value in values)
 
 
-def records() -> list[dict[str, object]]:
-    """One object per machine; of some only the latencies are known."""
-    found: dict[str, dict[str, object]] = {name: asdict(m) for name, m in MACHINES.items()}
-    for name, entry in LATENCIES.items():
-        found.setdefault(name, {"name": name, "latency": asdict(entry)})
-    return list(found.values())
+def record_of(machine: Machine) -> dict[str, Any]:
+    """The fields that the machine has, each once: tables without what is the record's own."""
+    given = vars(machine).items()
+    return {name: _plain(value) for name, value in given if name != "file"}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Serving():
+            groups = {f"{kind}{width}": g for (kind, width), g in value.groups.items() if width > 2}
+            return {name: _plain(group) for name, group in groups.items()}
+        case Mapping():
+            return {name: _plain(each) for name, each in value.items()}
+        case _ if is_dataclass(value):
+            given = {each.name: getattr(value, each.name) for each in fields(value)}
+            kept = {key: each for key, each in given.items() if each is not None}
+            return {key: _plain(each) for key, each in kept.items() if key not in SHARED}
+    return value
+
+
+def _toml(machine: Machine) -> Iterator[str]:
+    """The record as TOML, and what it lacks as a comment."""
+    yield from _lines(record_of(machine))
+    if machine.missing:
+        yield f"\n# not known: {', '.join(machine.missing)}"
+
+
+def _lines(table: Mapping[str, Any], place: str = "") -> Iterator[str]:
+    """Values first, then tables."""
+    for name, value in table.items():
+        if place or not isinstance(value, dict):
+            yield f"{_key(name)} = {_value(value)}"
+    for name, value in table.items():
+        if not place and isinstance(value, dict):
+            yield f"\n[{name}]"
+            yield from _lines(value, name)
+
+
+def _key(name: str) -> str:
+    return name if name.replace("_", "").isalnum() else f'"{name}"'
+
+
+def _value(value: Any) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return f'"{value}"'
+        case dict():
+            return f"{{ {', '.join(f'{_key(k)} = {_value(v)}' for k, v in value.items())} }}"
+        case tuple():
+            return f"[{', '.join(map(str, value))}]"
+    return repr(value)

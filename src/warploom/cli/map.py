@@ -122,7 +122,7 @@ def map_(
     blocked: bool = typer.Option(
         False, "--blocked", help="conv as products in blocks, mapped by hand."
     ),
-    machine: str = typer.Option("cuda", metavar="NAME", help="Whose limits hold."),
+    machine: str = typer.Option("cuda", metavar="NAME|FILE", help="Whose limits hold."),
     memory: int = typer.Option(
         None, min=0, metavar="B", help="Global memory beside inputs and output."
     ),

@@ -98,7 +98,9 @@ def shuffle(
         "corner", help="corner, predicated; for timing studies also no-corner, no-load."
     ),
     limit: int = typer.Option(FARTHEST, min=0, max=FARTHEST, help="Largest lane distance."),
-    machine: str = typer.Option("h200", help="Whose latencies decide what pays."),
+    machine: str = typer.Option(
+        "h200", metavar="NAME|FILE", help="Whose latencies decide what pays."
+    ),
     check_it: bool = typer.Option(False, "--check", help="Run both on the emulator and compare."),
     why: bool = typer.Option(False, "--why", help="Say for each load what was decided."),
     json_file: Path = JSON,

@@ -13,6 +13,7 @@ from warploom.cli.output import JSON, kept_free, write_records
 from warploom.cli.ptx_arguments import parse_arguments, parse_shape, parse_variables
 from warploom.cli.ptx_input import SECONDS, VARIABLE, left, loaded, recorded, stopped
 from warploom.errors import DeviceError, KernelError, LimitError
+from warploom.machine.record import machine_named
 from warploom.options import from_environment
 from warploom.ptx.launch import Kernel, Report
 from warploom.ptx.patience import within
@@ -47,6 +48,9 @@ def report(
     arg: list[str] = typer.Option([], "--arg", metavar="TYPE…", help="One for each parameter."),
     variable: list[str] = VARIABLE,
     shared: int = typer.Option(0, help="Bytes of dynamic shared memory."),
+    machine: str = typer.Option(
+        "h200", metavar="NAME|FILE", help="Whose limits hold and whose banks serve."
+    ),
     seed: int = typer.Option(0, help="For random arrays."),
     seconds: float = typer.Option(SECONDS, min=0, help="Wall time for the PTX: read and run."),
     arch: str = typer.Option("sm_90a", help="What CUDA text is compiled for."),
@@ -55,12 +59,13 @@ def report(
     def action(findings: list[dict[str, Any]]) -> Status:
         with kept_free(json_file):
             pass
+        served_by = machine_named(machine)
         args, variables = parse_arguments(arg, seed), parse_variables(variable, seed)
         try:
             chosen, deadline = loaded(source, arch, kernel, seconds, variables)
             done = chosen.launch(
                 parse_shape(grid), parse_shape(block), args, shared_bytes=shared, counters=True,
-                seconds=left(deadline),
+                seconds=left(deadline), machine=served_by,
             )  # fmt: skip
             with within(deadline, "counting what the launch did"):
                 rows = traffic_rows(chosen, done)

@@ -226,7 +226,8 @@ def question_of(name: str, words: Sequence[str]) -> Question | None:
     if "-" in wanted:
         return None
     files: dict[str, str] = {}
-    for name_of in [*wanted, *(word.partition("=")[2] for word in wanted)]:
+    parts = [word.partition(mark)[2] for mark in "=@" for word in wanted]
+    for name_of in [*wanted, *parts]:
         try:
             if Path(name_of).is_file():
                 files[name_of] = hashlib.sha256(Path(name_of).read_bytes()).hexdigest()

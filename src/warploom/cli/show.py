@@ -25,7 +25,6 @@ from warploom.cli.progress import progress
 from warploom.cli.ptx_arguments import parse_argument, parse_shape
 from warploom.cli.ptx_input import CUDA_ENDS, left, loaded
 from warploom.errors import CheckError, ParseError
-from warploom.machine.rates import rates_of
 from warploom.machine.record import machine_named
 from warploom.pipeline.nest import Nest
 from warploom.pipeline.pictures import picture
@@ -118,7 +117,7 @@ def show(
     code: bool = typer.Option(
         None, "--code/--no-code", help="With the kernel, or without; by default where it is short."
     ),
-    machine: str = typer.Option(None, metavar="NAME", help="Of a mapping or a loop nest."),
+    machine: str = typer.Option(None, metavar="NAME|FILE", help="Of a mapping or a loop nest."),
     evaluations: int = typer.Option(100, min=1, help="Implementations of a nest to look at."),
     kernel: str = typer.Option(None, help="Of PTX with several.", show_default=False),
     grid: str = typer.Option("1", help="Blocks of a launch of PTX: X or X,Y or X,Y,Z."),
@@ -193,8 +192,8 @@ def _map(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
 
 def _nest(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
     program = explore.find_program(subject, wanted.size, explore.Space.default)
-    machine = wanted.machine or "h200"
-    nest = Nest(program, rates_of(machine), explore.target_for(machine, explore.Space.default))
+    machine = machine_named(wanted.machine or "h200")
+    nest = Nest(program, machine.rates, explore.target_for(machine, explore.Space.default))
     budget = wanted.budget
     with progress(program.name), budget.interruptible():
         found = nest.search("tree", wanted.evaluations, budget=budget)

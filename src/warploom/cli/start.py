@@ -38,7 +38,7 @@ COMMANDS = {
     "check": "Check your own index arithmetic, for every lane that it declares.",
     "verify": "Check certificates: proofs that were written beside an answer.",
     "bench": "Measure the tables of the papers on this machine, beside the published figures.",
-    "machines": "List the machines whose limits and latencies are known.",
+    "machines": "List the machines that are known, or show the record of one.",
 }
 
 _ABOUT = """Usage: warploom [--version] COMMAND …

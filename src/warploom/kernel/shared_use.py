@@ -14,7 +14,7 @@ from warploom.errors import CheckError
 from warploom.kernel.evaluate import Accessed, Array, Ints, run
 from warploom.kernel.ir import Kernel, Load, Shared, Store, walk
 from warploom.layout.access import IDLE, Access, AccessKind, Problem, check_problem
-from warploom.machine.serving import NVIDIA
+from warploom.machine.record import NVIDIA
 
 
 def shared_problems(

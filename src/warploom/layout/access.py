@@ -18,7 +18,8 @@ import numpy as np
 from warploom.errors import CheckError, WarploomError
 from warploom.layout.check import MOST_ELEMENTS
 from warploom.layout.evaluate import Numbers
-from warploom.machine.serving import NVIDIA, RequestKind, Serving
+from warploom.machine.record import NVIDIA
+from warploom.machine.serving import RequestKind, Serving
 from warploom.search.budget import governing_budget
 
 AccessKind: TypeAlias = Literal[
@@ -39,7 +40,6 @@ SERVED_AS: dict[AccessKind, RequestKind] = {
 }
 ELEMENT_BYTES = (1, 2, 4, 8, 16)
 MOST_MOVED = 1 << 24  # elements that all steps and lanes of an access move
-HAVE_COPIES = ("cuda", "h200")
 IDLE = -1
 _PIECE = 1 << 19  # numbers that are looked at between two questions to the budget
 
@@ -117,10 +117,9 @@ def check_problem(problem: Problem) -> Problem:
         _fail(f"an element of {problem.element_bytes} bytes", f"an element has {listed} bytes")
     if not problem.accesses:
         _fail("there is no access by lanes", "say how the tensor is used")
-    if problem.copies and problem.serving.name not in HAVE_COPIES:
-        _fail(
-            f"{problem.serving.name} has no tensor copies", f"those have: {', '.join(HAVE_COPIES)}"
-        )
+    if problem.copies and not problem.serving.tensor_copies:
+        has = "tensor_copies = true in the record of a machine says that it has"
+        _fail(f"{problem.serving.name} has no tensor copies", has)
     for access in problem.accesses:
         _check_access(problem, access)
     return problem

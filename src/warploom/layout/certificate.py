@@ -20,6 +20,8 @@ from warploom.layout.show import show
 from warploom.layout.solve import Solved, members
 from warploom.layout.task import Task
 from warploom.layout.tma import boxes
+from warploom.machine.record import KNOWN
+from warploom.machine.serving import Serving
 from warploom.search.budget import STOPS, reason_of
 from warploom.search.engine import Watch
 
@@ -53,7 +55,7 @@ def problem_record(task: Task) -> dict[str, Any]:
     problem = task.problem
     return {
         "name": problem.name,
-        "machine": problem.serving.name,
+        "machine": machine_record(problem.serving),
         "shape": list(problem.shape),
         "element_bytes": problem.element_bytes,
         "accesses": [
@@ -67,6 +69,22 @@ def problem_record(task: Task) -> dict[str, Any]:
         ],
         "copies": list(problem.copies),
     }
+
+
+def machine_record(serving: Serving) -> str | dict[str, Any]:
+    """The name of a machine that is built in; of a user's all that a checker needs."""
+    if serving.name in KNOWN:
+        return serving.name
+    groups = {
+        f"{kind}{width}": {"basis": list(g.basis), "paired": g.paired, "known": g.known}
+        for (kind, width), g in serving.groups.items()
+        if width >= 4
+    }
+    return {
+        "name": serving.name, "lanes": serving.lanes, "banks": serving.banks,
+        "bank_bytes": serving.word_bytes, "tensor_copies": serving.tensor_copies,
+        "serving": groups,
+    }  # fmt: skip
 
 
 def digest(record: dict[str, Any]) -> str:

@@ -16,8 +16,9 @@ import numpy as np
 from warploom.errors import CheckError
 from warploom.layout.access import IDLE
 from warploom.layout.evaluate import Numbers
+from warploom.machine.record import CUDA
 
-LANES = 32
+LANES = CUDA.lanes
 MOST_WARPS = 32
 MOST_REGISTERS = 256  # elements of a thread
 

@@ -16,7 +16,7 @@ from warploom.errors import UnsupportedError
 from warploom.layout import family
 from warploom.layout.access import Problem
 from warploom.layout.ir import Layout
-from warploom.layout.quality import REVERSING, Quality, quality_of
+from warploom.layout.quality import Quality, quality_of
 from warploom.layout.solve import CLASSES, Solved, not_begun, solve
 from warploom.layout.task import Answer, Task
 from warploom.search.budget import STOPS, Budget, governing_budget, reason_of
@@ -166,7 +166,7 @@ def _alternatives(
     reversals where a machine has an instruction for that, exchanges in blocks, rotations. Those
     that were found in time."""
     families: dict[str, Iterable[Layout]] = {}
-    if task.problem.serving.name in REVERSING:
+    if task.problem.serving.reverses_bits:
         families["reversal"] = family.reversals(task.problem)
     if klass != "xor":
         families["exchange"] = family.exchanges(task.problem)

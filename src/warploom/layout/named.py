@@ -16,7 +16,7 @@ from warploom.layout import operands, strides, usual
 from warploom.layout.access import Problem, check_problem
 from warploom.layout.check import MOST_ELEMENTS
 from warploom.layout.usual import Accesses, Tensor
-from warploom.machine.serving import serving_named
+from warploom.machine.record import machine_named
 
 TYPES = {
     "f64": 8, "c64": 8, "i64": 8, "u64": 8, "f32": 4, "tf32": 4, "i32": 4, "u32": 4,
@@ -97,7 +97,7 @@ def pattern(text: str) -> Problem:
         if size is None:
             raise ParseError(f"no element type '{word[:20]}'", advice=f"known: {', '.join(TYPES)}")
     options = _options(name, parts)
-    serving = serving_named(machine) if "@" in text else serving_named("cuda")
+    serving = machine_named(machine if "@" in text else "cuda").serving
     tensor = Tensor(rows, columns, 4 if size is None else size, serving, options)
     problem = usual.problem_of(text, tensor, found.build(tensor), found.flat)
     return check_problem(replace(problem, copies=("store",)) if found.copied else problem)

@@ -43,7 +43,8 @@ from warploom.layout.collide import lane_runs, meeting_text, served_together
 from warploom.layout.evaluate import Numbers
 from warploom.layout.given import given_layout, row_major_addresses
 from warploom.layout.task import Task
-from warploom.machine.serving import NVIDIA, Serving
+from warploom.machine.record import NVIDIA
+from warploom.machine.serving import Serving
 
 MOST_CALLS = 1 << 20
 PLACES = ("lane", "step", "warp")
@@ -61,7 +62,7 @@ class Use:
     width: int = 1
     steps: int = 1
     warps: int = 1
-    lanes: int = 32
+    lanes: int = NVIDIA.lanes
     wavefronts: float | None = None
 
 
@@ -195,7 +196,8 @@ def _check_more(tile: SharedTile) -> None:
         raise CheckError(f"{tile.name}: there are {tile.places!r:.40} places", advice="at least 1")
     if not isinstance(tile.serving, Serving):
         raise CheckError(
-            f"{tile.name}: served by {tile.serving!r:.40}", advice='write serving_named("gfx942")'
+            f"{tile.name}: served by {tile.serving!r:.40}",
+            advice='machine_named("gfx942").serving',
         )
     for word, what in ((tile.name, "name"), (tile.layout or "", "layout")):
         if not isinstance(word, str):

@@ -27,7 +27,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from warploom.errors import CheckError, ParseError, Source, Span, WarploomError
+from warploom.errors import (
+    CheckError,
+    ParseError,
+    Source,
+    Span,
+    UnsupportedError,
+    WarploomError,
+    one_of,
+)
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, variables
 from warploom.index.parse import parse as parse_index
@@ -44,7 +52,8 @@ from warploom.layout.access import (
 from warploom.layout.check import MOST_ELEMENTS
 from warploom.layout.evaluate import Numbers
 from warploom.layout.named import TYPES
-from warploom.machine.serving import Serving, serving_named
+from warploom.machine.record import KNOWN, machine_named
+from warploom.machine.serving import Serving
 
 MOST_BYTES = 1 << 20
 _TENSOR_KEYS = ("name", "shape", "element", "bytes", "machine", "access", "note")
@@ -56,8 +65,8 @@ _SAID = {": the weight": "weight", ": a vector of": "width", "lanes, and": "lane
 _VARIABLES = ("lane", "step", "warp", "element")
 
 
-def load_pattern(path: Path) -> Problem:
-    """The problem in a file."""
+def load_pattern(path: Path, machine: str | None = None) -> Problem:
+    """The problem in a file, on the machine that it names, or on another."""
     try:
         data = path.read_bytes()[: MOST_BYTES + 1]
     except OSError as error:
@@ -68,11 +77,11 @@ def load_pattern(path: Path) -> Problem:
         text = data.decode()
     except UnicodeDecodeError:
         raise ParseError(f"{path} is not a text", advice="a pattern is a TOML file") from None
-    return parse_pattern(text, str(path))
+    return parse_pattern(text, str(path), machine)
 
 
-def parse_pattern(text: str, source_name: str = "<pattern>") -> Problem:
-    return _File(Source(source_name, text)).read()
+def parse_pattern(text: str, source_name: str = "<pattern>", machine: str | None = None) -> Problem:
+    return _File(Source(source_name, text), machine).read()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +116,8 @@ class _Place:
 
 
 class _File:
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    def __init__(self, source: Source, machine: str | None) -> None:
+        self._source, self._machine = source, machine
         starts = [-1]
         for number, line in enumerate(source.text.split("\n"), 1):
             if re.match(r"\s*\[\[\s*access\s*\]\]", line):
@@ -141,7 +150,7 @@ class _File:
         given = table.get("access", [])
         if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
             top.fail("access", "accesses are tables", "write [[access]]")
-        serving = self._at(top, "machine", lambda: serving_named(top.text("machine", "cuda")))
+        serving = self._at(top, "machine", lambda: self._serving(top.text("machine", "cuda")))
         shape, size = _shape(top), _element_bytes(top)
         places = [_Place(self, number, each) for number, each in enumerate(given)]
         copies = tuple(self._copy(place) for place in places if _copied(place))
@@ -152,6 +161,13 @@ class _File:
         problem = Problem(name, shape, size, accesses, serving, note, copies)
         numbers = [place.access for place in places if not _copied(place)]
         return self._checked(problem, numbers)
+
+    def _serving(self, named: str) -> Serving:
+        """A file of a machine comes by the command line alone, where its bytes are looked at."""
+        if named not in KNOWN:
+            advice = f"{one_of(named, KNOWN)}; --machine takes a FILE.toml"
+            raise UnsupportedError(f"no machine called {named[:40]!r} is known", advice=advice)
+        return machine_named(self._machine or named).serving
 
     def _checked(self, problem: Problem, numbers: list[int]) -> Problem:
         """Errors about one access are placed at its table, of which there is the number."""

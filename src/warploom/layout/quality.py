@@ -12,8 +12,6 @@ from warploom.layout.code import cheapest
 from warploom.layout.evaluate import Numbers, pause_if_long
 from warploom.layout.task import Answer, Task
 
-REVERSING = ("cuda", "h200")  # machines with an instruction that reverses bits
-
 
 @dataclass(frozen=True, slots=True)
 class Quality:
@@ -55,7 +53,7 @@ def address_registers(access: Access, addresses: Numbers) -> int:
 
 def _operations(task: Task, answer: Answer) -> int:
     try:
-        form = cheapest(task.layout(answer), task.problem.serving.name in REVERSING)
+        form = cheapest(task.layout(answer), task.problem.serving.reverses_bits)
     except UnsupportedError:
         return 0
     return form.operations

@@ -15,7 +15,8 @@ from warploom.errors import CheckError
 from warploom.layout.access import IDLE, Access, AccessKind, Problem
 from warploom.layout.cost import Mask
 from warploom.layout.evaluate import Numbers
-from warploom.machine.serving import NVIDIA, Serving
+from warploom.machine.record import NVIDIA
+from warploom.machine.serving import Serving
 
 Index = Callable[[Numbers, Numbers], "Numbers | int"]
 

@@ -22,7 +22,6 @@ WIDEST = 16  # bytes of a lane
 ROW = 16  # bytes of a row of a matrix, which four lanes hold as words
 MOST_WAYS = 256  # of a problem: combinations over its accesses
 MOVED_BY_LANES = ("ld", "st")
-HAVE_MATRICES = ("cuda", "h200")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +129,7 @@ def _orders(_: Problem, access: Access) -> Iterator[tuple[Access, str]]:
 def _matrices(problem: Problem, access: Access) -> Iterator[tuple[Access, str]]:
     """Four steps of words as one of matrices: lane 4g + t holds word t of row g, as ldmatrix gives
     it and stmatrix takes it. Transposed: the two halves of a word are of rows 2t and 2t + 1."""
-    if problem.serving.name not in HAVE_MATRICES or access.lanes != problem.serving.lanes:
+    if not problem.serving.has_matrices or access.lanes != problem.serving.lanes:
         return
     for trans in (False, True):
         rows = _rows(problem, access, trans)
@@ -138,7 +137,7 @@ def _matrices(problem: Problem, access: Access) -> Iterator[tuple[Access, str]]:
             kind: AccessKind = "ldmatrix" if access.kind == "ld" else "stmatrix"
             if trans:
                 kind = "ldmatrix.trans" if access.kind == "ld" else "stmatrix.trans"
-            made = _of_rows(rows, ROW // problem.element_bytes)
+            made = _of_rows(rows, ROW // problem.element_bytes, access.lanes)
             yield replace(access, elements=made, kind=kind), f"by {kind}"
 
 
@@ -164,12 +163,12 @@ def _rows(problem: Problem, access: Access, trans: bool) -> Numbers | None:
     return first if bool(fits.all() and whole.all()) else None
 
 
-def _of_rows(rows: Numbers, width: int) -> Numbers:
+def _of_rows(rows: Numbers, width: int, lanes: int) -> Numbers:
     """Up to four matrices in a step; lane 8j + i has row i of matrix j."""
     count = next(c for c in (4, 2, 1) if len(rows) % c == 0)
     first = rows.reshape(-1, 8 * count)
     wide = first[:, :, None] + np.arange(width)
-    return np.pad(wide, ((0, 0), (0, 32 - 8 * count), (0, 0)), constant_values=IDLE)
+    return np.pad(wide, ((0, 0), (0, lanes - 8 * count), (0, 0)), constant_values=IDLE)
 
 
 def _with(access: Access, elements: Numbers) -> Access:

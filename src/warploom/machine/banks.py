@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warploom.machine.coalesce import Active, Addresses
-from warploom.machine.record import CUDA
-from warploom.machine.serving import NVIDIA, RequestKind, serve
+from warploom.machine.record import CUDA, NVIDIA
+from warploom.machine.serving import Active, Addresses, RequestKind, Serving, serve
 
 BANKS = CUDA.banks
 WIDEST = 16  # bytes of a lane in one request; wider accesses are several
@@ -35,15 +34,24 @@ class BankUse:
         )
 
 
-def matrix_use(addresses: Addresses, active: Active, *, load: bool) -> BankUse:
+def matrix_use(
+    addresses: Addresses, active: Active, *, load: bool, serving: Serving = NVIDIA
+) -> BankUse:
     """The passes of ldmatrix or stmatrix, of which lanes give the addresses of rows."""
     kind: RequestKind = "ldmatrix" if load else "stmatrix"
-    served = serve(NVIDIA, addresses, WIDEST, kind, active)
+    served = serve(serving, addresses, WIDEST, kind, active)
     requests = int(active.any(axis=1).sum())
     return BankUse(requests, int(served.wavefronts.sum()), int(served.ideal.sum()))
 
 
-def bank_use(addresses: Addresses, width: int, active: Active, *, load: bool = True) -> BankUse:
+def bank_use(
+    addresses: Addresses,
+    width: int,
+    active: Active,
+    *,
+    load: bool = True,
+    serving: Serving = NVIDIA,
+) -> BankUse:
     """The passes of one instruction; `addresses` are bytes, one row per warp, one column per lane.
 
     `load` is for plain loads; atomics are served as stores are.
@@ -55,13 +63,13 @@ def bank_use(addresses: Addresses, width: int, active: Active, *, load: bool = T
     >>> [bank_use(lanes * 0, 16, lanes >= 0, load=load).wavefronts for load in (True, False)]
     [2, 4]
     """
-    if addresses.shape[1] > NVIDIA.lanes:  # warps of 64 lanes ask in two halves
-        addresses = addresses.reshape(-1, NVIDIA.lanes)
-        active = active.reshape(-1, NVIDIA.lanes)
+    if addresses.shape[1] > serving.lanes:  # warps of 64 lanes ask in two halves
+        addresses = addresses.reshape(-1, serving.lanes)
+        active = active.reshape(-1, serving.lanes)
     piece = min(width, WIDEST)
     requests = int(active.any(axis=1).sum())
     found = BankUse()
     for offset in range(0, width, piece):
-        served = serve(NVIDIA, addresses + offset, piece, "ld" if load else "st", active)
+        served = serve(serving, addresses + offset, piece, "ld" if load else "st", active)
         found += BankUse(requests, int(served.wavefronts.sum()), int(served.ideal.sum()))
     return found

@@ -11,11 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine.record import CUDA
+from warploom.machine.serving import Active, Addresses
 
 SECTOR_BYTES = CUDA.sector_bytes
-
-Addresses = npt.NDArray[np.int64]
-Active = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

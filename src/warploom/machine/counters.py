@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from warploom.machine.banks import BankUse, bank_use
 from warploom.machine.coalesce import Traffic, traffic
-from warploom.machine.record import CUDA
+from warploom.machine.record import CUDA, NVIDIA
+from warploom.machine.serving import Serving
 from warploom.machine.tally import Tallies
 
 Ints = npt.NDArray[np.int64]
@@ -33,6 +34,7 @@ class Counters:
     barriers: int = 0  # by blocks; those of warps by warps
     atomics: int = 0  # by threads
     tallies: Tallies = field(default_factory=Tallies)  # by instruction, where there are some
+    serving: Serving = NVIDIA  # how shared memory is served
 
     # -- counting -----------------------------------------------------------------------------
 
@@ -57,7 +59,7 @@ class Counters:
         self, array: str, warp: Ints, lane: Ints, address: Ints, width: int, write: bool = False
     ) -> BankUse:
         rows, active = by_warp(warp, lane, address)
-        use = bank_use(rows, width, active, load=not write)
+        use = bank_use(rows, width, active, load=not write, serving=self.serving)
         self.add_shared(array, use)
         return use
 

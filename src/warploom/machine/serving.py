@@ -6,29 +6,28 @@ want the same word share it. The lanes of a group are a coset of a subspace of l
 `l` goes with `l ^ v` for every `v` that the group's basis spans. That is often a run of
 consecutive lanes, but not always.
 
-Measured on an H200 (tests/machine/h200_banks.txt), from published measurements of AMD's machines,
-or assumed, as each group says.
+How each machine does it is in its record: measured on an H200 (tests/machine/h200_banks.txt), from
+published measurements of AMD's machines, or assumed, as each group says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import UnsupportedError
-from warploom.machine.coalesce import Active, Addresses
-from warploom.machine.record import CUDA
 
 RequestKind: TypeAlias = Literal["ld", "st", "ldmatrix", "stmatrix"]
 KINDS: tuple[RequestKind, ...] = get_args(RequestKind)
 Known: TypeAlias = Literal["measured", "published", "assumed"]
 
+Addresses: TypeAlias = npt.NDArray[np.int64]
+Active: TypeAlias = npt.NDArray[np.bool_]
 Counts: TypeAlias = npt.NDArray[np.int64]
 
 # The lanes whose agreement lets wide loads be served in double groups: all lanes i and i^1, or all
@@ -51,13 +50,21 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """How one machine serves its shared memory: a group for each kind and width in bytes."""
+    """How one machine serves its shared memory: a group for each kind and width in bytes.
+
+    `tensor_copies`: whole tiles are copied there (TMA); `reverses_bits`: one instruction does."""
 
     name: str
     lanes: int
     banks: int
     groups: Mapping[tuple[RequestKind, int], Group]
     word_bytes: int = 4
+    tensor_copies: bool = False
+    reverses_bits: bool = False
+
+    @property
+    def has_matrices(self) -> bool:
+        return any(kind == "ldmatrix" for kind, _ in self.groups)
 
     def group(self, kind: RequestKind, width: int) -> Group:
         if (kind, width) in self.groups:
@@ -68,93 +75,6 @@ class Serving:
             f"nothing is known of how {self.name} serves {kind} of {width} bytes for each lane",
             advice=there or f"it serves {', '.join(dict.fromkeys(k for k, _ in self.groups))}",
         )
-
-
-def _table(known: Known, **groups: tuple[int, ...] | Group) -> dict[tuple[RequestKind, int], Group]:
-    """`ld8=(1, 2, 4)` is the basis for loads of eight bytes; `st4` also serves narrower stores."""
-    found: dict[tuple[RequestKind, int], Group] = {}
-    for name, given in groups.items():
-        kind = next(kind for kind in KINDS if name.rstrip("0123456789") == kind)
-        group = given if isinstance(given, Group) else Group(given, 0, known)
-        width = int(name.removeprefix(kind))
-        for each in (1, 2, 4) if width == 4 else (width,):
-            found[kind, each] = group
-    return found
-
-
-def _assumed(*basis: int) -> Group:
-    return Group(basis, 0, "assumed")
-
-
-NVIDIA = Serving(
-    "cuda",
-    CUDA.lanes,
-    CUDA.banks,
-    MappingProxyType(
-        _table(
-            "measured",
-            ld4=(1, 2, 4, 8, 16), ld8=Group((1, 2, 4, 8), 16), ld16=Group((1, 2, 4), 8),
-            st4=(1, 2, 4, 8, 16), st8=(1, 2, 4, 8), st16=(1, 2, 4),
-            # The rows of one 8×8 matrix; each is 16 bytes, and its address comes from one lane.
-            ldmatrix16=(1, 2, 4), stmatrix16=(1, 2, 4),
-        )
-    ),
-    CUDA.bank_bytes,
-)  # fmt: skip
-GFX942 = Serving(
-    "gfx942", 64, 32,
-    MappingProxyType(
-        _table(
-            "published",
-            ld4=(1, 2, 4, 8, 16), ld8=(1, 2, 4, 8), ld16=(1, 2, 4 ^ 16),
-            st4=(1, 2, 4, 8, 16), st8=(1, 2, 4, 8), st16=(1, 2, 4),
-        )
-    ),
-)  # fmt: skip
-GFX950 = Serving(
-    "gfx950", 64, 64,
-    MappingProxyType(
-        _table(
-            "published",
-            ld4=(1, 2, 4, 8, 16, 32), ld8=(1, 2, 4, 8, 16), ld16=(1, 2, 4 ^ 8, 4 ^ 16),
-            st4=(1, 2, 4, 8, 16, 32), st8=(1, 2, 4, 8, 16), st16=_assumed(1, 2, 4, 8),
-        )
-    ),
-)  # fmt: skip
-GFX1100 = Serving(
-    "gfx1100", 32, 32,
-    MappingProxyType(
-        _table(
-            "published",
-            ld4=(1, 2, 4, 8, 16), ld8=(1, 2, 4, 8), ld16=(1, 2, 4 ^ 16),
-            st4=(1, 2, 4, 8, 16), st8=(1, 2, 4, 8), st16=_assumed(1, 2, 4),
-        )
-    ),
-)  # fmt: skip
-GFX1201 = Serving(
-    "gfx1201", 32, 32,
-    MappingProxyType(
-        _table(
-            "published",
-            ld4=(1, 2, 4, 8, 16), ld8=(1, 2, 4, 8), ld16=(1, 2, 4),
-            st4=(1, 2, 4, 8, 16), st8=(1, 2, 4, 8), st16=_assumed(1, 2, 4),
-        )
-    ),
-)  # fmt: skip
-
-SERVINGS: Mapping[str, Serving] = MappingProxyType(
-    {each.name: each for each in (NVIDIA, GFX942, GFX950, GFX1100, GFX1201)}
-    | {"h200": replace(NVIDIA, name="h200")}
-)
-
-
-def serving_named(name: str) -> Serving:
-    if name not in SERVINGS:
-        raise UnsupportedError(
-            f"how {name[:40]!r} serves its shared memory is not known",
-            advice="known are " + ", ".join(SERVINGS),
-        )
-    return SERVINGS[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +96,9 @@ def serve(
 
     Lanes that are not given are idle. Of ldmatrix and stmatrix the addresses are those of rows.
 
+    >>> from warploom.machine.record import CUDA
     >>> lanes = np.arange(32)[None]
-    >>> [serve(NVIDIA, lanes * stride, 16, "ld").wavefronts.item() for stride in (16, 32, 0)]
+    >>> [serve(CUDA.serving, lanes * stride, 16, "ld").wavefronts.item() for stride in (16, 32, 0)]
     [4, 8, 2]
     """
     group = serving.group(kind, width)

@@ -29,10 +29,9 @@ from warploom.array.mapping.constraint import SEQUENTIAL, Assignment
 from warploom.array.recipe.blocked import Blocks, convolution
 from warploom.array.recipe.choose import candidates, temporary_bytes
 from warploom.array.workload import Convolution
-from warploom.errors import CheckError, DeviceError
+from warploom.errors import DeviceError
 from warploom.kernel.dtype import DType, coded, decoded
 from warploom.kernel.ir import Kernel
-from warploom.machine.rates import RATES
 from warploom.machine.record import machine_named
 from warploom.native import require_c
 from warploom.runtime.callable import load
@@ -104,12 +103,8 @@ def blocked_choices(
 ) -> Outcome[list[Choice]]:
     """A convolution in blocks, the most promising first; `memory` bounds what lies between kernels,
     which is what groups that share a sum have not added up yet."""
-    if machine not in RATES:
-        raise CheckError(
-            f"nobody measured how fast '{machine}' is, which the choice of blocks needs",
-            advice=f"--machine is one of {', '.join(RATES)} with --blocked",
-        )
-    ranked = candidates(layer, machine_named(machine), RATES[machine], memory)
+    own = machine_named(machine)
+    ranked = candidates(layer, own, own.rates, memory)
     if not ranked:
         return Impossible(f"no blocks fit on {machine}")
     return Found([_blocks_choice(layer, each) for each in ranked[:count]], complete=True)

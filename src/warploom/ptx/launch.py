@@ -27,7 +27,7 @@ from warploom.errors import (
 )
 from warploom.machine.heap import Heap
 from warploom.machine.memory import WINDOWS, Memory, allocate
-from warploom.machine.record import CUDA, H200
+from warploom.machine.record import CUDA, H200, NVIDIA, Machine, for_ptx
 from warploom.machine.report import Report
 from warploom.ptx.demangle import called, demangled
 from warploom.ptx.emulate.arguments import bind, initial_bytes
@@ -242,6 +242,7 @@ class Kernel:
         cores: int | None = None,
         heap_bytes: int | None = None,
         volatile: Volatile = "relaxed",
+        machine: Machine = H200,
     ) -> Report:
         """Runs the kernel on all blocks of the grid.
 
@@ -259,10 +260,12 @@ class Kernel:
         blocks, where their order makes no difference; all that there are, if it is not said.
         `heap_bytes`: what malloc may give, from this launch on (8 MiB if it is never said).
         `volatile`: "weak" has races take volatile accesses for plain ones, as C++ does.
+        `machine`: whose limits hold, and who serves shared memory.
         """
         started, deadline = time.monotonic(), deadline_of(seconds)
         grid_size, block_size = triple(grid, "grid"), triple(block, "block")
-        self._check_shape(grid_size, block_size, shared_bytes)
+        for_ptx(machine, "lanes", "sector_bytes")
+        self._check_shape(machine, grid_size, block_size, shared_bytes)
         check_options(races, schedule, engine, cores, volatile)
         if heap_bytes is not None:
             self.owner.heap.limit = heap_limit(heap_bytes)
@@ -272,6 +275,7 @@ class Kernel:
             asked = Asked(
                 grid_size, block_size, memory, symbols, shared_bytes, check, races, benign,
                 counters, deadline, schedule, together, batch_threads, volatile == "weak",
+                machine.serving if counters else NVIDIA,
             )  # fmt: skip
             report = self._run(asked, code, engine, cores)
         report.seconds = time.monotonic() - started
@@ -297,11 +301,11 @@ class Kernel:
             except TooMuch:
                 before.restore()
         if may_change and (at_once or may_turn):
-            report = Report(grid=asked.grid, threads=prod(asked.block))
+            report = Report(grid=asked.grid, threads=prod(asked.block), serving=asked.serving)
             job = Job(
                 asked.grid, asked.block, asked.memory, asked.symbols,
                 self._static_shared + asked.shared_bytes, asked.shared_bytes, code.local_size,
-                asked.check, asked.deadline, cores,
+                asked.check, asked.deadline, asked.serving, cores,
             )  # fmt: skip
             if self.fast.run(job, report, code.locals, notes):
                 return report
@@ -348,16 +352,18 @@ class Kernel:
             raise DeviceError(f"{prod(found)} blocks in a cluster; at most {CUDA.cluster_blocks}")
         return found
 
-    def _check_shape(self, grid: Triple, block: Triple, shared_bytes: int) -> None:
-        threads, most = prod(block), CUDA.block_threads
+    def _check_shape(
+        self, machine: Machine, grid: Triple, block: Triple, shared_bytes: int
+    ) -> None:
+        threads, most = prod(block), machine.block_threads
         if threads > most:
             raise DeviceError(f"{threads} threads in a block; at most {most} are possible")
         for what, shape, sides in (
-            ("block", block, CUDA.block_sides), ("grid", grid, CUDA.grid_sides),
+            ("block", block, machine.block_sides), ("grid", grid, machine.grid_sides),
         ):  # fmt: skip
             if any(size > side for size, side in zip(shape, sides, strict=True)):
                 raise DeviceError(f"a {what} of {shape}; at most {sides} is possible")
-        self._check_shared(shared_bytes)
+        self._check_shared(machine, shared_bytes)
         for directive in self.function.directives:
             sizes = [int(w) for w in directive.words if w.isdigit()]
             if directive.name == "maxntid" and threads > prod(sizes):
@@ -371,16 +377,16 @@ class Kernel:
                 self.owner.module.span(directive),
             )
 
-    def _check_shared(self, dynamic: int) -> None:
+    def _check_shared(self, machine: Machine, dynamic: int) -> None:
         """As ptxas refuses what is declared, and a driver what a launch asks for beside it."""
         if not isinstance(dynamic, int | np.integer) or isinstance(dynamic, bool):
             raise DeviceError(f"{dynamic!r} bytes of shared memory", advice="give a whole number")
         if dynamic < 0:
             raise DeviceError("shared_bytes is negative")
-        declared, most = self._static_shared, H200.shared_bytes_most
-        if declared > CUDA.shared_bytes:
+        declared, most = self._static_shared, machine.shared_bytes_most
+        if declared > machine.shared_bytes:
             raise DeviceError(
-                f"{declared} bytes of shared memory are declared, of {CUDA.shared_bytes} at most",
+                f"{declared} bytes of shared memory are declared, {machine.shared_bytes} at most",
                 self.owner.module.span(self.function),
                 "what is more is given at the launch, to an .extern .shared array",
             )

@@ -15,7 +15,7 @@ from warploom.kernel.evaluate import Accessed, Ints, Mask, run
 from warploom.kernel.ir import Kernel, Store
 from warploom.machine.banks import BANKS, bank_use
 from warploom.machine.coalesce import SECTOR_BYTES, traffic
-from warploom.machine.serving import NVIDIA
+from warploom.machine.record import NVIDIA
 from warploom.report.grid import Grid
 from warploom.report.theme import heat_of
 from warploom.sketch.code.need import scalars_of

@@ -16,7 +16,7 @@ from warploom.emit.function import calling_text
 from warploom.emit.spell import function_name
 from warploom.errors import DeviceError, UnsupportedError
 from warploom.kernel.ir import Kernel
-from warploom.machine.record import CUDA, MACHINES, Machine
+from warploom.machine.record import CUDA, KNOWN, Machine, machine_named
 from warploom.runtime.compile import compile_cuda
 from warploom.runtime.driver import (
     Configurations,
@@ -97,7 +97,7 @@ def machine_of(device: int) -> Machine:
     """What is known of a GPU by its number, of any GPU if that is negative."""
     name = gpu_name(device) if device >= 0 else None
     words = (name or "").lower().split()
-    return next((each for each in MACHINES.values() if each.name in words), CUDA)
+    return next((machine_named(each) for each in KNOWN if each in words), CUDA)
 
 
 def stream_handle(stream: Any) -> int:

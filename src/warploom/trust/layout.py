@@ -1,4 +1,5 @@
 """Checks a certificate about a layout by itself: nothing of the solver is used, nor of its rules.
+Which lanes a machine serves together is in its record, or in the certificate if it is a user's own.
 
 What is checked: the layout's addresses are different, keep vectors whole and take the wavefronts
 that are said; the bound holds for every layout; and, where it is not met, nothing of its class
@@ -33,7 +34,7 @@ from warploom.trust.checked import (
     sums_of,
     whole_numbers,
 )
-from warploom.trust.serving import MACHINES, NVIDIA, groups_of, served
+from warploom.trust.serving import groups_of, served, serving_of
 
 Numbers = npt.NDArray[np.int64]
 Least = list[list[int]]  # wavefronts of each group of each access, in every layout
@@ -149,13 +150,14 @@ def _wavefronts(problem: _Problem, addresses: Numbers) -> int:
 
 def _problem(record: dict[str, Any]) -> _Problem:
     given = record["problem"]
-    lanes, banks = MACHINES[given["machine"]]
+    serving = serving_of(given["machine"])
+    lanes, banks = serving.lanes, serving.banks
     size, element_bytes = math.prod(given["shape"]), given["element_bytes"]
     require(bool(whole_numbers(given["shape"]).min() >= 1), "there is no such tensor")
     require(repr(element_bytes) in ("1", "2", "4", "8", "16"), f"elements of {element_bytes!r}")
     require(record["objective"] in _OBJECTIVES[str(record["version"])], "no such objective")
     require(type(record["waste"]) is bool and record["class"] in _CLASSES, "no such question")
-    copied = given["machine"] in NVIDIA and record["class"] == "tma"
+    copied = serving.tensor_copies and record["class"] == "tma"
     require(copied or given["copies"] == [], "no copy writes this class")
     accesses = []
     for each in given["accesses"]:
@@ -164,14 +166,14 @@ def _problem(record: dict[str, Any]) -> _Problem:
         whole = (elements == -1).all(axis=2) | (elements >= 0).all(axis=2)
         require(bool(whole.all()) and elements.shape[1] <= lanes, f"{name}: no such lanes")
         width = elements.shape[2] * element_bytes
-        asked = served(given["machine"], banks, each["kind"], width)
+        asked = served(serving, each["kind"], width)
         groups = [group for step in elements for group in groups_of(step, *asked, lanes)]
         vectors = elements[elements[:, :, 0] >= 0]
         weight = fraction(each["weight"]) / (len(elements) if record["version"] == 1 else 1)
         accesses.append(_Access(name, weight, elements, vectors, groups))
     require(bool(accesses) and all(a.weight >= 0 for a in accesses), "a weight is negative")
-    manner = record["objective"] == "worst", bool(record["waste"])
-    return _Problem(size, given["shape"][-1], element_bytes, banks, accesses, *manner)
+    weighed = record["objective"] == "worst", bool(record["waste"])
+    return _Problem(size, given["shape"][-1], element_bytes, banks, accesses, *weighed)
 
 
 def _chunks(problem: _Problem) -> dict[int, tuple[int, int, int]]:

@@ -1,38 +1,40 @@
-"""Which lanes of an access to shared memory are served together: the checker's own table."""
+"""Which lanes of an access to shared memory are served together, by the record of a machine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from warploom.trust.checked import bits_of, require, span_of
+from warploom.machine.record import KNOWN, machine_named, machine_of
+from warploom.machine.serving import Serving
+from warploom.trust.checked import require, span_of
 
 Numbers = npt.NDArray[np.int64]
-
-# Lanes and banks. Lanes are served together in runs that ask for a word of every bank; but for some
-# loads of 16 bytes, where this basis spans the lanes that are served with lane 0.
-MACHINES = {"cuda": (32, 32), "h200": (32, 32), "gfx942": (64, 32), "gfx950": (64, 64),
-             "gfx1100": (32, 32), "gfx1201": (32, 32)}  # fmt: skip
-_SCATTERED = {"gfx942": (1, 2, 20), "gfx950": (1, 2, 12, 20), "gfx1100": (1, 2, 20)}
-# They have matrices, and serve wide loads in double groups if lanes ask in equal pairs.
-NVIDIA = ("cuda", "h200")
+WORD = 4  # bytes of a bank, of every machine that certificates are about
 
 
-def served(machine: str, banks: int, kind: str, width: int) -> tuple[tuple[int, ...], int]:
+def serving_of(machine: Any) -> Serving:
+    """The banks of a machine by name, or as the certificate itself describes it."""
+    if isinstance(machine, str):
+        require(machine in KNOWN, f"no machine is called {machine!r:.40}")
+        return machine_named(machine).serving
+    found = machine_of(machine, "the certificate").serving
+    require(found.word_bytes == WORD, f"banks of {found.word_bytes} bytes")
+    return found
+
+
+def served(serving: Serving, kind: str, width: int) -> tuple[tuple[int, ...], int]:
     """The lanes served with lane 0, as a basis, and what joins it where lanes ask in pairs."""
     require(width in (1, 2, 4, 8, 16), f"vectors of {width} bytes")
     known = ("ld", "st", "cp.async", "ldmatrix", "ldmatrix.trans", "stmatrix", "stmatrix.trans")
     require(kind in known, f"there is no {kind}")
-    if "matrix" in kind:
-        require(machine in NVIDIA and width == 16, f"{machine} has no such {kind}")
-        return (1, 2, 4), 0
-    if kind == "ld" and width == 16 and machine in _SCATTERED:
-        return _SCATTERED[machine], 0
-    lanes = banks * 4 // max(4, width)
-    paired = lanes if machine in NVIDIA and kind == "ld" and width > 4 else 0
-    return tuple(1 << bit for bit in range(bits_of(lanes))), paired
+    asked = "st" if kind == "cp.async" else kind.removesuffix(".trans")
+    found = [group for (k, w), group in serving.groups.items() if (k, w) == (asked, width)]
+    require(bool(found), f"{serving.name} has no such {kind}")
+    return found[0].basis, found[0].paired
 
 
 def groups_of(step: Numbers, basis: tuple[int, ...], paired: int, lanes: int) -> Iterator[Numbers]:

@@ -127,7 +127,8 @@ def _sectors(
         moved = {**counters, loop.counter: np.ones(1, np.int64)}
         step = np.abs(_place(path, dims, {**sizes, **moved}) - first) * word
         most = machine.lanes * np.minimum(step, machine.sector_bytes) / machine.sector_bytes
-        found = np.where(here, np.maximum(0.0, most - machine.lanes * word / 32), found)
+        least = machine.lanes * word / machine.sector_bytes
+        found = np.where(here, np.maximum(0.0, most - least), found)
     return found
 
 

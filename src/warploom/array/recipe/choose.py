@@ -15,7 +15,7 @@ from warploom.array.recipe.blocked import LANES, Blocks
 from warploom.array.workload import Convolution
 from warploom.kernel.check import REGISTER_BYTES
 from warploom.machine.rates import Rates
-from warploom.machine.record import Machine
+from warploom.machine.record import CUDA, Machine
 
 SIDES = (32, 64, 96, 128, 256)
 DEPTHS = (8, 16, 32, 64, 128)
@@ -26,7 +26,6 @@ THREADS = (64, 512)
 ADDRESSES = 40  # registers for indices and what waits
 WAITING = 900.0  # cycles from a fetch to the barrier behind it
 TURN = 60.0  # instructions of a warp in a turn that are neither products nor accesses
-SECTOR = 32  # bytes
 SHARE = 0.35  # of the peak of L2 that such accesses reach
 SECOND_KERNEL = 2.5e-6  # seconds, inside a graph
 
@@ -104,18 +103,19 @@ def seconds(layer: Convolution, blocks: Blocks, rates: Rates) -> float:
         rates.processor_registers // (registers(blocks) * threads),
     )
     together = max(1, min(resident, ceil(groups / rates.processors)))
-    warps = threads / 32
+    warps = threads / CUDA.lanes
     arithmetic = blocks.rm * blocks.rn + (blocks.rm + blocks.rn) / LANES
     steps = blocks.bk / blocks.slices
     issued = warps * (arithmetic * steps + TURN) / 4
     read = warps * (blocks.rm + blocks.rn) / LANES * 2 * steps
     tiles = (blocks.bm + blocks.bn) * blocks.bk
-    busy = max(issued, read + tiles / 32 * blocks.near)
+    busy = max(issued, read + tiles / CUDA.lanes * blocks.near)
     turn = max(together * busy, busy + WAITING)
     turns = products // (blocks.bk * blocks.parts)
     rounds = ceil(groups / (rates.processors * together))
-    fetched = groups * turns * tiles * REGISTER_BYTES / (rates.device.l2_read * SECTOR * SHARE)
-    summed = 2 * blocks.slices * blocks.bm * blocks.bn / 32 if blocks.slices > 1 else 0.0
+    reached = rates.device.l2_read * CUDA.sector_bytes * SHARE
+    fetched = groups * turns * tiles * REGISTER_BYTES / reached
+    summed = 2 * blocks.slices * blocks.bm * blocks.bn / CUDA.lanes if blocks.slices > 1 else 0.0
     first = max(rates.nanoseconds(rounds * (turns * turn + together * summed)), fetched) * 1e-9
     stored = pixels * layer.kernels * REGISTER_BYTES
     if blocks.parts == 1:

@@ -364,7 +364,7 @@ def _count(f: Frame, site: Site, region: Region, threads: Array, start: Array) -
     tallies, lanes = counters.tallies, int(threads.size)
     warp, lane = _of(threads, f.batch.warp_of), _of(threads, f.batch.lane)
     if site.kind is Kind.ATOMIC:  # in tallies alone: neither loads nor stores
-        counters = Counters()
+        counters = Counters(serving=counters.serving)
     if site.space == "shared":
         own = _own(region, threads, start)
         if site.far:  # perhaps another block's
@@ -407,7 +407,7 @@ def count_rows(f: Frame, site: Site, address: Array, rows: int) -> None:
     giving = lane < rows
     where = np.broadcast_to(f.active_part(address), (f.count,)).astype(np.int64)
     asked, active = by_warp(f.batch.warp_of[f.index][giving], lane[giving], where[giving])
-    use = matrix_use(asked, active, load=site.kind.reads)
+    use = matrix_use(asked, active, load=site.kind.reads, serving=counters.serving)
     counters.add_shared(f.batch.shared.name, use)
     counters.tallies.served(site.span, f.count, use)
 

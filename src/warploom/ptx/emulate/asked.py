@@ -12,6 +12,7 @@ import numpy as np
 
 from warploom.errors import DeviceError
 from warploom.machine.memory import Memory
+from warploom.machine.serving import Serving
 from warploom.ptx.emulate.frame import Triple
 
 EngineName = Literal["auto", "numpy", "c"]
@@ -38,6 +39,7 @@ class Asked:
     cluster: Triple
     batch_threads: int | None
     weak_volatile: bool
+    serving: Serving
 
     @property
     def threads(self) -> int:

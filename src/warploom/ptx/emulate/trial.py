@@ -81,7 +81,9 @@ class Trial:
 
     def __post_init__(self) -> None:
         self.chance = self.asked.chance
-        self.report = Report(grid=self.asked.grid, threads=prod(self.asked.block))
+        self.report = Report(
+            grid=self.asked.grid, threads=prod(self.asked.block), serving=self.asked.serving
+        )
 
     @property
     def met(self) -> list[Race]:

@@ -27,6 +27,7 @@ from warploom.errors import LimitError, Span
 from warploom.machine.counters import Counters
 from warploom.machine.memory import Memory, Region
 from warploom.machine.record import CUDA
+from warploom.machine.serving import Serving
 from warploom.ptx.emulate.frame import thread_name
 from warploom.ptx.fast.notes import Counting, Noted
 
@@ -113,6 +114,7 @@ class Job:
     local: int  # bytes of a thread
     check: bool
     deadline: float | None
+    serving: Serving
     cores: int | None = None  # at most; None: as many as there are
 
 
@@ -178,7 +180,7 @@ class Core:
 
     def _take_notes(self, code: Compiled, job: Job) -> None:
         if code.noted.notes.counts:
-            self.counting = counting = Counting(code.noted, job.memory.regions)
+            self.counting = counting = Counting(code.noted, job.memory.regions, job.serving)
             self.passed.patterns = counting.table.ctypes.data
             self.passed.latest = counting.latest.ctypes.data
             self.passed.branched = counting.branched.ctypes.data
@@ -250,7 +252,7 @@ def _noted(code: Compiled, job: Job) -> Ran:
     status = core.step()
     if status is Status.AGAIN:
         status = _go_on(code, job, [core])
-    counters = Counters()
+    counters = Counters(serving=job.serving)
     if status is Status.DONE:
         core.counted(counters)
     passed = core.passed

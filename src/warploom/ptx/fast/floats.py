@@ -6,7 +6,7 @@ in the evaluator too. Pairs are two numbers side by side.
 
 from __future__ import annotations
 
-from warploom.ptx.fast.operand import NotTaken, Spell, Writer, refuse, sources, sources_bits
+from warploom.ptx.fast.operand import LANES, NotTaken, Spell, Writer, refuse, sources, sources_bits
 from warploom.ptx.ir import Instruction, Operand
 from warploom.ptx.known import rounding_of, type_of, types_of
 from warploom.ptx.types import DTYPES
@@ -259,8 +259,8 @@ def function(w: Writer, ins: Instruction) -> None:
     if kind != "f32":
         raise NotTaken(ins.name)
     (a,) = numbers(w, ins.operands[1], kind, flushed="ftz" in ins.modifiers)
-    out = w.array(32)
-    given = w.filled(32, f"b32({a})")
+    out = w.array(LANES)
+    given = w.filled(LANES, f"b32({a})")
     w.put(f"ACTIVE(l, m) {out}[l] = b32(approximate(L, {ins.opcode.upper()}, f32({given}[l])));")
     store(w, ins, kind, [finished(ins, kind, f"f32({out}[l])")])
 
@@ -269,7 +269,7 @@ def _of_halves(w: Writer, ins: Instruction, kind: str) -> None:
     ftz, brain = "ftz" in ins.modifiers, int(single(kind) == "bf16")
     flushes = "flush_bf" if brain else "flush_h"
     read = numbers(w, ins.operands[1], kind, flushed=ftz)
-    given = [w.filled(32, f"b32(flush({a}))" if ftz and brain else f"b32({a})") for a in read]
+    given = [w.filled(LANES, f"b32(flush({a}))" if ftz and brain else f"b32({a})") for a in read]
     made = [w.array(16) for _ in given]
     for x, out in zip(given, made, strict=True):
         what = f"L, {ins.opcode.upper()}, f32({x}[l]), {brain}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warploom.ptx.fast.operand import NotTaken, Spell, Writer
+from warploom.ptx.fast.operand import LANES, NotTaken, Spell, Writer
 from warploom.ptx.ir import Instruction, Operand, Pair
 from warploom.ptx.known import type_of
 
@@ -13,7 +13,7 @@ def members(w: Writer, ins: Instruction, operand: Operand) -> str:
     """The lanes that each lane names, as an array: they have come, and name the same ones."""
     if w.guard:
         raise NotTaken(f"{ins.name} under a predicate")
-    given = w.filled(32, w.read(operand, "b32"))
+    given = w.filled(LANES, w.read(operand, "b32"))
     w.must(f"named(S, {given}, @)")
     return given
 
@@ -25,8 +25,8 @@ def shfl(w: Writer, ins: Instruction) -> None:
     target = ins.operands[0]
     pair = (target.first, target.second) if isinstance(target, Pair) else (target, None)
     mode = next(n for n, word in enumerate(_MODES) if word in ins.modifiers)
-    given = ", ".join(w.filled(32, w.read(each, "b32")) for each in ins.operands[1:4])
-    out, inside, none = w.array(32), w.array(32), w.array(1)
+    given = ", ".join(w.filled(LANES, w.read(each, "b32")) for each in ins.operands[1:4])
+    out, inside, none = w.array(LANES), w.array(LANES), w.array(1)
     flags = w.flags(ins.operands[1])
     own = w.filled(1, flags) if flags else "0"
     w.must(f"shuffle(L, {mode}, {given}, {group}, @, {out}, {inside}, {own}, {none})")
@@ -42,7 +42,7 @@ def vote(w: Writer, ins: Instruction) -> None:
     if "sync" not in ins.modifiers:
         raise NotTaken(ins.name)
     group = f"{members(w, ins, ins.operands[2])}[l]"
-    asked = w.filled(32, w.read(ins.operands[1], "pred"))
+    asked = w.filled(LANES, w.read(ins.operands[1], "pred"))
     w.count += 1
     yes = f"y{w.count}"
     w.put(f"const uint32_t {yes} = packed({asked}) & m;")
@@ -70,7 +70,7 @@ def redux(w: Writer, ins: Instruction) -> None:
     group = members(w, ins, ins.operands[2])
     kind = type_of(ins)
     name = next(m for m in ins.modifiers if m in ("add", "and", "or", "xor", "min", "max"))
-    given, out = w.filled(32, w.bits(ins.operands[1], kind)), w.array(32)
+    given, out = w.filled(LANES, w.bits(ins.operands[1], kind)), w.array(LANES)
     made = f"reduced_{name}({given}, group, {int(kind == 's32')})"
     if kind == "f32":
         least, keep = int(name == "min"), int("NaN" in ins.modifiers)
@@ -83,7 +83,7 @@ def match(w: Writer, ins: Instruction) -> None:
     group = members(w, ins, ins.operands[2])
     bits = int(type_of(ins)[1:])
     given = w.filled(64, f"(uint64_t){w.read(ins.operands[1], f'u{bits}')}")
-    out, agree = w.array(32), w.array(32)
+    out, agree = w.array(LANES), w.array(LANES)
     w.put(f"matched({given}, {group}, m, {int('all' in ins.modifiers)}, {out}, {agree});")
     target = ins.operands[0]
     pair = (target.first, target.second) if isinstance(target, Pair) else (target, None)
@@ -110,7 +110,7 @@ def join(w: Writer, ins: Instruction) -> None:
     counts = "popc" in ins.modifiers
     how = "COUNTED" if counts else "EVERY" if "and" in ins.modifiers else "SOME"
     yes = w.filled(1, w.read(ins.operands[-1], "pred"))
-    place = w.lasting_array(ins.operands[0], 32 if counts else 1)
+    place = w.lasting_array(ins.operands[0], LANES if counts else 1)
     w.put(f"S->yes = __builtin_popcount(packed({yes}) & m); S->came = __builtin_popcount(m);")
     w.put(f"S->how = {how}; S->joined = {place};")
 

@@ -8,7 +8,7 @@ from warploom.machine.fused import rule_for
 from warploom.machine.manner import Kind
 from warploom.ptx.emulate import fragment
 from warploom.ptx.emulate.product import BITS, machine_of, vector
-from warploom.ptx.fast.operand import NotTaken, Spell, Writer
+from warploom.ptx.fast.operand import LANES, NotTaken, Spell, Writer
 from warploom.ptx.ir import Instruction, Operand
 from warploom.ptx.known import space_of
 
@@ -49,7 +49,7 @@ def ldmatrix(w: Writer, ins: Instruction) -> None:
     targets = vector(ins.operands[0])
     where = _rows(w, ins, ins.operands[1], len(targets), False)
     turned = int("trans" in ins.modifiers)
-    found = [w.array(32) for _ in targets]
+    found = [w.array(LANES) for _ in targets]
     for number, out in enumerate(found):
         w.put(f"matrix_load(L, {where}, {number}, {turned}, {out});")
     for target, out in zip(targets, found, strict=True):
@@ -57,7 +57,7 @@ def ldmatrix(w: Writer, ins: Instruction) -> None:
 
 
 def stmatrix(w: Writer, ins: Instruction) -> None:
-    values = [w.filled(32, w.read(each, "u32")) for each in vector(ins.operands[1])]
+    values = [w.filled(LANES, w.read(each, "u32")) for each in vector(ins.operands[1])]
     where = _rows(w, ins, ins.operands[0], len(values), True)
     turned = int("trans" in ins.modifiers)
     for number, value in enumerate(values):
@@ -67,7 +67,7 @@ def stmatrix(w: Writer, ins: Instruction) -> None:
 def movmatrix(w: Writer, ins: Instruction) -> None:
     if w.guard:
         raise NotTaken(ins.name)
-    given, out = w.filled(32, w.read(ins.operands[1], "u32")), w.array(32)
+    given, out = w.filled(LANES, w.read(ins.operands[1], "u32")), w.array(LANES)
     w.put("if (m != ALL) return FAULT;")
     w.put(f"matrix_turned({given}, {out});")
     w.write(ins.operands[0], "u32", f"{out}[l]")

@@ -21,6 +21,7 @@ from warploom.machine.counters import Counters
 from warploom.machine.manner import Kind
 from warploom.machine.memory import Region
 from warploom.machine.record import CUDA
+from warploom.machine.serving import Serving
 from warploom.machine.tally import own_traffic
 
 Array = npt.NDArray[Any]
@@ -98,12 +99,12 @@ class Noted:
 class Counting:
     """Counts of one launch: the table that compiled code fills, and what was taken out of it."""
 
-    def __init__(self, noted: Noted, regions: Sequence[Region]) -> None:
+    def __init__(self, noted: Noted, regions: Sequence[Region], serving: Serving) -> None:
         self._noted, self._regions = noted, regions
         self.table = np.zeros(PATTERNS, _PATTERN)
         self.latest = np.zeros(len(noted.sites) + 1, np.uint32)
         self.branched = np.zeros((len(noted.branches) + 1, 2), np.uint64)
-        self.found = Counters()
+        self.found = Counters(serving=serving)
         self.broke: BaseException | None = None
 
     def take(self, taken: Any) -> None:
@@ -135,10 +136,11 @@ class Counting:
 
     def _shared(self, site: NotedSite, rows: Array, active: Array, lanes: int, times: int) -> None:
         if site.rows:
-            use = matrix_use(rows, active, load=site.kind.reads)
+            use = matrix_use(rows, active, load=site.kind.reads, serving=self.found.serving)
             lanes = CUDA.lanes * len(rows) * times  # all take part, some give addresses
         else:
-            use = bank_use(rows, site.width, active, load=not site.kind.writes)
+            load = not site.kind.writes
+            use = bank_use(rows, site.width, active, load=load, serving=self.found.serving)
         use = _often(use, times)
         if site.kind is not Kind.ATOMIC:  # in tallies alone: neither loads nor stores
             self.found.add_shared("shared memory", use)

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from warploom.errors import UnsupportedError
 from warploom.machine.manner import Kind
+from warploom.machine.record import CUDA
 from warploom.ptx.emulate.context import CARRY, immediate
 from warploom.ptx.fast.notes import Noted, NotedSite
 from warploom.ptx.ir import (
@@ -31,6 +32,8 @@ from warploom.ptx.ir import (
 )
 from warploom.ptx.known import registers
 from warploom.ptx.types import DTYPES, bits_of, is_float, is_signed
+
+LANES = CUDA.lanes  # of a warp
 
 SPECIAL = {
     **{f"%tid.{axis}": f"S->tid[{n}][l]" for n, axis in enumerate("xyz")},

@@ -7,7 +7,7 @@ from warploom.ptx.emulate.product import vector
 from warploom.ptx.emulate.wmma import BITS, TF32_STEP, in_order, shape_of, sides_of
 from warploom.ptx.fast.matrix import multiplied
 from warploom.ptx.fast.memory import SPACES
-from warploom.ptx.fast.operand import NotTaken, Spell, Writer
+from warploom.ptx.fast.operand import LANES, NotTaken, Spell, Writer
 from warploom.ptx.ir import Instruction
 from warploom.ptx.known import space_of
 
@@ -18,7 +18,7 @@ def _places(w: Writer, ins: Instruction, at: int) -> list[str]:
         raise NotTaken(ins.name)
     rows, columns = sides_of(ins)
     by_row, size = "row" in ins.modifiers, BITS[ins.modifiers[-1]] // 8
-    share = rows * columns // 32
+    share = rows * columns // LANES
     base = w.filled(64, w.address(ins.operands[at]))
     far = w.filled(64, w.read(ins.operands[2], "u32") if len(ins.operands) > 2 else
                    f"{columns if by_row else rows}ull")  # fmt: skip

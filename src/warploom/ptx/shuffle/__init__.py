@@ -10,8 +10,8 @@ import time
 from dataclasses import asdict, dataclass
 
 from warploom.errors import CheckError, UnsupportedError, one_of
-from warploom.machine.latency import Latency, latency_of
-from warploom.machine.record import CUDA
+from warploom.machine.latency import Latency
+from warploom.machine.record import CUDA, for_ptx, machine_named
 from warploom.ptx.ir import Function, Module
 from warploom.ptx.parse import parse
 from warploom.ptx.show import Edit, show
@@ -115,7 +115,7 @@ def _checked(select: str, variant: str, limit: int, machine: str) -> Latency:
         raise CheckError(f"variant is {variant!r}", advice=one_of(variant, VARIANTS))
     if not 0 <= limit <= FARTHEST:
         raise CheckError(f"the limit is {limit} lanes", advice=f"a warp allows 0 to {FARTHEST}")
-    return latency_of(machine)
+    return for_ptx(machine_named(machine), "lanes").latency
 
 
 def _refusal(module: Module) -> str:
