@@ -54,7 +54,7 @@ def test_a_script_leaves_its_environment_line(tmp_path: Path) -> None:
     assert {"date", "machine"} <= record.keys()
 
 
-def test_the_command_finds_scripts(cli: Cli, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_finds_scripts(cli: Cli) -> None:
     assert "release.floors" in cli("bench", "--list").out
     assert cli("bench", "release.floors", "--", "--extra", "smt").status == 0
     assert cli("bench", "release.floors", "--quick").status == 2
