@@ -16,13 +16,13 @@ from bench.harness import arguments, environment, save
 
 from warploom.catalogue import entries
 from warploom.catalogue.entry import Case, Entry, Parameter
-from warploom.catalogue.timing import on_gpu, on_host
+from warploom.catalogue.timing import arguments_on_gpu
 from warploom.emit import emit
 from warploom.errors import WarploomError
 from warploom.kernel.ir import Kernel
 from warploom.runtime.callable import load
 from warploom.runtime.compile import usage
-from warploom.runtime.measure import gpu_library
+from warploom.runtime.rig import on_host
 
 
 def run_case(function: Any, kernel: Kernel, case: Case, dry: bool) -> list[Any]:
@@ -31,9 +31,9 @@ def run_case(function: Any, kernel: Kernel, case: Case, dry: bool) -> list[Any]:
         arguments = case.fresh()
         function(*arguments)
         return arguments
-    there = on_gpu(kernel, case, *gpu_library())
+    there = arguments_on_gpu(kernel, case)
     function(*there)
-    return on_host(there)
+    return [on_host(each) for each in there]
 
 
 def check(entry: Entry, variant: dict[str, Parameter], dry: bool) -> dict[str, Any]:

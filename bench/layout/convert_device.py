@@ -29,6 +29,7 @@ from warploom.catalogue.conversion_tuning import (
     TURNS,
     WARPS,
     GpuWayBench,
+    address,
     compiled_way,
     loop_input,
     loop_result,
@@ -91,15 +92,16 @@ def triton_launch(bench: GpuWayBench, ptx: str, size: int, shape: tuple[int, ...
     """Triton's kernel on as many blocks as ours, after it gave the right result."""
     from warploom.runtime.driver import open_driver
     from warploom.runtime.gpu import Loaded
+    from warploom.runtime.rig import on_gpu, on_host
 
     numbers, wanted = triton_numbers(size, shape, TURNS, bench.blocks)
-    x, y = bench.on_gpu(numbers), bench.on_gpu(np.zeros_like(wanted))
+    x, y = on_gpu(numbers, bench.gpu), on_gpu(np.zeros_like(wanted), bench.gpu)
     function = Loaded(open_driver().load(ptx.encode() + b"\0", "loop", bench.gpu))
     threads = 32 * bench.conversion.source.warps
-    arguments = [bench.address(x), bench.address(y), np.int32(TURNS), 0, 0]
+    arguments = [address(x), address(y), np.int32(TURNS), 0, 0]
     launch = function.bind((bench.blocks, 1, 1), (threads, 1, 1), arguments)
     launch()
-    if (bench.on_host(y) != wanted).any():
+    if (on_host(y) != wanted).any():
         raise AssertionError("Triton's kernel gives something else")
     return lambda: (launch(), x, y)  # the arrays stay where they are meanwhile
 

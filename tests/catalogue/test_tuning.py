@@ -16,12 +16,13 @@ from tests.cli.conftest import Cli, cli  # noqa: F401  # a fixture
 from warploom import load
 from warploom.catalogue import entries, find, tuning
 from warploom.catalogue.entry import Entry, Parameters, Size
-from warploom.catalogue.tuning import Built, FarBench, candidates, show_settings, tune_entry
+from warploom.catalogue.tuning import FarBench, candidates, show_settings, tune_entry
 from warploom.cli import measured
 from warploom.errors import DeviceError
 from warploom.kernel.evaluate import run
 from warploom.machine.record import CUDA
 from warploom.runtime.compile import can_compile
+from warploom.runtime.rig import Built
 from warploom.search.outcome import Found
 from warploom.search.store import Store
 

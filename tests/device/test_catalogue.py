@@ -8,9 +8,10 @@ import pytest
 
 from warploom import runtime
 from warploom.catalogue import Entry, entries
-from warploom.catalogue.timing import on_gpu, on_host
+from warploom.catalogue.timing import arguments_on_gpu
 from warploom.errors import WarploomError
 from warploom.runtime.measure import gpu_library
+from warploom.runtime.rig import on_host
 
 pytestmark = pytest.mark.device
 CASES = [(entry, variant) for entry in entries().values() for variant in entry.variants]
@@ -33,6 +34,6 @@ def test_a_gpu_agrees_on_every_size(
     function = runtime.load(kernel, "cuda")
     for seed, size in enumerate(entry.sizes(**entry.settings(variant))):
         case = entry.case(kernel, size, seed, **variant)
-        arguments = on_gpu(kernel, case, *library)
+        arguments = arguments_on_gpu(kernel, case)
         function(*arguments)
-        assert entry.agrees(kernel, case, on_host(arguments)), size
+        assert entry.agrees(kernel, case, [on_host(each) for each in arguments]), size

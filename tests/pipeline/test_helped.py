@@ -19,7 +19,7 @@ from warploom.machine.record import CUDA, machine_named
 from warploom.pipeline import nest, timed_nest
 from warploom.pipeline.helped import HelpedNest
 from warploom.pipeline.nest import Explored, Nest
-from warploom.pipeline.timed_nest import FarNestBench, Timer
+from warploom.pipeline.timed_nest import Timer, far_nest_bench
 from warploom.search.budget import Budget
 from warploom.search.descent import weighted_descents
 from warploom.search.farm import Farm
@@ -111,7 +111,7 @@ class Pretended:
 
 def test_a_worker_with_the_label_measures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timed_nest, "GpuNestBench", Pretended)
-    bench = FarNestBench(axpy(8), None, Travelled())
+    bench = far_nest_bench(axpy(8), None, Travelled())
     assert (bench.device, bench.arch) == ("pretended GPU", "sm_90")
     assert bench.measure(3, 2) == [3.0, 3.0]  # type: ignore[arg-type]
 

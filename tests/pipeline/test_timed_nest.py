@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,12 +30,13 @@ from warploom.pipeline import timed_nest
 from warploom.pipeline.nest import Nest
 from warploom.pipeline.timed_nest import (
     GpuNestBench,
-    ReadyKernel,
     Timer,
     Written,
     some_points,
 )
+from warploom.runtime import rig
 from warploom.runtime.compile import Compiled
+from warploom.runtime.rig import Built
 from warploom.search.budget import Budget
 from warploom.search.descent import descents
 from warploom.search.problem import SpaceProblem
@@ -51,10 +53,10 @@ class Pretended:
         self, program: Program | None = None, most: int = 10**9, tensor: bool = False
     ) -> None:
         del program, tensor
-        self.samples: Counter[ReadyKernel] = Counter()
+        self.samples: Counter[Built] = Counter()
         self.most = most
 
-    def measure(self, ready: ReadyKernel, samples: int) -> Sequence[float]:
+    def measure(self, ready: Built, samples: int) -> Sequence[float]:
         if sum(self.samples.values()) + samples > self.most:
             raise KeyboardInterrupt
         if ready.kernel.threads == 1:
@@ -72,7 +74,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         seen[text] += 1
         return Compiled(b"code", "cubin", arch, "", "pretended")
 
-    monkeypatch.setattr(timed_nest, "compile_cuda", compile_cuda)
+    monkeypatch.setattr(rig, "compile_cuda", compile_cuda)
     return seen
 
 
@@ -136,7 +138,7 @@ def test_the_search_finds_what_is_fastest_on_the_bench(pool: ThreadPoolExecutor)
 
 def test_what_is_faster_than_its_bound_is_counted(pool: ThreadPoolExecutor) -> None:
     class Faster(Pretended):
-        def measure(self, ready: ReadyKernel, samples: int) -> Sequence[float]:
+        def measure(self, ready: Built, samples: int) -> Sequence[float]:
             return [1e-12] * samples
 
     timer = Timer(NEST, Faster(), pool=pool)
@@ -236,7 +238,7 @@ class PretendedDriver:
 
 def test_integers_on_a_gpu_are_integers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers and arrays are of their types, and one more is wrong."""
-    monkeypatch.setattr(timed_nest, "open_driver", PretendedDriver)
+    monkeypatch.setattr(rig, "open_driver", PretendedDriver)
     nest = LoopNest("scaled")
     i = nest.axis("i", 12, 4)
     x, y = nest.array("x", i, dtype=i32), nest.array("y", i, dtype=i32)
@@ -247,8 +249,12 @@ def test_integers_on_a_gpu_are_integers(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(set(bench.arrays["x"].tolist())) > 6
     right = evaluate(program, bench.arrays, bench.numbers)
     made = next(implementations(NestSpace(program), 1))
-    ready = ReadyKernel(lower(made), b"")
-    bench._check(ready, right)
+    ready = Built(lower(made), b"")
+
+    def arrays() -> list[Any]:
+        return [right.get(each.name, bench.arrays[each.name]) for each in program.arrays]
+
+    bench._right(ready, arrays())
     right["y"][3] += 1
     with pytest.raises(DeviceError, match="wrong y"):
-        bench._check(ready, right)
+        bench._right(ready, arrays())

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from warploom.layout.fragment import LANES, Fragment
 from warploom.runtime.compile import compile_cuda
 from warploom.runtime.driver import Launch, open_driver
 from warploom.runtime.gpu import Loaded, machine_of
-from warploom.runtime.measure import clock, gpu_library, measure
+from warploom.runtime.rig import Bench, GpuRig, on_gpu, on_host
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Outcome
 from warploom.search.store import Store, digest
@@ -91,46 +91,34 @@ class ReadyWay:
     code: bytes
 
 
-class WayBench(Protocol):
-    """Where ways are timed: seconds of one conversion of all its blocks."""
-
-    device: str
-    arch: str
-
-    def measure(self, ready: ReadyWay, samples: int) -> Sequence[float]: ...
-
-
-class GpuWayBench:
-    """A GPU by its number. A way that gives something else than is wanted is an error."""
+class GpuWayBench(GpuRig[ReadyWay]):
+    """A GPU by its number: seconds of one conversion of all its blocks. A way that gives something
+    else than is wanted is an error."""
 
     def __init__(self, conversion: Conversion, gpu: int = 0, warps: int = WARPS) -> None:
-        driver = open_driver()
-        self.conversion, self.gpu = conversion, gpu
-        self.arch = driver.architecture(gpu)
-        self.device = f"{driver.name(gpu)} {self.arch}"
+        super().__init__(gpu)
+        self.conversion = conversion
         beside = max(1, warps // conversion.source.warps)
         self.blocks = beside * (machine_of(gpu).multiprocessors or MULTIPROCESSORS)
         self.values, held = loop_input(conversion, self.blocks)
-        self.library, self.module = gpu_library()
-        self.x = self.on_gpu(held)
-        self._last: tuple[ReadyWay, Launch] | None = None
+        self.x = on_gpu(held, gpu)
 
-    def measure(self, ready: ReadyWay, samples: int) -> Sequence[float]:
-        if self._last is None or self._last[0] is not ready:
-            self._last = ready, self.launch(ready)
-        taken = measure([self._last[1]], samples=samples, timer=clock()).samples
-        return [each / TURNS for each in taken]
+    def launches(self, prepared: ReadyWay) -> list[Launch]:
+        return [self.launch(prepared)]
+
+    def timed(self, launches: Sequence[Launch], samples: int) -> Sequence[float]:
+        return [each / TURNS for each in super().timed(launches, samples)]
 
     def launch(self, ready: ReadyWay) -> Launch:
         """What converts once more, after it gave the right result."""
         wanted, known = loop_result(self.conversion, self.values, TURNS)
-        y = self.on_gpu(np.full_like(wanted, 0xA5))
+        y = on_gpu(np.full_like(wanted, 0xA5), self.gpu)
         function = Loaded(open_driver().load(ready.code, "convert", self.gpu))
-        arguments = [np.int32(self.blocks), np.int32(TURNS), self.address(self.x), self.address(y)]
+        arguments = [np.int32(self.blocks), np.int32(TURNS), address(self.x), address(y)]
         threads = LANES * self.conversion.source.warps
         launch = function.bind((self.blocks, 1, 1), (threads, 1, 1), arguments)
         launch()
-        if ((self.on_host(y) != wanted) & (known != 0)).any():
+        if ((on_host(y) != wanted) & (known != 0)).any():
             raise DeviceError(f"the way '{ready.name}' gives a wrong result on this GPU")
 
         def again() -> None:
@@ -139,18 +127,10 @@ class GpuWayBench:
 
         return again
 
-    def on_gpu(self, array: Bytes) -> Any:
-        if self.library == "torch":
-            return self.module.from_numpy(array).cuda(self.gpu)
-        with self.module.cuda.Device(self.gpu):
-            return self.module.asarray(array)
 
-    def on_host(self, array: Any) -> Bytes:
-        found = array.cpu().numpy() if self.library == "torch" else self.module.asnumpy(array)
-        return np.asarray(found)
-
-    def address(self, array: Any) -> int:
-        return int(array.data_ptr() if self.library == "torch" else array.data.ptr)
+def address(array: Any) -> int:
+    """Where an array of PyTorch or CuPy begins."""
+    return int(array.data_ptr() if hasattr(array, "data_ptr") else array.data.ptr)
 
 
 def compiled_way(texts: dict[str, str], arch: str, name: str) -> ReadyWay:
@@ -191,7 +171,7 @@ def way_task(conversion: Conversion, device: str, arch: str) -> Task[str, ReadyW
 
 def tune_way(
     conversion: Conversion,
-    bench: WayBench,
+    bench: Bench[ReadyWay],
     *,
     budget: Budget | None = None,
     store: Store | None = None,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from warploom.catalogue.entry import Case, Entry, Parameter, Parameters, Size
-from warploom.errors import CheckError, DeviceError
+from warploom.errors import CheckError
 from warploom.kernel.ir import ArrayParam, Kernel
-from warploom.runtime.callable import load
 from warploom.runtime.driver import Launch
 from warploom.runtime.gpu import machine_of
-from warploom.runtime.measure import Timing, clock, copy_ceiling, gpu_library, measure, rotation
+from warploom.runtime.measure import Timing, copy_ceiling, gpu_library, rotation
+from warploom.runtime.rig import Built, GpuRig, on_gpu
 
 TIMED_BYTES = 256 << 20
 
@@ -46,19 +47,21 @@ def time_on_gpu(
     chosen = named_size(entry, settings, size) if size else timed_size(entry, settings)
     decided = entry.settings(settings, chosen, machine_of(0))
     kernel = entry.kernel(**decided)
-    rig = Rig(entry, settings, chosen)
-    timing = rig.time(kernel, samples)
-    moved = bytes_of(rig.case(kernel))
+    bench = GpuBench(entry, settings, chosen)
+    timing = Timing(tuple(bench.measure(Built(kernel), samples)))
+    moved = bytes_of(bench.case(kernel))
     ceiling, _ = copy_ceiling(moved, samples=samples)
     return Timed(chosen, decided, timing.median, timing.spread, moved, ceiling)
 
 
-class Rig:
+class GpuBench(GpuRig[Built]):
     """Random inputs of one size on the GPU, and as many copies as exceed its cache: what kernels of
     one entry are checked and timed on."""
 
-    def __init__(self, entry: Entry, settings: Parameters, size: Size, gpu: int = 0) -> None:
-        self.entry, self.settings, self.size, self.gpu = entry, settings, size, gpu
+    def __init__(self, entry: Entry, given: Parameters, size: Size, gpu: int = 0) -> None:
+        super().__init__(gpu)
+        self.entry, self.settings, self.size = entry, given, size
+        self.machine = machine_of(gpu)
         self._cases: dict[tuple[str, ...], Case] = {}
         self._sets: dict[tuple[str, ...], list[list[Any]]] = {}
 
@@ -69,31 +72,14 @@ class Rig:
             self._cases[names] = self.entry.case(kernel, self.size, 0, **self.settings)
         return self._cases[names]
 
-    def launches(self, kernel: Kernel, code: bytes | None = None) -> list[Launch]:
-        """Launches of the kernel on each set of arrays, after the first gave what is specified;
-        `code` is its machine code where that is there already."""
-        function = load(kernel, "cuda")
-        if code is not None:
-            function.adopt(code, self.gpu)
-        sets = self._arrays(kernel)
-        function(*sets[0])
-        if not self.entry.agrees(kernel, self.case(kernel), on_host(sets[0])):
-            raise DeviceError(f"'{kernel.name}' computes a wrong result on this GPU")
-        return [function.prepare(*each) for each in sets]
-
-    def time(self, kernel: Kernel, samples: int) -> Timing:
-        return measure(self.launches(kernel), samples=samples, timer=clock())
-
-    def _arrays(self, kernel: Kernel) -> list[list[Any]]:
-        library, module = gpu_library()
-        case = self.case(kernel)
+    def launches(self, prepared: Built) -> list[Launch]:
+        kernel, case = prepared.kernel, self.case(prepared.kernel)
         names = tuple(param.name for param in kernel.params)
-        if names not in self._sets:
-            count = min(16, rotation(bytes_of(case)))
-            self._sets[names] = [on_gpu(kernel, case, library, module) for _ in range(count)]
-        else:  # what an earlier kernel stored must not be taken for this one's
-            self._sets[names][0] = on_gpu(kernel, case, library, module)
-        return self._sets[names]
+        sets = self._sets.setdefault(names, [])
+        # What an earlier kernel stored must not be taken for this one's.
+        count = 1 if sets else min(16, rotation(bytes_of(case)))
+        sets[:count] = [arguments_on_gpu(kernel, case, self.gpu) for _ in range(count)]
+        return self.tried(prepared, sets, partial(self.entry.agrees, kernel, case))
 
 
 def timed_size(entry: Entry, settings: dict[str, Parameter]) -> dict[str, int]:
@@ -123,23 +109,8 @@ def bytes_of(case: Case) -> int:
     return sum(each.nbytes for each in case.arguments if isinstance(each, np.ndarray))
 
 
-def on_gpu(kernel: Kernel, case: Case, library: str, module: Any) -> list[Any]:
+def arguments_on_gpu(kernel: Kernel, case: Case, gpu: int = 0) -> list[Any]:
     """Fresh arguments as arrays of PyTorch or CuPy; what is passed by value stays here."""
-    moved: list[Any] = []
-    for param, each in zip(kernel.params, case.fresh(), strict=True):
-        passed_by_value = isinstance(param, ArrayParam) and param.space == "constant"
-        if not isinstance(each, np.ndarray) or passed_by_value:
-            moved.append(each)
-        elif library == "torch":
-            moved.append(module.from_numpy(each).cuda())
-        else:
-            moved.append(module.asarray(each))
-    return moved
-
-
-def on_host(arguments: list[Any]) -> list[Any]:
-    """The same arguments as NumPy arrays."""
-    return [
-        each.cpu().numpy() if hasattr(each, "cpu") else each.get() if hasattr(each, "get") else each
-        for each in arguments
-    ]
+    by_value = [isinstance(p, ArrayParam) and p.space == "constant" for p in kernel.params]
+    fresh = zip(by_value, case.fresh(), strict=True)
+    return [each if stays else on_gpu(each, gpu) for stays, each in fresh]

@@ -6,38 +6,25 @@ if there is one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeAlias
 
 from warploom.catalogue import find
 from warploom.catalogue.entry import Entry, Parameter, Parameters, Size
-from warploom.catalogue.timing import Rig
+from warploom.catalogue.timing import GpuBench
 from warploom.emit.cuda import cuda
 from warploom.errors import CheckError, DeviceError
-from warploom.kernel.ir import Kernel
 from warploom.machine.record import Machine
-from warploom.runtime.compile import compile_cuda
-from warploom.runtime.driver import Launch, open_driver
-from warploom.runtime.gpu import machine_of
-from warploom.runtime.measure import clock, measure
+from warploom.runtime import rig
+from warploom.runtime.rig import Built
 from warploom.search.budget import Budget
-from warploom.search.far import Far, Measuring
+from warploom.search.far import Measuring
 from warploom.search.outcome import Found, Impossible, Outcome
 from warploom.search.store import Store
 from warploom.search.tune import OnTrial, Task, Tuned, tune
 
 Settings: TypeAlias = dict[str, Parameter]
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """A candidate, compiled."""
-
-    kernel: Kernel
-    code: bytes
 
 
 def candidates(entry: Entry, given: Parameters, size: Size, machine: Machine) -> list[Settings]:
@@ -60,44 +47,20 @@ def show_settings(settings: Parameters) -> str:
     return " ".join(f"{name}={settings[name]}" for name in sorted(settings))
 
 
-class Bench(Protocol):
-    """Where candidates are measured: a kernel with its machine code takes so many seconds."""
+class Bench(rig.Bench[Built], Protocol):
+    """Where settings of an entry are measured, for one size."""
 
     size: Size
-    device: str
-    arch: str
     machine: Machine
 
-    def measure(self, built: Built, samples: int) -> Sequence[float]: ...
 
-
-class GpuBench:
-    """A GPU by its number. A kernel that computes something else than is specified is an error."""
-
-    def __init__(self, entry: Entry, given: Parameters, size: Size, gpu: int = 0) -> None:
-        driver = open_driver()
-        self.size, self.arch = size, driver.architecture(gpu)
-        self.device = f"{driver.name(gpu)} {self.arch}"
-        self.machine = machine_of(gpu)
-        self._rig = Rig(entry, given, size, gpu)
-        self._last: tuple[Built, list[Launch]] | None = None
-
-    def measure(self, built: Built, samples: int) -> Sequence[float]:
-        if self._last is None or self._last[0] is not built:
-            self._last = built, self._rig.launches(built.kernel, built.code)
-        return measure(self._last[1], samples=samples, timer=clock()).samples
-
-
-class FarBench:
+class FarBench(rig.FarRig):
     """The GPU of a worker."""
 
     def __init__(self, entry: Entry, given: Parameters, size: Size, crew: Measuring) -> None:
+        super().__init__(crew, named_bench, entry.name, dict(given), dict(size))
         self.size = size
-        self._far = Far(crew, named_bench, entry.name, dict(given), dict(size))
-        self.device, self.arch, self.machine = self._far.told("device", "arch", "machine")
-
-    def measure(self, built: Built, samples: int) -> Sequence[float]:
-        return self._far.measure(built, samples)
+        (self.machine,) = self.told("machine")
 
 
 def named_bench(name: str, given: Settings, size: dict[str, int]) -> GpuBench:
@@ -130,7 +93,7 @@ def tune_entry(
 def build_for(name: str, arch: str, settings: Settings) -> Built:
     """Run in processes of their own: kernel and machine code."""
     kernel = find(name).kernel(**settings)
-    return Built(kernel, compile_cuda(cuda(kernel), arch, kind="cubin", contract=False).code)
+    return rig.built(kernel, cuda(kernel), arch)
 
 
 class Tuner:

@@ -36,9 +36,10 @@ from warploom.loopnest.target import Target, everything, paper, with_tensor_core
 from warploom.machine.record import Machine, machine_named
 from warploom.pipeline.helped import HelpedNest
 from warploom.pipeline.nest import Explored, Kept, Nest
-from warploom.pipeline.timed_nest import FarNestBench, GpuNestBench, NestBench, Timer
+from warploom.pipeline.timed_nest import GpuNestBench, Timer, far_nest_bench
 from warploom.report.nest import time_words
 from warploom.runtime.gpu import gpu_name
+from warploom.runtime.rig import Bench, Built
 from warploom.search.budget import Budget
 from warploom.search.cluster import Cluster
 from warploom.search.engine import Progress
@@ -201,13 +202,13 @@ def _bounded(nest: Nest) -> dict[str, Any]:
 
 def _bench(
     nest: Nest, model: bool, engine: Engine, crew: Farm | Cluster | None
-) -> NestBench | None:
+) -> Bench[Built] | None:
     """Where implementations are timed; None where only the bound is known. Branch and bound proves
     something of the bound, and of nothing else."""
     if model or engine is Engine.exact:
         return None
     if isinstance(crew, Cluster) and crew.measures:
-        return FarNestBench(nest.program, nest.target.tensor, crew)
+        return far_nest_bench(nest.program, nest.target.tensor, crew)
     if gpu_name() is None:
         return None
     return GpuNestBench(nest.program, tensor=nest.target.tensor)
@@ -216,7 +217,7 @@ def _bench(
 def _searched(
     nest: Nest,
     wanted: Search,
-    bench: NestBench | None,
+    bench: Bench[Built] | None,
     store: Store | None,
     crew: Farm | Cluster | None,
 ) -> tuple[Explored, dict[str, Any]]:

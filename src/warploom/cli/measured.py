@@ -10,11 +10,10 @@ import typer
 
 from warploom.catalogue.entry import Entry, Parameter
 from warploom.catalogue.loaded import TUNE_SECONDS
-from warploom.catalogue.timing import timed_size
+from warploom.catalogue.timing import GpuBench, timed_size
 from warploom.catalogue.tuning import (
     Bench,
     FarBench,
-    GpuBench,
     Settings,
     Tuner,
     tune_entry,

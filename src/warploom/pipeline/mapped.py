@@ -34,12 +34,13 @@ from warploom.kernel.dtype import DType, coded, decoded
 from warploom.kernel.ir import Kernel
 from warploom.machine.record import machine_named
 from warploom.native import require_c
+from warploom.runtime import rig
 from warploom.runtime.callable import load
+from warploom.runtime.driver import Launch
 from warploom.runtime.gpu import gpu_name
-from warploom.runtime.measure import clock, gpu_library, measure
 from warploom.runtime.opencl import first_device
 from warploom.search.budget import Budget
-from warploom.search.far import Far, Measuring
+from warploom.search.far import Measuring
 from warploom.search.outcome import Found, Impossible, Outcome
 from warploom.search.store import Store
 from warploom.search.tune import OnTrial, Task, Trial, Tuned, tune
@@ -128,35 +129,37 @@ def make(choice: Choice) -> Compiled:
     return choice.kernels()
 
 
-class Rig:
+class Rig(rig.Rig[Compiled]):
     """Inputs of one program on one device, and the result that all candidates should have."""
 
     def __init__(self, where: Where, seed: int = 0) -> None:
+        super().__init__(_device_name(where))
         self.where = where
-        self.device = _device_name(where)
         self._random = np.random.default_rng(seed)
         self._inputs: dict[str, Any] = {}
         self._wanted: list[Leaf] | None = None
         self._meant = False  # by the evaluator
 
-    def measure(self, compiled: Compiled, samples: int) -> Sequence[float]:
-        """Seconds of all kernels of a candidate, one after another, after its result was looked
-        at."""
-        arrays = self._arrays(compiled)
-        launches = [
+    def launches(self, prepared: Compiled) -> list[Launch]:
+        """All kernels of a candidate, one after another, after its result was looked at."""
+        arrays = self._arrays(prepared)
+        each_kernel = [
             load(kernel, self.where).prepare(*(arrays[each.name] for each in kernel.params))
-            for kernel in compiled.kernels
+            for kernel in prepared.kernels
         ]
 
         def run() -> None:
-            for launch in launches:
+            for launch in each_kernel:
                 launch()
 
         run()
-        self._check(compiled, arrays)
+        self._check(prepared, arrays)
+        return [run]
+
+    def timed(self, launches: Sequence[Launch], samples: int) -> Sequence[float]:
         if self.where == "cuda":
-            return measure([run], samples=samples, timer=clock()).samples
-        return [_wall(run) for _ in range(samples)]
+            return super().timed(launches, samples)
+        return [_wall(launches[0]) for _ in range(samples)]
 
     def _arrays(self, compiled: Compiled) -> dict[str, Any]:
         """Inputs, which all candidates share, and fresh memory for everything else."""
@@ -169,10 +172,10 @@ class Rig:
                 size = _size_of(kernel, param.name)
                 if roles.get(param.name, "input") == "input":
                     if param.name not in self._inputs:
-                        self._inputs[param.name] = self._moved(self._drawn(param.dtype, size))
+                        self._inputs[param.name] = self._there(self._drawn(param.dtype, size))
                     found[param.name] = self._inputs[param.name]
                 else:
-                    found[param.name] = self._moved(_unwritten(param.dtype, size))
+                    found[param.name] = self._there(_unwritten(param.dtype, size))
         return found
 
     def _drawn(self, dtype: DType, size: int | None) -> Any:
@@ -184,15 +187,12 @@ class Rig:
         made = values.astype(dtype.numpy)
         return made[0].item() if size is None else made
 
-    def _moved(self, value: Any) -> Any:
-        if self.where != "cuda" or not isinstance(value, np.ndarray):
-            return value
-        library, module = gpu_library()
-        return module.from_numpy(value).cuda() if library == "torch" else module.asarray(value)
+    def _there(self, value: Any) -> Any:
+        return rig.on_gpu(value) if self.where == "cuda" else value
 
     def _check(self, compiled: Compiled, arrays: Mapping[str, Any]) -> None:
         here = {
-            each.name: _on_host(arrays[each.name])
+            each.name: rig.on_host(arrays[each.name])
             for each in compiled.memories if each.role == "output"
         }  # fmt: skip
         found = _leaves(compiled.result(here))
@@ -214,7 +214,7 @@ def _meaning(compiled: Compiled, arrays: Mapping[str, Any]) -> list[Leaf] | None
     takes = effort(program)
     if takes.elements > MOST_ELEMENTS or takes.operations > MOST_OPERATIONS:
         return None
-    here = {name: _on_host(each) for name, each in arrays.items()}
+    here = {name: rig.on_host(each) for name, each in arrays.items()}
     with np.errstate(all="ignore"):  # as on a device
         return _leaves(evaluate(program, *compiled.inputs(here)))
 
@@ -226,18 +226,14 @@ def _leaves(value: Value) -> list[Leaf]:
     return [np.asarray(value).reshape(-1)]
 
 
-class FarRig:
+class FarRig(rig.FarRig):
     """The GPU of a worker, for one task: `content` says which, so that a worker who had another
     one before does not take its inputs and its result for ours."""
 
     where: Where = "cuda"
 
     def __init__(self, crew: Measuring, content: Any) -> None:
-        self._far = Far(crew, _rig_for, self.where, content)
-        (self.device,) = self._far.told("device")
-
-    def measure(self, compiled: Compiled, samples: int) -> Sequence[float]:
-        return self._far.measure(compiled, samples)
+        super().__init__(crew, _rig_for, self.where, content)
 
 
 def _rig_for(where: Where, _content: Any) -> Rig:
@@ -253,12 +249,6 @@ def _size_of(kernel: Kernel, name: str) -> int | None:
     """Of an array; None for a number."""
     sizes = {each.name: int(getattr(each.size, "value", 0)) for each in kernel.arrays}
     return sizes.get(name)
-
-
-def _on_host(array: Any) -> Any:
-    return array.cpu().numpy() if hasattr(array, "cpu") else (
-        array.get() if hasattr(array, "get") else array
-    )  # fmt: skip
 
 
 def _close(left: Leaf, right: Leaf, dtype: DType) -> bool:
@@ -294,7 +284,7 @@ def tune_choices(
     name: str,
     content: Any,
     choices: Sequence[Choice],
-    rig: Rig | FarRig,
+    bench: Rig | FarRig,
     budget: Budget | None = None,
     *,
     store: Store | None = None,
@@ -303,7 +293,7 @@ def tune_choices(
 ) -> Outcome[Tuned[Choice]]:
     """The fastest; what was measured before is taken from the store."""
     task = Task(
-        f"map {name}", content, rig.device, choices, lambda each: each.text, make, rig.measure
+        f"map {name}", content, bench.device, choices, lambda each: each.text, make, bench.measure
     )
     return tune(task, budget, store=store, pool=pool, on_trial=on_trial)
 

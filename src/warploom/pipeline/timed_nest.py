@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from warploom.catalogue.timing import on_host
 from warploom.emit.cuda import cuda
 from warploom.errors import DeviceError, InternalError, WarploomError
 from warploom.kernel.ir import Kernel, TensorKind
@@ -26,13 +25,11 @@ from warploom.loopnest.lower import lower
 from warploom.loopnest.show import show
 from warploom.loopnest.trial import agrees, some_inputs
 from warploom.pipeline.nest import Nest
-from warploom.runtime.callable import load
-from warploom.runtime.compile import compile_cuda
-from warploom.runtime.driver import Launch, open_driver
-from warploom.runtime.measure import clock, gpu_library, measure
+from warploom.runtime.driver import Launch
+from warploom.runtime.rig import Bench, Built, FarRig, GpuRig, built, on_gpu
 from warploom.search.budget import Budget
 from warploom.search.candidate import Candidates, Numbers
-from warploom.search.far import Far, Measuring
+from warploom.search.far import Measuring
 from warploom.search.outcome import Found, Impossible
 from warploom.search.store import Store
 from warploom.search.tune import Task, tune
@@ -55,60 +52,28 @@ class Written:
         return hashlib.sha256(self.text.encode()).hexdigest()[:32]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadyKernel:
-    kernel: Kernel
-    code: bytes
-
-
-class NestBench(Protocol):
-    """Where kernels of one program are timed; an error of ours where one computes something else
-    than the others."""
-
-    device: str
-    arch: str
-
-    def measure(self, ready: ReadyKernel, samples: int) -> Sequence[float]: ...
-
-
-class GpuNestBench:
+class GpuNestBench(GpuRig[Built]):
     """A GPU by its number, with random inputs of both signs for the whole program; for tensor cores
-    with as many bits as these look at."""
+    with as many bits as these look at. A kernel that computes something else is an error."""
 
     def __init__(self, program: Program, gpu: int = 0, tensor: TensorKind | None = None) -> None:
-        driver = open_driver()
-        self.program, self.gpu = program, gpu
-        self.arch = driver.architecture(gpu)
-        self.device = f"{driver.name(gpu)} {self.arch}"
+        super().__init__(gpu)
+        self.program = program
         random = np.random.default_rng(0)
         self.arrays, self.numbers = some_inputs(program, random, seen=tensor)
         self.wanted = evaluate_at(program, self.arrays, self.numbers, some_points(program, random))
-        self._last: tuple[ReadyKernel, Launch] | None = None
 
-    def measure(self, ready: ReadyKernel, samples: int) -> Sequence[float]:
-        if self._last is None or self._last[0] is not ready:
-            self._last = ready, self._launch(ready)
-        return measure([self._last[1]], samples=samples, timer=clock()).samples
+    def launches(self, prepared: Built) -> list[Launch]:
+        arrays = [on_gpu(self.arrays[each.name].copy(), self.gpu) for each in self.program.arrays]
+        arguments = [*arrays, *self.numbers.values()]
+        return self.tried(prepared, [arguments], partial(self._right, prepared))
 
-    def _launch(self, ready: ReadyKernel) -> Launch:
-        function = load(ready.kernel, "cuda")
-        function.adopt(ready.code, self.gpu)
-        library, module = gpu_library()
-        moved = {
-            name: module.from_numpy(each.copy()).cuda()
-            if library == "torch"
-            else module.asarray(each)
-            for name, each in self.arrays.items()
-        }
-        arguments = [*(moved[array.name] for array in self.program.arrays), *self.numbers.values()]
-        function(*arguments)
-        self._check(ready, dict(zip(moved, on_host(list(moved.values())), strict=True)))
-        return function.prepare(*arguments)
-
-    def _check(self, ready: ReadyKernel, got: dict[str, Any]) -> None:
+    def _right(self, built: Built, got: list[Any]) -> bool:
+        arrays = dict(zip((each.name for each in self.program.arrays), got, strict=False))
         for name, (where, each) in self.wanted.items():
-            if not agrees(self.program, got[name][where], each).all():
-                raise DeviceError(f"'{ready.kernel.name}' computes a wrong {name} on this GPU")
+            if not agrees(self.program, arrays[name][where], each).all():
+                raise DeviceError(f"'{built.kernel.name}' computes a wrong {name} on this GPU")
+        return True
 
 
 def some_points(
@@ -129,10 +94,9 @@ def some_points(
     return found
 
 
-def compiled_for(arch: str, written: Written) -> ReadyKernel:
+def compiled_for(arch: str, written: Written) -> Built:
     """Run in processes of their own."""
-    code = compile_cuda(written.text, arch, kind="cubin", contract=False).code
-    return ReadyKernel(written.kernel, code)
+    return built(written.kernel, written.text, arch)
 
 
 def written_of(nest: Nest, candidates: Candidates, row: int) -> Written | None:
@@ -146,15 +110,9 @@ def written_of(nest: Nest, candidates: Candidates, row: int) -> Written | None:
         return None
 
 
-class FarNestBench:
+def far_nest_bench(program: Program, tensor: TensorKind | None, crew: Measuring) -> FarRig:
     """The GPU of a worker."""
-
-    def __init__(self, program: Program, tensor: TensorKind | None, crew: Measuring) -> None:
-        self._far = Far(crew, GpuNestBench, program, 0, tensor)
-        self.device, self.arch = self._far.told("device", "arch")
-
-    def measure(self, ready: ReadyKernel, samples: int) -> Sequence[float]:
-        return self._far.measure(ready, samples)
+    return FarRig(crew, GpuNestBench, program, 0, tensor)
 
 
 @dataclass(slots=True, eq=False)
@@ -163,7 +121,7 @@ class Timer:
     just taken; `violations` the kernels that were faster than their bound."""
 
     nest: Nest
-    bench: NestBench
+    bench: Bench[Built]
     budget: Budget = field(default_factory=Budget)
     store: Store | None = None
     pool: Executor | None = None
@@ -185,7 +143,7 @@ class Timer:
         return [written_of(self.nest, candidates, row) for row in range(len(candidates))]
 
     def _measure(self, fresh: list[Written]) -> None:
-        task: Task[Written, ReadyKernel] = Task(
+        task: Task[Written, Built] = Task(
             self.nest.program.name,
             {"program": show(self.nest.program)},
             self.bench.device,

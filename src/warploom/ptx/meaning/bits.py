@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from warploom.machine.value.ir import Value, const, is_signed, joined, make, unsigned, width_of
 from warploom.ptx.ir import Immediate, Pair
-from warploom.ptx.meaning.shape import Meaning, Reading, Result
+from warploom.ptx.meaning.shape import Meaning, Operands, Result
 
 
-def logic(r: Reading) -> list[Result]:
+def logic(r: Operands) -> list[Result]:
     a, b = r.operands(r.kind(), r.kind())
     made = {"and": a & b, "or": a | b, "xor": a ^ b}
     return r.result(r.kind(), made[r.ins.opcode])
 
 
-def invert(r: Reading) -> list[Result]:
+def invert(r: Operands) -> list[Result]:
     (a,) = r.operands(r.kind())
     return r.result(r.kind(), ~a)
 
 
-def cnot(r: Reading) -> list[Result]:
+def cnot(r: Operands) -> list[Result]:
     (a,) = r.operands(r.kind())
     return r.result(r.kind(), a.eq(0).to(a.type))
 
 
-def shift(r: Reading) -> list[Result]:
+def shift(r: Operands) -> list[Result]:
     """Amounts of the width and more shift everything out."""
     width = r.kind()[1:]
     kind = f"{'s' if r.ins.opcode == 'shr' and is_signed(r.kind()) else 'u'}{width}"
@@ -35,7 +35,7 @@ def shift(r: Reading) -> list[Result]:
     return r.result(kind, n.lt(int(width)).select(moved, 0))
 
 
-def funnel(r: Reading) -> list[Result]:
+def funnel(r: Operands) -> list[Result]:
     """shf: a 64-bit value shifted, one half of it kept."""
     low, high, amount = r.operands("u32", "u32", "u32")
     n = amount & 31 if r.has("wrap") else amount.min(32)
@@ -44,7 +44,7 @@ def funnel(r: Reading) -> list[Result]:
     return r.result("u32", made.to("u32"))
 
 
-def lop3(r: Reading) -> list[Result]:
+def lop3(r: Operands) -> list[Result]:
     """Any function of three bits, by its table; with a predicate also whether it is not zero."""
     table, target = r.ins.operands[4], r.ins.operands[0]
     if not isinstance(table, Immediate):
@@ -83,7 +83,7 @@ def lop3_value(table: int, a: Value, b: Value, c: Value) -> Value:
 # -- fields -----------------------------------------------------------------------------------
 
 
-def _amount(r: Reading, place: int, width: int) -> Value:
+def _amount(r: Operands, place: int, width: int) -> Value:
     """A position or length: its lowest byte; of 64-bit fields ptxas makes shifts, which clamp."""
     given = r.read(r.ins.operands[place], "u32")
     return given.min(0xFF) if width == 64 else given & 0xFF
@@ -96,7 +96,7 @@ def _low_ones(count: Value) -> Value:
     return count.lt(64).select(some, const("u64", -1))
 
 
-def extract(r: Reading) -> list[Result]:
+def extract(r: Operands) -> list[Result]:
     """bfe: `length` bits from `position`; beyond the top the sign bit (or zero) is repeated."""
     kind = r.kind()
     width = width_of(kind)
@@ -111,7 +111,7 @@ def extract(r: Reading) -> list[Result]:
     return r.result(unsigned(kind), field.to(unsigned(kind)))
 
 
-def insert(r: Reading) -> list[Result]:
+def insert(r: Operands) -> list[Result]:
     """bfi: `length` bits of a put into b at `position`."""
     kind = unsigned(r.kind())
     width = width_of(kind)
@@ -122,13 +122,13 @@ def insert(r: Reading) -> list[Result]:
     return r.result(kind, ((b & ~mask) | (a << up & mask)).to(kind))
 
 
-def bmsk(r: Reading) -> list[Result]:
+def bmsk(r: Operands) -> list[Result]:
     """A mask of b ones from bit a."""
     a, b = (_short(r, x) for x in r.operands("u32", "u32"))
     return r.result("u32", (_low_ones(b) << a).to("u32"))
 
 
-def szext(r: Reading) -> list[Result]:
+def szext(r: Operands) -> list[Result]:
     """The low b bits of a, extended by sign or zero."""
     a, b = r.operands("u32", "u32")
     ones = _low_ones(_short(r, b))
@@ -138,7 +138,7 @@ def szext(r: Reading) -> list[Result]:
     return r.result("u32", made.to("u32"))
 
 
-def _short(r: Reading, n: Value) -> Value:
+def _short(r: Operands, n: Value) -> Value:
     """A position or length of up to 32 bits, clamped or modulo 32."""
     return n.min(32) if r.has("clamp") else n & 31
 
@@ -146,13 +146,13 @@ def _short(r: Reading, n: Value) -> Value:
 # -- counts -----------------------------------------------------------------------------------
 
 
-def counted(r: Reading) -> list[Result]:
+def counted(r: Operands) -> list[Result]:
     """popc, clz"""
     (a,) = r.operands(unsigned(r.kind()))
     return r.result("u32", a.ones() if r.ins.opcode == "popc" else a.leading_zeros())
 
 
-def bfind(r: Reading) -> list[Result]:
+def bfind(r: Operands) -> list[Result]:
     """The highest bit that is not a copy of the sign; all ones where there is none."""
     (a,) = r.operands(r.kind())
     bits = a.lt(0).select(~a, a) if is_signed(r.kind()) else a
@@ -161,12 +161,12 @@ def bfind(r: Reading) -> list[Result]:
     return r.result("u32", bits.eq(0).select(const("u32", -1), found))
 
 
-def brev(r: Reading) -> list[Result]:
+def brev(r: Operands) -> list[Result]:
     (a,) = r.operands(unsigned(r.kind()))
     return r.result(a.type, a.reversed())
 
 
-def fns(r: Reading) -> list[Result]:
+def fns(r: Operands) -> list[Result]:
     """The n-th set bit from a base, upwards or downwards; all ones where there is none."""
     made = make("nth", "u32", tuple(r.operands("u32", "u32", "s32")))
     return r.result("u32", made)
@@ -184,7 +184,7 @@ PRMT_MODES: dict[str, list[list[int]]] = {
 }
 
 
-def prmt(r: Reading) -> list[Result]:
+def prmt(r: Operands) -> list[Result]:
     """Any four of the eight bytes of two words; bit 3 of a selector repeats the byte's sign."""
     a, b, selector = r.operands("u32", "u32", "u32")
     mode = next((m for m in r.ins.modifiers if m in PRMT_MODES), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from warploom.machine.value.ir import Value, const
 from warploom.ptx.ir import Operand, Pair
 from warploom.ptx.meaning.number import flushed, numbers
-from warploom.ptx.meaning.shape import Meaning, Reading, Result, value_type
+from warploom.ptx.meaning.shape import Meaning, Operands, Result, value_type
 from warploom.ptx.types import is_float
 
 # Each by `eq`, `lt` and `le`: whether the operands are swapped, and the result turned around.
@@ -20,7 +20,7 @@ _NAMES = (*_ORDERED, *_UNORDERED, "num", "nan")
 _ONES = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80, "f64": 0x3FF0 << 48}
 
 
-def holds(r: Reading, a: Value, b: Value) -> Value:
+def holds(r: Operands, a: Value, b: Value) -> Value:
     """The comparison among the modifiers. NaN: ordered ones are false, the others true."""
     name = next(m for m in r.ins.modifiers if m in _NAMES)
     if a.type[0] != "f":
@@ -47,7 +47,7 @@ def _ordered(name: str, a: Value, b: Value) -> Value:
     return ~made if turned else made
 
 
-def _compared(r: Reading, kind: str) -> list[Value]:
+def _compared(r: Operands, kind: str) -> list[Value]:
     """Whether it holds: of a pair for the lower numbers, then for the upper ones."""
     if not is_float(kind):
         return [holds(r, *r.operands(kind, kind))]
@@ -56,7 +56,7 @@ def _compared(r: Reading, kind: str) -> list[Value]:
     return [holds(r, a, b) for a, b in zip(*read, strict=True)]
 
 
-def _combined(r: Reading, truths: list[Value]) -> list[Value]:
+def _combined(r: Operands, truths: list[Value]) -> list[Value]:
     """Joined with a predicate, where one is given."""
     join = next((m for m in r.ins.modifiers if m in ("and", "or", "xor")), None)
     if join is None:
@@ -67,7 +67,7 @@ def _combined(r: Reading, truths: list[Value]) -> list[Value]:
     ]
 
 
-def setp(r: Reading) -> list[Result]:
+def setp(r: Operands) -> list[Result]:
     """setp.lt.and.s32 p|q, a, b, c: p = (a < b) and c, q = not (a < b) and c; of pairs p is for
     the lower and q for the upper numbers."""
     truths = _compared(r, r.kind())
@@ -81,7 +81,7 @@ def setp(r: Reading) -> list[Result]:
     return [Result(one, "pred", truth) for one, truth in zip(targets, made, strict=True)]
 
 
-def set_(r: Reading) -> list[Result]:
+def set_(r: Operands) -> list[Result]:
     """set.lt.u32.f32: all ones (or 1.0 for a floating result) where the comparison holds."""
     target, source = r.kind(-2), r.kind(-1)
     truths = _combined(r, _compared(r, source))
@@ -94,12 +94,12 @@ def set_(r: Reading) -> list[Result]:
     return r.result(bits, truths[0].select(yes, 0))
 
 
-def selp(r: Reading) -> list[Result]:
+def selp(r: Operands) -> list[Result]:
     a, b = r.operands(r.kind(), r.kind())
     return r.result(r.kind(), r.read(r.ins.operands[3], "pred").select(a, b))
 
 
-def slct(r: Reading) -> list[Result]:
+def slct(r: Operands) -> list[Result]:
     """a where c is not negative (−0 counts as zero, NaN as negative), else b."""
     kind, tested = r.kind(-2), r.kind(-1)
     a, b, c = r.operands(kind, kind, tested)

@@ -14,14 +14,14 @@ from warploom.machine.value.ir import (
 )
 from warploom.ptx.known import rounding_of
 from warploom.ptx.meaning import small
-from warploom.ptx.meaning.number import Code, finished, number
-from warploom.ptx.meaning.shape import Meaning, Reading, Result
+from warploom.ptx.meaning.number import NarrowFloat, finished, number
+from warploom.ptx.meaning.shape import Meaning, Operands, Result
 from warploom.ptx.types import is_float
 
 _WHOLE = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 
 
-def cvt(r: Reading) -> list[Result]:
+def cvt(r: Operands) -> list[Result]:
     target, source = r.kind(-2), r.kind(-1)
     if r.has("pack"):
         return _pack(r)
@@ -35,7 +35,7 @@ def cvt(r: Reading) -> list[Result]:
     return r.result(target, _converted(r, a, target, source))
 
 
-def _converted(r: Reading, a: Value, target: str, source: str) -> Value:
+def _converted(r: Operands, a: Value, target: str, source: str) -> Value:
     if not is_float(source):
         if is_float(target):
             return _of_integer(r, a, target)
@@ -48,7 +48,7 @@ def _converted(r: Reading, a: Value, target: str, source: str) -> Value:
 # -- integer to float ---------------------------------------------------------------------------
 
 
-def _of_integer(r: Reading, a: Value, target: str) -> Value:
+def _of_integer(r: Operands, a: Value, target: str) -> Value:
     mode, wide = rounding_of(r.ins), width_of(a.type) == 64
     if target == "f64":
         made = _long_to_double(a, mode) if wide and mode != "rn" else a.to("f64")
@@ -60,7 +60,7 @@ def _of_integer(r: Reading, a: Value, target: str) -> Value:
             made = make("narrow", "f32", (exact,), mode)
         else:
             made = exact.encoded(target, mode).to("u16")
-    return Code(target).saturated(made) if r.has("sat") else made
+    return NarrowFloat(target).saturated(made) if r.has("sat") else made
 
 
 def _magnitude(a: Value) -> tuple[Value, Value]:
@@ -102,7 +102,7 @@ def _long_to_double(a: Value, mode: str) -> Value:
 # -- float to integer ---------------------------------------------------------------------------
 
 
-def _to_integer(r: Reading, x: Value, target: str) -> Value:
+def _to_integer(r: Operands, x: Value, target: str) -> Value:
     """The nearest of the type; of a NaN zero, or the top bit where 64 bits are involved."""
     name = next((m for m in r.ins.modifiers if m in _WHOLE), "rzi")
     whole = x.to("f64").rounded(_WHOLE[name])
@@ -119,7 +119,7 @@ def _to_integer(r: Reading, x: Value, target: str) -> Value:
 # -- float to float -----------------------------------------------------------------------------
 
 
-def _of_float(r: Reading, a: Value, x: Value, target: str, source: str) -> Value:
+def _of_float(r: Operands, a: Value, x: Value, target: str, source: str) -> Value:
     if target == source == "f32" and len(r.ins.modifiers) == 2:
         return a  # a copy
     name = next((m for m in r.ins.modifiers if m in _WHOLE), None)
@@ -130,7 +130,7 @@ def _of_float(r: Reading, a: Value, x: Value, target: str, source: str) -> Value
     if target == "tf32":
         return small.tf32(r, x)
     mode = rounding_of(r.ins)
-    code = Code(target)
+    code = NarrowFloat(target)
     if target in ("f16", "bf16"):
         made = finished(r, code, x.encoded(target, mode).to("u16"))
         # NaNs keep their upper bits from f64, unless they are saturated: then they are zero.
@@ -143,7 +143,7 @@ def _of_float(r: Reading, a: Value, x: Value, target: str, source: str) -> Value
     return made if keeps else code.clean(made)
 
 
-def _upper_bits(x: Value, code: Code) -> Value:
+def _upper_bits(x: Value, code: NarrowFloat) -> Value:
     """Of a double that is no number: a half with its sign and upper bits, made quiet."""
     bits, fraction = x.bits("u64"), code.fraction
     payload = bits >> 52 - fraction & (1 << fraction) - 1
@@ -154,14 +154,14 @@ def _upper_bits(x: Value, code: Code) -> Value:
 # -- side by side -------------------------------------------------------------------------------
 
 
-def _pair(r: Reading, target: str) -> list[Result]:
+def _pair(r: Operands, target: str) -> list[Result]:
     """cvt.rn.f16x2.f32 d, a, b: a becomes the upper half, b the lower."""
     one = target.removesuffix("x2")
     a, b = r.operands("f32", "f32")
     return r.result(target, joined([_converted(r, x, one, "f32") for x in (b, a)]))
 
 
-def _pack(r: Reading) -> list[Result]:
+def _pack(r: Operands) -> list[Result]:
     """cvt.pack.sat: two integers saturated and put side by side, more bits shifted in below."""
     kind = next(m for m in r.ins.modifiers if m[0] in "us" and m[1:].isdigit())
     width = int(kind[1:])

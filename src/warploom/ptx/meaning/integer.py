@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warploom.machine.value.ir import FALSE, TRUE, Value, const, is_signed, limits, unsigned
-from warploom.ptx.meaning.shape import CARRY, Meaning, Reading, Result, pairwise
+from warploom.ptx.meaning.shape import CARRY, Meaning, Operands, Result, pairwise
 from warploom.ptx.table import OPCODES
 
 WIDER = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64", "u8": "u16", "s8": "s16"}
 
 
-def add(r: Reading) -> list[Result]:
+def add(r: Operands) -> list[Result]:
     kind, minus = r.kind(), r.ins.opcode.startswith("sub")
     if _carries(r):
         bits = unsigned(kind)
@@ -34,11 +34,11 @@ def saturated(value: Value, kind: str) -> Value:
     return value.clip(*limits(kind)).to(kind)
 
 
-def _carries(r: Reading) -> bool:
+def _carries(r: Operands) -> bool:
     return r.has("cc") or OPCODES[r.ins.opcode].reads_carry
 
 
-def _with_carry(r: Reading, a: Value, b: Value, first: Value) -> list[Result]:
+def _with_carry(r: Operands, a: Value, b: Value, first: Value) -> list[Result]:
     """a + b plus the carry that comes in (a − b is a + ~b + 1), and the carry that goes out."""
     carry = r.read(CARRY, "pred") if OPCODES[r.ins.opcode].reads_carry else first
     part = a + b
@@ -52,7 +52,7 @@ def _with_carry(r: Reading, a: Value, b: Value, first: Value) -> list[Result]:
 # -- multiplication ---------------------------------------------------------------------------
 
 
-def _product(r: Reading, a: Value, b: Value) -> Value:
+def _product(r: Operands, a: Value, b: Value) -> Value:
     """The lower or upper half of a product, or all of it."""
     if r.has("wide"):
         wide = WIDER[a.type]
@@ -60,13 +60,13 @@ def _product(r: Reading, a: Value, b: Value) -> Value:
     return a.high_product(b) if r.has("hi") else a * b
 
 
-def mul(r: Reading) -> list[Result]:
+def mul(r: Operands) -> list[Result]:
     a, b = r.operands(r.kind(), r.kind())
     made = _product(r, a, b)
     return r.result(made.type, made)
 
 
-def mad(r: Reading) -> list[Result]:
+def mad(r: Operands) -> list[Result]:
     kind = r.kind()
     a, b, c = r.operands(kind, kind, WIDER[kind] if r.has("wide") else kind)
     made = _product(r, a, b)
@@ -76,13 +76,13 @@ def mad(r: Reading) -> list[Result]:
     return r.result(made.type, _sum(r, made, c))
 
 
-def _sum(r: Reading, a: Value, b: Value) -> Value:
+def _sum(r: Operands, a: Value, b: Value) -> Value:
     if r.has("sat"):
         return saturated(a.to("s64") + b.to("s64"), a.type)
     return a + b
 
 
-def mul24(r: Reading) -> list[Result]:
+def mul24(r: Operands) -> list[Result]:
     """Of the lowest 24 bits: the lower 32 bits of the product, or those from the 16th on."""
     kind = r.kind()
     a, b, *more = r.operands(kind, kind, kind)
@@ -98,7 +98,7 @@ def _low24(x: Value) -> Value:
 # -- division ---------------------------------------------------------------------------------
 
 
-def div(r: Reading) -> list[Result]:
+def div(r: Operands) -> list[Result]:
     """Rounded towards zero; division by zero gives all ones, as does the remainder of it."""
     kind = r.kind()
     a, b = r.operands(kind, kind)
@@ -116,7 +116,7 @@ def div(r: Reading) -> list[Result]:
 # -- the rest ---------------------------------------------------------------------------------
 
 
-def extremum(r: Reading) -> list[Result]:
+def extremum(r: Operands) -> list[Result]:
     kind = r.kind()
 
     def chosen(a: Value, b: Value) -> Value:
@@ -129,17 +129,17 @@ def extremum(r: Reading) -> list[Result]:
     return r.result(kind, chosen(*operands))
 
 
-def neg(r: Reading) -> list[Result]:
+def neg(r: Operands) -> list[Result]:
     (a,) = r.operands(r.kind())
     return r.result(a.type, -a)
 
 
-def absolute(r: Reading) -> list[Result]:
+def absolute(r: Operands) -> list[Result]:
     (a,) = r.operands(r.kind())
     return r.result(a.type, a.lt(0).select(-a, a))
 
 
-def sad(r: Reading) -> list[Result]:
+def sad(r: Operands) -> list[Result]:
     """c + |a − b|"""
     a, b, c = r.operands(*[r.kind()] * 3)
     return r.result(a.type, c + a.lt(b).select(b - a, a - b))
@@ -148,7 +148,7 @@ def sad(r: Reading) -> list[Result]:
 def _dot(parts: Callable[[Value, Value], list[tuple[Value, Value]]]) -> Meaning:
     """c plus the sum of the products of pairs, modulo 2³²."""
 
-    def meaning(r: Reading) -> list[Result]:
+    def meaning(r: Operands) -> list[Result]:
         kind = "s32" if "s32" in (r.kind(-2), r.kind(-1)) else "u32"
         a, b, total = r.operands("b32", "b32", kind)
         for x, y in parts(a, b) if not r.has("hi") else parts(a, b >> 16):

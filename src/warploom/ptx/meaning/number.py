@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from warploom.machine.value.ir import Value, const, make
 from warploom.ptx.ir import Operand
-from warploom.ptx.meaning.shape import Reading
+from warploom.ptx.meaning.shape import Operands
 
 
-def numbers(r: Reading, operand: Operand, kind: str, ftz: bool = False) -> list[Value]:
+def numbers(r: Operands, operand: Operand, kind: str, ftz: bool = False) -> list[Value]:
     """The number in an operand, or the two of a pair, the lower first: f64, or f32 for all else."""
     whole = r.read(operand, kind)
     if kind.endswith("x2"):
@@ -38,7 +38,7 @@ def flushed(x: Value) -> Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class NarrowFloat:
     """The bits of a floating type: what infinity, one and the machine's NaN are in it."""
 
     kind: str
@@ -86,7 +86,7 @@ class Code:
         return bad.select(nan, bits).bits(x.type)
 
 
-def finished(r: Reading, code: Code, x: Value) -> Value:
+def finished(r: Operands, code: NarrowFloat, x: Value) -> Value:
     """A result as its modifiers want it: flushed, saturated, finite, not negative."""
     if r.has("ftz") and code.kind == "f32":
         x = flushed(x)

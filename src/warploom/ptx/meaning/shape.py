@@ -1,6 +1,6 @@
 """An instruction's meaning: which operands it reads as which types, and the values of its results.
 
-A meaning is a function of a `Reading`, which hands out the operands as machine values. It gives one
+A meaning is a function of a `Operands`, which hands out the operands as machine values. It gives one
 `Result` for each destination. Interpreters (`emulate/elementwise.py`, `fast/elementwise.py`, the
 symbolic emulator) fetch the operands and compute the values in their own way.
 """
@@ -32,7 +32,7 @@ class Result(NamedTuple):
 
 
 @dataclass(slots=True)
-class Reading:
+class Operands:
     """The operands that a meaning has asked for, in order."""
 
     ins: Instruction
@@ -70,7 +70,7 @@ class Reading:
         return [Result(self.ins.operands[0], kind, value.bits(value_type(kind)))]
 
 
-Meaning: TypeAlias = Callable[[Reading], list[Result]]
+Meaning: TypeAlias = Callable[[Operands], list[Result]]
 
 
 def value_type(kind: str) -> str:

@@ -10,19 +10,19 @@ from warploom.machine.value.ir import Value, const, real
 from warploom.ptx.ir import Vector
 from warploom.ptx.known import rounding_of
 from warploom.ptx.meaning.number import numbers
-from warploom.ptx.meaning.shape import Reading, Result
+from warploom.ptx.meaning.shape import Operands, Result
 from warploom.ptx.types import DTYPES
 
 NAN16 = 0x7FFF
 
 
-def _not_negative(r: Reading, x: Value) -> Value:
+def _not_negative(r: Operands, x: Value) -> Value:
     """.relu: what is below zero is zero; a NaN stays one."""
     zero = real(x.type, 0.0)
     return x.le(zero).select(zero, x) if r.has("relu") else x
 
 
-def _side_by_side(r: Reading, target: str, made: list[Value]) -> list[Result]:
+def _side_by_side(r: Operands, target: str, made: list[Value]) -> list[Result]:
     """Codes of several numbers, the first highest."""
     bits = 8 * DTYPES[target].itemsize
     total = const("u32", 0)
@@ -34,7 +34,7 @@ def _side_by_side(r: Reading, target: str, made: list[Value]) -> list[Result]:
 # -- pairs ----------------------------------------------------------------------------------------
 
 
-def to_small(r: Reading, target: str, source: str) -> list[Result]:
+def to_small(r: Operands, target: str, source: str) -> list[Result]:
     """Two values side by side, the first in the upper half: of two registers, or of a pair."""
     if source == "f32":
         given = r.operands("f32", "f32")
@@ -62,7 +62,7 @@ def _scale(x: Value, mode: str, finite: bool) -> Value:
     return x.is_nan().select(const("u32", 0xFF), code)
 
 
-def from_small(r: Reading, source: str) -> list[Result]:
+def from_small(r: Operands, source: str) -> list[Result]:
     """A pair of small numbers as a pair of halves, which hold each of them."""
     width = 4 * DTYPES[source].itemsize
     whole = r.read(r.ins.operands[1], source).to("u32")
@@ -78,7 +78,7 @@ def _power(code: Value) -> Value:
     return code.eq(0xFF).select(const("u32", NAN16), some)
 
 
-def _half(r: Reading, code: Value, name: str) -> Value:
+def _half(r: Operands, code: Value, name: str) -> Value:
     """A small number as a half: its bits as those of a single, scaled by the exponents' bases."""
     form = FORMATS[name]
     size = code & form.sign - 1
@@ -97,7 +97,7 @@ def _half(r: Reading, code: Value, name: str) -> Value:
 # -- random bits ----------------------------------------------------------------------------------
 
 
-def stochastic(r: Reading) -> list[Result]:
+def stochastic(r: Operands) -> list[Result]:
     """Random bits, as high as the dropped ones begin, are added before truncating."""
     target = r.kind(0)
     name, _, count = target.partition("x")
@@ -129,7 +129,7 @@ def _random_bits(bits: Value, name: str) -> tuple[Value, Value]:
 # -- tf32 -----------------------------------------------------------------------------------------
 
 
-def tf32(r: Reading, x: Value) -> Value:
+def tf32(r: Operands, x: Value) -> Value:
     """19 bits of a single are kept; rna rounds ties away from zero."""
     bits, mode = x.bits("u32"), rounding_of(r.ins)
     more = {"rz": const("u32", 0), "rna": const("u32", 0x1000)}.get(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from warploom.ptx.ir import Instruction, Operand
 from warploom.ptx.meaning import bits, compare, convert, integer, video
-from warploom.ptx.meaning.shape import Meaning, Reading, Result
+from warploom.ptx.meaning.shape import Meaning, Operands, Result
 
 MEANINGS: dict[str, Meaning] = {
     **integer.MEANINGS,
@@ -27,6 +27,6 @@ class Elementwise:
 
 def meaning_of(ins: Instruction) -> Elementwise:
     """The meaning of an instruction of the table; ValueError where its operands have none."""
-    reading = Reading(ins)
+    reading = Operands(ins)
     results = MEANINGS[ins.opcode](reading)
     return Elementwise(tuple(reading.sources), tuple(results))

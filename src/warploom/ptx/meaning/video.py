@@ -24,7 +24,7 @@ from warploom.machine.value.ir import Value, const
 from warploom.ptx.ir import Component, Immediate, Instruction, Minus, Operand, Part, Register
 from warploom.ptx.known import types_of
 from warploom.ptx.meaning.compare import holds
-from warploom.ptx.meaning.shape import Meaning, Reading, Result, Unsupported
+from warploom.ptx.meaning.shape import Meaning, Operands, Result, Unsupported
 from warploom.ptx.table import OPCODES
 
 _VIDEO = [name for name in OPCODES if name.startswith("v") and name not in ("vote", "vmad")]
@@ -270,7 +270,7 @@ OPERATIONS: dict[str, Callable[[Value, Value], Value]] = {
 }
 
 
-def _operation(r: Reading, a: Value, b: Value) -> Value:
+def _operation(r: Operands, a: Value, b: Value) -> Value:
     name = r.ins.opcode.rstrip("24")[1:]
     if name == "set":
         return holds(r, a, b).to("s64")
@@ -284,7 +284,7 @@ def _extended(bits: Value, low: int, width: int, signed: bool) -> Value:
     return bits.field(low, f"{'s' if signed else 'u'}{width}").to("s64")
 
 
-def _value(r: Reading, source: Source) -> Value:
+def _value(r: Operands, source: Source) -> Value:
     return _extended(r.read(source.operand, "u32"), source.low, source.width, source.signed)
 
 
@@ -292,13 +292,13 @@ def _limited(value: Value, limits: tuple[int, int] | None) -> Value:
     return value if limits is None else value.clip(*limits)
 
 
-def _checked(r: Reading) -> None:
+def _checked(r: Operands) -> None:
     found = doubt(r.ins)
     if found:
         raise Unsupported(f"{r.ins.name} where it may have {found}: ptxas and the manual disagree")
 
 
-def scalar(r: Reading) -> list[Result]:
+def scalar(r: Operands) -> list[Result]:
     _checked(r)
     it = scalar_of(r.ins)
     made = _limited(_operation(r, _value(r, it.a), _value(r, it.b)), it.limits)
@@ -317,7 +317,7 @@ def _joined(it: Scalar, value: Value, c: Value) -> Value:
     return (value << low & mask) | (c & ~mask)
 
 
-def mad(r: Reading) -> list[Result]:
+def mad(r: Operands) -> list[Result]:
     """a·b + c, of which a shift to the right keeps the upper bits."""
     _checked(r)
     it = product_of(r.ins)
@@ -328,7 +328,7 @@ def mad(r: Reading) -> list[Result]:
     return [Result(it.target, "u32", made.to("u32"))]
 
 
-def several(r: Reading) -> list[Result]:
+def several(r: Operands) -> list[Result]:
     it = several_of(r.ins)
     first, second, out = (r.read(operand, "u32") for operand in (it.a, it.b, it.c))
     ones = (1 << it.width) - 1
