@@ -1,7 +1,7 @@
 """An instruction's meaning: which operands it reads as which types, and the values of its results.
 
-A meaning is a function of a `Operands`, which hands out the operands as machine values. It gives one
-`Result` for each destination. Interpreters (`emulate/elementwise.py`, `fast/elementwise.py`, the
+A meaning is a function of `Operands`, which hands them out as machine values. It gives one `Result`
+for each destination. Interpreters (`emulate/elementwise.py`, `fast/elementwise.py`, the
 symbolic emulator) fetch the operands and compute the values in their own way.
 """
 
