@@ -1,10 +1,10 @@
 """Which layout? A tile of shared memory, read along rows, columns and diagonals: no conflicts."""
 
-from warploom.layout.code import index_function
-from warploom.layout.named import pattern
-from warploom.layout.show import show
-from warploom.layout.solve import solve
-from warploom.layout.task import Task
+from warploom.layout.formats.code import index_function
+from warploom.layout.language.show import show
+from warploom.layout.patterns.named import pattern
+from warploom.layout.solver.solve import solve
+from warploom.layout.solver.task import Task
 
 task = Task(pattern("rcd:32x32"))  # your own accesses: a TOML file, see docs/layouts.md
 for klass in ("none", "pad", "swizzle", "xor"):

@@ -14,8 +14,8 @@ from tests.trust import test_fill_certificates as of_fills
 from tests.trust import test_layout_certificates as of_layouts
 
 from warploom.errors import InternalError, ensure
-from warploom.layout.named import pattern
-from warploom.layout.task import Task
+from warploom.layout.patterns.named import pattern
+from warploom.layout.solver.task import Task
 
 ROOT = Path(__file__).parents[1] / "src" / "warploom"
 

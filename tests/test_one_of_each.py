@@ -13,9 +13,9 @@ ROOT = Path(__file__).resolve().parents[1] / "src" / "warploom"
 WORDS = {
     "Verdict": "search/outcome.py",
     "Outcome": "search/outcome.py",
-    "Candidates": "search/candidate.py",
-    "Decision": "search/candidate.py",
-    "Domain": "search/candidate.py",
+    "Candidates": "search/branching/candidate.py",
+    "Decision": "search/branching/candidate.py",
+    "Domain": "search/branching/candidate.py",
     "Counters": "machine/counters.py",
     "Machine": "machine/record.py",
     "Memory": "machine/memory.py",

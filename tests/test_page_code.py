@@ -12,7 +12,7 @@ import pytest
 from tests.tools import require
 
 from warploom import ptx, synthesize
-from warploom.array.evaluate import evaluate
+from warploom.array.language.evaluate import evaluate
 from warploom.errors import DeviceError
 from warploom.pytest_plugin import Gpu
 from warploom.search.outcome import Verdict

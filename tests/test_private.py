@@ -19,7 +19,7 @@ from warploom.options import cache_folder, from_environment
 from warploom.private import make_private, read_private, temporary_folder
 from warploom.process import python_command
 from warploom.runtime.opencl import pyopencl
-from warploom.search import store
+from warploom.search.storage import store
 
 TEXT, FLAGS = "int f(void) { return 7; }\n", ("-fPIC", "-shared")
 ROOT_ONLY = pytest.mark.skipif(os.getuid() != 0, reason="only root can give files to another")

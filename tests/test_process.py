@@ -18,7 +18,7 @@ from warploom.native import c_compiler, compile_c
 from warploom.process import find_program, python_command, run_command
 from warploom.ptx.ptxas import find_ptxas
 from warploom.runtime import host
-from warploom.search.farm import Farm
+from warploom.search.workers.farm import Farm
 
 
 def test_children_end_too(tmp_path: Path) -> None:

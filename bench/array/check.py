@@ -43,8 +43,8 @@ from warploom.array.mapping.sound import sound
 from warploom.array.mapping.tree import map_tree
 from warploom.errors import DeviceError, WarploomError
 from warploom.machine.record import CUDA, H200, Machine, machine_named
-from warploom.search.farm import Farm
 from warploom.search.outcome import Found
+from warploom.search.workers.farm import Farm
 
 PARTS = ("counts", "joint", "small", "workloads", "opencl")
 COUNTS = (10_000, 300, 300, 50)

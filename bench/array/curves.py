@@ -28,7 +28,7 @@ from warploom.array.recipe.choose import candidates as blocks_by_model
 from warploom.array.workload import VGG_16, Convolution
 from warploom.errors import DeviceError, WarploomError
 from warploom.machine.record import H200
-from warploom.search.farm import Farm
+from warploom.search.workers.farm import Farm
 
 SLOW = 0.02  # seconds: one launch is enough
 BY_HAND, BY_HAND_AND_MODEL = "by hand", "by hand, blocks by its model"

@@ -35,7 +35,7 @@ from warploom.array.workload import VGG_16, Convolution
 from warploom.errors import WarploomError
 from warploom.kernel.evaluate import run
 from warploom.machine.record import H200
-from warploom.search.farm import Farm
+from warploom.search.workers.farm import Farm
 
 OUT = RESULTS / "array_device.json"
 BESIDE = 6  # of the best, and of the best with little memory, others are looked for

@@ -22,7 +22,7 @@ from warploom.errors import DeviceError, WarploomError
 from warploom.machine.record import H200
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found
-from warploom.search.tune import Task, tune
+from warploom.search.storage.tune import Task, tune
 
 LITTLE = 1_000_000  # bytes over operands and results, of a layer or on average
 SAMPLES = 25

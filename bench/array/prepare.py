@@ -11,7 +11,7 @@ from bench.array.tasks import planned
 from warploom.array import build as al
 from warploom.array.code.fixed import compile_fixed
 from warploom.array.code.program import Candidate, Compiled, compile_candidate
-from warploom.array.ir import Program, Term
+from warploom.array.language.ir import Program, Term
 from warploom.array.recipe.blocked import LANES, Blocks
 from warploom.array.types import Scalar, array
 from warploom.array.workload import Convolution

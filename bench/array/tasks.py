@@ -13,11 +13,11 @@ from bench.harness import attempted
 from warploom.array import workload
 from warploom.array.code.program import Candidate, compile_candidate
 from warploom.array.code.spread import Spread
-from warploom.array.evaluate import evaluate
-from warploom.array.ir import Program
 from warploom.array.joint.axes import Axis, axes_of
-from warploom.array.loops import Plan
-from warploom.array.plan import plan
+from warploom.array.language.evaluate import evaluate
+from warploom.array.language.ir import Program
+from warploom.array.plan.loops import Plan
+from warploom.array.plan.plan import plan
 from warploom.array.recipe import convolution, matmul, stencil
 from warploom.index.evaluate import evaluate as number
 from warploom.kernel.evaluate import run

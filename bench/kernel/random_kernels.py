@@ -22,7 +22,7 @@ from typing import Any
 from bench.common.kernel.random_runs import TOGETHER, looked_at
 from bench.harness import arguments, attempted, earlier, environment, save
 
-from warploom.search.farm import Farm
+from warploom.search.workers.farm import Farm
 
 KERNELS = {"c": 2000, "ptx": 2000, "opencl": 2000, "broken": 500, "cuda": 2000}
 UNASKED = ("c", "ptx", "opencl", "broken")

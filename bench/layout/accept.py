@@ -31,19 +31,19 @@ from bench.common.trust import layout as certificates
 from bench.harness import arguments, earlier, environment, save
 
 from warploom.errors import CheckError
-from warploom.layout.access import Access, Problem
-from warploom.layout.choose import best_way
-from warploom.layout.convert import convert
-from warploom.layout.cute import SPELLINGS
-from warploom.layout.fragment_text import read_fragment
-from warploom.layout.front import front_of
-from warploom.layout.named import FIFTY, pattern
-from warploom.layout.pattern import parse_pattern
-from warploom.layout.solve import solve
-from warploom.layout.task import Task
+from warploom.layout.conversion.convert import convert
+from warploom.layout.formats.cute import SPELLINGS
+from warploom.layout.formats.fragment_text import read_fragment
+from warploom.layout.patterns.access import Access, Problem
+from warploom.layout.patterns.named import FIFTY, pattern
+from warploom.layout.patterns.pattern import parse_pattern
+from warploom.layout.solver.choose import best_way
+from warploom.layout.solver.front import front_of
+from warploom.layout.solver.solve import solve
+from warploom.layout.solver.task import Task
 from warploom.search.budget import Budget
-from warploom.search.farm import Farm
 from warploom.search.outcome import Found, Impossible
+from warploom.search.workers.farm import Farm
 from warploom.trust.layout import check_layout
 
 GENERATED = 120

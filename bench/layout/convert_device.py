@@ -37,13 +37,13 @@ from warploom.catalogue.conversion_tuning import (
     ways_of,
 )
 from warploom.errors import WarploomError
-from warploom.layout.convert import Conversion, convert
-from warploom.layout.fragment_text import read_fragment
+from warploom.layout.conversion.convert import Conversion, convert
+from warploom.layout.formats.fragment_text import read_fragment
 from warploom.ptx import load
 from warploom.runtime.compile import compile_cuda
-from warploom.search.farm import Farm
 from warploom.search.outcome import Found
-from warploom.search.store import Store
+from warploom.search.storage.store import Store
+from warploom.search.workers.farm import Farm
 
 RECORDED = RESULTS / "layout_triton.json"
 ROUNDS, SAMPLES = 7, 3

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from bench.common.layout.spellings import random_layout
 
-from warploom.layout.cute import read_cute
-from warploom.layout.evaluate import values
-from warploom.layout.export import cute_type
-from warploom.layout.ir import Layout
+from warploom.layout.formats.cute import read_cute
+from warploom.layout.formats.export import cute_type
+from warploom.layout.language.evaluate import values
+from warploom.layout.language.ir import Layout
 
 TOGETHER = 50  # types of one program
 HEAD = """#include <cute/layout.hpp>

@@ -31,7 +31,7 @@ from bench.layout.kernels import (
     conversion_launches,
 )
 
-from warploom.layout.named import FIFTY
+from warploom.layout.patterns.named import FIFTY
 
 METRICS = [f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st")]
 

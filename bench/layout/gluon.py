@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.layout.access import Access, AccessKind, Problem
-from warploom.layout.cost import Meter
-from warploom.layout.evaluate import values
-from warploom.layout.fragment_text import from_bases
-from warploom.layout.triton import swizzled_shared
+from warploom.layout.formats.fragment_text import from_bases
+from warploom.layout.formats.triton import swizzled_shared
+from warploom.layout.language.evaluate import values
+from warploom.layout.patterns.access import Access, AccessKind, Problem
+from warploom.layout.wavefronts.cost import Meter
 from warploom.ptx import load
 
 LANE_BITS, MOST_REGISTER_BITS, MOST_BYTES = 5, 5, 16

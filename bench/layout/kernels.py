@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from warploom.catalogue.conversion import conversion_text
-from warploom.layout.access import IDLE, STORES, Access, Problem
-from warploom.layout.code import index_function
-from warploom.layout.convert import Conversion, convert
-from warploom.layout.fragment_text import read_fragment
-from warploom.layout.front import front_of
-from warploom.layout.named import pattern
-from warploom.layout.task import Task
+from warploom.layout.conversion.convert import Conversion, convert
+from warploom.layout.formats.code import index_function
+from warploom.layout.formats.fragment_text import read_fragment
+from warploom.layout.patterns.access import IDLE, STORES, Access, Problem
+from warploom.layout.patterns.named import pattern
+from warploom.layout.solver.front import front_of
+from warploom.layout.solver.task import Task
 
 Bytes = np.ndarray
 LANES = 32

@@ -23,10 +23,10 @@ from bench.layout.cute import types
 from bench.layout.gluon import pairs
 
 from warploom.errors import CheckError, WarploomError
-from warploom.layout.convert import convert
-from warploom.layout.evaluate import values
-from warploom.layout.fragment_text import from_bases
-from warploom.layout.triton import from_offset_bases
+from warploom.layout.conversion.convert import convert
+from warploom.layout.formats.fragment_text import from_bases
+from warploom.layout.formats.triton import from_offset_bases
+from warploom.layout.language.evaluate import values
 from warploom.ptx import load
 
 

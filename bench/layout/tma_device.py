@@ -17,11 +17,11 @@ from bench.harness import RESULTS, arguments, environment, save
 from bench.ptx.launches import Job, on_device, on_emulator
 
 from warploom import ptx
-from warploom.layout.access import Problem
-from warploom.layout.certificate import SPANS
-from warploom.layout.evaluate import evaluate
-from warploom.layout.named import pattern
-from warploom.layout.tma import Box, boxes
+from warploom.layout.formats.tma import Box, boxes
+from warploom.layout.language.evaluate import evaluate
+from warploom.layout.patterns.access import Problem
+from warploom.layout.patterns.named import pattern
+from warploom.layout.solver.certificate import SPANS
 
 OUT = RESULTS / "layout_tma_device.json"
 TILES = (

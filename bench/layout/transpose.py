@@ -15,10 +15,10 @@ from itertools import product
 
 import numpy as np
 
-from warploom.layout.access import Access, Problem
-from warploom.layout.code import index_function
-from warploom.layout.front import front_of
-from warploom.layout.task import Task
+from warploom.layout.formats.code import index_function
+from warploom.layout.patterns.access import Access, Problem
+from warploom.layout.solver.front import front_of
+from warploom.layout.solver.task import Task
 from warploom.runtime.compile import compile_cuda
 
 LANES = 32

@@ -32,7 +32,7 @@ from bench.layout.transpose import (
 )
 
 from warploom.runtime.compile import compile_cuda
-from warploom.search.farm import Farm
+from warploom.search.workers.farm import Farm
 
 SIZES = (16384, 8192)
 KINDS = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}

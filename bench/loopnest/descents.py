@@ -23,7 +23,7 @@ from bench.harness import arguments, earlier, environment, save
 from bench.loopnest.tasks import KERNELS, checked_batch
 
 from warploom.errors import WarploomError
-from warploom.search.farm import Farm
+from warploom.search.workers.farm import Farm
 
 BATCH = 25
 Rows = dict[str, dict[str, Any]]  # the batches of a kernel, by their numbers

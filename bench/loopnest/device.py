@@ -46,11 +46,11 @@ from warploom.loopnest.trial import tried
 from warploom.machine.record import H200
 from warploom.pipeline.nest import Nest
 from warploom.runtime.compile import compile_cuda
-from warploom.search.candidate import Candidates, Decision
-from warploom.search.decided import decision_from, decision_record, decisions_of, telling
-from warploom.search.descent import Descents, descents, weighted_descents
-from warploom.search.fix import fixed
-from warploom.search.problem import SpaceProblem
+from warploom.search.branching.candidate import Candidates, Decision
+from warploom.search.branching.decided import decision_from, decision_record, decisions_of, telling
+from warploom.search.branching.descent import Descents, descents, weighted_descents
+from warploom.search.branching.fix import fixed
+from warploom.search.branching.problem import SpaceProblem
 
 ARCH = "sm_90"
 TARGETS = {

@@ -25,11 +25,11 @@ from warploom.loopnest.kernels import Cut, matmul
 from warploom.loopnest.target import everything
 from warploom.machine.record import H200
 from warploom.pipeline.nest import Nest
-from warploom.search.descent import descents
-from warploom.search.estimate import Mean
-from warploom.search.farm import Farm
-from warploom.search.herd import leaves_of
-from warploom.search.problem import SpaceProblem
+from warploom.search.branching.descent import descents
+from warploom.search.branching.estimate import Mean
+from warploom.search.branching.particle_estimate import leaves_of
+from warploom.search.branching.problem import SpaceProblem
+from warploom.search.workers.farm import Farm
 
 PIECE = 64  # walks of one task, where each is by itself
 HERDS = 16  # of the largest part of a space; of the others, a quarter with a quarter of the walks

@@ -20,10 +20,10 @@ from bench.harness import arguments, earlier, environment, save
 from bench.loopnest.walks import space_of
 
 from warploom.loopnest.ir import Dim, Instruction, Load
-from warploom.search.candidate import Candidates, Decision, joined
+from warploom.search.branching.candidate import Candidates, Decision, joined
+from warploom.search.branching.problem import SpaceProblem, children, start
 from warploom.search.engine import Watch
-from warploom.search.farm import Farm
-from warploom.search.problem import SpaceProblem, children, start
+from warploom.search.workers.farm import Farm
 
 WAYS = 10  # to cut n: two tiles, decided already
 DEPTH, SPLIT = 8, 3  # what is counted, without those; where the work is shared out

@@ -36,10 +36,10 @@ from warploom.loopnest.lower import raw
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import everything, with_tensor_cores
 from warploom.machine.record import H200
-from warploom.search.candidate import Decision
-from warploom.search.descent import descents
-from warploom.search.fix import fixed
-from warploom.search.problem import SpaceProblem
+from warploom.search.branching.candidate import Decision
+from warploom.search.branching.descent import descents
+from warploom.search.branching.fix import fixed
+from warploom.search.branching.problem import SpaceProblem
 
 CLOSE = 1e-4  # of the largest element
 TAIL = Cut(tail=True)

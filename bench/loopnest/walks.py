@@ -15,11 +15,11 @@ from warploom.loopnest.kernels import Cut, axpy, matmul
 from warploom.loopnest.space import DECIDED, NestSpace
 from warploom.loopnest.target import paper
 from warploom.machine.record import machine_named
-from warploom.search.candidate import Candidates, Decision, Flags
-from warploom.search.descent import descents
-from warploom.search.estimate import knuth
-from warploom.search.herd import herd
-from warploom.search.problem import SpaceProblem
+from warploom.search.branching.candidate import Candidates, Decision, Flags
+from warploom.search.branching.descent import descents
+from warploom.search.branching.estimate import knuth
+from warploom.search.branching.particle_estimate import herd
+from warploom.search.branching.problem import SpaceProblem
 
 PROPER = Cut(proper=True)
 # The program, and what was published: size, dead ends, cut in ms, what is left at depth 10.

@@ -18,7 +18,7 @@ from typing import Any
 from bench.common.machine.agreement import FEEDS, looked_at
 from bench.harness import arguments, earlier, environment, save
 
-from warploom.search.farm import Farm
+from warploom.search.workers.farm import Farm
 
 PIECE = 500  # traces of one piece of work
 

@@ -22,7 +22,7 @@ from typing import Any
 from bench.harness import arguments, attempted, environment, save
 from bench.ptx.engine_tasks import looked_at, tasks
 
-from warploom.search.farm import Farm
+from warploom.search.workers.farm import Farm
 
 
 def summed(rows: list[dict[str, Any]]) -> dict[str, Any]:

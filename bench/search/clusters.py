@@ -30,10 +30,10 @@ from bench.harness import arguments, environment
 import warploom
 from warploom.bench.published import named
 from warploom.errors import DeviceError
-from warploom.search import cluster as clusters
-from warploom.search.cluster import Cluster
-from warploom.search.far import Far
-from warploom.search.pieces import Piece
+from warploom.search.workers import cluster as clusters
+from warploom.search.workers.cluster import Cluster
+from warploom.search.workers.far import Far
+from warploom.search.workers.pieces import Piece
 from warploom.sketch.synth.parts import Answer
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.split import Parting
@@ -74,7 +74,7 @@ def made(kind: str, folder: Path) -> Path:
 
 def _without_digests(package: Path) -> None:
     """As the package was before answers told who made them."""
-    (package / "search/sources.py").rename(package / "search/ancient.py")
+    (package / "search/workers/sources.py").rename(package / "search/ancient.py")
     for name in ("store", "answer", "roster", "cluster", "farm"):
         file = package / "search" / f"{name}.py"
         file.write_text(file.read_text().replace("search.sources", "search.ancient"))

@@ -28,9 +28,9 @@ from typing import Any
 from bench.harness import arguments, earlier, environment, save
 
 from warploom.bench.published import named
-from warploom.search.cluster import Cluster
-from warploom.search.farm import Farm
-from warploom.search.pieces import Piece
+from warploom.search.workers.cluster import Cluster
+from warploom.search.workers.farm import Farm
+from warploom.search.workers.pieces import Piece
 from warploom.sketch.synth.parts import Answer
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize

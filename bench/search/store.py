@@ -15,8 +15,8 @@ from pathlib import Path
 
 from bench.harness import arguments, environment, save
 
-from warploom.search.farm import Farm
-from warploom.search.store import Key, Store
+from warploom.search.storage.store import Key, Store
+from warploom.search.workers.farm import Farm
 
 
 def written(path: str, worker: int, seconds: float) -> int:

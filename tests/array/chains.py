@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from warploom.array import build as al
-from warploom.array.ir import Param, Term
-from warploom.array.size import value_of
+from warploom.array.language.ir import Param, Term
+from warploom.array.language.size import value_of
 from warploom.array.types import Array, Scalar, Tuple, Type, Vector, array, base
 from warploom.index.ir import Expr, Var
 from warploom.kernel.dtype import i32

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from warploom.array.home import leaf_paths
-from warploom.array.ir import Param
-from warploom.array.loops import Chosen, Converted, Fixed, Loop, Operated, Plan, Read, Write
+from warploom.array.language.ir import Param
+from warploom.array.plan.home import leaf_paths
+from warploom.array.plan.loops import Chosen, Converted, Fixed, Loop, Operated, Plan, Read, Write
+from warploom.array.plan.view import Part
 from warploom.array.types import Array, Tuple, Vector
-from warploom.array.view import Part
 from warploom.index.evaluate import evaluate as evaluate_index
 from warploom.kernel.arithmetic import apply, compare, convert
 from warploom.kernel.dtype import DType

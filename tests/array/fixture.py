@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from warploom.array.language.size import normal
 from warploom.array.mapping.tree import MapNode, MapTree
-from warploom.array.size import normal
 from warploom.index.parse import parse
 
 DATA = Path(__file__).with_name("data") / "convolution_maps.txt"

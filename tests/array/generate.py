@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from warploom.array import build as al
-from warploom.array.ir import Param, Term, is_concrete
+from warploom.array.language.ir import Param, Term, is_concrete
 from warploom.array.types import Array, Scalar, Tuple, Type, Vector, array, base, shape
 from warploom.index.evaluate import evaluate as evaluate_index
 from warploom.kernel.dtype import i32

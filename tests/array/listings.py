@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warploom.array import build as al
-from warploom.array.ir import Program, Term
+from warploom.array.language.ir import Program, Term
 from warploom.array.types import array
 from warploom.kernel.dtype import i32
 

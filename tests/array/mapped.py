@@ -9,11 +9,11 @@ import numpy as np
 
 from warploom.array.code.program import Candidate, Compiled, compile_candidate
 from warploom.array.code.spread import Spread
-from warploom.array.loops import Plan
 from warploom.array.mapping.constraint import GLOBAL, LANE, LOCAL, Assignment
 from warploom.array.mapping.solve import all_mappings, as_assignment
 from warploom.array.mapping.sound import sound
 from warploom.array.mapping.tree import map_tree
+from warploom.array.plan.loops import Plan
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel
 from warploom.search.outcome import Found

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.array.ir import Apply, Bound, Literal, Param, Term
+from warploom.array.language.ir import Apply, Bound, Literal, Param, Term
 from warploom.array.types import Array, Vector
 from warploom.index.evaluate import evaluate as evaluate_index
 

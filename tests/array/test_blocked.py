@@ -10,8 +10,8 @@ from tests.array.test_recipe import by_hand
 from warploom.array import build as al
 from warploom.array.code.fixed import compile_fixed
 from warploom.array.code.program import Compiled
-from warploom.array.evaluate import evaluate
-from warploom.array.ir import Program
+from warploom.array.language.evaluate import evaluate
+from warploom.array.language.ir import Program
 from warploom.array.recipe.blocked import Blocks, convolution, matmul
 from warploom.array.types import array
 from warploom.array.workload import Convolution

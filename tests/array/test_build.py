@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from warploom.array import build as al
-from warploom.array.bind import bound
-from warploom.array.effort import effort
-from warploom.array.evaluate import evaluate
-from warploom.array.ir import Param, Program, Term, close, instantiate, is_concrete, opened
-from warploom.array.show import show, show_program
+from warploom.array.language.bind import bound
+from warploom.array.language.effort import effort
+from warploom.array.language.evaluate import evaluate
+from warploom.array.language.ir import Param, Program, Term, close, instantiate, is_concrete, opened
+from warploom.array.language.show import show, show_program
 from warploom.array.types import Tuple, Vector, array, type_text
 from warploom.errors import CheckError
 from warploom.kernel.dtype import f16, f32, i32

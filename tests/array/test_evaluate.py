@@ -9,9 +9,9 @@ from tests.array.mapped import run_candidate
 from tests.array.naive import OPS, as_lists, naive
 
 from warploom.array import build as al
-from warploom.array.evaluate import evaluate
-from warploom.array.ir import Apply, Program, Term, walk
 from warploom.array.joint.model import JointModel
+from warploom.array.language.evaluate import evaluate
+from warploom.array.language.ir import Apply, Program, Term, walk
 from warploom.array.types import array
 from warploom.errors import CheckError
 from warploom.kernel.dtype import bf16, f16, f32, i32

@@ -13,18 +13,18 @@ from tests.array.mapped import run_candidate, same
 from warploom.array import build as al
 from warploom.array import workload
 from warploom.array.code.program import Candidate, compile_candidate
-from warploom.array.evaluate import evaluate
-from warploom.array.ir import Program, Term
 from warploom.array.joint.axes import Axis, axes_of
 from warploom.array.joint.least import Least
 from warploom.array.joint.model import JointModel, NoGood
 from warploom.array.joint.parts import LinkedMaps, Parts, parts_of
 from warploom.array.joint.threads import Groups
+from warploom.array.language.evaluate import evaluate
+from warploom.array.language.ir import Program, Term
 from warploom.array.mapping.constraint import RUNS
 from warploom.array.mapping.solve import all_mappings
 from warploom.array.mapping.sound import sound
 from warploom.array.mapping.tree import map_tree
-from warploom.array.plan import plan
+from warploom.array.plan.plan import plan
 from warploom.array.recipe import convolution as conv
 from warploom.array.recipe import matmul as product
 from warploom.array.recipe import stencil as tiles
@@ -98,7 +98,7 @@ def test_many_candidates_of_workloads(name: str, seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", [machine_named("mali"), H200], ids=lambda each: each.name)
 def test_candidates_at_full_size(machine: Machine) -> None:
-    """`bench/array/check.py joint` does so with thousands."""
+    """`bench/array/language/check.py joint` does so with thousands."""
     program = conv.mid_level(workload.convolution())
     model = JointModel(program, workload.VGG_16["conv4_2"].sizes(), machine)
     for candidate in sampled(model, 40):

@@ -9,9 +9,21 @@ import pytest
 from tests.array.generate import NUMBER, Generator, random_type, random_value
 
 from warploom.array import build as al
-from warploom.array.evaluate import evaluate
-from warploom.array.ir import Apply, Lambda, Literal, Param, Program, Term, close, fresh, walk
-from warploom.array.law import (
+from warploom.array.language.evaluate import evaluate
+from warploom.array.language.ir import (
+    Apply,
+    Lambda,
+    Literal,
+    Param,
+    Program,
+    Term,
+    close,
+    fresh,
+    walk,
+)
+from warploom.array.language.op import POSITION, Call, sizes_of
+from warploom.array.plan.plan import copied
+from warploom.array.rewrite.law import (
     NEUTRAL,
     Applied,
     Concrete,
@@ -22,7 +34,7 @@ from warploom.array.law import (
     Undone,
     rewritten,
 )
-from warploom.array.laws import (
+from warploom.array.rewrite.laws import (
     HOIST_MAP,
     INTERCHANGE,
     INTERCHANGE_NESTED,
@@ -31,9 +43,7 @@ from warploom.array.laws import (
     REGROUP_PRODUCTS,
     prefetching,
 )
-from warploom.array.match import Binding, instance, type_instance
-from warploom.array.op import POSITION, Call, sizes_of
-from warploom.array.plan import copied
+from warploom.array.rewrite.match import Binding, instance, type_instance
 from warploom.array.types import Any, Array, Tuple, Type, shape
 from warploom.errors import CheckError
 from warploom.index.ir import Const, variables

@@ -15,9 +15,9 @@ from warploom.array import build as al
 from warploom.array import workload
 from warploom.array.code.program import Candidate, compile_candidate
 from warploom.array.code.spread import Spread
-from warploom.array.evaluate import evaluate
-from warploom.array.ir import Program
-from warploom.array.plan import as_stored, plan
+from warploom.array.language.evaluate import evaluate
+from warploom.array.language.ir import Program
+from warploom.array.plan.plan import as_stored, plan
 from warploom.array.recipe import convolution as conv
 from warploom.array.recipe import matmul as product
 from warploom.array.recipe import stencil as tiles

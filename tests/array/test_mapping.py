@@ -10,14 +10,14 @@ from tests.array.fixture import convolution_maps
 from tests.array.listings import listing_1, listing_3
 
 from warploom.array import build as al
-from warploom.array.ir import Program
+from warploom.array.language.ir import Program
 from warploom.array.mapping.constraint import GLOBAL, PARALLEL, RUNS, Constraints, broken
 from warploom.array.mapping.fusion import Fusion
 from warploom.array.mapping.released import released
 from warploom.array.mapping.solve import all_mappings, as_assignment, count_mappings
 from warploom.array.mapping.sound import sound
 from warploom.array.mapping.tree import MapNode, MapTree, Shared, map_trees
-from warploom.array.plan import plan
+from warploom.array.plan.plan import plan
 from warploom.array.types import array
 from warploom.index.ir import Const
 from warploom.kernel.dtype import i32

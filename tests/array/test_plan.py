@@ -7,9 +7,9 @@ import pytest
 from tests.array.execute import Execution
 from tests.array.generate import Generator, random_type, random_value
 
-from warploom.array.evaluate import evaluate
-from warploom.array.ir import Program
-from warploom.array.plan import as_stored, plan
+from warploom.array.language.evaluate import evaluate
+from warploom.array.language.ir import Program
+from warploom.array.plan.plan import as_stored, plan
 from warploom.errors import UnsupportedError
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from tests.array.fixture import convolution_maps
 
-from warploom.array.evaluate import evaluate
-from warploom.array.ir import Program
+from warploom.array.language.evaluate import evaluate
+from warploom.array.language.ir import Program
 from warploom.array.mapping.released import released
 from warploom.array.mapping.tree import map_trees
-from warploom.array.plan import plan
+from warploom.array.plan.plan import plan
 from warploom.array.recipe import convolution as conv
 from warploom.array.recipe import matmul as matmul_recipe
 from warploom.array.recipe import stencil as stencil_recipe

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warploom.array.size import normal, quotient, value_of
+from warploom.array.language.size import normal, quotient, value_of
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Const, Expr, Var

@@ -9,13 +9,13 @@ import pytest
 from tests.array.chains import Chains
 
 from warploom.array import build as al
-from warploom.array.element import Stored, element_of, landing
-from warploom.array.evaluate import evaluate
-from warploom.array.ir import Param, Program
-from warploom.array.known import Known
-from warploom.array.size import divisions, value_of
+from warploom.array.language.evaluate import evaluate
+from warploom.array.language.ir import Param, Program
+from warploom.array.language.size import divisions, value_of
+from warploom.array.plan.element import Stored, element_of, landing
+from warploom.array.plan.known import Known
+from warploom.array.plan.view import NoViewError, Part, Path
 from warploom.array.types import Array, Tuple, Type, Vector, array, shape
-from warploom.array.view import NoViewError, Part, Path
 from warploom.index.evaluate import evaluate as evaluate_index
 from warploom.index.ir import Const, Expr, Var
 from warploom.index.show import show

@@ -11,8 +11,8 @@ from warploom.catalogue import conversion
 from warploom.catalogue.conversion import conversion_kernel, conversion_text, wrong_results
 from warploom.errors import WarploomError
 from warploom.kernel.ir import Kernel
-from warploom.layout.convert import convert
-from warploom.layout.fragment_text import read_fragment
+from warploom.layout.conversion.convert import convert
+from warploom.layout.formats.fragment_text import read_fragment
 from warploom.ptx.table import OPCODES
 from warploom.runtime.callable import Device, load
 from warploom.runtime.compile import can_compile, compile_cuda

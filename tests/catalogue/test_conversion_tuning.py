@@ -21,12 +21,12 @@ from warploom.catalogue.conversion_tuning import (
     ways_of,
 )
 from warploom.errors import CheckError, DeviceError, UnsupportedError, WarploomError
-from warploom.layout.convert import Conversion, convert
-from warploom.layout.fragment_text import read_fragment
+from warploom.layout.conversion.convert import Conversion, convert
+from warploom.layout.formats.fragment_text import read_fragment
 from warploom.ptx import load
 from warploom.runtime.compile import can_compile, compile_cuda
 from warploom.search.outcome import Found, Impossible
-from warploom.search.store import Store
+from warploom.search.storage.store import Store
 
 ROW = "blocked([1,1],[1,32],[1,1],[1,0])"
 CASES = {

@@ -24,7 +24,7 @@ from warploom.machine.record import CUDA
 from warploom.runtime.compile import can_compile
 from warploom.runtime.rig import Built
 from warploom.search.outcome import Found
-from warploom.search.store import Store
+from warploom.search.storage.store import Store
 
 needs_compiler = pytest.mark.skipif(not can_compile(), reason="needs NVRTC or nvcc")
 SIZE = {"n": 333}
@@ -94,7 +94,7 @@ def test_the_command_shows_what_it_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(measured, "GpuBench", Counting)
-    monkeypatch.setattr("warploom.search.tune.Farm", Threads)
+    monkeypatch.setattr("warploom.search.storage.tune.Farm", Threads)
     monkeypatch.setattr("warploom.cli.kernel.gpu_library", lambda: ("none", None))
     store = tmp_path / "store.sqlite"
     words = ["kernel", "aos-sum", "--size", "n=333", "--tune", "--store", str(store)]
@@ -170,7 +170,7 @@ def test_a_size_is_tuned_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(tuning, "GpuBench", bench)
     monkeypatch.setattr(tuning, "build_for", refuses)
-    monkeypatch.setattr("warploom.search.tune.Farm", Threads)
+    monkeypatch.setattr("warploom.search.storage.tune.Farm", Threads)
     found = load("aos-sum", fields=3, tune=0, store=False)
     assert found.tuner is not None
     for _ in range(2):  # nothing can be measured in no time: the rule's

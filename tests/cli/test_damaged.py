@@ -7,7 +7,7 @@ from bench.common.cli import damaged
 from bench.common.cli.damaged import IMPOSSIBLE, WAYS, Filled, run_one
 
 from warploom.cli import remembered
-from warploom.search import row, store
+from warploom.search.storage import row, store
 
 
 @pytest.fixture(scope="module")

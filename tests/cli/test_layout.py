@@ -17,9 +17,9 @@ from tests.cli.conftest import Cli
 from warploom.catalogue.conversion_tuning import ReadyWay
 from warploom.cli import layout, layout_convert
 from warploom.errors import DeviceError
-from warploom.layout import choose
-from warploom.layout.access import Problem
-from warploom.layout.named import FIFTY
+from warploom.layout.patterns.access import Problem
+from warploom.layout.patterns.named import FIFTY
+from warploom.layout.solver import choose
 from warploom.runtime.compile import can_compile
 
 

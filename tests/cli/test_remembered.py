@@ -16,8 +16,8 @@ import pytest
 from tests.cli.conftest import Cli
 
 from warploom.cli.remembered import Answer, outputs_of, question_of, remembering
-from warploom.search.row import COLUMNS, seal
-from warploom.search.store import Key, Store, users_store
+from warploom.search.storage.row import COLUMNS, seal
+from warploom.search.storage.store import Key, Store, users_store
 
 SUMS = str(Path(__file__).parents[2] / "examples" / "sketches" / "sums.swflow")
 
@@ -86,7 +86,7 @@ def test_another_sketch_option_or_source_is_another_question(
         ask(search, str(file))
     ask(search, str(file), "--best")
     assert search.ran == 3
-    monkeypatch.setattr("warploom.search.store.sources_digest", lambda: "changed")
+    monkeypatch.setattr("warploom.search.storage.store.sources_digest", lambda: "changed")
     ask(search, str(file))
     assert search.ran == 4
     monkeypatch.setenv("NO_COLOR", "1")

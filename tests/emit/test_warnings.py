@@ -19,8 +19,8 @@ from warploom.emit.function import calling_text
 from warploom.errors import ParseError
 from warploom.kernel.build import Builder, from_index
 from warploom.kernel.dtype import i32
-from warploom.layout.code import index_function
-from warploom.layout.parse import parse
+from warploom.layout.formats.code import index_function
+from warploom.layout.language.parse import parse
 from warploom.native import c_compiler
 from warploom.pipeline.header import named_header
 

@@ -9,11 +9,11 @@ from warploom.kernel.build import Builder
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel
 from warploom.kernel.shared_use import shared_problems
-from warploom.layout.convert import convert
-from warploom.layout.fragment_text import read_fragment
-from warploom.layout.front import front_of
-from warploom.layout.solve import solve
-from warploom.layout.task import Task
+from warploom.layout.conversion.convert import convert
+from warploom.layout.formats.fragment_text import read_fragment
+from warploom.layout.solver.front import front_of
+from warploom.layout.solver.solve import solve
+from warploom.layout.solver.task import Task
 
 
 def transposition(pitch: int) -> Kernel:

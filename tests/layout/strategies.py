@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from warploom.layout.ir import (
+from warploom.layout.language.ir import (
     Compose,
     Exchange,
     Layout,

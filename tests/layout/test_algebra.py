@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.layout.strategies import strided
 
 from warploom.errors import CheckError
-from warploom.layout.algebra import (
+from warploom.layout.language.algebra import (
     coalesce,
     complement,
     composition,
@@ -23,11 +23,11 @@ from warploom.layout.algebra import (
     right_inverse,
     zipped_divide,
 )
-from warploom.layout.evaluate import extended, values
-from warploom.layout.facts import is_injective
-from warploom.layout.ir import Strided, product
-from warploom.layout.parse import parse
-from warploom.layout.show import show
+from warploom.layout.language.evaluate import extended, values
+from warploom.layout.language.facts import is_injective
+from warploom.layout.language.ir import Strided, product
+from warploom.layout.language.parse import parse
+from warploom.layout.language.show import show
 
 
 def read(text: str) -> Strided:

@@ -16,15 +16,15 @@ from tests.tools import require
 
 from warploom.errors import WarploomError
 from warploom.index.table import tabulated
-from warploom.layout.build import padded, row_major, swizzled
-from warploom.layout.code import index_function
-from warploom.layout.evaluate import Numbers, values
-from warploom.layout.expression import expression, names_of, sizes_of
-from warploom.layout.ir import Compose, Layout, Matrix, Table, compose
-from warploom.layout.named import FIFTY, pattern
-from warploom.layout.parse import parse
-from warploom.layout.solve import solve
-from warploom.layout.task import Task
+from warploom.layout.formats.code import index_function
+from warploom.layout.language.build import padded, row_major, swizzled
+from warploom.layout.language.evaluate import Numbers, values
+from warploom.layout.language.expression import expression, names_of, sizes_of
+from warploom.layout.language.ir import Compose, Layout, Matrix, Table, compose
+from warploom.layout.language.parse import parse
+from warploom.layout.patterns.named import FIFTY, pattern
+from warploom.layout.solver.solve import solve
+from warploom.layout.solver.task import Task
 from warploom.native import c_compiler
 from warploom.ptx import load
 from warploom.runtime.compile import compile_cuda

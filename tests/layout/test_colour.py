@@ -11,12 +11,12 @@ import pytest
 from bench.common.layout.brute import small_machine
 
 from warploom.errors import CheckError, UnsupportedError
-from warploom.layout import colour
-from warploom.layout.access import Access, Problem
-from warploom.layout.certificate import certificate, digest
-from warploom.layout.colour import apart, colouring_of, crowded, rounded_down, whole_weights
-from warploom.layout.solve import solve
-from warploom.layout.task import Task
+from warploom.layout.patterns.access import Access, Problem
+from warploom.layout.solver import colour
+from warploom.layout.solver.certificate import certificate, digest
+from warploom.layout.solver.colour import apart, colouring_of, crowded, rounded_down, whole_weights
+from warploom.layout.solver.solve import solve
+from warploom.layout.solver.task import Task
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible
 from warploom.trust.layout import check_layout

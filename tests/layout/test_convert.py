@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warploom.errors import WarploomError
-from warploom.layout.access import IDLE
-from warploom.layout.convert import Conversion, convert, in_words, right
-from warploom.layout.evaluate import Numbers
-from warploom.layout.fragment import LANES, Fragment
-from warploom.layout.fragment_text import read_fragment
-from warploom.layout.parcels import coloured
-from warploom.layout.schedule import schedule
-from warploom.layout.shuffle import NOBODY, Wants, bound_of, moved, selection
-from warploom.layout.staging import through
+from warploom.layout.conversion.convert import Conversion, convert, in_words, right
+from warploom.layout.conversion.fragment import LANES, Fragment
+from warploom.layout.conversion.parcels import coloured
+from warploom.layout.conversion.schedule import schedule
+from warploom.layout.conversion.shuffle import NOBODY, Wants, bound_of, moved, selection
+from warploom.layout.conversion.staging import through
+from warploom.layout.formats.fragment_text import read_fragment
+from warploom.layout.language.evaluate import Numbers
+from warploom.layout.patterns.access import IDLE
 
 # Elements of a lane → rounds: own elements in order to every 32nd, and structures back again.
 LEAST = {2: 2, 4: 4, 8: 8, 16: 16, 32: 31, 3: 3, 5: 5, 6: 6, 7: 7, 12: 12}

@@ -9,14 +9,14 @@ import pytest
 from tests.layout.test_texts import random_layout
 
 from warploom.errors import WarploomError
-from warploom.layout.build import row_major, swizzled
-from warploom.layout.code import index_function
-from warploom.layout.cute import read_cute
-from warploom.layout.evaluate import values
-from warploom.layout.export import EXPORTS, cute_type, exported, read_cute_type
-from warploom.layout.given import given_layout
-from warploom.layout.parse import parse
-from warploom.layout.show import show
+from warploom.layout.formats.code import index_function
+from warploom.layout.formats.cute import read_cute
+from warploom.layout.formats.export import EXPORTS, cute_type, exported, read_cute_type
+from warploom.layout.formats.given import given_layout
+from warploom.layout.language.build import row_major, swizzled
+from warploom.layout.language.evaluate import values
+from warploom.layout.language.parse import parse
+from warploom.layout.language.show import show
 
 
 def test_types_round_trip() -> None:

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from bench.common.layout.generated import cheap_best, problem_text
 
-from warploom.layout import family
-from warploom.layout.access import Access, Problem
-from warploom.layout.choose import best_way
-from warploom.layout.columns import ColumnSearch
-from warploom.layout.front import Front, front_of
-from warploom.layout.named import pattern
-from warploom.layout.pattern import parse_pattern
-from warploom.layout.record import front_record
-from warploom.layout.solve import solve
-from warploom.layout.task import Task, is_linear
+from warploom.layout.language import family
+from warploom.layout.patterns.access import Access, Problem
+from warploom.layout.patterns.named import pattern
+from warploom.layout.patterns.pattern import parse_pattern
+from warploom.layout.solver.choose import best_way
+from warploom.layout.solver.columns import ColumnSearch
+from warploom.layout.solver.front import Front, front_of
+from warploom.layout.solver.front_json import front_record
+from warploom.layout.solver.solve import solve
+from warploom.layout.solver.task import Task, is_linear
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Found, Reason, Undecided
 
@@ -211,12 +211,12 @@ def test_work_in_pieces_asks_the_budget() -> None:
 # -- without assertions ----------------------------------------------------------------------------
 
 BROKEN = """
-import warploom.layout.solve as solver
+import warploom.layout.solver.solve as solver
 from warploom.errors import InternalError
-from warploom.layout.certificate import certificate
-from warploom.layout.ir import Matrix
-from warploom.layout.named import pattern
-from warploom.layout.task import Task, is_linear
+from warploom.layout.solver.certificate import certificate
+from warploom.layout.language.ir import Matrix
+from warploom.layout.patterns.named import pattern
+from warploom.layout.solver.task import Task, is_linear
 
 assert False, "assertions are on"
 task = Task(pattern("but-two:4x32"))

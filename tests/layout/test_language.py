@@ -14,11 +14,11 @@ from tests.layout.strategies import domains, layouts, swizzles
 
 import warploom.layout
 from warploom.errors import CheckError, ParseError, WarploomError
-from warploom.layout.build import column_major, padded, row_major, swizzled
-from warploom.layout.check import check
-from warploom.layout.evaluate import at, evaluate, values
-from warploom.layout.facts import as_matrix, as_swizzle, facts_of, meeting
-from warploom.layout.ir import (
+from warploom.layout.language.build import column_major, padded, row_major, swizzled
+from warploom.layout.language.check import check
+from warploom.layout.language.evaluate import at, evaluate, values
+from warploom.layout.language.facts import as_matrix, as_swizzle, facts_of, meeting
+from warploom.layout.language.ir import (
     Compose,
     Exchange,
     Layout,
@@ -33,8 +33,8 @@ from warploom.layout.ir import (
     chain,
     compose,
 )
-from warploom.layout.parse import parse
-from warploom.layout.show import show
+from warploom.layout.language.parse import parse
+from warploom.layout.language.show import show
 
 
 def test_the_examples_in_the_text_are_true() -> None:

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.layout.strategies import MAPS, domains, layouts, strided, swizzles
 
-from warploom.layout.build import row_major
-from warploom.layout.evaluate import values
-from warploom.layout.facts import as_matrix
-from warploom.layout.ir import (
+from warploom.layout.language.build import row_major
+from warploom.layout.language.evaluate import values
+from warploom.layout.language.facts import as_matrix
+from warploom.layout.language.ir import (
     Compose,
     Layout,
     Matrix,
@@ -23,7 +23,7 @@ from warploom.layout.ir import (
     Table,
     size_of,
 )
-from warploom.layout.laws import LAWS, simplify
+from warploom.layout.language.laws import LAWS, simplify
 
 USED: Counter[str] = Counter()
 SMALL_PADS = st.builds(Pad, st.sampled_from([1, 2, 4, 8]), st.integers(0, 3))

@@ -9,8 +9,8 @@ from bench.common.layout.compared import compare_all, compare_linear, compare_ve
 from bench.common.layout.complements import WITHOUT, count_without
 
 from warploom.errors import CheckError
-from warploom.layout.access import Access, Problem
-from warploom.layout.task import Task
+from warploom.layout.patterns.access import Access, Problem
+from warploom.layout.solver.task import Task
 
 
 def test_some_random_problems_of_words() -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from bench.common.layout.oracle import ALWAYS, KNOWN, OPERATIONS, differences
 
-from warploom.layout.evaluate import extended
-from warploom.layout.ir import Swizzle
+from warploom.layout.language.evaluate import extended
+from warploom.layout.language.ir import Swizzle
 
 
 def oracle(name: str) -> ModuleType:

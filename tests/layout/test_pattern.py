@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from warploom.errors import CheckError, ParseError, WarploomError
-from warploom.layout.access import IDLE
-from warploom.layout.named import USUAL, pattern
-from warploom.layout.pattern import load_pattern, parse_pattern
-from warploom.layout.task import Task
+from warploom.layout.patterns.access import IDLE
+from warploom.layout.patterns.named import USUAL, pattern
+from warploom.layout.patterns.pattern import load_pattern, parse_pattern
+from warploom.layout.solver.task import Task
 
 TILE = """\
 name = "tile"

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from warploom.errors import CheckError
-from warploom.layout.named import pattern
-from warploom.layout.picture import request_of
-from warploom.layout.task import Task
+from warploom.layout.patterns.named import pattern
+from warploom.layout.solver.task import Task
+from warploom.layout.wavefronts.picture import request_of
 
 
 @pytest.mark.parametrize(

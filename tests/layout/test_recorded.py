@@ -9,14 +9,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warploom.layout.algebra import left_inverse
-from warploom.layout.evaluate import Numbers, extended, values
-from warploom.layout.facts import as_matrix
-from warploom.layout.fragment_text import read_fragment
-from warploom.layout.ir import Strided
-from warploom.layout.named import pattern
-from warploom.layout.solve import solve
-from warploom.layout.task import Task
+from warploom.layout.formats.fragment_text import read_fragment
+from warploom.layout.language.algebra import left_inverse
+from warploom.layout.language.evaluate import Numbers, extended, values
+from warploom.layout.language.facts import as_matrix
+from warploom.layout.language.ir import Strided
+from warploom.layout.patterns.named import pattern
+from warploom.layout.solver.solve import solve
+from warploom.layout.solver.task import Task
 
 
 def canned(rows: int, columns: int, beside: int) -> Numbers:

@@ -11,16 +11,16 @@ from bench.common.layout.brute import small_machine
 from bench.common.layout.published import FEWER_IN_ALL, PUBLISHED, numbers, total
 
 from warploom.errors import UnsupportedError
-from warploom.layout import family
-from warploom.layout.access import Access, Problem
-from warploom.layout.cost import Meter
-from warploom.layout.evaluate import evaluate, extended
-from warploom.layout.ir import Matrix, Swizzle
-from warploom.layout.named import FIFTY, pattern
-from warploom.layout.quality import address_registers
-from warploom.layout.show import show
-from warploom.layout.solve import CLASSES, solve
-from warploom.layout.task import Task
+from warploom.layout.language import family
+from warploom.layout.language.evaluate import evaluate, extended
+from warploom.layout.language.ir import Matrix, Swizzle
+from warploom.layout.language.show import show
+from warploom.layout.patterns.access import Access, Problem
+from warploom.layout.patterns.named import FIFTY, pattern
+from warploom.layout.solver.solve import CLASSES, solve
+from warploom.layout.solver.task import Task
+from warploom.layout.wavefronts.cost import Meter
+from warploom.layout.wavefronts.quality import address_registers
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
 

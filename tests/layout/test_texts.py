@@ -7,15 +7,10 @@ import pytest
 from bench.common.layout.spellings import round_trips
 
 from warploom.errors import CheckError, ParseError, WarploomError
-from warploom.layout.build import row_major, swizzled
-from warploom.layout.cute import SPELLINGS, read_cute, write_cute
-from warploom.layout.evaluate import evaluate, values
-from warploom.layout.given import given_layout
-from warploom.layout.ir import Compose, Matrix, Strided, Swizzle
-from warploom.layout.recast import to_bytes, to_elements
-from warploom.layout.show import show
-from warploom.layout.tma import MODES, mode_of
-from warploom.layout.triton import (
+from warploom.layout.formats.cute import SPELLINGS, read_cute, write_cute
+from warploom.layout.formats.given import given_layout
+from warploom.layout.formats.tma import MODES, mode_of
+from warploom.layout.formats.triton import (
     from_offset_bases,
     nvmma_shared,
     offset_bases,
@@ -23,6 +18,11 @@ from warploom.layout.triton import (
     read_bases,
     swizzled_shared,
 )
+from warploom.layout.language.build import row_major, swizzled
+from warploom.layout.language.evaluate import evaluate, values
+from warploom.layout.language.ir import Compose, Matrix, Strided, Swizzle
+from warploom.layout.language.recast import to_bytes, to_elements
+from warploom.layout.language.show import show
 
 # One layout of 16-bit elements in all spellings; units as each of them counts.
 SPELLED = {

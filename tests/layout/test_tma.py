@@ -12,13 +12,13 @@ from bench.layout.tma_device import copied, copy_job, is_where_it_says
 from bench.ptx.launches import on_emulator
 
 from warploom.errors import CheckError, UnsupportedError, WarploomError
-from warploom.layout.certificate import SPANS, certificate, digest
-from warploom.layout.evaluate import evaluate
-from warploom.layout.named import pattern
-from warploom.layout.pattern import parse_pattern
-from warploom.layout.solve import solve
-from warploom.layout.task import Task
-from warploom.layout.tma import box_of, boxes
+from warploom.layout.formats.tma import box_of, boxes
+from warploom.layout.language.evaluate import evaluate
+from warploom.layout.patterns.named import pattern
+from warploom.layout.patterns.pattern import parse_pattern
+from warploom.layout.solver.certificate import SPANS, certificate, digest
+from warploom.layout.solver.solve import solve
+from warploom.layout.solver.task import Task
 from warploom.trust.layout import check_layout
 
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from warploom.errors import CheckError, UnsupportedError
-from warploom.layout.access import IDLE, Access, Problem, check_problem
-from warploom.layout.choose import Chosen, best_way
-from warploom.layout.named import pattern
-from warploom.layout.solve import solve
-from warploom.layout.task import Task
-from warploom.layout.ways import ways_of
+from warploom.layout.patterns.access import IDLE, Access, Problem, check_problem
+from warploom.layout.patterns.named import pattern
+from warploom.layout.patterns.ways import ways_of
+from warploom.layout.solver.choose import Chosen, best_way
+from warploom.layout.solver.solve import solve
+from warploom.layout.solver.task import Task
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Reason, Undecided
 

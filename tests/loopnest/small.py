@@ -28,7 +28,7 @@ from warploom.loopnest.ir import (
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target
 from warploom.machine.record import CUDA
-from warploom.search.candidate import Candidates, Decision, decision
+from warploom.search.branching.candidate import Candidates, Decision, decision
 from warploom.search.space.ir import Choice
 
 # The fake device of the published assertions: it vectorises anything.

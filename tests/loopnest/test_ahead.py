@@ -28,9 +28,9 @@ from warploom.machine.record import H200
 from warploom.machine.report import Report
 from warploom.runtime.compile import can_compile
 from warploom.runtime.emulated import EmulatedFunction
-from warploom.search.descent import descents
-from warploom.search.fix import fixed
-from warploom.search.problem import SpaceProblem
+from warploom.search.branching.descent import descents
+from warploom.search.branching.fix import fixed
+from warploom.search.branching.problem import SpaceProblem
 
 # Seven turns of the loop over k: whole rounds of no number of stages.
 PRODUCT = matmul(4, 4, 14, ((2,), (4,), ((2,),)))

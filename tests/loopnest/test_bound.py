@@ -28,9 +28,9 @@ from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target
 from warploom.machine.rates import rates_record
 from warploom.machine.record import H200, KNOWN, machine_named
-from warploom.search.descent import descents
-from warploom.search.fix import fixed
-from warploom.search.problem import SpaceProblem
+from warploom.search.branching.descent import descents
+from warploom.search.branching.fix import fixed
+from warploom.search.branching.problem import SpaceProblem
 
 K4000 = machine_named("k4000").rates
 PAPER = Target(machine_named("k4000"), caches=("NO_CACHE", "CACHE_GLOBAL"), paddings=(0,))

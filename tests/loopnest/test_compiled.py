@@ -28,9 +28,9 @@ from warploom.machine.record import H200, machine_named
 from warploom.machine.report import Report
 from warploom.ptx import load
 from warploom.runtime.compile import compile_cuda
-from warploom.search.descent import descents
-from warploom.search.fix import fixed
-from warploom.search.problem import SpaceProblem
+from warploom.search.branching.descent import descents
+from warploom.search.branching.fix import fixed
+from warploom.search.branching.problem import SpaceProblem
 
 pytest.importorskip("cuda.bindings.nvrtc")
 

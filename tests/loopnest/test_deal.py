@@ -16,9 +16,9 @@ from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target
 from warploom.loopnest.trial import tried
 from warploom.machine.record import H200, machine_named
-from warploom.search.descent import descents
-from warploom.search.fix import fixed
-from warploom.search.problem import SpaceProblem
+from warploom.search.branching.descent import descents
+from warploom.search.branching.fix import fixed
+from warploom.search.branching.problem import SpaceProblem
 
 DEALT = Target(machine_named("h200"), deals=True, stages=(1, 2))
 TAIL = Cut(tail=True)

@@ -8,9 +8,9 @@ from tests.loopnest.programs import random_program
 
 from warploom.loopnest.kernels import matmul
 from warploom.loopnest.space import NestSpace
-from warploom.search.candidate import Candidates
-from warploom.search.descent import descents
-from warploom.search.problem import SpaceProblem
+from warploom.search.branching.candidate import Candidates
+from warploom.search.branching.descent import descents
+from warploom.search.branching.problem import SpaceProblem
 from warploom.search.space.evaluate import violations
 
 

@@ -22,11 +22,11 @@ from tests.loopnest.small import (
 
 from warploom.loopnest.choices import declare_order
 from warploom.loopnest.space import NestSpace
+from warploom.search.branching.problem import SpaceProblem
+from warploom.search.branching.tree import count_all
 from warploom.search.outcome import Found
-from warploom.search.problem import SpaceProblem
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.build import Space
-from warploom.search.tree import count_all
 
 PUBLISHED = {
     (1, 0): 1, (2, 0): 5, (3, 0): 43, (4, 0): 545, (5, 0): 9211,

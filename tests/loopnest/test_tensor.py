@@ -29,9 +29,9 @@ from warploom.loopnest.trial import tried
 from warploom.machine.record import H200, machine_named
 from warploom.runtime.compile import can_compile
 from warploom.runtime.emulated import EmulatedFunction
-from warploom.search.descent import descents
-from warploom.search.fix import fixed
-from warploom.search.problem import SpaceProblem
+from warploom.search.branching.descent import descents
+from warploom.search.branching.fix import fixed
+from warploom.search.branching.problem import SpaceProblem
 
 TILES = (((2, 4), (8, 16)), ((4, 2), (2, 4)), ((2,), (8,)))
 DEEP = (*TILES[:2], ((2,), (16,)))

@@ -20,9 +20,9 @@ from warploom.pipeline import nest, timed_nest
 from warploom.pipeline.helped import HelpedNest
 from warploom.pipeline.nest import Explored, Nest
 from warploom.pipeline.timed_nest import Timer, far_nest_bench
+from warploom.search.branching.descent import weighted_descents
 from warploom.search.budget import Budget
-from warploom.search.descent import weighted_descents
-from warploom.search.farm import Farm
+from warploom.search.workers.farm import Farm
 
 NEST = Nest(axpy(4), machine_named("h200").rates, Target(CUDA))
 

@@ -12,8 +12,8 @@ import pytest
 
 from warploom.array import build as al
 from warploom.array.code.program import compile_candidate
-from warploom.array.ir import Term
 from warploom.array.joint.model import JointModel
+from warploom.array.language.ir import Term
 from warploom.array.types import array
 from warploom.errors import DeviceError
 from warploom.kernel.dtype import DType, bf16, f16, f32, i32
@@ -22,8 +22,8 @@ from warploom.pipeline import mapped
 from warploom.pipeline.mapped import Choice, FarRig, Rig, choice_of, front, tune_choices
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Reason
-from warploom.search.store import Store
-from warploom.search.tune import Trial
+from warploom.search.storage.store import Store
+from warploom.search.storage.tune import Trial
 
 HERE = ThreadPoolExecutor(1)  # a process of its own takes longer than all of this
 N, M = al.sizes("n m")

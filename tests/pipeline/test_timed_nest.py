@@ -37,10 +37,10 @@ from warploom.pipeline.timed_nest import (
 from warploom.runtime import rig
 from warploom.runtime.compile import Compiled
 from warploom.runtime.rig import Built
+from warploom.search.branching.descent import descents
+from warploom.search.branching.problem import SpaceProblem
 from warploom.search.budget import Budget
-from warploom.search.descent import descents
-from warploom.search.problem import SpaceProblem
-from warploom.search.store import Store
+from warploom.search.storage.store import Store
 
 
 class Pretended:
@@ -193,7 +193,7 @@ def with_gpu(monkeypatch: pytest.MonkeyPatch, pool: ThreadPoolExecutor) -> None:
 
     monkeypatch.setattr(command, "gpu_name", lambda: "pretended 0")
     monkeypatch.setattr(command, "GpuNestBench", Pretended)
-    monkeypatch.setattr("warploom.search.tune.Farm", Threads)
+    monkeypatch.setattr("warploom.search.storage.tune.Farm", Threads)
 
 
 WORDS = ("explore", "axpy", "--size", "n=3", "--evaluations", "3", "--engine", "random")

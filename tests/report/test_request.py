@@ -8,9 +8,9 @@ import numpy as np
 
 from warploom.catalogue import find
 from warploom.kernel.evaluate import run
-from warploom.layout.named import pattern
-from warploom.layout.picture import Compared, request_of
-from warploom.layout.task import Task
+from warploom.layout.patterns.named import pattern
+from warploom.layout.solver.task import Task
+from warploom.layout.wavefronts.picture import Compared, request_of
 from warploom.pipeline.pictures import picture as draw
 from warploom.report.kernel import picture, simulated
 from warploom.report.traffic import heat_map

@@ -12,9 +12,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from warploom.search.candidate import Candidates
-from warploom.search.descent import descents
-from warploom.search.problem import SpaceProblem
+from warploom.search.branching.candidate import Candidates
+from warploom.search.branching.descent import descents
+from warploom.search.branching.problem import SpaceProblem
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.build import Space
 from warploom.search.space.evaluate import COMPARE, is_solution

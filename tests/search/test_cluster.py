@@ -21,12 +21,12 @@ from tests.search.workers import FakeBench, died, many_bytes, refused, squared, 
 
 from warploom.bench.published import named
 from warploom.errors import CheckError, DeviceError, UnsupportedError
-from warploom.search import cluster
-from warploom.search.answer import packed
-from warploom.search.cluster import Cluster
-from warploom.search.far import Far
-from warploom.search.sources import CHANGED, running_digest
-from warploom.search.store import Store
+from warploom.search.storage.store import Store
+from warploom.search.workers import cluster
+from warploom.search.workers.answer import packed
+from warploom.search.workers.cluster import Cluster
+from warploom.search.workers.far import Far
+from warploom.search.workers.sources import CHANGED, running_digest
 from warploom.sketch.front import load_text
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.split import Parting
@@ -192,9 +192,9 @@ OLD = "one runs other sources"
 OTHERS = [
     ("0" * 64, OLD),
     (CHANGED, "one runs Warploom from files that changed after it was loaded"),
-    (AttributeError("Can't get attribute 'f' on <module 'warploom.search.sources'>"), OLD),
-    (AttributeError("module 'warploom.search.sources' has no attribute 'f'"), OLD),
-    (ModuleNotFoundError("No module named 'warploom.search.sources'"), OLD),
+    (AttributeError("Can't get attribute 'f' on <module 'warploom.search.workers.sources'>"), OLD),
+    (AttributeError("module 'warploom.search.workers.sources' has no attribute 'f'"), OLD),
+    (ModuleNotFoundError("No module named 'warploom.search.workers.sources'"), OLD),
     (ModuleNotFoundError("No module named 'warploom'"), "one has no Warploom installed"),
     (Exception("ModuleNotFoundError(\"No module named 'warploom'\")"), "one has no Warploom"),
     (ModuleNotFoundError("No module named 'numpy'"), "one cannot load Warploom"),

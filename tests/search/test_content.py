@@ -11,7 +11,7 @@ from warploom.array import workload
 from warploom.loopnest.kernels import axpy, matmul
 from warploom.loopnest.target import DEFAULT, cuda_vectors
 from warploom.machine.record import H200
-from warploom.search.content import content_digest
+from warploom.search.storage.content import content_digest
 from warploom.sketch.build import Sketch
 from warploom.sketch.term.ir import Fold, Symbol
 

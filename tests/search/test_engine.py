@@ -13,11 +13,10 @@ from tests.search.spaces import random_space
 from tests.search.test_toys import queens
 
 from warploom.errors import CheckError, SearchError
-from warploom.search.bound import minimise
-from warploom.search.budget import Budget
-from warploom.search.candidate import Candidates, Decision, decision, joined
-from warploom.search.decided import decision_from, decision_record, decisions_of, telling
-from warploom.search.descent import (
+from warploom.search.branching.bound import minimise
+from warploom.search.branching.candidate import Candidates, Decision, decision, joined
+from warploom.search.branching.decided import decision_from, decision_record, decisions_of, telling
+from warploom.search.branching.descent import (
     Sampling,
     descended,
     descents,
@@ -25,13 +24,14 @@ from warploom.search.descent import (
     seeds,
     weighted_descents,
 )
+from warploom.search.branching.problem import SpaceProblem, children, in_order
+from warploom.search.branching.tree import count_all, enumerate_all
+from warploom.search.budget import Budget
 from warploom.search.engine import Progress, Watch, run
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
-from warploom.search.problem import SpaceProblem, children, in_order
+from warploom.search.outcome_json import outcome_record, statistics_record
 from warploom.search.propagate.propagator import Propagator
-from warploom.search.record import outcome_record, statistics_record
 from warploom.search.space.build import Space
-from warploom.search.tree import count_all, enumerate_all
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.search.nest import order_space
 
-from warploom.search.candidate import Candidates
-from warploom.search.estimate import chen, knuth, mean_of
-from warploom.search.herd import herd, leaves_of
-from warploom.search.problem import SpaceProblem
+from warploom.search.branching.candidate import Candidates
+from warploom.search.branching.estimate import chen, knuth, mean_of
+from warploom.search.branching.particle_estimate import herd, leaves_of
+from warploom.search.branching.problem import SpaceProblem
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.build import Space
 

@@ -7,16 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from warploom.search.budget import Budget
-from warploom.search.candidate import Candidates
-from warploom.search.explore import (
+from warploom.search.branching.candidate import Candidates
+from warploom.search.branching.explore import (
     Exploration,
     explore,
     random_improvements,
     tree_improvements,
 )
+from warploom.search.branching.problem import SpaceProblem
+from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
-from warploom.search.problem import SpaceProblem
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.build import Space
 

@@ -14,7 +14,7 @@ import pytest
 from tests.search.workers import died, died_at_first, refused, squared, untold
 
 from warploom.errors import CheckError, DeviceError
-from warploom.search.farm import Farm, _receive
+from warploom.search.workers.farm import Farm, _receive
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_files_that_changed_since_they_were_loaded_are_told(
     farm: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that starts now would run another program than this one."""
-    monkeypatch.setattr("warploom.search.farm.running_digest", lambda: "0" * 64)
+    monkeypatch.setattr("warploom.search.workers.farm.running_digest", lambda: "0" * 64)
     with pytest.raises(DeviceError, match="files of Warploom changed") as caught:
         farm.submit(squared, 4).result()
     assert caught.value.advice == "start it again"
@@ -72,7 +72,7 @@ def test_half_an_answer_is_none() -> None:
 ALONE = """
 import os, sys
 from tests.search.workers import napped
-from warploom.search.farm import Farm, _receive
+from warploom.search.workers.farm import Farm, _receive
 farm = Farm(1)
 farm.submit(napped, 600)
 while not farm._processes:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from tests.search.nest import Dim, Inst, Nest, matmul, order_space
 
-from warploom.search.candidate import Candidates, decision
-from warploom.search.descent import descents
+from warploom.search.branching.candidate import Candidates, decision
+from warploom.search.branching.descent import descents
+from warploom.search.branching.problem import SpaceProblem, in_order
+from warploom.search.branching.tree import count_all
 from warploom.search.outcome import Found
-from warploom.search.problem import SpaceProblem, in_order
 from warploom.search.propagate.propagator import Propagator
-from warploom.search.tree import count_all
 
 
 def stirling(n: int, k: int) -> int:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from warploom.errors import CheckError, DeviceError, GoneError
 from warploom.search.budget import Budget, BudgetSpentError
-from warploom.search.cluster import check_address
-from warploom.search.pieces import FINEST, Piece, at_once, disjoint, gaps, in_pieces
+from warploom.search.workers.cluster import check_address
+from warploom.search.workers.pieces import FINEST, Piece, at_once, disjoint, gaps, in_pieces
 
 
 def line(low: int, high: int, value: object = None) -> Piece[object]:

@@ -9,15 +9,15 @@ import pytest
 from tests.search import brute
 from tests.search.spaces import random_space
 
-from warploom.search.candidate import Candidates, Domain
+from warploom.search.branching.candidate import Candidates, Domain
+from warploom.search.branching.problem import SpaceProblem, smallest_first
+from warploom.search.branching.tree import enumerate_all
 from warploom.search.outcome import Found, Impossible
-from warploom.search.problem import SpaceProblem, smallest_first
 from warploom.search.propagate import merge
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.propagate.state import State
 from warploom.search.space.build import Space
 from warploom.search.space.evaluate import Assignment, Meaning
-from warploom.search.tree import enumerate_all
 
 FEW = 250  # assignments to try in the fast tests
 # Tables for nearly everything, for what is narrow, for nothing.

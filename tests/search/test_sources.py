@@ -14,7 +14,7 @@ import warploom
 SCRIPT = """
 import sys, os, time
 sys.path.insert(0, sys.argv[1])
-from warploom.search.sources import CHANGED, running_digest, sources_digest
+from warploom.search.workers.sources import CHANGED, running_digest, sources_digest
 first = running_digest() if sys.argv[2] == "asked" else None
 print("ready", flush=True)
 sys.stdin.readline()
@@ -29,7 +29,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("copy") / "warploom"
     (folder / "search").mkdir(parents=True)
     ours = Path(warploom.__file__).parent
-    for name in ("__init__.py", "began.py", "search/__init__.py", "search/sources.py"):
+    for name in ("__init__.py", "began.py", "search/__init__.py", "search/workers/sources.py"):
         if (ours / name).exists():
             shutil.copy(ours / name, folder / name)
     return folder
@@ -90,7 +90,9 @@ def test_an_archive_has_a_digest_of_its_own(package: Path, tmp_path: Path) -> No
             str(tmp_path / f"{number}"), "zip", root_dir=package.parent, base_dir="warploom"
         )
         code = "import sys; sys.path.insert(0, sys.argv[1]); "
-        code += "from warploom.search.sources import running_digest; print(running_digest())"
+        code += (
+            "from warploom.search.workers.sources import running_digest; print(running_digest())"
+        )
         said.add(subprocess.check_output([sys.executable, "-I", "-S", "-c", code, made], text=True))
     assert len(said) == 2
     assert all(len(each.strip()) == 64 for each in said)

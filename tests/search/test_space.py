@@ -11,15 +11,15 @@ from tests.search import brute
 from tests.search.nest import Dim, Inst
 
 from warploom.errors import CheckError
-from warploom.search.candidate import decision
+from warploom.search.branching.candidate import decision
+from warploom.search.branching.problem import SpaceProblem
+from warploom.search.branching.tree import count_all
 from warploom.search.outcome import Found
-from warploom.search.problem import SpaceProblem
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.build import Space, amount
 from warploom.search.space.evaluate import is_solution, violations
 from warploom.search.space.ir import every, iff, implies, some
 from warploom.search.space.show import show_space
-from warploom.search.tree import count_all
 
 
 def count(space: Space) -> int:

@@ -9,9 +9,9 @@ import pytest
 from tests.search.workers import put_rows
 
 from warploom.errors import CheckError, WarploomError
-from warploom.search.farm import Farm
-from warploom.search.row import COLUMNS, OLD_FORMAT, OLD_TABLE, items, seal, text
-from warploom.search.store import Key, Store, digest, sources_digest
+from warploom.search.storage.row import COLUMNS, OLD_FORMAT, OLD_TABLE, items, seal, text
+from warploom.search.storage.store import Key, Store, digest, sources_digest
+from warploom.search.workers.farm import Farm
 
 KEY = Key("tune", {"name": "copy", "n": 5}, "H200", "copy, n=5")
 

@@ -9,14 +9,14 @@ from itertools import combinations, permutations, product
 import numpy as np
 import pytest
 
-from warploom.search.bound import minimise
-from warploom.search.candidate import Candidates, decision
+from warploom.search.branching.bound import minimise
+from warploom.search.branching.candidate import Candidates, decision
+from warploom.search.branching.problem import SpaceProblem, smallest_first
+from warploom.search.branching.tree import count_all, enumerate_all
 from warploom.search.outcome import Found, Impossible
-from warploom.search.problem import SpaceProblem, smallest_first
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.build import Space, amount
 from warploom.search.space.ir import Choice, implies, some
-from warploom.search.tree import count_all, enumerate_all
 
 
 def count(space: Space) -> int:

@@ -16,8 +16,8 @@ from hypothesis import strategies as some
 from warploom.errors import DeviceError, GoneError, SearchError, WarploomError
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
-from warploom.search.store import Store
-from warploom.search.tune import LAST_SAMPLES, Task, Tuned, tune
+from warploom.search.storage.store import Store
+from warploom.search.storage.tune import LAST_SAMPLES, Task, Tuned, tune
 
 
 class Bench:

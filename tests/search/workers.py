@@ -7,7 +7,7 @@ import sys
 import time
 
 from warploom.errors import CheckError
-from warploom.search.store import Key, Store
+from warploom.search.storage.store import Key, Store
 
 
 def put_rows(path: str, worker: int, count: int) -> None:

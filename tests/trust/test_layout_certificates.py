@@ -16,12 +16,12 @@ from bench.common.trust.altered import with_another_field
 from bench.common.trust.layout import changes, signed, written
 
 from warploom.errors import CheckError
-from warploom.layout import columns
-from warploom.layout.access import Access, Problem
-from warploom.layout.certificate import certificate
-from warploom.layout.named import pattern
-from warploom.layout.solve import solve
-from warploom.layout.task import Task
+from warploom.layout.patterns.access import Access, Problem
+from warploom.layout.patterns.named import pattern
+from warploom.layout.solver import columns
+from warploom.layout.solver.certificate import certificate
+from warploom.layout.solver.solve import solve
+from warploom.layout.solver.task import Task
 from warploom.machine.record import KNOWN, machine_named
 from warploom.machine.serving import cosets
 from warploom.search.budget import Budget

@@ -9,7 +9,7 @@ import pytest
 
 from warploom import load_text, synthesize
 from warploom.errors import CheckError
-from warploom.layout.certificate import digest
+from warploom.layout.solver.certificate import digest
 from warploom.pipeline.certificate import certificate
 from warploom.trust.fill import check_fill
 from warploom.trust.layout import check_layout

@@ -28,9 +28,9 @@ from warploom.cli.remembered import Answer, kept_command, remembering
 from warploom.cli.start import COMMANDS as EVERY
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found
-from warploom.search.row import seal
-from warploom.search.store import Forgiving, Key, Store
-from warploom.search.tune import Task, tune
+from warploom.search.storage.row import seal
+from warploom.search.storage.store import Forgiving, Key, Store
+from warploom.search.storage.tune import Task, tune
 from warploom.sketch.explain import reason
 from warploom.sketch.front import load_text
 from warploom.sketch.synth.solve import synthesize

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from warploom.layout.access import IDLE, Access, Problem
+from warploom.layout.patterns.access import IDLE, Access, Problem
 from warploom.machine.serving import Group, RequestKind, Serving
 
 Numbers = npt.NDArray[np.int64]

@@ -17,8 +17,8 @@ from bench.common.layout.brute import (
     random_vectors,
 )
 
-from warploom.layout.solve import solve
-from warploom.layout.task import Task
+from warploom.layout.solver.solve import solve
+from warploom.layout.solver.task import Task
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from warploom.layout.columns import ColumnSearch
-from warploom.layout.demand import Demand, Demands
-from warploom.layout.frame import Frame, Free
-from warploom.layout.subspace import Span, elements
+from warploom.layout.solver.columns import ColumnSearch
+from warploom.layout.solver.demand import Demand, Demands
+from warploom.layout.solver.frame import Frame, Free
+from warploom.layout.solver.subspace import Span, elements
 from warploom.search.engine import Watch
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from warploom.layout.access import IDLE, SERVED_AS, Problem
-from warploom.layout.named import TYPES
+from warploom.layout.patterns.access import IDLE, SERVED_AS, Problem
+from warploom.layout.patterns.named import TYPES
 from warploom.machine.serving import serve
 
 Numbers = npt.NDArray[np.int64]

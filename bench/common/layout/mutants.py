@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from warploom.layout.evaluate import Numbers, extended
-from warploom.layout.facts import as_matrix
-from warploom.layout.ir import Layout, Matrix, Swizzle
-from warploom.layout.named import FIFTY, pattern
+from warploom.layout.language.evaluate import Numbers, extended
+from warploom.layout.language.facts import as_matrix
+from warploom.layout.language.ir import Layout, Matrix, Swizzle
 from warploom.layout.own import Looked, examine_tables
-from warploom.layout.solve import solve
-from warploom.layout.task import Task
+from warploom.layout.patterns.named import FIFTY, pattern
+from warploom.layout.solver.solve import solve
+from warploom.layout.solver.task import Task
 
 
 def mutations(layout: Layout, size: int, random: np.random.Generator) -> Iterator[Layout]:

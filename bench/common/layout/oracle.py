@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from warploom.errors import CheckError
-from warploom.layout import algebra
-from warploom.layout.evaluate import extended, values
-from warploom.layout.ir import Strided, Tree, product
+from warploom.layout.language import algebra
+from warploom.layout.language.evaluate import extended, values
+from warploom.layout.language.ir import Strided, Tree, product
 
 SIZES = [1, 2, 2, 3, 4, 4, 6, 8]
 STRIDES = [0, 1, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warploom.layout.task import Task
+from warploom.layout.solver.task import Task
 
 TABLE = Path(__file__).with_name("fifty.txt")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.errors import WarploomError
-from warploom.layout.cute import SPELLINGS, read_cute, write_cute
-from warploom.layout.ir import Layout, Shift, Strided, Swizzle, compose
-from warploom.layout.parse import parse
-from warploom.layout.show import show
+from warploom.layout.formats.cute import SPELLINGS, read_cute, write_cute
+from warploom.layout.language.ir import Layout, Shift, Strided, Swizzle, compose
+from warploom.layout.language.parse import parse
+from warploom.layout.language.show import show
 
 
 def random_layout(random: np.random.Generator) -> Layout:

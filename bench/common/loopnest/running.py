@@ -17,10 +17,10 @@ from warploom.loopnest.ir import Program
 from warploom.loopnest.lower import lower
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import DEFAULT, Target
-from warploom.search.candidate import Decision
-from warploom.search.descent import descents
+from warploom.search.branching.candidate import Decision
+from warploom.search.branching.descent import descents
+from warploom.search.branching.problem import SpaceProblem, children
 from warploom.search.engine import Watch
-from warploom.search.problem import SpaceProblem, children
 
 
 def implementations(

@@ -6,9 +6,9 @@ import copy
 import json
 from typing import Any
 
-from warploom.layout.certificate import certificate, digest
-from warploom.layout.solve import solve
-from warploom.layout.task import Task
+from warploom.layout.solver.certificate import certificate, digest
+from warploom.layout.solver.solve import solve
+from warploom.layout.solver.task import Task
 
 
 def written(task: Task, klass: str) -> dict[str, Any]:

@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from warploom.array import ir as _ir
-from warploom.array.ir import (
+from warploom.array.language import ir as _ir
+from warploom.array.language.ir import (
     Apply,
     Arithmetic,
     Lambda,
@@ -40,7 +40,7 @@ from warploom.array.ir import (
     literal,
     number_like,
 )
-from warploom.array.op import (
+from warploom.array.language.op import (
     ANY,
     POSITION,
     SEQUENTIAL,
@@ -75,7 +75,7 @@ from warploom.array.op import (
     Unzip,
     Zip,
 )
-from warploom.array.size import normal, quotient, size_variables
+from warploom.array.language.size import normal, quotient, size_variables
 from warploom.array.types import Array, Scalar, Tuple, Type, Vector, type_text
 from warploom.array.types import array as array
 from warploom.errors import CheckError, calling_line

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias, assert_never
 
-from warploom.array.size import normal, with_numbers
+from warploom.array.language.size import normal, with_numbers
 from warploom.index.ir import Expr
 from warploom.index.show import show
 from warploom.kernel.dtype import DType

@@ -28,8 +28,8 @@ from warploom.array.build import (
     zip_,
     zip_nested,
 )
-from warploom.array.ir import Program, Term
-from warploom.array.op import Boundary
+from warploom.array.language.ir import Program, Term
+from warploom.array.language.op import Boundary
 from warploom.array.types import array
 from warploom.errors import CheckError
 from warploom.index.ir import Expr

@@ -20,13 +20,13 @@ from warploom.index.table import lane_condition, lane_expression, thread_express
 from warploom.kernel.build import Builder, RegisterArray, choose, from_index
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Cast, Kernel, Scope, Value
-from warploom.layout.access import IDLE
-from warploom.layout.convert import WORD_BYTES, Conversion
-from warploom.layout.evaluate import Numbers
-from warploom.layout.fragment import LANES
-from warploom.layout.show import show
-from warploom.layout.shuffle import NOBODY, Selection, Shuffles, selection
-from warploom.layout.staging import Side, Staging
+from warploom.layout.conversion.convert import WORD_BYTES, Conversion
+from warploom.layout.conversion.fragment import LANES
+from warploom.layout.conversion.shuffle import NOBODY, Selection, Shuffles, selection
+from warploom.layout.conversion.staging import Side, Staging
+from warploom.layout.language.evaluate import Numbers
+from warploom.layout.language.show import show
+from warploom.layout.patterns.access import IDLE
 from warploom.ptx import load as load_ptx
 from warploom.runtime.callable import Device, load
 from warploom.runtime.compile import compile_cuda

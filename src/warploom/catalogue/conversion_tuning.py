@@ -17,18 +17,18 @@ import numpy.typing as npt
 
 from warploom.catalogue.conversion import loop_parts, looped_text
 from warploom.errors import CheckError, DeviceError, UnsupportedError, WarploomError
-from warploom.layout.access import IDLE
-from warploom.layout.convert import Conversion
-from warploom.layout.evaluate import Numbers
-from warploom.layout.fragment import LANES, Fragment
+from warploom.layout.conversion.convert import Conversion
+from warploom.layout.conversion.fragment import LANES, Fragment
+from warploom.layout.language.evaluate import Numbers
+from warploom.layout.patterns.access import IDLE
 from warploom.runtime.compile import compile_cuda
 from warploom.runtime.driver import Launch, open_driver
 from warploom.runtime.gpu import Loaded, machine_of
 from warploom.runtime.rig import Bench, GpuRig, on_gpu, on_host
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Outcome
-from warploom.search.store import Store, digest
-from warploom.search.tune import OnTrial, Task, Tuned, tune
+from warploom.search.storage.store import Store, digest
+from warploom.search.storage.tune import OnTrial, Task, Tuned, tune
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 

@@ -29,7 +29,7 @@ from warploom.runtime.driver import Launch
 from warploom.runtime.gpu import machine_of
 from warploom.runtime.plan import Given, MisalignedError, Named, Plan, Planner
 from warploom.runtime.view import View
-from warploom.search.store import Store, users_store
+from warploom.search.storage.store import Store, users_store
 
 TUNE_SECONDS = 30.0
 
@@ -62,7 +62,7 @@ def load(
     if not isinstance(store, Store | bool):
         raise CheckError(
             f"store is a Store, True or False, not {store!r:.40}",
-            advice="write store=Store(path), from warploom.search.store",
+            advice="write store=Store(path), from warploom.search.storage.store",
         )
     entry = find(name).with_index(index_named(index_bits))
     if tune is False:

@@ -11,12 +11,12 @@ from warploom.errors import UnsupportedError
 from warploom.index.ir import Expr, Var
 from warploom.index.show import c_text
 from warploom.index.table import thread_expression
-from warploom.layout.access import IDLE
-from warploom.layout.convert import Conversion
-from warploom.layout.evaluate import Numbers
-from warploom.layout.fragment import LANES
-from warploom.layout.show import show
-from warploom.layout.staging import Side, Staging
+from warploom.layout.conversion.convert import Conversion
+from warploom.layout.conversion.fragment import LANES
+from warploom.layout.conversion.staging import Side, Staging
+from warploom.layout.language.evaluate import Numbers
+from warploom.layout.language.show import show
+from warploom.layout.patterns.access import IDLE
 from warploom.machine.record import CUDA
 
 TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int"}

@@ -19,10 +19,10 @@ from warploom.machine.record import Machine
 from warploom.runtime import rig
 from warploom.runtime.rig import Built
 from warploom.search.budget import Budget
-from warploom.search.far import Measuring
 from warploom.search.outcome import Found, Impossible, Outcome
-from warploom.search.store import Store
-from warploom.search.tune import OnTrial, Task, Tuned, tune
+from warploom.search.storage.store import Store
+from warploom.search.storage.tune import OnTrial, Task, Tuned, tune
+from warploom.search.workers.far import Measuring
 
 Settings: TypeAlias = dict[str, Parameter]
 

@@ -12,8 +12,8 @@ from types import FrameType
 import typer
 
 from warploom.errors import ParseError
-from warploom.search.cluster import HELP, Cluster
-from warploom.search.farm import Farm
+from warploom.search.workers.cluster import HELP, Cluster
+from warploom.search.workers.farm import Farm
 
 PROCESSES = typer.Option(
     None, min=0, metavar="N", help="Do what takes long in N processes; 0: one for each core."

@@ -40,13 +40,13 @@ from warploom.pipeline.timed_nest import GpuNestBench, Timer, far_nest_bench
 from warploom.report.nest import time_words
 from warploom.runtime.gpu import gpu_name
 from warploom.runtime.rig import Bench, Built
+from warploom.search.branching.estimate import Estimate
 from warploom.search.budget import Budget
-from warploom.search.cluster import Cluster
 from warploom.search.engine import Progress
-from warploom.search.estimate import Estimate
-from warploom.search.farm import Farm
 from warploom.search.outcome import Impossible
-from warploom.search.store import Store
+from warploom.search.storage.store import Store
+from warploom.search.workers.cluster import Cluster
+from warploom.search.workers.farm import Farm
 
 HELP = """Explore the implementations of a loop nest: all orders, fusions, tiles, mappings to
 threads, memories and caches as one space of decisions, with a lower bound on the time of everything

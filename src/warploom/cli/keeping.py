@@ -8,7 +8,7 @@ import typer
 
 from warploom.cli.remembered import warn
 from warploom.errors import ParseError
-from warploom.search.store import Forgiving, Store, users_store
+from warploom.search.storage.store import Forgiving, Store, users_store
 
 STORE = typer.Option(
     None, "--store", metavar="FILE", help="Where answers and samples are kept; default: your own."

@@ -41,28 +41,28 @@ from warploom.errors import (
     WarploomError,
     one_of,
 )
-from warploom.layout.access import Problem
-from warploom.layout.certificate import certificate
-from warploom.layout.choose import Chosen, best_way
-from warploom.layout.code import Language
-from warploom.layout.evaluate import Numbers
-from warploom.layout.export import EXPORTS, exported
-from warploom.layout.front import Front, known_class, usual_class
-from warploom.layout.given import given_layout, row_major_addresses
-from warploom.layout.ir import Layout
-from warploom.layout.named import FIFTY, TYPES, pattern
-from warploom.layout.pattern import load_pattern
-from warploom.layout.picture import Compared, request_of
-from warploom.layout.record import front_record, ways_record
-from warploom.layout.show import show as show_layout
-from warploom.layout.task import Task
-from warploom.layout.ways import DECISIONS
+from warploom.layout.formats.code import Language
+from warploom.layout.formats.export import EXPORTS, exported
+from warploom.layout.formats.given import given_layout, row_major_addresses
+from warploom.layout.language.evaluate import Numbers
+from warploom.layout.language.ir import Layout
+from warploom.layout.language.show import show as show_layout
+from warploom.layout.patterns.access import Problem
+from warploom.layout.patterns.named import FIFTY, TYPES, pattern
+from warploom.layout.patterns.pattern import load_pattern
+from warploom.layout.patterns.ways import DECISIONS
+from warploom.layout.solver.certificate import certificate
+from warploom.layout.solver.choose import Chosen, best_way
+from warploom.layout.solver.front import Front, known_class, usual_class
+from warploom.layout.solver.front_json import front_record, ways_record
+from warploom.layout.solver.task import Task
+from warploom.layout.wavefronts.picture import Compared, request_of
 from warploom.pipeline.pictures import picture as draw
 from warploom.report.picture import check_name
 from warploom.search.budget import STOPS, Budget, reason_of
 from warploom.search.engine import Watch
 from warploom.search.outcome import Reason, Undecided
-from warploom.search.record import outcome_record
+from warploom.search.outcome_json import outcome_record
 
 SOLVE = """Find the layout of shared memory that serves all accesses in the fewest wavefronts.
 

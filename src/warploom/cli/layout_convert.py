@@ -25,11 +25,11 @@ from warploom.errors import (
     UnsupportedError,
     one_of,
 )
-from warploom.layout.convert import WAYS, Conversion, convert
-from warploom.layout.fragment_text import read_fragment
-from warploom.layout.named import TYPES
-from warploom.layout.show import show
-from warploom.layout.staging import Staging
+from warploom.layout.conversion.convert import WAYS, Conversion, convert
+from warploom.layout.conversion.staging import Staging
+from warploom.layout.formats.fragment_text import read_fragment
+from warploom.layout.language.show import show
+from warploom.layout.patterns.named import TYPES
 from warploom.runtime.driver import open_driver
 from warploom.runtime.measure import gpu_library
 from warploom.search.budget import Budget

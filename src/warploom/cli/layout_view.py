@@ -8,23 +8,23 @@ from typing import Any, assert_never
 import numpy as np
 
 from warploom.errors import CheckError, InternalError, ParseError
-from warploom.layout.access import SERVED_AS, Problem
-from warploom.layout.check import MOST_ELEMENTS
-from warploom.layout.choose import Chosen
-from warploom.layout.collide import lane_runs, meeting_text, served_together
-from warploom.layout.cost import Score
-from warploom.layout.evaluate import Numbers, values
-from warploom.layout.expression import names_of, sizes_of
-from warploom.layout.facts import alignment, facts_of, meeting, run
-from warploom.layout.front import Candidate, Front
-from warploom.layout.given import row_major_addresses
-from warploom.layout.ir import Layout
-from warploom.layout.picture import step_of
-from warploom.layout.show import show
-from warploom.layout.solve import Solved
-from warploom.layout.task import Task
-from warploom.layout.tma import box_of, mode_of
-from warploom.layout.whole import keeps_whole
+from warploom.layout.formats.given import row_major_addresses
+from warploom.layout.formats.tma import box_of, mode_of
+from warploom.layout.language.check import MOST_ELEMENTS
+from warploom.layout.language.evaluate import Numbers, values
+from warploom.layout.language.expression import names_of, sizes_of
+from warploom.layout.language.facts import alignment, facts_of, meeting, run
+from warploom.layout.language.ir import Layout
+from warploom.layout.language.show import show
+from warploom.layout.patterns.access import SERVED_AS, Problem
+from warploom.layout.solver.choose import Chosen
+from warploom.layout.solver.front import Candidate, Front
+from warploom.layout.solver.solve import Solved
+from warploom.layout.solver.task import Task
+from warploom.layout.wavefronts.conflicts import lane_runs, meeting_text, served_together
+from warploom.layout.wavefronts.cost import Score
+from warploom.layout.wavefronts.lower_bound import keeps_whole
+from warploom.layout.wavefronts.picture import step_of
 from warploom.search.outcome import Found, Impossible, Undecided
 
 WIDEST = 100

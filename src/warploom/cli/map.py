@@ -12,10 +12,10 @@ import typer
 from warploom import emit
 from warploom.array import workload
 from warploom.array.code.program import Compiled
-from warploom.array.ir import Program
 from warploom.array.joint.model import MOST_TEMPORARY, JointModel
+from warploom.array.language.ir import Program
+from warploom.array.language.show import show_program
 from warploom.array.recipe import convolution, matmul, stencil
-from warploom.array.show import show_program
 from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
 from warploom.cli.files import STDOUT
 from warploom.cli.guard import Status, check_meant, is_whole, run, status_of
@@ -40,11 +40,11 @@ from warploom.pipeline.mapped import (
     tune_choices,
 )
 from warploom.search.budget import Budget
-from warploom.search.cluster import Cluster
-from warploom.search.farm import Farm
 from warploom.search.outcome import Found, Outcome
-from warploom.search.record import outcome_record
-from warploom.search.store import Store
+from warploom.search.outcome_json import outcome_record
+from warploom.search.storage.store import Store
+from warploom.search.workers.cluster import Cluster
+from warploom.search.workers.farm import Farm
 
 HELP = """Map an array expression: which loop runs on groups, threads or vector lanes, with which
 tile sizes, memories and barriers. Every candidate that comes out compiles, synchronises and fits.

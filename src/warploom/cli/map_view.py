@@ -13,9 +13,9 @@ from warploom.kernel.ir import Registers, Shared, walk
 from warploom.kernel.pool import pool_bytes
 from warploom.pipeline.mapped import Choice, front
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
-from warploom.search.record import outcome_record
-from warploom.search.store import Store
-from warploom.search.tune import Trial, Tuned
+from warploom.search.outcome_json import outcome_record
+from warploom.search.storage.store import Store
+from warploom.search.storage.tune import Trial, Tuned
 
 SHOWN = 5  # trials
 

@@ -22,12 +22,12 @@ from warploom.cli.keeping import store_of
 from warploom.cli.progress import progress
 from warploom.errors import CheckError, ParseError
 from warploom.search.budget import Budget
-from warploom.search.cluster import Cluster
-from warploom.search.farm import Farm
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
-from warploom.search.record import outcome_record
-from warploom.search.store import Store
-from warploom.search.tune import Trial, Tuned
+from warploom.search.outcome_json import outcome_record
+from warploom.search.storage.store import Store
+from warploom.search.storage.tune import Trial, Tuned
+from warploom.search.workers.cluster import Cluster
+from warploom.search.workers.farm import Farm
 
 C = TypeVar("C")
 

@@ -17,7 +17,7 @@ from warploom.cli.streams import was_closed
 from warploom.errors import ParseError
 from warploom.search.budget import STOPS, reason_of
 from warploom.search.outcome import NothingFoundError
-from warploom.search.record import outcome_record
+from warploom.search.outcome_json import outcome_record
 
 # The one option that every command has.
 JSON: Any = typer.Option(

@@ -26,8 +26,8 @@ from typing import Any
 from warploom.cli.files import check_apart, check_writable, replacing
 from warploom.errors import ParseError, WarploomError
 from warploom.options import CUDA_LIBRARIES, from_environment
-from warploom.search.row import RowError, entries, text, whole
-from warploom.search.store import Forgiving, Json, Key, Store, users_store
+from warploom.search.storage.row import RowError, entries, text, whole
+from warploom.search.storage.store import Forgiving, Json, Key, Store, users_store
 
 # The commands, with the options whose answers are not kept: checks, what is measured, and what goes
 # on from a file that it also writes.
@@ -89,7 +89,7 @@ class Answer:
         if self.store is None or self.question is None or not self.question.is_open:
             return
         # Here, not at the top: an answer that is known by its words needs none of it.
-        from warploom.search.content import content_digest
+        from warploom.search.storage.content import content_digest
 
         found = content_digest(value)
         if found is None:

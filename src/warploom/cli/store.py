@@ -14,7 +14,7 @@ from warploom.cli.guard import Status, run
 from warploom.cli.output import JSON, kept_free, write, write_records
 from warploom.cli.remembered import warn
 from warploom.errors import CheckError, ParseError
-from warploom.search.store import Kept, Store, users_store
+from warploom.search.storage.store import Kept, Store, users_store
 
 HELP = """What is kept: whole answers of synth, explore, map, layout solve and layout
 convert, pieces of searches that were stopped, and what --tune measured.

@@ -46,7 +46,7 @@ from warploom.pipeline.certificate import certificate
 from warploom.pipeline.subject import Layout, Subject, tiled
 from warploom.search.budget import STOPS, Budget, BudgetSpentError, peak_megabytes, reason_of
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided, Verdict
-from warploom.search.record import outcome_word
+from warploom.search.outcome_json import outcome_word
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.solve import Filled
 from warploom.sketch.synth.record import Record, choices_of_fills, record_of

@@ -8,7 +8,7 @@ import typer
 
 from warploom.options import from_environment
 from warploom.search.outcome import Found, Undecided, Verdict
-from warploom.search.record import outcome_word
+from warploom.search.outcome_json import outcome_word
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.show import show_fill
 

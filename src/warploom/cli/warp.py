@@ -10,7 +10,7 @@ from warploom.cli.view import coloured
 from warploom.index.show import show
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided, Verdict
-from warploom.search.record import outcome_record
+from warploom.search.outcome_json import outcome_record
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.solve import Filled, reinstantiate, solve
 from warploom.sketch.synth.record import Record

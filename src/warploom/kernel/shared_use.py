@@ -13,7 +13,7 @@ import numpy as np
 from warploom.errors import CheckError
 from warploom.kernel.evaluate import Accessed, Array, Ints, run
 from warploom.kernel.ir import Kernel, Load, Shared, Store, walk
-from warploom.layout.access import IDLE, Access, AccessKind, Problem, check_problem
+from warploom.layout.patterns.access import IDLE, Access, AccessKind, Problem, check_problem
 from warploom.machine.record import NVIDIA
 
 

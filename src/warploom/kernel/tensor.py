@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.kernel.ir import TensorKind
-from warploom.layout.fragment import mma_operand, mma_result
+from warploom.layout.conversion.fragment import mma_operand, mma_result
 from warploom.machine.fused import fused, rule_for, terms
 from warploom.machine.rounding import single_to_bf16
 

@@ -29,7 +29,10 @@ from typing import Any
 import numpy as np
 
 from warploom.errors import CheckError, InternalError, WarploomError, defining_line
-from warploom.layout.access import (
+from warploom.layout.formats.given import given_layout, row_major_addresses
+from warploom.layout.language.check import MOST_ELEMENTS
+from warploom.layout.language.evaluate import Numbers
+from warploom.layout.patterns.access import (
     ACCESS_KINDS,
     IDLE,
     STORES,
@@ -38,11 +41,8 @@ from warploom.layout.access import (
     Problem,
     coordinates,
 )
-from warploom.layout.check import MOST_ELEMENTS
-from warploom.layout.collide import lane_runs, meeting_text, served_together
-from warploom.layout.evaluate import Numbers
-from warploom.layout.given import given_layout, row_major_addresses
-from warploom.layout.task import Task
+from warploom.layout.solver.task import Task
+from warploom.layout.wavefronts.conflicts import lane_runs, meeting_text, served_together
 from warploom.machine.record import NVIDIA
 from warploom.machine.serving import Serving
 

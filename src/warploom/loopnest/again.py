@@ -31,7 +31,7 @@ from warploom.loopnest.ir import (
     Result,
     Running,
 )
-from warploom.search.candidate import Flags
+from warploom.search.branching.candidate import Flags
 
 
 def repeated(insts: Sequence[Instruction]) -> Flags:

@@ -32,7 +32,7 @@ from warploom.loopnest.sector import Neighbours, touched_by
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.tile import products
 from warploom.machine.rates import Rates
-from warploom.search.candidate import Candidates, Flags, Index, Numbers
+from warploom.search.branching.candidate import Candidates, Flags, Index, Numbers
 
 # Sums of logarithms come out a little too large or too small; a bound errs on the small side.
 ROUNDING = 1 - 1e-9

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from warploom.loopnest.ir import Axis, Dim, Instruction
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.tiling import outer_size, tilings
-from warploom.search.candidate import Bits, Candidates, Flags, Index, Numbers
+from warploom.search.branching.candidate import Bits, Candidates, Flags, Index, Numbers
 from warploom.search.space.ir import Choice, Counter
 
 Logs = npt.NDArray[np.float64]

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from warploom.errors import InternalError
 from warploom.loopnest.ir import Axis, Dim, Instruction, Program, Temporary, Tile
 from warploom.loopnest.space import NestSpace
-from warploom.search.candidate import Candidates, domain_of
+from warploom.search.branching.candidate import Candidates, domain_of
 from warploom.search.space.ir import Choice, Value
 
 

@@ -11,8 +11,8 @@ from functools import reduce
 
 from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify, total
-from warploom.layout.expression import mapped
-from warploom.layout.ir import Swizzle
+from warploom.layout.language.expression import mapped
+from warploom.layout.language.ir import Swizzle
 from warploom.loopnest import ir
 from warploom.loopnest.decided import Implementation
 

@@ -11,7 +11,7 @@ from warploom.loopnest.again import apart
 from warploom.loopnest.certain import Certain, Facts
 from warploom.loopnest.ir import Access, Array, Axis, Instruction, Load, Store
 from warploom.loopnest.tiling import tilings
-from warploom.search.candidate import Flags, Index, Numbers
+from warploom.search.branching.candidate import Flags, Index, Numbers
 
 
 def touched_by(insts: list[Instruction], sector: int, l2_bytes: int) -> tuple[Numbers, Numbers]:

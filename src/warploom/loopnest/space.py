@@ -16,8 +16,8 @@ from warploom.loopnest.choices import Choices
 from warploom.loopnest.constraints import declare_constraints
 from warploom.loopnest.ir import Instruction, Program
 from warploom.loopnest.target import DEFAULT, Target
-from warploom.search.candidate import Candidates, Index
-from warploom.search.problem import Branch, is_open
+from warploom.search.branching.candidate import Candidates, Index
+from warploom.search.branching.problem import Branch, is_open
 from warploom.search.propagate.propagator import Propagator
 
 # What is decided first says most about the time that an implementation takes.

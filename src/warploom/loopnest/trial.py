@@ -23,7 +23,7 @@ from warploom.loopnest.evaluate import Evaluation, Numbers, elements, written
 from warploom.loopnest.ir import Axis, Program
 from warploom.loopnest.lower import lower
 from warploom.loopnest.noise import Noise
-from warploom.search.candidate import Flags
+from warploom.search.branching.candidate import Flags
 from warploom.search.outcome import Reason
 
 # Tiles along each axis: the first, one between (where a pipeline is filled), the last.

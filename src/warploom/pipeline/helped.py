@@ -17,14 +17,14 @@ import numpy as np
 
 from warploom.pipeline.nest import Nest
 from warploom.pipeline.timed_nest import Written, written_of
-from warploom.search.candidate import Bits, Candidates, joined
-from warploom.search.descent import Descents, descended
+from warploom.search.branching.candidate import Bits, Candidates, joined
+from warploom.search.branching.descent import Descents, descended
+from warploom.search.branching.estimate import Walks
+from warploom.search.branching.explore import below
 from warploom.search.engine import Watch
-from warploom.search.estimate import Walks
-from warploom.search.explore import below
-from warploom.search.farm import shared
-from warploom.search.pieces import Crew, in_order
 from warploom.search.statistics import Tally, add_tallies
+from warploom.search.workers.farm import shared
+from warploom.search.workers.pieces import Crew, in_order
 
 T = TypeVar("T")
 

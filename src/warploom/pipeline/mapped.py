@@ -17,15 +17,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from warploom.array.bind import bound
 from warploom.array.code.fixed import compile_fixed
 from warploom.array.code.program import Candidate, Compiled, compile_candidate
 from warploom.array.code.storage import dims_of, parts_of
-from warploom.array.effort import effort
-from warploom.array.evaluate import Leaf, Value, evaluate
-from warploom.array.home import leaf_paths
 from warploom.array.joint.model import JointModel
+from warploom.array.language.bind import bound
+from warploom.array.language.effort import effort
+from warploom.array.language.evaluate import Leaf, Value, evaluate
 from warploom.array.mapping.constraint import SEQUENTIAL, Assignment
+from warploom.array.plan.home import leaf_paths
 from warploom.array.recipe.blocked import Blocks, convolution
 from warploom.array.recipe.choose import candidates, temporary_bytes
 from warploom.array.workload import Convolution
@@ -40,10 +40,10 @@ from warploom.runtime.driver import Launch
 from warploom.runtime.gpu import gpu_name
 from warploom.runtime.opencl import first_device
 from warploom.search.budget import Budget
-from warploom.search.far import Measuring
 from warploom.search.outcome import Found, Impossible, Outcome
-from warploom.search.store import Store
-from warploom.search.tune import OnTrial, Task, Trial, Tuned, tune
+from warploom.search.storage.store import Store
+from warploom.search.storage.tune import OnTrial, Task, Trial, Tuned, tune
+from warploom.search.workers.far import Measuring
 
 Where = Literal["cuda", "opencl", "c"]
 ROOM = 1e-3  # difference between two orders of summation, of the largest element

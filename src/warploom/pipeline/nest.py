@@ -25,21 +25,26 @@ from warploom.loopnest.target import DEFAULT, Target
 from warploom.loopnest.trial import Tried, tried
 from warploom.machine.rates import Rates
 from warploom.pictured import Pictured
-from warploom.search.bound import Best, minimise
+from warploom.search.branching.bound import Best, minimise
+from warploom.search.branching.candidate import Bits, Candidates, Flags, Numbers
+from warploom.search.branching.decided import decision_from, decision_record, decisions_of
+from warploom.search.branching.descent import Descents
+from warploom.search.branching.estimate import Estimate, Walks, represented, together, walked
+from warploom.search.branching.explore import (
+    Exploration,
+    explore,
+    random_improvements,
+    tree_improvements,
+)
+from warploom.search.branching.fix import fixed
+from warploom.search.branching.problem import SpaceProblem
 from warploom.search.budget import Budget, BudgetSpentError
-from warploom.search.candidate import Bits, Candidates, Flags, Numbers
-from warploom.search.content import content_digest
-from warploom.search.decided import decision_from, decision_record, decisions_of
-from warploom.search.descent import Descents
 from warploom.search.engine import OnProgress, Progress, Result, Watch
-from warploom.search.estimate import Estimate, Walks, represented, together, walked
-from warploom.search.explore import Exploration, explore, random_improvements, tree_improvements
-from warploom.search.fix import fixed
 from warploom.search.history import History
 from warploom.search.outcome import Found, Outcome
-from warploom.search.problem import SpaceProblem
-from warploom.search.record import Record, outcome_record, statistics_record
+from warploom.search.outcome_json import Record, outcome_record, statistics_record
 from warploom.search.statistics import Statistics
+from warploom.search.storage.content import content_digest
 
 ENGINES = {"tree": tree_improvements, "random": random_improvements}
 # How many at a time: measuring goes over all cores, and something soon is better than nothing.

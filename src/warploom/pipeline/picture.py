@@ -16,7 +16,7 @@ from warploom.report.page import listing
 from warploom.report.panel import flow_of
 from warploom.report.picture import Fact, Figure, Part, Picture
 from warploom.report.search import figures_of, side_by_side
-from warploom.search.decided import decisions_of
+from warploom.search.branching.decided import decisions_of
 from warploom.sketch.simt.code import tiled_sketch
 from warploom.sketch.simt.solve import Filled
 from warploom.sketch.term.verify import Verifier

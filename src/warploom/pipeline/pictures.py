@@ -15,7 +15,7 @@ from warploom.report.picture import Picture
 
 PICTURES = {
     "warploom.array.code.program.Compiled": "warploom.report.mapping:picture",
-    "warploom.layout.picture.Compared": "warploom.report.request:picture",
+    "warploom.layout.wavefronts.picture.Compared": "warploom.report.request:picture",
     "warploom.pipeline.nest.Explored": "warploom.pipeline.picture:explored",
     "warploom.report.kernel.Simulated": "warploom.report.kernel:picture",
     "warploom.report.ptx.Observed": "warploom.report.ptx:picture",

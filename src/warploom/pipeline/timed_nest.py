@@ -27,12 +27,12 @@ from warploom.loopnest.trial import agrees, some_inputs
 from warploom.pipeline.nest import Nest
 from warploom.runtime.driver import Launch
 from warploom.runtime.rig import Bench, Built, FarRig, GpuRig, built, on_gpu
+from warploom.search.branching.candidate import Candidates, Numbers
 from warploom.search.budget import Budget
-from warploom.search.candidate import Candidates, Numbers
-from warploom.search.far import Measuring
 from warploom.search.outcome import Found, Impossible
-from warploom.search.store import Store
-from warploom.search.tune import Task, tune
+from warploom.search.storage.store import Store
+from warploom.search.storage.tune import Task, tune
+from warploom.search.workers.far import Measuring
 
 # Turns of all loops that NumPy goes through to say what is right. Where there are more, it does so
 # at some points of the axes over which nothing is folded, their ends among them.

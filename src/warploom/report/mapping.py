@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from warploom.array.code.program import Compiled
 from warploom.array.code.spread import Spread
-from warploom.array.loops import Loop, Node, Plan, Stage, Write, reads_of
 from warploom.array.mapping.constraint import FUSED, GLOBAL, GROUP, SEQUENTIAL, VECTOR
+from warploom.array.plan.loops import Loop, Node, Plan, Stage, Write, reads_of
 from warploom.array.types import Type, base, shape, type_text
 from warploom.index.ir import Const
 from warploom.index.show import show

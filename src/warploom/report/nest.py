@@ -11,7 +11,7 @@ from warploom.report.chart import Bar, bars, bars_html
 from warploom.report.page import table
 from warploom.report.picture import Figure, Part
 from warploom.report.tree import Row
-from warploom.search.candidate import Decision
+from warploom.search.branching.candidate import Decision
 
 _LEVELS = {
     "BLOCK": "global", "THREAD": "thread", "DEAL": "thread", "VECTOR": "vector", "LOOP": "serial",

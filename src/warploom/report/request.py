@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from warploom.layout.access import coordinates
-from warploom.layout.picture import Compared, Request, WantedWord
+from warploom.layout.patterns.access import coordinates
+from warploom.layout.wavefronts.picture import Compared, Request, WantedWord
 from warploom.report.grid import Grid, rules, side_by_side
 from warploom.report.picture import Fact, Figure, Part, Picture
 from warploom.report.theme import HEATS

@@ -18,7 +18,7 @@ from warploom.runtime.callable import load
 from warploom.runtime.compile import compile_cuda
 from warploom.runtime.driver import Launch, open_driver
 from warploom.runtime.measure import clock, gpu_library, measure
-from warploom.search.far import Far, Measuring
+from warploom.search.workers.far import Far, Measuring
 
 P = TypeVar("P")
 P_contra = TypeVar("P_contra", contravariant=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.errors import WarploomError
-from warploom.layout.evaluate import values
-from warploom.layout.expression import sizes_of
-from warploom.layout.given import given_layout
+from warploom.layout.formats.given import given_layout
+from warploom.layout.language.evaluate import values
+from warploom.layout.language.expression import sizes_of
 from warploom.trust.checked import Checked, require
 from warploom.trust.layout import check_layout
 

@@ -14,10 +14,10 @@ import pytest
 from warploom.bench.published import named
 from warploom.errors import WarploomError
 from warploom.search.budget import Budget
-from warploom.search.farm import Farm
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
-from warploom.search.pieces import Piece
-from warploom.search.store import Forgiving, Key, Store
+from warploom.search.storage.store import Forgiving, Key, Store
+from warploom.search.workers.farm import Farm
+from warploom.search.workers.pieces import Piece
 from warploom.sketch.front import load_text
 from warploom.sketch.synth import fills, parts, split
 from warploom.sketch.synth.parts import Answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from warploom.array.numbered import simpler
+from warploom.array.plan.numbered import simpler
 from warploom.index.ir import Expr, substitute
 
 

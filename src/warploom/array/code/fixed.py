@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 
 from warploom.array.code.program import Candidate, Compiled, compile_candidate
 from warploom.array.code.spread import Spread
-from warploom.array.ir import Program
+from warploom.array.language.ir import Program
 from warploom.array.mapping.constraint import Assignment
 from warploom.array.mapping.solve import all_mappings, as_assignment
 from warploom.array.mapping.sound import sound
 from warploom.array.mapping.tree import map_tree
-from warploom.array.plan import plan
+from warploom.array.plan.plan import plan
 from warploom.errors import CheckError
 from warploom.search.outcome import Found
 

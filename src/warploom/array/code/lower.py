@@ -26,9 +26,9 @@ from warploom.array.code.storage import (
 )
 from warploom.array.code.value import ValueBuilder
 from warploom.array.code.wide import width_of
-from warploom.array.loops import Loop, Node, Plan, Write, sites
 from warploom.array.mapping.constraint import FUSED, GLOBAL, GROUP, VECTOR
-from warploom.array.numbered import loop_size
+from warploom.array.plan.loops import Loop, Node, Plan, Write, sites
+from warploom.array.plan.numbered import loop_size
 from warploom.index.ir import Const, Expr, Var, minimum, variables
 from warploom.kernel.allocate import allocate
 from warploom.kernel.bounds import index_type

@@ -5,10 +5,10 @@ from __future__ import annotations
 from warploom.array.code.context import Context
 from warploom.array.code.spread import THREADS
 from warploom.array.code.storage import Place, Storage, flat, indices_of
-from warploom.array.ir import Param
+from warploom.array.language.ir import Param
 from warploom.array.mapping.constraint import LANE, LOCAL, WARP
-from warploom.array.numbered import simpler
-from warploom.array.view import Path
+from warploom.array.plan.numbered import simpler
+from warploom.array.plan.view import Path
 from warploom.index.ir import Expr, Var, substitute, variables
 
 

@@ -16,15 +16,15 @@ import numpy as np
 from warploom.array.code.lower import lower
 from warploom.array.code.spread import Spread
 from warploom.array.code.storage import dims_of, names_of, parts_of
-from warploom.array.evaluate import Value, as_value
-from warploom.array.home import leaf_paths
-from warploom.array.ir import DOUBTFUL, Apply, Literal, Param, Program, place_of, walk
-from warploom.array.loops import Plan
+from warploom.array.language.evaluate import Value, as_value
+from warploom.array.language.ir import DOUBTFUL, Apply, Literal, Param, Program, place_of, walk
+from warploom.array.language.op import Compute
 from warploom.array.mapping.constraint import Constraints, broken
 from warploom.array.mapping.sound import sound
 from warploom.array.mapping.tree import map_tree
-from warploom.array.numbered import numbered
-from warploom.array.op import Compute
+from warploom.array.plan.home import leaf_paths
+from warploom.array.plan.loops import Plan
+from warploom.array.plan.numbered import numbered
 from warploom.array.types import Array, Tuple, Type, dtype_of
 from warploom.errors import CheckError, OperandError, Span
 from warploom.kernel.dtype import DType

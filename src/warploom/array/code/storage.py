@@ -13,15 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from warploom.array.bind import known_shape
 from warploom.array.code.spread import Spread, turns_of
-from warploom.array.home import leaf_paths
-from warploom.array.ir import Param
-from warploom.array.loops import Buffer, Loop, Plan, Write, loops_in, reads_of, sites
+from warploom.array.language.bind import known_shape
+from warploom.array.language.ir import Param
 from warploom.array.mapping.constraint import BY_THREAD, LOCAL
-from warploom.array.numbered import loop_size
+from warploom.array.plan.home import leaf_paths
+from warploom.array.plan.loops import Buffer, Loop, Plan, Write, loops_in, reads_of, sites
+from warploom.array.plan.numbered import loop_size
+from warploom.array.plan.view import Part, Path
 from warploom.array.types import Array, Tuple, Type, Vector
-from warploom.array.view import Part, Path
 from warploom.errors import InternalError, UnsupportedError
 from warploom.index.ir import Const, Expr, Var
 from warploom.kernel.dtype import DType

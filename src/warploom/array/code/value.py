@@ -10,9 +10,18 @@ from typing import assert_never
 from warploom.array.code.context import Context
 from warploom.array.code.place import Indexing
 from warploom.array.code.storage import Place
-from warploom.array.loops import Chosen, Converted, Fixed, Operated, Read, Value, Write, reads_of
-from warploom.array.numbered import TRUE
-from warploom.array.view import Guard
+from warploom.array.plan.loops import (
+    Chosen,
+    Converted,
+    Fixed,
+    Operated,
+    Read,
+    Value,
+    Write,
+    reads_of,
+)
+from warploom.array.plan.numbered import TRUE
+from warploom.array.plan.view import Guard
 from warploom.index.ir import Const, Expr
 from warploom.kernel import ir
 from warploom.kernel.dtype import DType

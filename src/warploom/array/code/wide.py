@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from warploom.array.code.place import Indexing
 from warploom.array.code.storage import accesses_of, flat, indices_of
-from warploom.array.loops import Loop, Write
-from warploom.array.numbered import loop_size
+from warploom.array.plan.loops import Loop, Write
+from warploom.array.plan.numbered import loop_size
 from warploom.index.ir import Expr, substitute, variables
 from warploom.index.polynomial import Normal
 from warploom.machine.record import CUDA

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.array.bind import variables_of
-from warploom.array.check import conditions
-from warploom.array.ir import Apply, Program, Term, place_of, walk
-from warploom.array.op import sizes_of
+from warploom.array.language.bind import variables_of
+from warploom.array.language.check import conditions
+from warploom.array.language.ir import Apply, Program, Term, place_of, walk
+from warploom.array.language.op import sizes_of
 from warploom.array.types import Tuple, Type, base, shape
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate

@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.array.code.storage import accesses_of, indices_of
-from warploom.array.ir import Param
 from warploom.array.joint.least import Least
-from warploom.array.loops import Buffer, Loop, Plan, Site, loops_in, sites
+from warploom.array.language.ir import Param
 from warploom.array.mapping.constraint import FUSED, GLOBAL, GROUP, LANE, LOCAL, RUNS, WARP
 from warploom.array.mapping.fusion import Fusion
 from warploom.array.mapping.reduced import reduced
 from warploom.array.mapping.sound import sound
 from warploom.array.mapping.tree import MapTree, map_tree
+from warploom.array.plan.loops import Buffer, Loop, Plan, Site, loops_in, sites
 from warploom.array.types import Array, Tuple, Type, Vector, dtype_of
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, variables

@@ -17,22 +17,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.array.bind import variables_of
 from warploom.array.code.lower import raw
 from warploom.array.code.program import Candidate
 from warploom.array.code.spread import Spread
-from warploom.array.ir import Program, place_of
 from warploom.array.joint.axes import Axis, axes_of
 from warploom.array.joint.least import Least
 from warploom.array.joint.measure import CODE, Batch, Ints, Placed, Sizes, StageMeasure
 from warploom.array.joint.order import turns
 from warploom.array.joint.parts import Parts, parts_of, some_mappings
 from warploom.array.joint.threads import Groups
-from warploom.array.loops import Plan
+from warploom.array.language.bind import variables_of
+from warploom.array.language.ir import Program, place_of
 from warploom.array.mapping.constraint import GLOBAL, GROUP, LANE, LOCAL, RUNS
 from warploom.array.mapping.fusion import Fusion
-from warploom.array.numbered import numbered
-from warploom.array.plan import plan as plan_of
+from warploom.array.plan.loops import Plan
+from warploom.array.plan.numbered import numbered
+from warploom.array.plan.plan import plan as plan_of
 from warploom.array.types import shape
 from warploom.errors import CheckError
 from warploom.index.ir import Const, substitute

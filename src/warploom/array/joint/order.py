@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from warploom.array.code.storage import accesses_of, indices_of, parts_of
 from warploom.array.joint.measure import CODE, Batch, Columns, Ints, Runs, StageMeasure
-from warploom.array.loops import Site
 from warploom.array.mapping.constraint import GLOBAL, GROUP, LANE, LOCAL, WARP
+from warploom.array.plan.loops import Site
+from warploom.array.plan.view import Path
 from warploom.array.types import shape
-from warploom.array.view import Path
 from warploom.index.evaluate import evaluate
 from warploom.machine.record import Machine
 

@@ -29,10 +29,10 @@ from warploom.array.mapping.constraint import (
 )
 from warploom.array.mapping.reduced import Reduced, reduced
 from warploom.array.mapping.solve import MappingSpace, Table, all_mappings
+from warploom.search.branching.descent import Sampling, sample
+from warploom.search.branching.problem import SpaceProblem
 from warploom.search.budget import Budget
-from warploom.search.descent import Sampling, sample
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
-from warploom.search.problem import SpaceProblem
 from warploom.search.propagate.propagator import Propagator
 
 

@@ -9,16 +9,16 @@ import numpy.typing as npt
 
 from warploom.array.mapping.constraint import LEVELS, RUNS, Clause, Constraints, Is
 from warploom.array.mapping.reduced import reduced
+from warploom.search.branching.candidate import Candidates
+from warploom.search.branching.problem import SpaceProblem, set_bits
+from warploom.search.branching.tree import count_all, enumerate_all
 from warploom.search.budget import Budget
-from warploom.search.candidate import Candidates
 from warploom.search.engine import OnProgress, Result
 from warploom.search.outcome import Found
-from warploom.search.problem import SpaceProblem, set_bits
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.build import Space
 from warploom.search.space.ir import Choice, Sentence
 from warploom.search.space.ir import Or as AnyOf
-from warploom.search.tree import count_all, enumerate_all
 
 # One row for each mapping, one column for each map in the order of its number: places in RUNS.
 Table = npt.NDArray[np.int8]

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from warploom.array.ir import Param
-from warploom.array.loops import Loop, Node, Plan, Site, loops_in, reads_of, sites
+from warploom.array.language.ir import Param
+from warploom.array.language.op import ANY, Level, SpaceName
 from warploom.array.mapping.vector import is_consecutive
-from warploom.array.op import ANY, Level, SpaceName
-from warploom.array.view import Part, Path
+from warploom.array.plan.loops import Loop, Node, Plan, Site, loops_in, reads_of, sites
+from warploom.array.plan.view import Part, Path
 from warploom.index.ir import Expr, Var
 
 Chain = tuple[int, ...]

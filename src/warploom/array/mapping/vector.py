@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from warploom.array.loops import Loop, Plan, Write, reads_of
-from warploom.array.view import Part, Path
+from warploom.array.plan.loops import Loop, Plan, Write, reads_of
+from warploom.array.plan.view import Part, Path
 from warploom.index.ir import Expr, Var, variables
 from warploom.index.polynomial import Normal, Quotient
 

@@ -41,7 +41,7 @@ from warploom.array.build import (
     transpose,
     zip_,
 )
-from warploom.array.ir import Program, Term
+from warploom.array.language.ir import Program, Term
 from warploom.array.types import array
 from warploom.array.workload import Convolution, add
 from warploom.errors import CheckError

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from functools import reduce as folded
 
 from warploom.array.build import join, map_, transpose
-from warploom.array.ir import Apply, Lambda, Term, close, fresh, is_concrete, opened
-from warploom.array.law import Applied
-from warploom.array.laws import (
+from warploom.array.language.ir import Apply, Lambda, Term, close, fresh, is_concrete, opened
+from warploom.array.language.op import Map, SpaceName
+from warploom.array.language.size import normal
+from warploom.array.rewrite.law import Applied
+from warploom.array.rewrite.laws import (
     HOIST_ELEMENT,
     HOIST_JOIN,
     HOIST_MAP,
@@ -16,9 +18,7 @@ from warploom.array.laws import (
     HOIST_TRANSPOSE,
     prefetching,
 )
-from warploom.array.op import Map, SpaceName
-from warploom.array.size import normal
-from warploom.array.strategy import Strategy, at, by, choice, on, repeat
+from warploom.array.rewrite.strategy import Strategy, at, by, choice, on, repeat
 from warploom.array.types import Array, Type, array
 from warploom.index.ir import Expr
 

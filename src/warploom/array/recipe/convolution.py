@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warploom.array.build import join, map_, sizes, split, transpose
-from warploom.array.ir import Lambda, Program, Term, is_concrete
-from warploom.array.law import Applied
-from warploom.array.laws import (
+from warploom.array.language.ir import Lambda, Program, Term, is_concrete
+from warploom.array.recipe.common import HOIST, Step, cached, deep, flat, function_of, swapped
+from warploom.array.rewrite.law import Applied
+from warploom.array.rewrite.laws import (
     CLEANING,
     FUSE_ZIPPED_MAPS,
     HOIST_MAP,
@@ -35,8 +36,7 @@ from warploom.array.laws import (
     copying,
     placing,
 )
-from warploom.array.recipe.common import HOIST, Step, cached, deep, flat, function_of, swapped
-from warploom.array.strategy import (
+from warploom.array.rewrite.strategy import (
     Pattern,
     at,
     by,

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warploom.array.build import join, sizes, split
-from warploom.array.ir import Program, Term
-from warploom.array.laws import (
+from warploom.array.language.ir import Program, Term
+from warploom.array.recipe.common import HOIST, Step, cached, function_of
+from warploom.array.rewrite.laws import (
     FUSE_ZIPPED_MAPS,
     HOIST_MAP,
     INTERCHANGE,
@@ -26,8 +27,7 @@ from warploom.array.laws import (
     copying,
     placing,
 )
-from warploom.array.recipe.common import HOIST, Step, cached, function_of
-from warploom.array.strategy import (
+from warploom.array.rewrite.strategy import (
     at,
     by,
     holding,

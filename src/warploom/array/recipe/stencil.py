@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warploom.array.build import sizes
-from warploom.array.ir import Program
-from warploom.array.laws import REDUCE_MAP, STENCIL_TILES
+from warploom.array.language.ir import Program
 from warploom.array.recipe.common import HOIST, Step, cached
-from warploom.array.strategy import at, by, everywhere, in_body, map_over, transformed
+from warploom.array.rewrite.laws import REDUCE_MAP, STENCIL_TILES
+from warploom.array.rewrite.strategy import at, by, everywhere, in_body, map_over, transformed
 from warploom.array.types import Type, base, shape
 from warploom.index.ir import Expr
 

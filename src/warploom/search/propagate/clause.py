@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from warploom.search.candidate import Bits, Flags, Index, Numbers
+from warploom.search.branching.candidate import Bits, Flags, Index, Numbers
 from warploom.search.propagate.state import State
 from warploom.search.space.ground import HUGE
 

@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from warploom.search.candidate import Bits, Index
+from warploom.search.branching.candidate import Bits, Index
 from warploom.search.propagate.clause import (
     AtMostLiterals,
     ClauseGroup,

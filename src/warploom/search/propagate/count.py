@@ -10,7 +10,7 @@ from typing import assert_never
 
 import numpy as np
 
-from warploom.search.candidate import Index, Numbers
+from warploom.search.branching.candidate import Index, Numbers
 from warploom.search.propagate.counter import (
     Amounts,
     ChosenAmounts,

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from warploom.search.candidate import Bits, Flags, Index, Numbers
+from warploom.search.branching.candidate import Bits, Flags, Index, Numbers
 from warploom.search.propagate.clause import pairs
 from warploom.search.propagate.state import State
 from warploom.search.space.ground import HUGE

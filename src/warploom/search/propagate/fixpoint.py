@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from warploom.search.candidate import Flags, Index
+from warploom.search.branching.candidate import Flags, Index
 from warploom.search.propagate.state import State
 
 # Marking in a table of all (instance, candidate) pairs beats sorting if it is not too large.

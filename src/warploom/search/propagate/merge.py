@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from warploom.search.candidate import Bits, Flags, Index
+from warploom.search.branching.candidate import Bits, Flags, Index
 from warploom.search.propagate.packed import PackedGroup, closure
 from warploom.search.space.ground import Column, Ground, InDomain, Related
 from warploom.search.space.rows import distinct_rows

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warploom.search.candidate import Flags, Index
+from warploom.search.branching.candidate import Flags, Index
 from warploom.search.propagate.state import State
 
 Words = npt.NDArray[np.uint32]

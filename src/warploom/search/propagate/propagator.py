@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 
 from warploom.errors import CheckError
-from warploom.search.candidate import (
+from warploom.search.branching.candidate import (
     Bits,
     Candidates,
     Decision,

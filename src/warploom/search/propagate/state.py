@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.search.candidate import Bits, Candidates, Flags, Index, Numbers
+from warploom.search.branching.candidate import Bits, Candidates, Flags, Index, Numbers
 
 
 class State:

@@ -13,7 +13,7 @@ from itertools import combinations, permutations
 import numpy as np
 
 from warploom.errors import CheckError, ensure
-from warploom.search.candidate import Bits, Index
+from warploom.search.branching.candidate import Bits, Index
 from warploom.search.space.ir import Choice, Composition, Equation, Table, Variable
 from warploom.search.space.layout import Layout
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warploom.search.candidate import Bits, Index
+from warploom.search.branching.candidate import Bits, Index
 from warploom.search.propagate.state import State
 
 # Words of supports looked at in one go.

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from warploom.search import row
 from warploom.search.budget import Budget
 from warploom.search.outcome import Reason
-from warploom.search.pieces import Piece, disjoint
 from warploom.search.statistics import Tally, add_tallies
-from warploom.search.store import Key, Store
+from warploom.search.storage import row
+from warploom.search.storage.store import Key, Store
+from warploom.search.workers.pieces import Piece, disjoint
 from warploom.sketch.synth.derivations import Choices, Price
 from warploom.sketch.synth.fills import LIST_AT_MOST
 

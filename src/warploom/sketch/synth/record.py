@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.search.budget import Budget
-from warploom.search.record import outcome_record
+from warploom.search.outcome_json import outcome_record
 from warploom.sketch.holes import choice_to_json
 from warploom.sketch.synth.result import Result
 from warploom.sketch.term.ir import Apply

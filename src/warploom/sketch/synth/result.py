@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from warploom.pictured import Pictured
 from warploom.search.outcome import Found, Impossible, Reason, Undecided, Verdict
-from warploom.search.record import stopped_by
+from warploom.search.outcome_json import stopped_by
 from warploom.sketch.synth.fills import Fills
 from warploom.sketch.synth.show import fill_text
 from warploom.sketch.term.ir import Apply, Goal, Program

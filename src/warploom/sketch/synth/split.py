@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from warploom.errors import SearchError
-from warploom.search import row
 from warploom.search.budget import STOPS, Budget, BudgetSpentError, reason_of
 from warploom.search.engine import gather
-from warploom.search.farm import Farm, shared
 from warploom.search.outcome import Reason
-from warploom.search.pieces import Crew, Piece, Submit, at_once, in_pieces
 from warploom.search.statistics import Clock, Tally, add_tallies
-from warploom.search.store import Key, Store
+from warploom.search.storage import row
+from warploom.search.storage.store import Key, Store
+from warploom.search.workers.farm import Farm, shared
+from warploom.search.workers.pieces import Crew, Piece, Submit, at_once, in_pieces
 from warploom.sketch.synth.cost import Prices
 from warploom.sketch.synth.derivations import Derivations, derivations
 from warploom.sketch.synth.engine import Engine

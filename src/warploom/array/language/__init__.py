@@ -1,0 +1,1 @@
+"""Array expressions: sizes, types, operations, evaluation."""

@@ -1,0 +1,1 @@
+"""An array expression as loops, buffers and writes."""

@@ -1,0 +1,211 @@
+"""What an expression becomes before anything is decided: loops, buffers, and writes of numbers.
+
+A *plan* has a loop for every concrete map and for every fold, in the order in which they would run
+one after another, and a buffer for everything that is written. Where its maps run, and how large
+symbolic sizes are, is left open; `mapping/` and `lower.py` decide that. Indices are not simplified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from warploom.array.language.ir import Param, Program
+from warploom.array.language.op import Level, SpaceName
+from warploom.array.plan.view import Guard, Path
+from warploom.index.ir import Expr
+from warploom.kernel.dtype import DType
+from warploom.kernel.ir import Comparison, Operator
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An element of a buffer; where a guard fails, its number instead."""
+
+    memory: Param
+    path: Path
+    guards: tuple[Guard, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A constant; where a guard fails, its number instead."""
+
+    value: float
+    guards: tuple[Guard, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Operated:
+    op: Operator
+    operands: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """`then` where the comparison holds."""
+
+    op: Comparison
+    left: Value
+    right: Value
+    then: Value
+    otherwise: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    dtype: DType
+    value: Value
+
+
+Value: TypeAlias = Read | Fixed | Operated | Chosen | Converted
+
+
+def values_in(value: Value) -> Iterator[Value]:
+    """The value and everything inside it."""
+    yield value
+    match value:
+        case Operated(_, operands):
+            inner: tuple[Value, ...] = operands
+        case Chosen(_, left, right, then, otherwise):
+            inner = (left, right, then, otherwise)
+        case Converted(_, whole):
+            inner = (whole,)
+        case Read() | Fixed():
+            inner = ()
+    for each in inner:
+        yield from values_in(each)
+
+
+# -- statements ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """`memory[path] = value`, where all conditions hold."""
+
+    memory: Param
+    path: Path
+    conditions: tuple[Expr, ...]
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class MapFacts:
+    """What mapping asks of a concrete map. `writes` and `reads` are the memories of its result and
+    of its argument; `perfect`: it is all that the map around it does, on that one's element."""
+
+    number: int
+    level: Level
+    writes: frozenset[SpaceName]
+    reads: frozenset[SpaceName]
+    perfect: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A counter from 0 to before `size`: a map, a fold (`map` is None), or lanes of a vector."""
+
+    counter: str
+    size: Expr
+    body: tuple[Node, ...]
+    map: MapFacts | None = None
+    lanes: bool = False
+
+
+Node: TypeAlias = Loop | Write
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Memory. One that is neither input nor output belongs to a stage, and is made anew in every
+    turn of the maps of `chain`."""
+
+    memory: Param
+    space: SpaceName
+    chain: tuple[int, ...] = ()
+    role: str = "temporary"
+    stage: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What one kernel does."""
+
+    body: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    program: Program
+    buffers: tuple[Buffer, ...]
+    stages: tuple[Stage, ...]
+    output: Param
+
+    def buffer(self, memory: Param) -> Buffer:
+        return next(each for each in self.buffers if each.memory is memory)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A statement with the loops around it, the outermost first."""
+
+    loops: tuple[Loop, ...]
+    write: Write
+
+    @property
+    def chain(self) -> tuple[int, ...]:
+        """The maps around it."""
+        return tuple(loop.map.number for loop in self.loops if loop.map is not None)
+
+
+def sites(body: tuple[Node, ...], around: tuple[Loop, ...] = ()) -> Iterator[Site]:
+    """Every write, in program order."""
+    for node in body:
+        if isinstance(node, Write):
+            yield Site(around, node)
+        else:
+            yield from sites(node.body, (*around, node))
+
+
+def loops_in(body: tuple[Node, ...]) -> Iterator[Loop]:
+    """Every loop, each before those inside it."""
+    for node in body:
+        if isinstance(node, Loop):
+            yield node
+            yield from loops_in(node.body)
+
+
+def without_unread(stages: list[Stage], output: Param) -> list[Stage]:
+    """The stages without writes that nobody reads, and without loops that then do nothing."""
+    while True:
+        wanted = {output} | {
+            read.memory
+            for stage in stages
+            for site in sites(stage.body)
+            for read in reads_of(site.write.value)
+        }
+        made = [Stage(tuple(_wanted(stage.body, wanted))) for stage in stages]
+        if made == stages:
+            return [stage for stage in made if stage.body]
+        stages = made
+
+
+def _wanted(body: tuple[Node, ...], wanted: set[Param]) -> Iterator[Node]:
+    for node in body:
+        if isinstance(node, Write):
+            if node.memory in wanted:
+                yield node
+            continue
+        inside = tuple(_wanted(node.body, wanted))
+        if inside:
+            yield replace(node, body=inside)
+
+
+def reads_of(value: Value) -> list[Read]:
+    return [each for each in values_in(value) if isinstance(each, Read)]

@@ -1,0 +1,1 @@
+"""Rewriting of array expressions: laws, where they apply, strategies."""

@@ -1,0 +1,1 @@
+"""Conversions between register layouts: shuffles, shared memory, matrix instructions."""

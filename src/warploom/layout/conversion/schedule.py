@@ -1,0 +1,214 @@
+"""Schedules of shuffles with the fewest rounds.
+
+Linear conversions get a linear schedule, whose choices by lane are cheap: of the pairs (lane,
+register) of a warp, those of one round are a coset of a subspace that meets the registers of either
+side only in zero, and lies within what stays in its lane if that can be (two subspaces always have
+a common complement). Others are edges of a bipartite graph from senders to receivers: as many
+colours as the largest degree are enough (König). Elements that several lanes hold or want are
+searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from warploom.layout.conversion.fragment import LANES
+from warploom.layout.conversion.parcels import Parcel, parcels_as_held, sent_apart
+from warploom.layout.conversion.shuffle import NOBODY, Bound, Shuffles, Wants, bound_of
+from warploom.layout.language.evaluate import Numbers
+from warploom.layout.language.facts import as_matrix
+from warploom.layout.patterns.access import IDLE
+from warploom.layout.solver.subspace import Span
+
+LANE_BITS = LANES.bit_length() - 1
+
+
+def schedule(wants: Wants) -> Shuffles:
+    """The fewest rounds that are found, with the bound below which there are none."""
+    bound = bound_of(wants)
+    found = []
+    if wants.parts == 1:
+        found += [plan for plan in (_linear(wants, bound), *_rotated(wants, bound)) if plan]
+    if not any(plan.rounds == bound.rounds for plan in found):
+        found.append(_sent(wants, bound))
+    return min(found, key=lambda plan: (plan.rounds, plan.selects))
+
+
+# -- linear ----------------------------------------------------------------------------------------
+
+
+def _linear(wants: Wants, bound: Bound) -> Shuffles | None:
+    """Both sides linear, each element once: see the head of this file. Pairs (lane, register) are
+    numbers, the lane in the lowest bits."""
+    count = wants.held.shape[1]
+    if wants.wanted.shape[1] != count or count & (count - 1):
+        return None
+    held, wanted = wants.held.T.ravel(), wants.wanted.T.ravel()
+    place = {element: number for number, element in enumerate(held.tolist())}
+    if len(place) != len(held) or set(place) != set(wanted.tolist()) or IDLE in place:
+        return None
+    origin = np.array([place[element] for element in wanted.tolist()], dtype=np.int64)
+    matrix = as_matrix(origin)
+    if matrix is None:
+        return None
+    columns = matrix.columns
+    bits = len(columns)
+    below = LANES - 1
+    registers = [1 << bit for bit in range(LANE_BITS, bits)]
+    sent = _kernel([column & below for column in columns])
+    stays = _kernel([column & below ^ ((1 << bit) & below) for bit, column in enumerate(columns)])
+    at_home = origin & below == np.arange(len(origin)) & below
+    everywhere = np.unique((np.arange(len(origin)) & below)[at_home]).size == LANES
+    inside = stays if everywhere else [1 << bit for bit in range(bits)]
+    basis = _common_complement(_meet(registers, inside), _meet(sent, inside), inside)
+    return _from_rounds(basis, origin, count, bound)
+
+
+def _from_rounds(basis: Sequence[int], origin: Numbers, count: int, bound: Bound) -> Shuffles:
+    """The plan whose rounds are cosets of a subspace: round n has the pair (lane 0, register n)."""
+    below = LANES - 1
+    members = np.zeros(1, dtype=np.int64)
+    for vector in basis:
+        members = np.concatenate([members, members ^ vector])
+    turn = np.empty(LANES, dtype=np.int64)
+    turn[members & below] = members >> LANE_BITS
+    slots, lanes = np.arange(count)[:, None], np.arange(LANES)
+    origins = origin[(slots ^ turn) << LANE_BITS | lanes]  # [slot, receiver]
+    sources = origins & below
+    offers = np.empty((count, LANES), dtype=np.int64)
+    np.put_along_axis(offers, sources, origins >> LANE_BITS, axis=1)
+    return Shuffles(offers[:, None], sources, slots ^ turn, bound)
+
+
+def _kernel(images: Sequence[int]) -> list[int]:
+    """The combinations of bits whose images cancel."""
+    found, span = [], dict[int, tuple[int, int]]()
+    for bit, image in enumerate(images):
+        vector = 1 << bit
+        while image and image.bit_length() in span:
+            other, mixed = span[image.bit_length()]
+            image, vector = image ^ other, vector ^ mixed
+        if image:
+            span[image.bit_length()] = (image, vector)
+        else:
+            found.append(vector)
+    return found
+
+
+def _meet(left: Sequence[int], right: Sequence[int]) -> list[int]:
+    """What two subspaces have in common."""
+    both = [*left, *right]
+    found = Span()
+    for combination in _kernel(both):
+        vector = 0
+        for place, each in enumerate(left):
+            vector ^= each if combination >> place & 1 else 0
+        found.add(vector)
+    return found.basis
+
+
+def _common_complement(one: Sequence[int], two: Sequence[int], whole: Sequence[int]) -> list[int]:
+    """A subspace of `whole` that together with either subspace, both of one dimension, is all."""
+    common = _meet(one, two)
+    pairs = zip(_rest(common, one), _rest(common, two), strict=True)
+    found = [a ^ b for a, b in pairs]
+    lanes_first = sorted(whole, key=lambda vector: vector >> LANE_BITS)
+    return found + _rest([*one, *two], lanes_first)
+
+
+def _rest(known: Sequence[int], more: Sequence[int]) -> list[int]:
+    span = Span(known)
+    return [vector for vector in more if span.add(vector)]
+
+
+# -- rotated ---------------------------------------------------------------------------------------
+
+
+def _rotated(wants: Wants, bound: Bound) -> list[Shuffles]:
+    """Register r of each lane comes in round r, or in that turned by a multiple of the lane or of
+    its upper bits: cheap choices, where it goes up."""
+    count = wants.wanted.shape[1]
+    held = wants.held.ravel()
+    if (wants.wanted == IDLE).any() or np.unique(held).size != held.size or IDLE in held:
+        return []
+    size = int(max(held.max(), wants.wanted.max())) + 1
+    where = np.full(size, -1)
+    where[held] = np.arange(held.size)
+    origin = where[wants.wanted.T]  # [register, lane] → lane · registers + register
+    if (origin < 0).any():
+        return []
+    lanes, registers = np.arange(LANES), np.arange(count)[:, None]
+    found = []
+    turns = {tuple(step * (lanes >> bit) % count) for step in range(count) for bit in range(5)}
+    for turn in sorted(turns):
+        placed = (registers + np.array(turn)) % count
+        taken = np.empty_like(origin)
+        np.put_along_axis(taken, placed, origin, axis=0)
+        sources, offered = taken // wants.held.shape[1], taken % wants.held.shape[1]
+        if (np.sort(sources, axis=1) != lanes).any():
+            continue
+        offers = np.empty_like(offered)
+        np.put_along_axis(offers, sources, offered, axis=1)
+        found.append(Shuffles(offers[:, None], sources, placed, bound))
+    return found
+
+
+# -- any -------------------------------------------------------------------------------------------
+
+
+def _sent(wants: Wants, bound: Bound) -> Shuffles:
+    """Words as they lie or packed for each receiver, whichever takes fewer rounds."""
+    best = parcels_as_held(wants, bound)
+    if wants.parts > 1 and best.count > bound.rounds:
+        best = min(best, sent_apart(wants), key=lambda each: each.count)
+    # Words as they lie are all that there is to send only where a word is one element.
+    exhausted = best.exhausted and wants.parts == 1
+    return _plan(wants, best.parcels, best.rounds, best.count, bound, exhausted)
+
+
+def _plan(
+    wants: Wants,
+    parcels: Sequence[Parcel],
+    rounds: Sequence[dict[int, int]],
+    count: int,
+    bound: Bound,
+    exhausted: bool,
+) -> Shuffles:
+    """The tables of a schedule: `rounds[n]` says which parcel each receiver takes. What a lane
+    holds itself is put where it is wanted by slots that stay."""
+    parts, registers = wants.parts, wants.wanted.shape[1]
+    where = [
+        {element: r for r, element in reversed(list(enumerate(row))) if element != IDLE}
+        for row in wants.held.tolist()
+    ]
+    lanes = np.arange(LANES)
+    offers = [np.full((parts, LANES), NOBODY) for _ in range(count)]
+    sources = [lanes.copy() for _ in range(count)]
+    got: list[dict[int, int]] = [{} for _ in range(LANES)]
+    for number, taken in enumerate(rounds):
+        for receiver, at in taken.items():
+            parcel = parcels[at]
+            sources[number][receiver] = parcel.sender
+            for part, element in enumerate(parcel.elements):
+                if element != IDLE:
+                    offers[number][part, parcel.sender] = where[parcel.sender][element]
+                    got[receiver].setdefault(element, number * parts + part)
+    placed = np.full((registers, LANES), NOBODY)
+    for register in range(registers):
+        own = np.full((parts, LANES), NOBODY)
+        for lane in range(LANES):
+            element = int(wants.wanted[lane, register])
+            if element in where[lane]:
+                own[register % parts, lane] = where[lane][element]
+                placed[register, lane] = len(offers) * parts + register % parts
+            elif element != IDLE:
+                placed[register, lane] = got[lane][element]
+        if (own != NOBODY).any():
+            offers.append(own)
+            sources.append(lanes.copy())
+    if not offers:  # nothing is wanted at all
+        offers.append(np.full((parts, LANES), NOBODY))
+        sources.append(lanes.copy())
+    return Shuffles(np.stack(offers), np.stack(sources), placed, bound, exhausted)

@@ -1,0 +1,1 @@
+"""Layouts as others write them: CuTe, Triton, TMA, CUDA, OpenCL and C."""

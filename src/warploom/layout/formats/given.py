@@ -1,0 +1,53 @@
+"""A layout that somebody wrote, in our own text or in another's, and where it puts elements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warploom.errors import CheckError, WarploomError
+from warploom.layout.formats.cute import read_cute
+from warploom.layout.formats.export import read_cute_type
+from warploom.layout.formats.shared_text import read_call
+from warploom.layout.formats.triton import from_offset_bases, read_bases
+from warploom.layout.language.evaluate import Numbers, values
+from warploom.layout.language.expression import sizes_of
+from warploom.layout.language.ir import Layout
+from warploom.layout.language.parse import parse
+from warploom.layout.patterns.access import Problem
+
+
+def given_layout(
+    text: str, shape: tuple[int, ...] | None = None, element_bytes: int | None = None
+) -> Layout:
+    """A layout in any text that we read."""
+    if text.lstrip().startswith("{"):
+        bases = read_bases(text)
+        if shape is None or set(bases) != {"offset"}:
+            raise CheckError("bases of a shared layout are those of 'offset', and need a shape")
+        return from_offset_bases(bases["offset"], shape)
+    if "Layout<" in text:
+        return read_cute_type(text)
+    called = read_call(text, shape, element_bytes or 4)
+    if called is not None:
+        return called
+    try:
+        return parse(text)
+    except WarploomError as error:
+        ours = error
+    try:
+        return read_cute(text, element_bytes)
+    except WarploomError as error:
+        theirs = any(word in text for word in ("Sw", "SW_", "smem_ptr", "_"))
+        raise (error if theirs else ours) from None
+
+
+def row_major_addresses(layout: Layout, problem: Problem) -> Numbers:
+    """The address of each element of a tensor, by its row-major number."""
+    sizes = sizes_of(layout)
+    if sizes != problem.shape:
+        raise CheckError(
+            f"the layout is of {'×'.join(map(str, sizes))} elements, and the tensor of "
+            f"{'×'.join(map(str, problem.shape))}"
+        )
+    table = values(layout)  # the first coordinate fastest
+    return np.ascontiguousarray(table.reshape(sizes[::-1]).T).ravel()

@@ -1,0 +1,1 @@
+"""The layout language: functions from coordinates to addresses, their algebra and evaluation."""

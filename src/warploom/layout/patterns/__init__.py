@@ -1,0 +1,1 @@
+"""Access patterns: which lane wants which elements, by name or from TOML."""

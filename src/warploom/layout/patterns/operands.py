@@ -1,0 +1,135 @@
+"""Patterns of operands of matrix units, by parameters: whole matrices, fragments, blocks."""
+
+from __future__ import annotations
+
+from warploom.layout.language.evaluate import Numbers
+from warploom.layout.patterns.access import Access, AccessKind
+from warploom.layout.patterns.usual import Accesses, Tensor
+
+CHUNK_BYTES = 16  # of a row of a matrix for ldmatrix and stmatrix; the widest access of a lane
+
+
+def ldmatrix(t: Tensor) -> Accesses:
+    """Vectors of 16 bytes stored in order, matrices loaded by ldmatrix."""
+    return _matrices(t, "st", "ldmatrix")
+
+
+def ldmatrix_copied(t: Tensor) -> Accesses:
+    """The same, stored by cp.async."""
+    return _matrices(t, "cp.async", "ldmatrix")
+
+
+def ldmatrix_trans(t: Tensor) -> Accesses:
+    """The same, loaded by ldmatrix.trans."""
+    return _matrices(t, "cp.async", "ldmatrix.trans")
+
+
+def ldmatrix_tensor(t: Tensor) -> Accesses:
+    """The same, filled by tensor copies: only the loads are of lanes."""
+    width = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+    return [_rows_of_matrices(t, "load", "ldmatrix", width)]
+
+
+def _matrices(t: Tensor, store: AccessKind, load: AccessKind) -> Accesses:
+    width = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+    return [t.linear("store", store, width), _rows_of_matrices(t, "load", load, width)]
+
+
+def _rows_of_matrices(t: Tensor, name: str, kind: AccessKind, width: int) -> Access:
+    """Rows of 16 bytes of up to four matrices of 8 rows: two below two where that goes up."""
+    across = t.divided(t.columns, width, "whole rows of 16 bytes")
+    if t.rows % 16 == 0 and across % 2 == 0:
+        pairs = across // 2
+
+        def square(s: Numbers, lane: Numbers) -> Numbers:
+            row = s // pairs * 16 + lane % 16
+            return row * t.columns + (s % pairs * 2 + lane // 16) * width
+
+        return t.access(name, kind, t.rows // 16 * pairs, square, width)
+    beside = next(count for count in (4, 3, 2, 1) if across % count == 0)
+    parts = across // beside
+
+    def flat(s: Numbers, lane: Numbers) -> Numbers:
+        row = s // parts * 8 + lane % 8
+        return row * t.columns + (s % parts * beside + lane // 8) * width
+
+    steps = t.divided(t.rows, 8, "rows of whole matrices") * parts
+    return t.access(name, kind, steps, flat, width, lambda lane: lane < 8 * beside)
+
+
+def stmatrix(t: Tensor) -> Accesses:
+    """Matrices stored by stmatrix, rows loaded as vectors of 16 bytes."""
+    width = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+    return [_rows_of_matrices(t, "store", "stmatrix", width), t.linear("load", "ld", width)]
+
+
+def mma_a(t: Tensor) -> Accesses:
+    """Vectors of 16 bytes stored, operand A of mma loaded word by word."""
+    width = t.divided(4, t.bytes, "elements in a word")
+    vector = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+    return [t.linear("store", "st", vector), _fragment(t, "load A", "ld", width, width)]
+
+
+def mma_b(t: Tensor) -> Accesses:
+    """The same of operand B, which lies with k along its rows (n × k)."""
+    width = t.divided(4, t.bytes, "elements in a word")
+    vector = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+    wide, rows = 4 * width, t.divided(t.rows, 8, "rows of B")
+    steps = rows * t.divided(t.columns, wide, "columns of B")
+
+    def index(s: Numbers, lane: Numbers) -> Numbers:
+        row = s % rows * 8 + lane // 4
+        return row * t.columns + s // rows * wide + lane % 4 * width
+
+    vectors = t.linear("store", "st", vector)
+    return [vectors, t.access("load B", "ld", steps, index, width)]
+
+
+def mma_c(t: Tensor) -> Accesses:
+    """The result of mma stored, two columns at a time; rows loaded as vectors of 16 bytes."""
+    vector = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+    return [_fragment(t, "store C", "st", 2, 2), t.linear("load", "ld", vector)]
+
+
+def _fragment(t: Tensor, name: str, kind: AccessKind, width: int, apart: int) -> Access:
+    """Lane l has row l/4, and the row eight further; columns from apart · (l mod 4)."""
+    wide, rows = 4 * apart, t.divided(t.rows, 8, "rows of a fragment")
+    steps = rows * t.divided(t.columns, wide, "columns of a fragment")
+
+    def index(s: Numbers, lane: Numbers) -> Numbers:
+        row = lane // 4 + 8 * (s % rows)
+        return row * t.columns + s // rows * wide + lane % 4 * apart
+
+    return t.access(name, kind, steps, index, width)
+
+
+def mfma(t: Tensor) -> Accesses:
+    """Vectors written in order; each lane reads `load` bytes of one of 16 rows."""
+    width = t.vector("load", CHUNK_BYTES)
+    groups = t.divided(t.lanes, 16, "lanes that read 16 rows")
+    across = t.divided(t.columns, groups * width, "columns for each step")
+
+    def index(s: Numbers, lane: Numbers) -> Numbers:
+        row = s // across * 16 + lane % 16
+        return row * t.columns + (s % across * groups + lane // 16) * width
+
+    steps = t.divided(t.rows, 16, "rows of an operand") * across
+    return [
+        t.linear("write", "st", t.vector("store", width * t.bytes)),
+        t.access("read", "ld", steps, index, width),
+    ]
+
+
+def blocked(t: Tensor) -> Accesses:
+    """A blocked layout of registers, 2×2 elements of a lane and 8×4 lanes, stored; rows loaded."""
+    down, across = (
+        t.divided(t.rows, 16, "blocks of 16×8"),
+        t.divided(t.columns, 8, "blocks of 16×8"),
+    )
+
+    def index(s: Numbers, lane: Numbers) -> Numbers:
+        row = s // (2 * across) * 16 + s // across % 2 + lane // 4 * 2
+        return row * t.columns + s % across * 8 + lane % 4 * 2
+
+    stored = t.access("store blocks", "st", 2 * down * across, index, 2)
+    return [stored, t.linear("load rows", "ld", 1)]

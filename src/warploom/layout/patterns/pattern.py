@@ -1,0 +1,375 @@
+"""Reads access patterns from TOML: a tensor, and accesses whose indices are expressions.
+
+    shape = [128, 48]
+    element = "f16"
+
+    [[access]]
+    name = "store"
+    kind = "st"
+    steps = 24
+    bytes = 16
+    index = "(step * 32 + lane) * 8"
+
+An index is over `lane`, `step` and `warp`, and gives the first element of a vector, which goes on
+along the row; with `element` in it, it gives every element. `index = ["row", "column"]` gives the
+coordinates. Expressions are parsed, never run as Python; `lane / 4` is C's division, and beside it
+`%` is C's, too. `weight = 10` makes every wavefront of an access count ten times.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from warploom.errors import (
+    CheckError,
+    ParseError,
+    Source,
+    Span,
+    UnsupportedError,
+    WarploomError,
+    one_of,
+)
+from warploom.index.evaluate import evaluate
+from warploom.index.ir import Expr, variables
+from warploom.index.parse import parse as parse_index
+from warploom.layout.language.check import MOST_ELEMENTS
+from warploom.layout.language.evaluate import Numbers
+from warploom.layout.patterns.access import (
+    ACCESS_KINDS,
+    ELEMENT_BYTES,
+    IDLE,
+    MOST_MOVED,
+    Access,
+    Problem,
+    check_problem,
+    pieces,
+)
+from warploom.layout.patterns.named import TYPES
+from warploom.machine.record import KNOWN, machine_named
+from warploom.machine.serving import Serving
+
+MOST_BYTES = 1 << 20
+_TENSOR_KEYS = ("name", "shape", "element", "bytes", "machine", "access", "note")
+_ACCESS_KEYS = (
+    "name", "kind", "index", "steps", "lanes", "warps", "bytes", "width", "weight", "mask",
+)  # fmt: skip
+TENSOR_COPY = "tma"
+_SAID = {": the weight": "weight", ": a vector of": "width", "lanes, and": "lanes"}  # where
+_VARIABLES = ("lane", "step", "warp", "element")
+
+
+def load_pattern(path: Path, machine: str | None = None) -> Problem:
+    """The problem in a file, on the machine that it names, or on another."""
+    try:
+        data = path.read_bytes()[: MOST_BYTES + 1]
+    except OSError as error:
+        raise ParseError(f"cannot read '{path}': {error.strerror or error}") from None
+    if len(data) > MOST_BYTES:
+        raise ParseError(f"{path} is larger than {MOST_BYTES} bytes")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise ParseError(f"{path} is not a text", advice="a pattern is a TOML file") from None
+    return parse_pattern(text, str(path), machine)
+
+
+def parse_pattern(text: str, source_name: str = "<pattern>", machine: str | None = None) -> Problem:
+    return _File(Source(source_name, text), machine).read()
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A table of the file: which [[access]] it is (-1: the top), for errors."""
+
+    file: _File
+    access: int
+    table: dict[str, Any]
+
+    def fail(self, key: str | None, message: str, advice: str = "") -> NoReturn:
+        raise CheckError(message, self.file.span(self.access, key), advice)
+
+    def whole(self, key: str, otherwise: int | None, most: int = MOST_ELEMENTS) -> int:
+        value = self.table.get(key, otherwise)
+        if type(value) is not int or not 1 <= value <= most:
+            if key not in self.table:
+                self.fail(None, f"'{key}' is not said")
+            self.fail(key, f"{key} = {value!r:.40}", f"{key} is a number from 1 to {most}")
+        return value
+
+    def text(self, key: str, otherwise: str) -> str:
+        value = self.table.get(key, otherwise)
+        if not isinstance(value, str):
+            self.fail(key, f"{key} = {value!r:.40}", f"{key} is a text")
+        return value
+
+    def known(self, keys: tuple[str, ...]) -> None:
+        for key in self.table:
+            if key not in keys:
+                self.fail(key, f"unknown key '{key[:40]}'", f"known are {', '.join(keys)}")
+
+
+class _File:
+    def __init__(self, source: Source, machine: str | None) -> None:
+        self._source, self._machine = source, machine
+        starts = [-1]
+        for number, line in enumerate(source.text.split("\n"), 1):
+            if re.match(r"\s*\[\[\s*access\s*\]\]", line):
+                starts.append(number)
+        self._starts = starts
+
+    def span(self, access: int, key: str | None) -> Span:
+        """The line of a key in a table; the table's first line if it is not found."""
+        lines = self._source.text.split("\n")
+        first = self._starts[access + 1] if access + 1 < len(self._starts) else 1
+        end = self._starts[access + 2] if access + 2 < len(self._starts) else len(lines) + 1
+        for number in range(max(first, 1), end):
+            if key is not None and re.match(rf'\s*"?{re.escape(key)}"?\s*=', lines[number - 1]):
+                text = lines[number - 1]
+                return Span(self._source, number, len(text) - len(text.lstrip()) + 1, len(key))
+        return Span(self._source, max(first, 1), 1, max(1, len(lines[max(first, 1) - 1])))
+
+    def read(self) -> Problem:
+        try:
+            table = tomllib.loads(self._source.text)
+        except tomllib.TOMLDecodeError as error:
+            found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+            line, column = (int(found[1]), int(found[2])) if found else (1, 1)
+            message = re.sub(r"\s*\(at .*\)", "", str(error))
+            raise ParseError(message[:200], Span(self._source, line, column)) from None
+        except RecursionError:
+            raise ParseError("the file is nested too deeply") from None
+        top = _Place(self, -1, table)
+        top.known(_TENSOR_KEYS)
+        given = table.get("access", [])
+        if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
+            top.fail("access", "accesses are tables", "write [[access]]")
+        serving = self._at(top, "machine", lambda: self._serving(top.text("machine", "cuda")))
+        shape, size = _shape(top), _element_bytes(top)
+        places = [_Place(self, number, each) for number, each in enumerate(given)]
+        copies = tuple(self._copy(place) for place in places if _copied(place))
+        accesses = tuple(
+            self._access(place, serving, shape, size) for place in places if not _copied(place)
+        )
+        name, note = top.text("name", self._source.name), top.text("note", "")
+        problem = Problem(name, shape, size, accesses, serving, note, copies)
+        numbers = [place.access for place in places if not _copied(place)]
+        return self._checked(problem, numbers)
+
+    def _serving(self, named: str) -> Serving:
+        """A file of a machine comes by the command line alone, where its bytes are looked at."""
+        if named not in KNOWN:
+            advice = f"{one_of(named, KNOWN)}; --machine takes a FILE.toml"
+            raise UnsupportedError(f"no machine called {named[:40]!r} is known", advice=advice)
+        return machine_named(self._machine or named).serving
+
+    def _checked(self, problem: Problem, numbers: list[int]) -> Problem:
+        """Errors about one access are placed at its table, of which there is the number."""
+        try:
+            return check_problem(problem)
+        except WarploomError as error:
+            names = [access.name for access in problem.accesses]
+            placed = zip(numbers, names, strict=True)
+            about = next((n for n, a in placed if error.message.startswith(f"{a}:")), -1)
+            said = next((key for words, key in _SAID.items() if words in error.message), "index")
+            error.span = error.span or self.span(about, said if about >= 0 else "shape")
+            raise
+
+    def _at(self, place: _Place, key: str, action: Callable[[], Any]) -> Any:
+        try:
+            return action()
+        except WarploomError as error:
+            error.span = error.span or self.span(place.access, key)
+            raise
+
+    def _copy(self, place: _Place) -> str:
+        """A tensor copy moves the whole tile; nothing else is said of it."""
+        for key in place.table:
+            if key not in ("name", "kind"):
+                place.fail(key, f"a tensor copy has no '{key[:40]}'", "it moves the whole tensor")
+        return place.text("name", f"access {place.access}")
+
+    def _access(self, place: _Place, serving: Serving, shape: tuple[int, ...], size: int) -> Access:
+        place.known(_ACCESS_KEYS)
+        name = place.text("name", f"access {place.access}")
+        kind = place.text("kind", "ld")
+        if kind not in ACCESS_KINDS:
+            advice = f"known are {', '.join((*ACCESS_KINDS, TENSOR_COPY))}"
+            place.fail("kind", f"no access is of kind '{kind[:20]}'", advice)
+        weight = place.table.get("weight", 1.0)
+        if isinstance(weight, bool) or not isinstance(weight, int | float):
+            place.fail("weight", f"weight = {weight!r:.40}", "a weight is a number")
+        width = _width(place, size)
+        elements = self._elements(place, serving, shape, width)
+        return Access(name, elements, kind, float(weight))
+
+    def _elements(
+        self, place: _Place, serving: Serving, shape: tuple[int, ...], width: int
+    ) -> Numbers:
+        steps, warps = place.whole("steps", 1), place.whole("warps", 1)
+        lanes = place.whole("lanes", serving.lanes, serving.lanes)
+        if steps * warps * lanes * width > MOST_MOVED:
+            place.fail("steps", f"{steps * warps * lanes * width} elements moved are too many")
+        index, mask = self._index(place, len(shape)), None
+        if "mask" in place.table:
+            mask = self._parsed(place, "mask", place.text("mask", ""))
+        parts = []
+        for piece in pieces(steps * warps, lanes * width):
+            requests = np.arange(steps * warps, dtype=np.int64)[piece]
+            env = _axes(requests, steps, lanes, width)
+            parts.append(self._moved(place, shape, index, mask, env))
+        return np.concatenate(parts)
+
+    def _moved(
+        self,
+        place: _Place,
+        shape: tuple[int, ...],
+        index: list[Expr],
+        mask: Expr | None,
+        env: dict[str, Numbers],
+    ) -> Numbers:
+        """The elements of some requests."""
+        whole = np.broadcast_shapes(*(each.shape for each in env.values()))
+        numbers = [self._value(place, "index", each, env, whole) for each in index]
+        active = np.ones(whole, bool)
+        if mask is not None:
+            active = self._value(place, "mask", mask, env, whole) != 0
+        if len(numbers) > 1:
+            _check_coordinates(place, shape, numbers, active, env)
+        result = numbers[0]
+        for size, each in zip(shape[1:], numbers[1:], strict=len(numbers) > 1):
+            result = result * size + each
+        if not any("element" in variables(each) for each in index):
+            result = result + env["element"]
+        _check_above_zero(place, result, active, env)
+        return np.where(active, result, IDLE)
+
+    def _index(self, place: _Place, dimensions: int) -> list[Expr]:
+        given = place.table.get("index")
+        texts = given if isinstance(given, list) else [given]
+        if given is None or not all(isinstance(each, str) for each in texts):
+            place.fail("index", "an access needs its index", 'write index = "step * 32 + lane"')
+        if isinstance(given, list) and len(texts) != dimensions:
+            place.fail("index", f"{len(texts)} coordinates, and the tensor has {dimensions}")
+        return [self._parsed(place, "index", str(each)) for each in texts]
+
+    def _parsed(self, place: _Place, key: str, text: str) -> Expr:
+        span = self.span(place.access, key)
+        try:
+            found = parse_index(text, span.source.name)
+        except ParseError as error:
+            line = self._source.line(span.line)
+            start = line.find(text)
+            column = start + (error.span.column if error.span else 1) if start >= 0 else span.column
+            length = error.span.length if error.span else 1
+            raise ParseError(
+                error.message, Span(self._source, span.line, column, length), error.advice
+            ) from None
+        unknown = sorted(variables(found) - set(_VARIABLES))
+        if unknown:
+            place.fail(
+                key, f"unknown variable '{unknown[0]}'", f"known are {', '.join(_VARIABLES)}"
+            )
+        return found
+
+    def _value(
+        self, place: _Place, key: str, expr: Expr, env: dict[str, Numbers], shape: tuple[int, ...]
+    ) -> Numbers:
+        found = self._at(place, key, lambda: evaluate(expr, env))
+        return np.broadcast_to(np.asarray(found, dtype=np.int64), shape)
+
+
+def _copied(place: _Place) -> bool:
+    return place.table.get("kind") == TENSOR_COPY
+
+
+def _axes(requests: Numbers, steps: int, lanes: int, width: int) -> dict[str, Numbers]:
+    """Steps of one warp after those of another."""
+    request = requests[:, None, None]
+    return {
+        "step": request % steps,
+        "warp": request // steps,
+        "lane": np.arange(lanes, dtype=np.int64)[None, :, None],
+        "element": np.arange(width, dtype=np.int64)[None, None, :],
+    }
+
+
+def _asker(env: dict[str, Numbers], request: int, lane: int) -> str:
+    step, warp = (int(env[name][request, 0, 0]) for name in ("step", "warp"))
+    return f"lane {lane} of step {step}" + (f" of warp {warp}" if warp else "")
+
+
+def _check_coordinates(
+    place: _Place,
+    shape: tuple[int, ...],
+    numbers: list[Numbers],
+    active: Any,
+    env: dict[str, Numbers],
+) -> None:
+    for axis, (size, each) in enumerate(zip(shape, numbers, strict=True)):
+        bad = active & ((each < 0) | (each >= size))
+        if bad.any():
+            step, lane, element = np.argwhere(bad)[0].tolist()
+            place.fail(
+                "index",
+                f"{_asker(env, step, lane)} wants coordinate {int(each[step, lane, element])} "
+                f"on axis {axis} for element {element} of its vector",
+                f"the tensor has {size} there",
+            )
+
+
+def _check_above_zero(
+    place: _Place, elements: Numbers, active: Any, env: dict[str, Numbers]
+) -> None:
+    """Here, as one of the numbers below zero means an idle lane later on."""
+    bad = active & (elements < 0)
+    if bad.any():
+        step, lane, at = np.argwhere(bad)[0].tolist()
+        place.fail(
+            "index",
+            f"{_asker(env, step, lane)} wants element {int(elements[step, lane, at])} at place "
+            f"{at} of its vector",
+            "elements count from 0; a lane that does nothing has a mask",
+        )
+
+
+def _shape(top: _Place) -> tuple[int, ...]:
+    shape = top.table.get("shape")
+    if not isinstance(shape, list) or not shape or any(type(size) is not int for size in shape):
+        top.fail("shape", "the tensor needs its shape", "write shape = [32, 32]")
+    if min(shape) < 1:
+        top.fail("shape", f"the shape {shape} is empty", "every size is at least 1")
+    return tuple(shape)
+
+
+def _element_bytes(top: _Place) -> int:
+    if ("element" in top.table) == ("bytes" in top.table):
+        top.fail("bytes", "say the element type, or its bytes", 'write element = "f16"')
+    if "bytes" in top.table:
+        size = top.whole("bytes", None)
+        if size not in ELEMENT_BYTES:
+            listed = ", ".join(map(str, ELEMENT_BYTES))
+            top.fail("bytes", f"an element of {size} bytes", f"an element has {listed} bytes")
+        return size
+    word = top.text("element", "")
+    if word not in TYPES:
+        top.fail("element", f"no element type '{word[:20]}'", f"known are {', '.join(TYPES)}")
+    return TYPES[word]
+
+
+def _width(place: _Place, size: int) -> int:
+    """The elements of a vector, from its bytes or their number."""
+    if "bytes" in place.table and "width" in place.table:
+        place.fail("width", "a vector has bytes or a width, not both")
+    if "width" in place.table:
+        return place.whole("width", 1, 1024)
+    width = place.whole("bytes", size, 1024)
+    if width % size:
+        place.fail("bytes", f"{width} bytes are no whole elements of {size}")
+    return width // size

@@ -1,0 +1,1 @@
+"""What a layout costs under a pattern: wavefronts, bank conflicts, bounds."""

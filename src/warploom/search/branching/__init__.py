@@ -1,0 +1,1 @@
+"""Branching over candidates: enumeration, branch and bound, random descents, estimates."""

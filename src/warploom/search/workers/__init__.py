@@ -1,0 +1,1 @@
+"""Long work in pieces, by processes or the workers of a Dask cluster."""
