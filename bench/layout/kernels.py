@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from warploom.catalogue.conversion import conversion_text
+from warploom.emit.place import index_function
 from warploom.layout.conversion.convert import Conversion, convert
-from warploom.layout.formats.code import index_function
 from warploom.layout.formats.fragment_text import read_fragment
 from warploom.layout.patterns.access import IDLE, STORES, Access, Problem
 from warploom.layout.patterns.named import pattern

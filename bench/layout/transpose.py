@@ -15,7 +15,7 @@ from itertools import product
 
 import numpy as np
 
-from warploom.layout.formats.code import index_function
+from warploom.emit.place import index_function
 from warploom.layout.patterns.access import Access, Problem
 from warploom.layout.solver.front import front_of
 from warploom.layout.solver.task import Task

@@ -13,7 +13,7 @@ import pytest
 from tests.tools import require
 
 from warploom import Sketch, device_function, spec
-from warploom.emit.function import calling_text, function_text
+from warploom.emit.language import calling_text, function_text
 from warploom.errors import CheckError, EmitError
 from warploom.kernel.build import Builder
 from warploom.kernel.dtype import DType, f32, f64, i32, i64, u32

@@ -15,11 +15,11 @@ import warploom
 from warploom.catalogue import find, find_function, function_entries, names
 from warploom.catalogue.entry import Entry
 from warploom.emit.c import c
-from warploom.emit.function import calling_text
+from warploom.emit.language import calling_text
+from warploom.emit.place import index_function
 from warploom.errors import ParseError
 from warploom.kernel.build import Builder, from_index
 from warploom.kernel.dtype import i32
-from warploom.layout.formats.code import index_function
 from warploom.layout.language.parse import parse
 from warploom.native import c_compiler
 from warploom.pipeline.header import named_header

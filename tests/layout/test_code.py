@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from tests.layout.strategies import layouts
 from tests.tools import require
 
+from warploom.emit.place import index_function
 from warploom.errors import WarploomError
 from warploom.index.table import tabulated
-from warploom.layout.formats.code import index_function
 from warploom.layout.language.build import padded, row_major, swizzled
 from warploom.layout.language.evaluate import Numbers, values
 from warploom.layout.language.expression import expression, names_of, sizes_of

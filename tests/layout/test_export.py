@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from tests.layout.test_texts import random_layout
 
+from warploom.emit.place import EXPORTS, exported, index_function
 from warploom.errors import WarploomError
-from warploom.layout.formats.code import index_function
 from warploom.layout.formats.cute import read_cute
-from warploom.layout.formats.export import EXPORTS, cute_type, exported, read_cute_type
+from warploom.layout.formats.export import cute_type, read_cute_type
 from warploom.layout.formats.given import given_layout
 from warploom.layout.language.build import row_major, swizzled
 from warploom.layout.language.evaluate import values

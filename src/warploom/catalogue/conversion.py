@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 
 from warploom.catalogue.matrix_text import matrix_text
-from warploom.emit import TEXTS, emit
+from warploom.emit.language import backend_of, emit
 from warploom.errors import AbsentError, DeviceError, UnsupportedError
 from warploom.index.ir import Expr
 from warploom.index.table import lane_condition, lane_expression, thread_expression
@@ -50,8 +50,7 @@ def looped_text(conversion: Conversion, way: str) -> str:
 
 def conversion_text(conversion: Conversion, way: str, language: str) -> str:
     """The kernel of one way as text."""
-    if language not in TEXTS:
-        raise UnsupportedError(f"no kernel in '{language[:20]}'", advice=f"use {', '.join(TEXTS)}")
+    backend_of(language)
     if way == "matrices":
         if language != "cuda":
             raise UnsupportedError("ldmatrix and stmatrix are of CUDA", advice="--emit cuda")

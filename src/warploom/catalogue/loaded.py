@@ -117,7 +117,7 @@ class Loaded(Planner):
 
     @located
     def text(self, language: Language = "cuda") -> str:
-        """The kernel in the language `cuda`, `opencl` or `c`."""
+        """The kernel in a language by its name, such as `cuda`."""
         return emit(with_largest(self.kernel), language)
 
     def settings_for(

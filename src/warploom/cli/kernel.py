@@ -35,7 +35,7 @@ from warploom.cli.own import (
     check_form,
     layout_of,
 )
-from warploom.emit.function import calling_text
+from warploom.emit.language import calling_text
 from warploom.emit.spell import function_name
 from warploom.errors import ParseError, UnsupportedError, WarploomError
 from warploom.kernel.ir import Kernel
@@ -152,7 +152,7 @@ def kernel(
                 built = entry.kernel(**decided)
                 record |= {"settings": decided, "doc": built.doc}
                 written = built if _is_file(name) else with_largest(built)
-                said = "" if target is None else emit.emit(written, (text or Text.cuda).value)
+                said = "" if target is None else emit.emit(written, _language(text))
             if target is not None:
                 write(target, said)
             with free():
@@ -192,6 +192,10 @@ def _entry(
     given = find_input(name).build(parse_sizes(setting))
     check_fits(given, layout)
     return entry_of(name, tiled(given, layout, budget=Budget(own.seconds))), {}
+
+
+def _language(text: Text | None) -> str:
+    return "cuda" if text is None else text.value
 
 
 def _is_file(name: str) -> bool:
@@ -262,7 +266,7 @@ def _function(
     with free():
         header = _header(name, setting, own)
     if target is not None:
-        write(target, header.text((text or Text.cuda).value))
+        write(target, header.text(_language(text)))
     called, found = header.called, []
     record |= {"settings": dict(called.settings), "doc": called.kernel.doc}
     with free():

@@ -31,6 +31,7 @@ from warploom.cli.output import JSON, kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.remembered import answer_of
 from warploom.cli.seconds import seconds_of
+from warploom.emit.place import EXPORTS, exported
 from warploom.emit.reserved import is_reserved_function
 from warploom.errors import (
     CheckError,
@@ -41,8 +42,7 @@ from warploom.errors import (
     WarploomError,
     one_of,
 )
-from warploom.layout.formats.code import Language
-from warploom.layout.formats.export import EXPORTS, exported
+from warploom.layout.formats.export import OTHERS
 from warploom.layout.formats.given import given_layout, row_major_addresses
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.language.ir import Layout
@@ -333,7 +333,7 @@ def known_export(how: str | None, name: str) -> None:
         return
     if how not in EXPORTS:
         raise UnsupportedError(f"no layout is written as '{how[:20]}'", advice=one_of(how, EXPORTS))
-    language: Language = "opencl" if how == "opencl" else "c" if how == "c" else "cuda"
+    language = "cuda" if how in OTHERS else how
     if not NAME.fullmatch(name) or is_reserved_function(name, language):
         raise EmitError(f"'{name[:40]}' cannot be a name in {language}", advice="give --name")
 

@@ -18,6 +18,7 @@ from warploom.cli.measured import lines, record_of, tuner_for
 from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.remembered import answer_of
+from warploom.emit import BACKENDS
 from warploom.errors import (
     AbsentError,
     DeviceError,
@@ -79,7 +80,7 @@ def convert_command(
     store: Path = STORE,
     no_store: bool = NO_STORE,
     seconds: float = typer.Option(None, min=0, help="Wall time of the search, and of --tune."),
-    emit: str = typer.Option(None, metavar="cuda|opencl|c", help="Write the kernel."),
+    emit: str = typer.Option(None, metavar="|".join(BACKENDS), help="Write the kernel."),
     out: Path = typer.Option(STDOUT, "-o", metavar="FILE", help="Where it is written."),
     json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a record."),
 ) -> None:

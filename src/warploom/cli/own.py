@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from warploom.cli.inputs import parse_steps
+from warploom.emit import BACKENDS
 from warploom.errors import CheckError, ParseError
 from warploom.kernel.wide import index_named
 from warploom.pipeline.subject import Layout, dtype_named
@@ -12,11 +13,7 @@ from warploom.sketch.code.where import check_layout
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.term.ir import Program
 
-
-class Text(StrEnum):
-    cuda = "cuda"
-    opencl = "opencl"
-    c = "c"
+Text = StrEnum("Text", list(BACKENDS))  # type: ignore[misc]  # the one list of languages
 
 
 class Form(StrEnum):

@@ -82,8 +82,13 @@ def check_warp(kernel: Kernel) -> None:
 
 def cuda_text(kernel: Kernel) -> str:
     """What follows the comment, of a kernel that was checked and has names that CUDA can have."""
-    printer = CudaPrinter(kernel)
-    body = printer.body()
+    bounds = f", {kernel.min_blocks}" if kernel.min_blocks else ""
+    return text_by(CudaPrinter(kernel), "const __grid_constant__ ", bounds)
+
+
+def text_by(printer: CudaPrinter, constant: str, bounds: str) -> str:
+    """The text of a printer's kernel; `constant` stands before structures passed by value."""
+    kernel, dialect, body = printer.kernel, printer.dialect, printer.body()
     fresh = Fresh(names_of(kernel))
     types = {
         each.name: fresh.name(f"{each.name}_values")
@@ -91,19 +96,17 @@ def cuda_text(kernel: Kernel) -> str:
         if each.space == "constant"
     }
     structs = "".join(
-        f"struct {types[each.name]} {{\n  {CUDA.types[each.dtype]} at[{_size(each)}];\n}};\n\n"
+        f"struct {types[each.name]} {{\n  {dialect.types[each.dtype]} at[{_size(each)}];\n}};\n\n"
         for each in kernel.arrays
         if each.name in types
     )
-    bounds = f"__launch_bounds__({kernel.threads}{_min_blocks(kernel)})"
-    listed = parameters({each.name: _parameter(each, types) for each in kernel.params})
-    head = f'extern "C" __global__ void {bounds}\n{kernel.name}({listed}) {{\n'
-    called = helpers(body, printer.values.helpers, CUDA, printer.indices.type)
+    listed = parameters(
+        {each.name: _parameter(each, types, dialect, constant) for each in kernel.params}
+    )
+    limit = f"__launch_bounds__({kernel.threads}{bounds})"
+    head = f'extern "C" __global__ void {limit}\n{kernel.name}({listed}) {{\n'
+    called = helpers(body, printer.values.helpers, dialect, printer.indices.type)
     return called + structs + head + body + "}\n"
-
-
-def _min_blocks(kernel: Kernel) -> str:
-    return f", {kernel.min_blocks}" if kernel.min_blocks else ""
 
 
 def _size(array: ArrayParam) -> int:
@@ -111,16 +114,16 @@ def _size(array: ArrayParam) -> int:
     return array.size.value
 
 
-def _parameter(param: Param, types: Mapping[str, str]) -> str:
+def _parameter(param: Param, types: Mapping[str, str], dialect: Dialect, constant: str) -> str:
     match param:
         case ScalarParam(name, dtype):
-            return f"const {CUDA.types[dtype]} {name}"
+            return f"const {dialect.types[dtype]} {name}"
         case ArrayParam(name) if param.space == "constant":
-            return f"const __grid_constant__ {types[name]} {name}"
+            return f"{constant}{types[name]} {name}"
         case ArrayParam(name, dtype):
             const = "const " if param.const else ""
-            restrict = CUDA.restrict if param.restrict else ""
-            return f"{const}{CUDA.types[dtype]}*{restrict} {name}"
+            restrict = dialect.restrict if param.restrict else ""
+            return f"{const}{dialect.types[dtype]}*{restrict} {name}"
 
 
 class CudaPrinter(SimtPrinter):
@@ -197,7 +200,7 @@ class CudaPrinter(SimtPrinter):
 
     def shuffle(self, stmt: Shuffle) -> None:
         width = self.kernel.warp_size
-        lane = self.index(_without_modulo(stmt.lane, width) if stmt.mode == "idx" else stmt.lane)
+        lane = self.index(without_modulo(stmt.lane, width) if stmt.mode == "idx" else stmt.lane)
         tail = f", {width}" if width < HARDWARE_WARP else ""
         call = f"{_SHUFFLE[stmt.mode]}({self.mask()}, {self.value(stmt.value)}, {lane}{tail})"
         self.lines.add(f"{self.cell(stmt.target)} = {call};")
@@ -282,7 +285,7 @@ def _vector(dtype: DType, width: int) -> str:
     return f"{_VECTOR[dtype]}{width}"
 
 
-def _without_modulo(lane: Expr, width: int) -> Expr:
+def without_modulo(lane: Expr, width: int) -> Expr:
     """The hardware looks at the low bits of a lane number only."""
     match lane:
         case Binary("%", inner, Const(size)) if size == width:

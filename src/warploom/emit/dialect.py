@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TypeAlias
 
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Operator
 
-Language = Literal["cuda", "opencl", "c"]
+Language: TypeAlias = str  # a name of `language.BACKENDS`
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,12 @@ class Dialect:
     long: str = "ll"
     # Whether integers have min and max.
     integer_extremes: bool = True
+    # Whether a pointer to shared memory is like any other.
+    generic: bool = False
+    # Of index functions and of their tables: what stands before them, and what reverses bits.
+    placing: str = "static inline"  # plain `inline` is no definition where nothing is inlined
+    table: str = "static const"
+    reverse: str = ""
     # Small integers become `int` in expressions, among which overloads then cannot choose.
     cast_small: bool = False
 
@@ -88,6 +94,10 @@ CUDA = Dialect(
     infinity="__longlong_as_double(0x7ff0000000000000LL)",
     nan="__longlong_as_double(0x7ff8000000000000LL)",
     align="__align__({})",
+    generic=True,
+    placing="__host__ __device__ __forceinline__",
+    table="__constant__",
+    reverse="__brev",
 )
 
 OPENCL = Dialect(
@@ -110,6 +120,7 @@ OPENCL = Dialect(
     infinity="INFINITY",
     nan="NAN",
     align="__attribute__((aligned({})))",
+    table="__constant",
     long="l",
     cast_small=True,
 )

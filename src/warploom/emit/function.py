@@ -8,13 +8,12 @@ a register is an array with an element for each.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
-from warploom.emit.c import CPrinter, c_text, flags_comment, preamble
-from warploom.emit.cuda import HARDWARE_WARP, CudaPrinter, check_warp, cuda_text
-from warploom.emit.dialect import CUDA, OPENCL, C, Dialect, Language
+from warploom.emit.c import CPrinter, preamble
+from warploom.emit.cuda import HARDWARE_WARP, CudaPrinter
+from warploom.emit.dialect import CUDA, OPENCL, C, Dialect
 from warploom.emit.item import (
     LANE_FUNCTION,
     LANE_TEXT,
@@ -22,118 +21,22 @@ from warploom.emit.item import (
     item_function,
     without_idle,
 )
-from warploom.emit.opencl import LocalPrinter, opencl_text, pragmas
+from warploom.emit.opencl import LocalPrinter, pragmas
 from warploom.emit.parts import (
-    comment_lines,
     exchange_buffer,
     helper_texts,
     parameters,
     with_all_named,
 )
-from warploom.emit.spell import spelled_function
-from warploom.errors import EmitError
-from warploom.index.ir import Expr, substitute, variables
-from warploom.index.laws import simplify
-from warploom.index.show import c_text as index_text
-from warploom.index.show import show
-from warploom.kernel.bounds import Bounds, static_bounds
-from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
-from warploom.kernel.function import WHOLE, Call, DeviceFunction, function_of
+from warploom.kernel.function import WHOLE, DeviceFunction
 from warploom.kernel.ir import (
     ArrayParam,
-    If,
-    Kernel,
-    Let,
     Registers,
-    Shared,
     Shuffle,
-    Stmt,
     dtype_of,
     walk,
 )
-from warploom.kernel.predicate import predicate_exchanges
-
-
-def function_text(kernel: Kernel, language: Language) -> str:
-    """The header with the function that is written in a kernel."""
-    return _header(_prepared(kernel, language), language)
-
-
-def calling_text(kernel: Kernel, language: Language) -> str:
-    """The header, and the kernel that calls the function in it."""
-    function = _prepared(kernel, language)
-    given = _names(function, language)
-    if language == "cuda":
-        inside = {each.name for each in function.arrays if each.space == "constant"}
-        given = [f"{name}.at" if name in inside else name for name in given]
-    if language == "c":  # where threads are a loop, a caller's names are known in it alone
-        lets = {each.name: each.expr for each in function.before if isinstance(each, Let)}
-        given = [_inlined(name, lets, static_bounds(kernel)) for name in given]
-    call = Call(f"{function.name}({', '.join(given)});", function.registers)
-    room = tuple(Shared(exchange_buffer(d), d, kernel.threads) for d in _exchanged(function))
-    room = room if language == "opencl" else ()
-    body = (*room, *function.before, call, *function.after)
-    caller = replace(function.kernel, body=body)
-    texts: dict[Language, Callable[[Kernel], str]] = {
-        "cuda": cuda_text, "opencl": opencl_text, "c": c_text,
-    }  # fmt: skip
-    return f"{_header(function, language)}\n{texts[language](caller)}"
-
-
-def _inlined(name: str, lets: Mapping[str, Expr], bounds: Bounds) -> str:
-    if name not in lets:
-        return name
-    expr = lets[name]
-    for other in reversed(list(lets)):
-        expr = substitute(expr, {other: lets[other]})
-    return index_text(simplify(expr, bounds), bounds)
-
-
-def _prepared(kernel: Kernel, language: Language) -> DeviceFunction:
-    """The function in a kernel that is checked, with names that the language can have."""
-    check(kernel)
-    check_warp(kernel)
-    if kernel.index is not DType.I32:
-        raise EmitError(
-            "a device function has indices of 32 bits",
-            advice="ask for a kernel, or give the function the part of an array that it is about",
-        )
-    if kernel.threads != kernel.warp_size:
-        raise EmitError(
-            f"'{kernel.name}' calls its function with {kernel.threads} threads in a block",
-            advice=f"give it blocks of {kernel.warp_size}, one warp",
-        )
-    if language != "cuda":  # there all lanes are always there
-        kernel = replace(kernel, body=tuple(_with_all_lanes(kernel.body)))
-        kernel = predicate_exchanges(kernel, everywhere=language == "opencl")
-    return function_of(spelled_function(kernel, language))
-
-
-def _with_all_lanes(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """The statements without the way for lanes that are alone."""
-    for stmt in body:
-        if isinstance(stmt, If) and WHOLE in variables(stmt.condition):
-            yield from stmt.then
-        else:
-            yield stmt
-
-
-def _header(function: DeviceFunction, language: Language) -> str:
-    write = {"cuda": _cuda, "opencl": _opencl, "c": _c}[language]
-    lines = comment_lines(function.kernel.doc)
-    for condition in function.kernel.requires if function.arrays else ():
-        lines += comment_lines(f"Requires: {show(condition)}.")
-    comment, text = "\n".join(lines) + "\n", write(function)
-    comment += flags_comment(text, function.kernel) if language == "c" else ""
-    guard = f"WARPLOOM_{function.name.upper()}_{_digest(text)}"
-    return f"{comment}#ifndef {guard}\n#define {guard}\n\n{text}\n#endif\n"
-
-
-def _digest(text: str) -> str:
-    """What tells functions of one name apart: were it the name alone, of two that are included the
-    second would be gone without a word."""
-    return hashlib.sha256(text.encode()).hexdigest()[:8].upper()
 
 
 def guarded_helpers(body: str, called: Iterable[str], dialect: Dialect) -> str:
@@ -145,17 +48,7 @@ def guarded_helpers(body: str, called: Iterable[str], dialect: Dialect) -> str:
     )
 
 
-def _names(function: DeviceFunction, language: Language) -> Iterable[str]:
-    """What a caller gives, in order."""
-    yield from (each.name for each in function.arrays)
-    yield from (name for name in function.numbers if name != WHOLE)
-    yield from (each.name for each in function.shared)
-    if language == "opencl":
-        yield from (exchange_buffer(dtype) for dtype in _exchanged(function))
-    yield from (each.name for each in function.registers)
-
-
-def _exchanged(function: DeviceFunction) -> list[DType]:
+def exchanged(function: DeviceFunction) -> list[DType]:
     shuffles = (each for each in walk(function.body) if isinstance(each, Shuffle))
     return list(dict.fromkeys(dtype_of(each.value) for each in shuffles))
 
@@ -163,7 +56,7 @@ def _exchanged(function: DeviceFunction) -> list[DType]:
 # -- CUDA ------------------------------------------------------------------------------------------
 
 
-def _cuda(function: DeviceFunction) -> str:
+def cuda_function(function: DeviceFunction) -> str:
     if function.is_template:
         return item_function(function, guarded_helpers)
     kernel = replace(function.kernel, body=function.body)
@@ -217,7 +110,7 @@ class _LocalFunctionPrinter(LocalPrinter):
             self.lines.add("const int thread = lane;")
 
 
-def _opencl(function: DeviceFunction) -> str:
+def opencl_function(function: DeviceFunction) -> str:
     kernel = replace(function.kernel, body=function.body)
     printer = _LocalFunctionPrinter(kernel)
     body = without_idle(printer.body())
@@ -225,7 +118,7 @@ def _opencl(function: DeviceFunction) -> str:
     texts |= {name: f"const int {name}" for name in function.numbers}
     for each in function.shared:
         texts[each.name] = f"__local {OPENCL.types[each.dtype]}* {each.name}"
-    for dtype in _exchanged(function):
+    for dtype in exchanged(function):
         name = exchange_buffer(dtype)
         texts[name] = f"__local {OPENCL.types[dtype]}* {name}"
     for registers in function.registers:
@@ -253,7 +146,7 @@ class _CFunctionPrinter(CPrinter):
         return self.lines.text()
 
 
-def _c(function: DeviceFunction) -> str:
+def c_function(function: DeviceFunction) -> str:
     printer = _CFunctionPrinter(function)
     body = printer.body()
     texts = {each.name: _array(each, C, "") for each in function.arrays}

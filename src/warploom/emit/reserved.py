@@ -69,6 +69,7 @@ _KEYWORDS: dict[Language, frozenset[str]] = {
     "cuda": _CPP_KEYWORDS | _OWN,
     "opencl": _OPENCL_KEYWORDS | _OWN,
 }
+FAMILIES = {"hip": "cuda"}  # whose words a language keeps, if it has no own
 # Families of functions and types of the libraries, which differ from system to system.
 _FUNCTION_PATTERN = re.compile(
     r"(acos|asin|atan|ceil|cos|erf|exp|floor|fmod|frexp|hypot|ldexp|lgamma|log|modf|pow|round|sin"
@@ -78,7 +79,7 @@ _FUNCTION_PATTERN = re.compile(
 )
 
 
-@lru_cache(maxsize=len(get_args(Language)) * len(KINDS))
+@lru_cache(maxsize=16)
 def header_names(language: Language, kind: Kind) -> frozenset[str]:
     """What the headers of a language define or declare, as far as no pattern says so."""
     _, _, rest = HEADER_NAMES.read_text().partition(f"[{language} {kind}]\n")
@@ -87,6 +88,7 @@ def header_names(language: Language, kind: Kind) -> frozenset[str]:
 
 def is_reserved(name: str, language: Language) -> bool:
     """Whether a variable of this name would be taken for something else."""
+    language = FAMILIES.get(language, language)
     return (
         name in _KEYWORDS[language]
         or name in header_names(language, "macros")
@@ -97,6 +99,7 @@ def is_reserved(name: str, language: Language) -> bool:
 
 def is_reserved_function(name: str, language: Language) -> bool:
     """Whether a function of this name would be taken for another, or stand in its way."""
+    language = FAMILIES.get(language, language)
     return (
         is_reserved(name, language)
         or name in header_names(language, "globals")

@@ -116,7 +116,7 @@ class SimtPrinter:
 
     def pointer_text(self, stmt: Shared) -> str:
         """A shared array as a pointer into the pool."""
-        space = "" if self.dialect.language == "cuda" else f"{self.dialect.shared} "
+        space = "" if self.dialect.generic else f"{self.dialect.shared} "
         kind, at = self.type(stmt.dtype), offsets(self.shared)[stmt.name]
         return f"{space}{kind}* const {stmt.name} = ({space}{kind}*)(pool + {at});"
 

@@ -73,7 +73,7 @@ class Compiled:
 
     @located
     def text(self, language: Language = "cuda") -> str:
-        """The kernel in the language `cuda`, `opencl` or `c`."""
+        """The kernel in a language by its name, such as `cuda`."""
         return emit(self.kernel, language)
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from warploom.emit.cuda import cuda
-from warploom.emit.function import calling_text
+from warploom.emit.language import calling_text
 from warploom.emit.spell import function_name
 from warploom.kernel.ir import ArrayParam, Kernel
 from warploom.ptx import Report

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from warploom.emit.c import FAULT_HEAD, c, checked_arrays
 from warploom.emit.c import FLAGS as C_FLAGS
-from warploom.emit.function import calling_text
+from warploom.emit.language import calling_text
 from warploom.emit.spell import function_name
 from warploom.errors import DeviceError
 from warploom.kernel.dtype import DType

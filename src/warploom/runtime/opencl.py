@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.emit.function import calling_text
+from warploom.emit.language import calling_text
 from warploom.emit.opencl import opencl
 from warploom.emit.spell import function_name
 from warploom.errors import AbsentError, DeviceError, missing_extra

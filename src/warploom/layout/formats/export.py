@@ -1,4 +1,4 @@
-"""A layout as what others use: index functions, a type of CuTe, bases of Triton; each read again
+"""A layout as what others use: a type of CuTe, bases of Triton; each read again
 and compared with the layout that it came from.
 
     using place = cute::ComposedLayout<cute::Swizzle<3,3,3>, cute::Int<0>, cute::Layout<
@@ -12,8 +12,7 @@ import re
 
 import numpy as np
 
-from warploom.errors import CheckError, EmitError, ParseError, UnsupportedError, WarploomError
-from warploom.layout.formats.code import LANGUAGES, index_function
+from warploom.errors import CheckError, EmitError, ParseError, WarploomError
 from warploom.layout.formats.cute import SPELLINGS, read_cute, taken_apart, write_cute
 from warploom.layout.formats.triton import from_offset_bases, offset_bases
 from warploom.layout.language.check import check
@@ -24,7 +23,7 @@ from warploom.layout.language.laws import simplify
 from warploom.layout.language.parse import MOST_DEPTH
 from warploom.layout.language.show import show
 
-EXPORTS = (*LANGUAGES, "cute", "triton")
+OTHERS = ("cute", "triton")
 _WORD = re.compile(r"\s*(?:cute::)?(?:_(?P<constant>\d+)|(?P<name>[A-Za-z]\w*)|(?P<number>-?\d+))")
 
 _SEPARATOR = (re.compile(r"\s*<"), re.compile(r"\s*,"))  # before the first part, before others
@@ -33,19 +32,13 @@ _COMMENT = re.compile(r"//[^\n]*")
 _USING = re.compile(r"\s*using\s+[A-Za-z_]\w*\s*=(.*);\s*", re.DOTALL)
 
 
-def exported(layout: Layout, how: str, name: str = "place", element_bytes: int = 4) -> str:
-    """The text, which says what layout it is."""
-    if how not in EXPORTS:
-        raise UnsupportedError(
-            f"no layout is written as '{how[:20]}'", advice=f"known are {', '.join(EXPORTS)}"
-        )
+def exported_to(layout: Layout, how: str, name: str, element_bytes: int) -> str:
+    """The text for one of OTHERS, which says what layout it is."""
     if how == "cute":
         return _spelled(layout, element_bytes) + cute_type(layout, name)
-    if how == "triton":
-        bases = offset_bases(layout)
-        _same(layout, from_offset_bases(bases["offset"], sizes_of(layout)), "Triton's bases")
-        return json.dumps(bases) + "\n"
-    return index_function(layout, how, name)
+    bases = offset_bases(layout)
+    _same(layout, from_offset_bases(bases["offset"], sizes_of(layout)), "Triton's bases")
+    return json.dumps(bases) + "\n"
 
 
 def _spelled(layout: Layout, element_bytes: int) -> str:
