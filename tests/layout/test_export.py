@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from tests.layout.test_texts import random_layout
+from bench.common.layout.spellings import random_layout
 
 from warploom.emit.place import EXPORTS, exported, index_function
 from warploom.errors import WarploomError

@@ -44,7 +44,7 @@ from warploom.kernel.wide import index_named
 from warploom.pipeline.entry import entry_of
 from warploom.pipeline.header import Header, named_header, sketch_header
 from warploom.pipeline.subject import tiled
-from warploom.runtime.callable import Device
+from warploom.runtime.callable import WITHOUT_GPU, Device
 from warploom.runtime.compile import usage
 from warploom.runtime.measure import gpu_library
 from warploom.search.budget import Budget
@@ -81,8 +81,6 @@ Examples:
 
 Exit status: 0 right, 1 something is wrong (a refuted kernel, a surviving mutant), 2 bad input, 130
 Ctrl-C (with --json: what was done so far)."""
-
-DEVICES: tuple[Device, ...] = ("simulator", "c", "opencl", "ptx")
 
 
 def add(app: typer.Typer) -> None:
@@ -285,7 +283,7 @@ def _check(
 ) -> Status:
     status = Status.FOUND
     record["check"] = {}
-    for device in DEVICES:
+    for device in WITHOUT_GPU:
         try:
             outcomes = run_on(device)
         except UnsupportedError as error:

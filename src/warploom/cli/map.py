@@ -39,6 +39,7 @@ from warploom.pipeline.mapped import (
     make,
     tune_choices,
 )
+from warploom.runtime.callable import TIMED
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Outcome
 from warploom.search.outcome_json import outcome_record
@@ -103,10 +104,7 @@ class Fused(StrEnum):
     none = "none"
 
 
-class On(StrEnum):
-    cuda = "cuda"
-    opencl = "opencl"
-    c = "c"
+On = StrEnum("On", list(TIMED))  # type: ignore[misc]  # the one list of devices
 
 
 def add(app: typer.Typer) -> None:
@@ -135,7 +133,7 @@ def map_(
         2000, min=1, help="Candidates that --best and --tune look at, at least."
     ),
     tune: bool = typer.Option(False, "--tune", help="Measure the most promising candidates."),
-    on: On = typer.Option(On.cuda, help="Where --tune runs them."),
+    on: On = typer.Option("cuda", help="Where --tune runs them."),
     candidates: int = typer.Option(24, min=1, help="How many --tune measures."),
     store: Path = STORE,
     no_store: bool = NO_STORE,
@@ -321,8 +319,9 @@ def _counted(model: JointModel, budget: Budget) -> tuple[Outcome[Any], dict[str,
 
 
 def _rig(on: On, crew: Farm | Cluster | None, content: Any) -> Rig | FarRig:
-    far = on is On.cuda and isinstance(crew, Cluster) and crew.measures
-    return FarRig(crew, content) if far and isinstance(crew, Cluster) else Rig(on.value)
+    if on.value == "cuda" and isinstance(crew, Cluster) and crew.measures:
+        return FarRig(crew, content)
+    return Rig(next(each for each in TIMED if each == on.value))
 
 
 def _show_all(

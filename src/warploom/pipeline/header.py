@@ -22,10 +22,8 @@ from warploom.kernel.function import function_of, with_function_name
 from warploom.kernel.ir import Kernel
 from warploom.pipeline.entry import entry_of
 from warploom.pipeline.subject import Layout, Subject, dtype_named, tiled
-from warploom.runtime.callable import Device
+from warploom.runtime.callable import OF_CUDA_TEXT, Device
 from warploom.search.budget import Budget
-
-CUDA_DEVICES = ("cuda", "ptx")
 
 
 @located
@@ -112,7 +110,7 @@ class Header:
 
     def verify(self, device: Device, sizes: Sequence[Size] | None = None) -> list[Checked]:
         """The header, included and called by a kernel, against the specification."""
-        called = self.template if device in CUDA_DEVICES else self.typed
+        called = self.template if device in OF_CUDA_TEXT else self.typed
         settings = dict(called.settings)
         return verify(called.entry, settings, device, sizes, called.kernel, calls=True)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from warploom.kernel.ir import Kernel
 from warploom.machine.record import machine_named
 from warploom.native import require_c
 from warploom.runtime import rig
-from warploom.runtime.callable import load
+from warploom.runtime.callable import Device, load
 from warploom.runtime.driver import Launch
 from warploom.runtime.gpu import gpu_name
 from warploom.runtime.opencl import first_device
@@ -45,7 +45,7 @@ from warploom.search.storage.store import Store
 from warploom.search.storage.tune import OnTrial, Task, Trial, Tuned, tune
 from warploom.search.workers.far import Measuring
 
-Where = Literal["cuda", "opencl", "c"]
+Where: TypeAlias = Device  # one of TIMED
 ROOM = 1e-3  # difference between two orders of summation, of the largest element
 SMALLEST = 1e-2  # inputs are about 1: of sums that cancel nothing is left to compare with
 MOST_ELEMENTS, MOST_OPERATIONS = 1 << 24, 1 << 16  # for the evaluator: a few seconds
