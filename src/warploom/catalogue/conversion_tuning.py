@@ -7,10 +7,9 @@ way gives the right result there before it is timed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +24,9 @@ from warploom.runtime.compile import compile_cuda
 from warploom.runtime.driver import Launch, open_driver
 from warploom.runtime.gpu import Loaded, machine_of
 from warploom.runtime.rig import Bench, GpuRig, on_gpu, on_host
-from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Outcome
-from warploom.search.storage.store import Store, digest
-from warploom.search.storage.tune import OnTrial, Task, Tuned, tune
+from warploom.search.storage.store import digest
+from warploom.search.storage.tune import How, Task, Tuned, tune
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
@@ -170,17 +168,11 @@ def way_task(conversion: Conversion, device: str, arch: str) -> Task[str, ReadyW
 
 
 def tune_way(
-    conversion: Conversion,
-    bench: Bench[ReadyWay],
-    *,
-    budget: Budget | None = None,
-    store: Store | None = None,
-    pool: Executor | None = None,
-    on_trial: OnTrial | None = None,
+    conversion: Conversion, bench: Bench[ReadyWay], **how: Unpack[How]
 ) -> Outcome[Tuned[str]]:
     """The fastest way on a bench, by name: see `ways_of`."""
     task = replace(way_task(conversion, bench.device, bench.arch), measure=bench.measure)
-    return tune(task, budget, store=store, pool=pool, on_trial=on_trial)
+    return tune(task, **how)
 
 
 def best_way(found: Outcome[Tuned[str]], conversion: Conversion) -> str:

@@ -6,9 +6,8 @@ if there is one.
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, Unpack
 
 from warploom.catalogue import find
 from warploom.catalogue.entry import Entry, Parameter, Parameters, Size
@@ -21,7 +20,7 @@ from warploom.runtime.rig import Built
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome
 from warploom.search.storage.store import Store
-from warploom.search.storage.tune import OnTrial, Task, Tuned, tune
+from warploom.search.storage.tune import How, Task, Tuned, tune
 from warploom.search.workers.far import Measuring
 
 Settings: TypeAlias = dict[str, Parameter]
@@ -68,14 +67,7 @@ def named_bench(name: str, given: Settings, size: dict[str, int]) -> GpuBench:
 
 
 def tune_entry(
-    entry: Entry,
-    given: Parameters,
-    bench: Bench,
-    *,
-    budget: Budget | None = None,
-    store: Store | None = None,
-    pool: Executor | None = None,
-    on_trial: OnTrial | None = None,
+    entry: Entry, given: Parameters, bench: Bench, **how: Unpack[How]
 ) -> Outcome[Tuned[Settings]]:
     """The fastest settings of a kernel of the catalogue for the size of a bench."""
     task: Task[Settings, Built] = Task(
@@ -87,7 +79,7 @@ def tune_entry(
         partial(build_for, entry.name, bench.arch),
         bench.measure,
     )
-    return tune(task, budget, store=store, pool=pool, on_trial=on_trial)
+    return tune(task, **how)
 
 
 def build_for(name: str, arch: str, settings: Settings) -> Built:

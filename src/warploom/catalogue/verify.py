@@ -7,8 +7,10 @@ notice a wrong kernel.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from warploom.catalogue.entry import Case, Entry, Parameter, Size
 from warploom.errors import DeviceError, WarploomError
@@ -43,12 +45,7 @@ def verify(
     found = []
     for seed, size in enumerate(sizes or entry.sizes(**entry.settings(settings))):
         case = entry.case(kernel, size, seed, **settings)
-        arguments = case.fresh()
-        try:
-            function(*arguments)
-            wrong = "" if entry.agrees(kernel, case, arguments) else "a wrong result"
-        except DeviceError as error:
-            wrong = error.message
+        wrong = _wrong(entry, kernel, case, lambda given: function(*given), DeviceError)
         found.append(Checked(device, size, wrong))
     return found
 
@@ -77,15 +74,23 @@ def mutation(
 
 
 def _trial(entry: Entry, case: Case) -> Trial:
-    def trial(kernel: Kernel) -> str:
-        arguments = case.fresh()
-        try:
-            run(kernel, arguments)
-        except WarploomError as error:
-            return error.message
-        return "" if entry.agrees(kernel, case, arguments) else "a wrong result"
+    return lambda kernel: _wrong(entry, kernel, case, partial(run, kernel), WarploomError)
 
-    return trial
+
+def _wrong(
+    entry: Entry,
+    kernel: Kernel,
+    case: Case,
+    call: Callable[[list[Any]], object],
+    refusal: type[WarploomError],
+) -> str:
+    """What is wrong with a kernel on a case: a refusal, or its result; empty if nothing is."""
+    arguments = case.fresh()
+    try:
+        call(arguments)
+    except refusal as error:
+        return error.message
+    return "" if entry.agrees(kernel, case, arguments) else "a wrong result"
 
 
 def _mixed(sizes: Sequence[Size]) -> list[Size]:

@@ -204,8 +204,8 @@ def map_(
                 make(choices[0])  # what no candidate can do is an error, and no search
                 content = {**given, "machine": machine}
                 outcome = tune_choices(
-                    expr, content, choices, _rig(on, crew, content), budget,
-                    store=kept, pool=crew,
+                    expr, content, choices, _rig(on, crew, content),
+                    budget=budget, store=kept, pool=crew,
                     on_trial=report and (lambda what, done, of: report(f"{what}, {of}", done)),
                 )  # fmt: skip
                 head["tune"] = show_tuned(outcome, kept)

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
@@ -39,10 +38,8 @@ from warploom.runtime.callable import Device, load
 from warploom.runtime.driver import Launch
 from warploom.runtime.gpu import gpu_name
 from warploom.runtime.opencl import first_device
-from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome
-from warploom.search.storage.store import Store
-from warploom.search.storage.tune import OnTrial, Task, Trial, Tuned, tune
+from warploom.search.storage.tune import How, Task, Trial, Tuned, tune
 from warploom.search.workers.far import Measuring
 
 Where: TypeAlias = Device  # one of TIMED
@@ -285,17 +282,13 @@ def tune_choices(
     content: Any,
     choices: Sequence[Choice],
     bench: Rig | FarRig,
-    budget: Budget | None = None,
-    *,
-    store: Store | None = None,
-    pool: Executor | None = None,
-    on_trial: OnTrial | None = None,
+    **how: Unpack[How],
 ) -> Outcome[Tuned[Choice]]:
     """The fastest; what was measured before is taken from the store."""
     task = Task(
         f"map {name}", content, bench.device, choices, lambda each: each.text, make, bench.measure
     )
-    return tune(task, budget, store=store, pool=pool, on_trial=on_trial)
+    return tune(task, **how)
 
 
 def front(trials: Sequence[Trial[Choice]]) -> list[tuple[Trial[Choice], int]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Generic, TypeVar
+from typing import Generic, TypedDict, TypeVar
 
 from warploom.errors import GoneError, SearchError, WarploomError
 from warploom.search.budget import STOPS, Budget, reason_of
@@ -34,6 +34,15 @@ _KIND = "tune"
 _LOOK_EVERY = 0.1  # seconds between two looks at the budget while others work
 
 OnTrial = Callable[[str, int, int], None]  # what is done, how many of how many
+
+
+class How(TypedDict, total=False):
+    """What a caller may say of a tuning: see `tune`."""
+
+    budget: Budget | None
+    store: Store | None
+    pool: Executor | None
+    on_trial: OnTrial | None
 
 
 @dataclass(frozen=True, slots=True)
