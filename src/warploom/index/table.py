@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from warploom.index.bits import from_table
 from warploom.index.evaluate import evaluate
-from warploom.index.ir import BinaryOp, Const, Expr, Var, lift, operations, select
+from warploom.index.ir import Binary, BinaryOp, Const, Expr, Var, lift, operations, select
 from warploom.index.laws import simplify
 
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -105,10 +105,9 @@ def lane_condition(truths: Mask, lane: Var) -> Expr:
     """What is true in these lanes."""
     numbers = truths.astype(np.int64)
     forms: list[Expr] = [form.ne(0) for form in _regular(numbers, lane, len(numbers))]
-    edges = np.nonzero(np.diff(numbers))[0] + 1
-    if len(edges) == 1:
-        edge = int(edges[0])
-        forms.append(lane.lt(edge) if truths[0] else lane.ge(edge))
+    found = compared(np.arange(len(truths)), truths)
+    if found is not None and found[0] in ("<", ">="):
+        forms.append(Binary(found[0], lane, Const(found[1])))
     forms.append(_bit(truths, lane).ne(0))
     if truths.all():
         forms.append(lift(1))

@@ -149,15 +149,11 @@ class Ratios(Sum[Powers, Fraction]):
         return Ratios({monomial: factor for monomial, factor in terms.items() if factor})
 
     def merged(self, left: Powers, right: Powers) -> Powers:
-        return multiplied(left, right)
-
-
-def multiplied(left: Powers, right: Powers) -> Powers:
-    """The product of two monomials of powers."""
-    powers = dict(left)
-    for atom, power in right:
-        powers[atom] = powers.get(atom, 0) + power
-    return tuple(sorted(((a, p) for a, p in powers.items() if p), key=lambda each: show(each[0])))
+        powers = dict(left)
+        for atom, power in right:
+            powers[atom] = powers.get(atom, 0) + power
+        kept = ((a, p) for a, p in powers.items() if p)
+        return tuple(sorted(kept, key=lambda each: show(each[0])))
 
 
 class Modular(Sum[Monomial, int]):

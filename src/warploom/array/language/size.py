@@ -33,7 +33,7 @@ from warploom.index.ir import (
     walk,
 )
 from warploom.index.show import show
-from warploom.index.terms import Powers, Ratios, multiplied
+from warploom.index.terms import Powers, Ratios
 
 MOST = 2**31 - 1  # elements along one axis, and what indices may count
 
@@ -150,9 +150,9 @@ def _expression(size: Ratios) -> Expr:
         for atom, power in monomial:
             lowest[atom] = min(lowest.get(atom, 0), power)
     scale = lcm(1, *(factor.denominator for factor in terms.values()))
-    divisor = multiplied(tuple((atom, -power) for atom, power in lowest.items()), ())
+    divisor = size.merged(tuple((atom, -power) for atom, power in lowest.items()), ())
     whole = {
-        multiplied(monomial, divisor): int(factor * scale) for monomial, factor in terms.items()
+        size.merged(monomial, divisor): int(factor * scale) for monomial, factor in terms.items()
     }
     common = gcd(scale, *whole.values())
     whole, scale = {m: f // common for m, f in whole.items()}, scale // common
