@@ -225,7 +225,7 @@ def users_line() -> Span | None:
 
 
 def _is_ours(frame: FrameType) -> bool:
-    """Also of NumPy, which calls back what it is given."""
+    """Whether a frame is this package's, or NumPy's, which calls back what it is given."""
     return str(frame.f_globals.get("__name__")).partition(".")[0] in ("warploom", "numpy")
 
 

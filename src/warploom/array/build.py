@@ -252,7 +252,7 @@ def reduce(f: Function, start: Term | float, xs: Term) -> Apply:
 
 
 def fold(f: Function, start: Term | float, xs: Term) -> Apply:
-    """The same, as the element itself."""
+    """f(f(f(start, x0), x1), …), as the element itself."""
     return element(0, reduce(f, start, xs))
 
 
@@ -429,7 +429,7 @@ def compute(op: Operator, *operands: Term | float) -> Apply:
 
 
 def copy(x: Term) -> Apply:
-    """The same number, written to another memory."""
+    """A copy of a number, written to another memory."""
     return _apply(Copy(), (), x)
 
 

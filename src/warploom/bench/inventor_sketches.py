@@ -129,7 +129,7 @@ def multiplication_32(k: Tracer, warp: int = 4) -> None:
 
 @sketch
 def multiplication_32_shared(k: Tracer, warp: int = 4) -> None:
-    """The same with both polynomials in shared memory."""
+    """`multiplication_32` with both polynomials in shared memory."""
     lane = k.warp(warp)
     a, b, c = k.input("a", warp), k.input("b", warp), k.output("c", 2 * warp)
     sa, sb = k.shared("sa", warp), k.shared("sb", warp)

@@ -94,7 +94,7 @@ def proper_convolution(taps: int = 3) -> str:
 
 
 def gaussian_hvx_blocks() -> str:
-    """The same with one block for each half of the output; both read the input from outside."""
+    """`gaussian_hvx` with one block per half of the output; both read the input from outside."""
     lines = [f"define taps([7,8]) -> [3,8] = {list(range(32, 56))}", gaussian_input()]
     for half in ("low", "high"):
         lines.append(f"{half}: [8] = {{")

@@ -95,7 +95,7 @@ def image_weights(_: Any, gradient: Tensor, image: Tensor, w: Tensor) -> Tensor:
 
 
 def side(weights: int) -> int:
-    """Of a square of so many weights."""
+    """The side length of a square of so many weights; an error if they form none."""
     taps = math.isqrt(weights)
     if taps * taps != weights:
         raise DeviceError(f"{weights} weights are no square")

@@ -219,7 +219,7 @@ class Loaded(Planner):
 
     @cached_property
     def _narrow(self) -> Loaded | None:
-        """The same with accesses of one element, which need no alignment, where there is such."""
+        """This kernel with one-element accesses, which need no alignment; None if it has none."""
         given = self.given_settings
         if "width" not in self.entry.parameters or "width" in given or "pack" in given:
             return None

@@ -289,8 +289,8 @@ def _below(torch: Any, operator: Any) -> Callable[..., Tensor]:
 def _direct(
     torch: Any, operator: Operator, run: Callable[..., Tensor], below: Callable[..., Tensor]
 ) -> Callable[..., Tensor]:
-    """The same for tensors on a GPU, without asking PyTorch a second time where that would come to
-    our kernel anyway: plain tensors, no mode that looks on, no transformation of functions."""
+    """The operator on tensors of a GPU, without a second PyTorch dispatch where that would reach
+    our kernel anyway: plain tensors, no dispatch mode, no function transform."""
     modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
     transformed = getattr(torch._C, "_are_functorch_transforms_active", None)
     if modes is None or transformed is None:

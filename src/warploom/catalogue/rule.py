@@ -126,7 +126,7 @@ class _Structures:
 
     @property
     def bytes(self) -> int:
-        """Of a structure."""
+        """Bytes of one structure."""
         return self.fields * self.kind.bytes
 
     @property

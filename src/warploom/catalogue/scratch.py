@@ -38,7 +38,7 @@ def place_of(registers: int) -> tuple[Place, int]:
 
 
 def wavefronts(place: Place, registers: int) -> int:
-    """Of all accesses of both orders, for items of a word."""
+    """Wavefronts of all accesses in both orders, for items of one word."""
     lanes, turns = np.arange(WARP)[None, :], np.arange(registers)[:, None]
     total = 0
     for item, load in ((lanes * registers + turns, False), (turns * WARP + lanes, True)):

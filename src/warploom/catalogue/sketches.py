@@ -49,7 +49,7 @@ def check_sizes(name: str, sizes: Mapping[str, Parameter]) -> None:
 
 
 def check_level(name: str, level: Parameter, levels: tuple[int, ...] = (0, *LEVELS)) -> None:
-    """Of an entry level 0 is what its kernel is built from by default; 1 to 3 are published."""
+    """Refuses an unknown level: 0 is the default of an entry's kernel, 1 to 3 are published."""
     if level not in levels:
         listed = ", ".join(map(str, levels[:-1]))
         raise CheckError(f"'{name}': the level is {listed} or {levels[-1]}, not {level}")

@@ -42,7 +42,7 @@ class Stage:
 
     @property
     def structures(self) -> int:
-        """Of a block."""
+        """Structures per block."""
         return self.block * self.tiles
 
     @property
@@ -146,7 +146,7 @@ class _ToArrays:
 
     @property
     def _accesses(self) -> int:
-        """Of each thread, to load all structures of the block."""
+        """Accesses per thread to load all structures of the block."""
         return -(-self.plan.loaded * self.plan.fields // (self.plan.block * self.plan.width))
 
     def _number(self, j: Expr) -> Expr:

@@ -33,7 +33,7 @@ class Timed:
 
     @property
     def fraction(self) -> float:
-        """Of the copy's bandwidth."""
+        """The achieved fraction of the copy's bandwidth."""
         return self.bytes / self.seconds / self.ceiling
 
 

@@ -57,7 +57,7 @@ class Window:
     doc: str = "No element comes from another lane: there is no fill."
 
     def register(self, lane: Expr, distance: Expr) -> Expr:
-        """Of the sender, by its own lane: 0 is this row, 1 the next."""
+        """The sender's register as a function of its own lane: 0 is this row, 1 the next."""
         assert self.move is not None
         assert self.move.sent is not None
         return at_place(self.move.sent, lane, distance)

@@ -57,5 +57,5 @@ def _ended_in_order() -> Iterator[None]:
 
 
 def _warn(line: str) -> None:
-    """Of a worker, which is no part of an answer that is kept."""
+    """Writes a worker's warning to stderr, past the output that is kept with an answer."""
     getattr(sys.stderr, "behind", sys.stderr).write(f"warning: {line}\n")

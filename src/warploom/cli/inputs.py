@@ -72,7 +72,7 @@ def parse_parameters(
 
 
 def parse_sizes(texts: list[str], digits: int = 9) -> dict[str, int]:
-    """The same of whole numbers only."""
+    """`k=v` or `k=v,k=v`, several times, where every value is a whole number."""
     return _whole(parse_parameters(texts, digits))
 
 

@@ -323,7 +323,7 @@ def _reason(kind: str, model: float, figure: float) -> str:
 
 
 def grid_lines(task: Task, addresses: Numbers, access: int, step: int) -> list[str]:
-    """Of one request, the banks of each group of lanes, and which lanes collide there."""
+    """Lines that show, for one request, the banks of each group of lanes and their conflicts."""
     problem, chosen = task.problem, step_of(task, access, step)
     head = f"{chosen.name}, step {step} of {chosen.steps}"
     lines = [f"{head}: words wanted of each bank, by groups of lanes"]

@@ -17,7 +17,7 @@ def sketch_names() -> list[str]:
 
 
 def sketch_lines() -> str:
-    """The same for the help of a command."""
+    """The names that have a sketch, wrapped for the help of a command."""
     return "\n       ".join(wrap(", ".join(sketch_names()), 88, break_on_hyphens=False))
 
 

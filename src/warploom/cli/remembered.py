@@ -61,7 +61,7 @@ class Question:
         return Key(self.name.split()[0], {"name": self.name, **self.content}, "", self.label)
 
     def about(self, made: str) -> Question:
-        """The same of what was made."""
+        """The question with what the user's file made as a part of it, no longer open."""
         return replace(self, content={**self.content, "made": made}, is_open=False)
 
 

@@ -54,7 +54,7 @@ def was_closed(number: int) -> bool:
 
 
 def patient(stream: Any) -> Any:
-    """The same stream, which takes whatever comes; what is no file of the system stays as it is."""
+    """The stream with write errors kept, not raised; what is no file of the system is unchanged."""
     if not isinstance(stream, io.TextIOWrapper) or _raw(stream) is None:
         return stream
     raw = _Patient(stream.fileno(), "w", closefd=False)

@@ -151,7 +151,7 @@ class Written:
     def certify(
         self, of: str, found: Result | Outcome[Filled] | None, sizes: dict[str, Parameter]
     ) -> Status:
-        """Of the first fill, if it is proved; where there is none, that is said."""
+        """Adds a certificate of the first fill if it is proved, else says why there is none."""
         if self.proofs is None:
             return Status.FOUND
         why = _uncertified(found)

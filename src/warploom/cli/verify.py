@@ -98,7 +98,7 @@ def _plain(text: str) -> str:
 
 
 def say_missing(file: Path, listed: list[dict[str, Any]]) -> None:
-    """Of sketches with several goals, those that the file has no certificate of."""
+    """Prints which goals of sketches with several goals have no certificate in the file."""
     there: dict[tuple[str, str, int], set[int]] = {}
     for record in listed:
         goal = record["goal"] if record["kind"] == "fill" else {"of": 1, "number": 1}

@@ -94,7 +94,7 @@ def helpers(body: str, called: Iterable[str], dialect: Dialect, index: str = "in
 def helper_texts(
     body: str, called: Iterable[str], dialect: Dialect, index: str = "int"
 ) -> dict[str, str]:
-    """The same by name: those for indices, found in the text, and those named."""
+    """The helper functions by name: those for indices, found in the text, and those named."""
     functions = c_helpers(index, dialect.helper_qualifiers).split("\n}\n")
     used = {
         name: function + "\n}\n"

@@ -26,7 +26,7 @@ def function_name(kernel: Kernel, language: Language) -> str:
 
 
 def spelled_function(kernel: Kernel, language: Language) -> Kernel:
-    """The same of a kernel with a function, which also is called like nothing in the kernel."""
+    """`spelled` for a kernel with a function, whose name also differs from all in the kernel."""
     kernel = spelled(kernel, language)
     name, names = function_of(kernel).name, names_of(kernel)
     if name not in names and not is_reserved_function(name, language):

@@ -130,7 +130,7 @@ def run(
 
 
 def _held(array: Array, dtype: DType) -> Array:
-    """The same memory; codes by their bits."""
+    """A view of the array's memory, with f16 and bf16 as their bits."""
     return array.view(dtype.storage) if dtype.is_code else array
 
 

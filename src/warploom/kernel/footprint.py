@@ -221,8 +221,8 @@ class Footprints:
         return [name for name in shared if self._finite(name)]
 
     def _telling(self, common: list[str], first: Access, second: Access) -> list[str]:
-        """Of the turns that both accesses share, those on which it depends what they touch: in the
-        others they meet in all turns or in none."""
+        """The common loop counters that decide what the accesses touch: over the others, the two
+        overlap in all iterations or in none."""
         names = variables(first.index) | variables(second.index)
         for guard in (*first.guards, *second.guards):
             names |= variables(guard)

@@ -203,7 +203,7 @@ def _map_together(
     value_of: OnValue,
     on_expr: OnExpr,
 ) -> Stmt:
-    """Of what lanes of a warp do with each other."""
+    """The shuffle or tensor product with its parts mapped."""
     if isinstance(stmt, Shuffle):
         return Shuffle(cell_of(stmt.target), value_of(stmt.value), on_expr(stmt.lane), stmt.mode)
     left, right = value_of(stmt.a), value_of(stmt.b)

@@ -139,7 +139,7 @@ def examine_tables(
     places: int | None,
     meant: Numbers | None = None,
 ) -> Examined:
-    """The same of tables; `meant` is where each element should be."""
+    """`examine` for tables; `meant` is where each element should be."""
     task = Task(problem)
     wrong: list[str] = []
     where = _Where(problem)

@@ -155,7 +155,7 @@ class Dealer:
         return first in deal.loops[-1].dims and padding % deal.width == 0
 
     def _register(self, deal: Deal, row: Expr, lane: int = 0) -> Cell:
-        """Of an element that waits."""
+        """The register of an element that is loaded and not stored yet."""
         place = simplify(row * deal.width + lane)
         return Cell(self.at.name(deal.load.name), place, deal.load.dtype)
 

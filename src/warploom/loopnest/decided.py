@@ -112,7 +112,7 @@ class Implementation:
         return Implementation(self._space, self._candidates, self._row, sizes)
 
     def tile_elements(self, axis: Axis) -> int:
-        """Of one tile of an axis, all its levels together."""
+        """Elements of one tile of an axis, over all its levels."""
         return math.prod(self.size[t] for t in self.program.tiles if t.axis is axis)
 
     def stride_of(self, dim: Dim) -> int:

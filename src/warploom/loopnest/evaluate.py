@@ -220,7 +220,7 @@ def written(program: Program, sizes: Mapping[Axis, int]) -> dict[str, Numbers]:
 
 
 def elements(program: Program, sizes: Mapping[Axis, int]) -> dict[Array, int]:
-    """Of each array: all of them, or those up to the last that is used along shorter axes."""
+    """Elements of each array: all, or up to the last that is used along shorter axes."""
     if not sizes:
         return {array: array.elements for array in program.arrays}
     found = dict.fromkeys(program.arrays, 1)

@@ -48,7 +48,7 @@ class Side:
         return math.prod(self.sizes) // 2
 
     def index(self, number: int, half: Expr) -> Index:
-        """Of one of the two sums of a pair."""
+        """The index of one of the two sums of a pair."""
         *outer, last = all_places(self.sizes)[number]
         found: dict[ir.Dim, Expr] = dict(zip(self.dims, map(Const, outer), strict=False))
         return found | {self.pair: simplify(half + 2 * last)}

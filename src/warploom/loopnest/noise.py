@@ -19,7 +19,7 @@ ROUNDED = 2.0**-23  # of a number in single precision, at most
 
 
 class Noise:
-    """Of an evaluation that has its values."""
+    """Bounds on the rounding errors of an evaluation that has its values."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation

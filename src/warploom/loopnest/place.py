@@ -99,7 +99,7 @@ class Places:
         return [temporary.pairs[at] for _, at in there]
 
     def lengths(self, temporary: ir.Temporary) -> list[int]:
-        """Of these, a row padded."""
+        """The length of each dimension of `array_dims`, a row padded."""
         padding = self.made.padding[temporary]
         dims = self.array_dims(temporary)
         return [

@@ -114,7 +114,7 @@ class _Close:
         self.sizes = np.array(rows, np.float64).reshape(len(rows), len(self.dims))
 
     def most(self, known: Certain, moving: Flags) -> Numbers:
-        """Of a window, how many differ along the levels that move, in the best of the tilings."""
+        """The most indices of a window that differ along the levels that move, in any tiling."""
         reach = np.zeros(len(moving))
         for dims, length in self.below:
             reach += np.where(moving[:, dims].any(axis=1), length, 0)

@@ -63,7 +63,7 @@ class Compiled(Pictured):
 
     @property
     def temporary_bytes(self) -> int:
-        """Of global memory, beside inputs and output."""
+        """Bytes of global memory for temporaries, beside inputs and output."""
         found = {
             array.name: int(getattr(array.size, "value", 0)) * array.dtype.bytes
             for kernel in self.kernels

@@ -176,7 +176,7 @@ class JointModel:
         return keep
 
     def bytes_between(self, candidate: Candidate) -> int:
-        """Of global memory that the kernels need beside inputs and output, at most."""
+        """An upper bound on the bytes of global memory beside inputs and output."""
         sizes = {name: np.array([value]) for name, value in candidate.sizes.items()}
         total = 0
         for stage, spread in zip(self.stages, candidate.spreads, strict=True):

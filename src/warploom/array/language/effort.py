@@ -21,7 +21,7 @@ class Effort:
 
 
 def effort(program: Program) -> Effort:
-    """Of a program whose sizes are numbers."""
+    """The effort of evaluating a program whose sizes are numbers."""
     return _of(program.body, 1)
 
 

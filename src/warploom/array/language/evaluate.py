@@ -199,7 +199,7 @@ def _spread(leaf: Leaf, batch: Batch) -> Leaf:
 
 
 def _widened(leaf: Leaf, axis: int, size: int) -> Leaf:
-    """The same for all elements of one map more."""
+    """The leaf broadcast along the axis of one more map."""
     shape = (*leaf.shape[:axis], size, *leaf.shape[axis:])
     return np.broadcast_to(np.expand_dims(leaf, axis), shape)
 

@@ -1,4 +1,4 @@
-"""The same mappings by CP-SAT: Booleans for "this map runs so", clauses as they are.
+"""The mappings of `solve`, found by CP-SAT: Booleans for "this map runs so", clauses as they are.
 
 A second solver, from the same constraints but by other code; the extra `cp` brings it.
 """
@@ -53,7 +53,7 @@ class MappingModel:
                 self.model.add_bool_or([lit for each in clause for lit in self._literals(each)])
 
     def _literals(self, literal: Literal) -> list[Any]:
-        """Of these one is true exactly if the literal is."""
+        """The Boolean variables whose disjunction is equivalent to the literal."""
         if isinstance(literal, Is):
             keys = [(literal.map, run) for run in sorted(literal.runs)]
             return [self.runs[key] for key in keys if key in self.runs]

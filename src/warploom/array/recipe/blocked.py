@@ -77,7 +77,7 @@ class Blocks:
 
     @property
     def shared_bytes(self) -> int:
-        """Of both tiles, and in the end of the sums of all slices."""
+        """Bytes of shared memory: of both tiles, or of the sums of all slices at the end."""
         sums = self.slices * self.bm * self.bn if self.slices > 1 else 0
         return 4 * max(self.bk * (self.bm + self.bn), sums)
 
@@ -188,7 +188,7 @@ def _fetched(tile: Term, rows: int, blocks: Blocks) -> Term:
 
 
 def _placed(fetched: Term, rows: int, blocks: Blocks) -> Term:
-    """… → [bk][rows] in local memory."""
+    """Elements in registers of all threads → [bk][rows] in local memory."""
 
     def moved(lines: Term) -> Term:
         return map_local(1, lambda line: map_local(0, _each, line), lines)

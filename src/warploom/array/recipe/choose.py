@@ -86,7 +86,7 @@ def temporary_bytes(layer: Convolution, blocks: Blocks) -> int:
 
 
 def registers(blocks: Blocks) -> int:
-    """Of one thread, about."""
+    """Estimated registers per thread."""
     fetched = ceil((blocks.bm + blocks.bn) * blocks.bk / _threads(blocks))
     return blocks.rm * blocks.rn + blocks.rm + blocks.rn + fetched + ADDRESSES
 

@@ -150,7 +150,7 @@ def padded_shared(shape: tuple[int, ...], interval: int, padding: int) -> Layout
 def padded_bases(
     bases: list[list[int]], shape: tuple[int, ...], interval: int, padding: int
 ) -> Layout:
-    """The same, of elements in the order of their offsets' bases."""
+    """PaddedSharedLayout of elements in the order of their offsets' bases, with one interval."""
     return check(Compose(Pad(interval, padding), from_offset_bases(bases, shape)))
 
 

@@ -85,7 +85,7 @@ def evaluate(layout: Layout, numbers: Numbers) -> Numbers:
 
 
 def extended(layout: Layout, x: Numbers) -> Numbers:
-    """The same; the last mode of a shape has no end, as CuTe has it."""
+    """`evaluate` without the bound: the last mode of a shape has no end, as CuTe has it."""
     match layout:
         case Strided(shape, stride):
             return _strided(shape, stride, x)

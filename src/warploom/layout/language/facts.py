@@ -13,9 +13,9 @@ from warploom.layout.language.ir import Layout, Matrix, Swizzle
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Of a layout with a domain. `run`: so many numbers, from a multiple of it on, always have
-    consecutive values; `alignment`: the largest power of two of which every such run begins at a
-    multiple (0: all begin at 0)."""
+    """Properties of a layout with a domain. `run`: so many numbers, from a multiple of it on,
+    always have consecutive values; `alignment`: the largest power of two of which every such run
+    begins at a multiple (0: all begin at 0)."""
 
     size: int
     lowest: int

@@ -15,17 +15,17 @@ def ldmatrix(t: Tensor) -> Accesses:
 
 
 def ldmatrix_copied(t: Tensor) -> Accesses:
-    """The same, stored by cp.async."""
+    """Vectors of 16 bytes stored by cp.async, matrices loaded by ldmatrix."""
     return _matrices(t, "cp.async", "ldmatrix")
 
 
 def ldmatrix_trans(t: Tensor) -> Accesses:
-    """The same, loaded by ldmatrix.trans."""
+    """Vectors of 16 bytes stored by cp.async, matrices loaded by ldmatrix.trans."""
     return _matrices(t, "cp.async", "ldmatrix.trans")
 
 
 def ldmatrix_tensor(t: Tensor) -> Accesses:
-    """The same, filled by tensor copies: only the loads are of lanes."""
+    """Matrices loaded by ldmatrix from what tensor copies stored: only the loads are of lanes."""
     width = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
     return [_rows_of_matrices(t, "load", "ldmatrix", width)]
 
@@ -71,7 +71,7 @@ def mma_a(t: Tensor) -> Accesses:
 
 
 def mma_b(t: Tensor) -> Accesses:
-    """The same of operand B, which lies with k along its rows (n × k)."""
+    """Vectors of 16 bytes stored, operand B of mma (n × k, k along rows) loaded word by word."""
     width = t.divided(4, t.bytes, "elements in a word")
     vector = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
     wide, rows = 4 * width, t.divided(t.rows, 8, "rows of B")

@@ -88,7 +88,7 @@ def machine_record(serving: Serving) -> str | dict[str, Any]:
 
 
 def digest(record: dict[str, Any]) -> str:
-    """Of all that a certificate says; so that a slip of the hand is noticed first."""
+    """SHA-256 of a certificate without its digest, so that accidental edits are noticed first."""
     rest = {key: value for key, value in record.items() if key != "digest"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

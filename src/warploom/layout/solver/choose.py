@@ -27,7 +27,7 @@ class Tried:
 
     @property
     def wavefronts(self) -> Fraction | None:
-        """Of the whole tile, weighted; None where nothing was found."""
+        """Weighted wavefronts of the whole tile; None where nothing was found."""
         best = self.front.best
         return None if best is None else best.cost
 

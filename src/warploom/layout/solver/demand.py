@@ -106,7 +106,7 @@ def _rows(
 
 
 def _normal(points: Numbers) -> Numbers:
-    """Of all translations of a set that have 0, the first in order; a subspace has only one."""
+    """The first in order of a set's translations that contain 0; a subspace has only one."""
     if basis_of(points) is not None:
         return points
     moved = np.sort(points[:, None] ^ points[None], axis=1)

@@ -64,7 +64,7 @@ class Front:
 
     @property
     def best(self) -> Answer | None:
-        """Of what the asked class holds, the fewest wavefronts; of those what costs least else."""
+        """The answer of the asked class with the fewest wavefronts, then the least other cost."""
         return next(iter(self.answers), None)
 
     @property
@@ -162,8 +162,8 @@ def _weighed(task: Task, found: list[tuple[str, Answer]], limit: Budget) -> list
 def _alternatives(
     task: Task, klass: str, least: Fraction, budget: Budget
 ) -> list[tuple[str, Answer]]:
-    """Of families that may be cheaper to compute, the first that costs no more wavefronts: bit
-    reversals where a machine has an instruction for that, exchanges in blocks, rotations. Those
+    """The first layout of each family that may be cheaper to compute and costs no more wavefronts:
+    bit reversals where a machine has an instruction for that, exchanges in blocks, rotations. Those
     that were found in time."""
     families: dict[str, Iterable[Layout]] = {}
     if task.problem.serving.reverses_bits:
