@@ -78,7 +78,7 @@ def _compiled(compiler: str, text: str, options: Sequence[str], seconds: float) 
 def kept_library(
     text: str, options: Sequence[str], folder: Path | None, seconds: float = TIMEOUT_S
 ) -> bytes:
-    """The same, from a folder of earlier ones; a new one is put there if possible."""
+    """The text as a shared library, from a cache folder; a new one is put there if possible."""
     if folder is None:
         return compile_c(text, options, seconds)
     parts = (text, *options, _compiler_version(), platform.machine(), _processor())

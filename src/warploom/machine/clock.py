@@ -53,12 +53,12 @@ class Layout:
 
     @cached_property
     def inner_bits(self) -> int:
-        """Of warp and lane: what tells the threads of a block apart."""
+        """Bits of warp and lane, which identify a thread within its block."""
         return self.lane_bits + (-(-self.block_threads // self.lanes) - 1).bit_length()
 
     @cached_property
     def code_bits(self) -> int:
-        """Of block, warp and lane: what tells all threads apart."""
+        """Bits of block, warp and lane, which identify a thread within the grid."""
         return self.inner_bits + (self.blocks - 1).bit_length()
 
     @cached_property
@@ -84,19 +84,19 @@ class Layout:
         return code >> self.inner_bits, warp * self.lanes + lane
 
     def block(self, entries: Array) -> Array:
-        """Of many entries: the block of the grid."""
+        """The block of the grid, for each entry."""
         number: Array = (entries & np.int64(self.code_mask)) >> self.inner_bits
         return number
 
     def inside(self, entries: Array) -> Array:
-        """Of many entries: the number of the thread within its block."""
+        """The number of the thread within its block, for each entry."""
         inner = entries & np.int64((1 << self.inner_bits) - 1)
         lane = inner & np.int64((1 << self.lane_bits) - 1)
         number: Array = (inner >> self.lane_bits) * self.lanes + lane
         return np.minimum(number, self.block_threads - 1)
 
     def label(self, entry: IntOrInts) -> IntOrInts:
-        """Of one entry or of many."""
+        """The instruction's label, for one entry or for many."""
         return entry >> self.code_bits & ((1 << self.stamp_shift - self.code_bits) - 1)
 
     def differ(self, a: Array, b: Array) -> Array:

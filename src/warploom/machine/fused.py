@@ -51,7 +51,7 @@ class Terms:
 
 
 def rule_for(machine: int, kind: str, depth: int, *, warpgroup: bool = False) -> Rule:
-    """Of a machine (90 for sm_90), a type of the factors and the k of an instruction.
+    """The rule of a machine (90 for sm_90) for a type of the factors and the k of an instruction.
 
     Those of sm_90 were checked bit for bit on an H200; the others are as published.
     """

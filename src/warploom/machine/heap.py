@@ -157,7 +157,7 @@ class Arena:
         return int(self._places[number]) + within, max(0, left)
 
     def look(self, offset: Array) -> tuple[Array, Array, Array]:
-        """Of each place: where the bytes of its piece begin, how many, and can it be freed."""
+        """For each place: where its piece's bytes begin, how many, and if it can be freed."""
         number = self._find(offset)
         good = (self._starts[number] == offset) & (self._freed[number] < 0)
         return self._places[number], self._sizes[number], good

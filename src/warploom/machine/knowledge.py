@@ -55,7 +55,7 @@ class Knowledge:
                         work.append(parent)
 
     def renamed(self, number: Callable[[int], int | None]) -> Knowledge:
-        """The same of threads under other numbers of blocks; None for what is left out."""
+        """This knowledge under other numbers of blocks; None leaves a block out."""
         made = Knowledge(None, ())
         made._flat = {}
         for block, ticks in self.flat().items():

@@ -42,7 +42,7 @@ class Kind(Enum):
 
 
 class Apart(Enum):
-    """Of which threads two accesses conflict."""
+    """The scope within which two accesses conflict."""
 
     NEVER = "never"
     UNORDERED = "unordered"  # those of two threads, if nothing orders them
@@ -80,7 +80,7 @@ class Manner:
         return self.mbarrier and not self.kind.strong
 
     def apart(self, other: Manner) -> Apart:
-        """Of an access and an earlier one."""
+        """The scope within which this access conflicts with an earlier one."""
         if not (self.kind.writes or other.kind.writes):
             return Apart.NEVER
         if self.constant or other.constant:

@@ -42,7 +42,7 @@ class Fault(Exception):  # noqa: N818 - never leaves the evaluators, which make 
 
 
 class Parts(Protocol):
-    """Of a region that many share: which bytes belong to whom (see `heap`)."""
+    """The partition of a region that many share: which bytes belong to whom (see `heap`)."""
 
     def inside(self, offset: Array, width: int, active: Array | None) -> Array:
         """What `check` does, for one part at a time."""

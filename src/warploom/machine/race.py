@@ -477,7 +477,7 @@ def _fenced(block: Blocks) -> Blocks:
 
 
 def _met(block: Blocks) -> Blocks:
-    """… by what its lanes had done when they met."""
+    """Under which number a block is known by what its lanes had done when they met."""
     return -2 - 2 * block
 
 

@@ -35,7 +35,7 @@ RESOURCES = tuple(each.name for each in fields(Pressure))
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one instruction: cycles until its result can be used, issue slots, arithmetic units."""
+    """Cost of one instruction: cycles until its result is there, issue slots, arithmetic units."""
 
     latency: float
     issue: float = 1.0
@@ -76,7 +76,7 @@ class Rates:
     tensor: float = 8.0
 
     def cost(self, op: str, is_float: bool = True) -> Cost:
-        """Of an operator; what is not listed costs no more than an addition."""
+        """The cost of an operator; one that is not listed costs no more than an addition."""
         return self.instructions.get(op if is_float else f"integer {op}", self.instructions["+"])
 
     def nanoseconds(self, cycles: float) -> float:

@@ -296,7 +296,7 @@ def clean_single(r: Array) -> Array:
 
 
 def first_nan(result: Array, *operands: Array) -> Array:
-    """Of doubles: a NaN is that of the first operand which is one, made quiet, or the machine's."""
+    """The result with each NaN replaced by the first NaN operand, quieted, or by the machine's."""
     bad = np.isnan(result)
     if not bad.any():
         return result

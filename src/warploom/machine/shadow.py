@@ -90,7 +90,7 @@ class Latest:
         return lost, after
 
     def _ends_of_runs(self, cells: Array, entries: Ints) -> tuple[Array, Ints]:
-        """Of neighbouring lanes of a warp at one cell the first and the last: two are enough."""
+        """The first and the last of neighbouring lanes of a warp at one cell: two are enough."""
         inside = entries[1:] ^ entries[:-1] < 1 << self._layout.lane_bits
         inside &= cells[1:] == cells[:-1]
         inside[1:] &= inside[:-1].copy()  # with both neighbours: neither the first nor the last

@@ -31,7 +31,7 @@ class Telling:
         return Knowledge((self.source, np.full(threads, self.tick + 1, np.int32)), ())
 
     def known_of_one(self, threads: int) -> Knowledge:
-        """… that were told of this one access only."""
+        """What those know that were told of this one access only."""
         ticks = np.zeros(threads, np.int32)
         ticks[self.inside] = self.tick + 1
         return Knowledge((self.source, ticks), ())

@@ -243,7 +243,7 @@ def _unwritten(dtype: DType, size: int | None) -> Any:
 
 
 def _size_of(kernel: Kernel, name: str) -> int | None:
-    """Of an array; None for a number."""
+    """The size of an array; None for a scalar."""
     sizes = {each.name: int(getattr(each.size, "value", 0)) for each in kernel.arrays}
     return sizes.get(name)
 

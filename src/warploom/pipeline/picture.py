@@ -23,7 +23,7 @@ from warploom.sketch.term.verify import Verifier
 
 
 def filled(found: Filled, code: bool | None = None, brief: bool = False) -> Picture:
-    """Of a warp sketch with its holes filled, as the program that it was lowered to."""
+    """The picture of a warp sketch with its holes filled, as the program that it was lowered to."""
     program, fill = closed(found)
     verifier = Verifier(program, program.goals[0])
     taken = dict(zip(program.holes, fill, strict=True)) if not isinstance(fill, Mapping) else fill
@@ -40,7 +40,7 @@ def filled(found: Filled, code: bool | None = None, brief: bool = False) -> Pict
 
 
 def explored(found: Explored, brief: bool = False) -> Picture:
-    """Of the best implementation: loops, decisions, what bounds it, and how it was searched."""
+    """The picture of the best implementation: loops, decisions, what bounds it, and the search."""
     del brief  # everything is known already
     nest = found.nest
     if nest is None:

@@ -79,8 +79,8 @@ class GpuNestBench(GpuRig[Built]):
 def some_points(
     program: Program, random: np.random.Generator, most: int = MOST_TURNS
 ) -> dict[Axis, Any]:
-    """Of axes over which nothing is folded, as many points as there is time for, both ends of each
-    among them; none where there is time for all."""
+    """Random points of axes that no reduction runs over, as many as there is time for, with both
+    ends of each axis; none where there is time for all."""
     folded = {dim.axis for each in program.instructions for dim in each.over}
     turns = math.prod(axis.size for axis in program.axes)
     free = sorted((each for each in program.axes if each not in folded), key=lambda a: a.size)

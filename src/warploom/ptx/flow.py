@@ -306,7 +306,7 @@ def _exposed(
     graph: Graph,
     uses: Callable[[Instruction], tuple[frozenset[str], frozenset[str]]],
 ) -> tuple[list[set[str]], list[set[str]]]:
-    """Of each block: what it reads before it writes it, and what it surely writes."""
+    """For each block: what it reads before it writes it, and what it certainly writes."""
     reads: list[set[str]] = []
     writes: list[set[str]] = []
     for block in graph.blocks:

@@ -35,7 +35,7 @@ def spelled(opcode: str, modifiers: tuple[str, ...]) -> tuple[OpcodeForm, ...]:
 
 @lru_cache(maxsize=1 << 14)
 def form_with(opcode: str, modifiers: tuple[str, ...], operands: int) -> OpcodeForm | None:
-    """Of the forms that these words may be, the one with so many operands."""
+    """The form of these words that takes so many operands; None if there is none."""
     return next((form for form in spelled(opcode, modifiers) if form.takes(operands)), None)
 
 

@@ -32,7 +32,7 @@ def look() -> None:
 
 
 def timed(items: Iterable[T]) -> Iterator[T]:
-    """The same items, with a look before each."""
+    """Yields the items, with a look at the clock before each."""
     for item in items:
         look()
         yield item

@@ -47,7 +47,7 @@ class Asked:
 
     @property
     def chance(self) -> np.random.Generator | None:
-        """The same for every run of the launch."""
+        """A random generator, equal for every run of the launch; None without a schedule."""
         return None if self.schedule is None else np.random.default_rng(self.schedule)
 
 

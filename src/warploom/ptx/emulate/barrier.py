@@ -235,8 +235,8 @@ class BlockBarriers:
         return going
 
     def _reduce(self, done: Mask, holds: Mask, came: Mask) -> None:
-        """Of each block that is complete: for how many threads the predicate holds, and of how
-        many; kept for the instructions that wait for it."""
+        """Keeps, for each block that is complete, how many threads' predicates hold and how many
+        threads came, for the instructions that wait for it."""
         batch = self.batch
         yes = np.bincount(batch.block_of, weights=holds & came, minlength=batch.blocks)
         all_ = np.bincount(batch.block_of, weights=came, minlength=batch.blocks)

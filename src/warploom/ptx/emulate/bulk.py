@@ -72,7 +72,7 @@ class _Copier:
     def everywhere(
         self, f: Frame, thread: int, address: int, size: int, barrier: int, mask: int
     ) -> Iterator[tuple[int, MBarrier]]:
-        """Of each block that a multicast names: where the bytes go, and its mbarrier."""
+        """Yields, for each block that a multicast names, where the bytes go, and its mbarrier."""
         own = (1 << REMOTE) - 1
         if mask >> f.batch.cluster_size or not mask:
             message = f"the mask {mask:#x} does not fit a cluster of {f.batch.cluster_size} blocks"

@@ -32,7 +32,7 @@ _NOT_COME = -1
 
 @dataclass(slots=True)
 class ClusterPhases:
-    """Of one batch: in which phase each cluster's barrier is, and who has arrived in which."""
+    """The phase of each cluster's barrier in one batch, and which threads arrived in which."""
 
     phase: Array  # by cluster
     came: Array  # by thread: the phase that it arrived in and has not waited for

@@ -94,7 +94,7 @@ def may_be_rounding(race: Race) -> bool:
 
 
 def one_value(races: Iterable[Race]) -> frozenset[Pair]:
-    """Of all races of a launch that rounds first: the pairs of writes of one value."""
+    """The pairs of writes of one value, of all races of a launch that rounds products first."""
     return frozenset(race.pair for race in races if race.same_value)
 
 

@@ -40,7 +40,7 @@ class Product:
 
 @dataclass(slots=True, eq=False)
 class Flight:
-    """Of a batch: how many groups each thread has closed, and what it has not waited for."""
+    """The wgmma groups of a batch: how many each thread closed, and what it has not waited for."""
 
     closed: Array
     under_way: list[Product] = field(default_factory=list)

@@ -62,7 +62,7 @@ def result(rows: int, columns: int) -> Places:
 
 @lru_cache
 def quads(kind: str, by_row: bool) -> tuple[Array, Array]:
-    """Of a, b, c32 and c16: (lane, value) by quad, and row or column, and k or column."""
+    """(lane, value) of a, b, c32 or c16, by quad, by row or column, and by k or column."""
     lane, value = np.indices((WARP, 4 if kind in "ab" else 8))
     quad, low, high = (lane >> 2) & 3, lane & 3, 4 * (lane >> 4)
     if kind in "ab":

@@ -95,7 +95,7 @@ class Batch:
         return self.cluster[0] * self.cluster[1] * self.cluster[2]
 
     def number(self, block: int) -> int:
-        """Of a block of the batch: its number in the grid, x first."""
+        """The number in the grid, x first, of a block of the batch."""
         return int(in_grid(np.array(self.first_block + block), self.grid, self.cluster))
 
     @property
@@ -153,7 +153,7 @@ class Batch:
 
 
 def thread_name(number: int, grid: Triple, block: Triple) -> str:
-    """Of a thread counted through the whole grid, the x of everything first."""
+    """The name of a thread that is counted through the whole grid, the x of everything first."""
     outer, inner = divmod(number, prod(block))
     return f"block {_triple(outer, grid)}, thread {_triple(inner, block)}"
 

@@ -37,7 +37,7 @@ from warploom.ptx.patience import timed
 
 @dataclass(slots=True)
 class Judge:
-    """Of one kernel; `_unfused` is its code where sums round their products first."""
+    """Runs launches of one kernel; `_unfused` is its code where sums round their products first."""
 
     around: Around
     function: Function

@@ -54,7 +54,7 @@ class MBarrier:
             self.pending = self.expected
 
     def telling(self, inside: int = 0) -> Telling:
-        """Of a copy that this phase waits for."""
+        """The completion of a copy that this phase waits for."""
         return Telling(self.source, self.phase, inside)
 
     def tells_of_copies(self, batch: Batch) -> None:

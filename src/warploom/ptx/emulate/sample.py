@@ -112,8 +112,8 @@ def _handle(ctx: Context, ins: Instruction, operand: Operand, surface: bool) -> 
 
 
 def _coordinates(ctx: Context, ins: Instruction, operand: Operand, kind: str) -> list[Fetch]:
-    """Of `[handle, {…}]`: the layer, or zero, then one for each axis. A fourth beside three is for
-    the form alone."""
+    """The coordinates in `[handle, {…}]`: the layer, or zero, then one for each axis. A fourth
+    beside three is for the form alone."""
     assert isinstance(operand, Address)
     word = next(word for word in ins.modifiers if word in _AXES)
     layered, axes = word.startswith("a"), _AXES[word]
@@ -323,7 +323,7 @@ def _loaded(
 
 
 def _as_fraction(value: Array) -> Array:
-    """Of the largest number of the type; the smallest signed one is -1 too."""
+    """The value as a fraction of the largest of its type; the smallest signed one is -1 too."""
     most = np.iinfo(value.dtype).max
     return np.maximum(value / np.float64(most), -1.0)
 

@@ -40,7 +40,7 @@ def tops(batch: Batch) -> Array:
 
 
 def taken(batch: Batch) -> Array | None:
-    """The same for who calls a function, if anybody has taken any; put back afterwards."""
+    """A copy of `tops` that a call restores when it returns; None if nothing was allocated."""
     return tops(batch).copy() if _STATE in batch.special_state else None
 
 

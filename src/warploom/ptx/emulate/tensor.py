@@ -96,7 +96,7 @@ def tensor_map(
 
 
 def _start(array: Array) -> int:
-    """Of a part of an array: how many bytes into the whole, which a GPU aligns."""
+    """The offset in bytes of a view within its whole array, which a GPU aligns."""
     whole = array
     while isinstance(whole.base, np.ndarray):
         whole = whole.base
@@ -136,7 +136,7 @@ class Map:
         return np.frombuffer(raw, np.uint8)
 
     def elements(self, start: tuple[int, ...]) -> tuple[Array, Array]:
-        """Of each element of the box: whether it lies inside, and its distance in bytes."""
+        """For each element of the box: whether it lies inside, and its offset in bytes."""
         number = np.arange(self.count)
         inside = np.ones(self.count, bool)
         offset = np.zeros(self.count, np.int64)

@@ -129,7 +129,7 @@ class Trial:
             self._run_batch(first, min(together, blocks - first), threads, shared)
 
     def _calls_may_wait(self) -> bool:
-        """The same of functions that the kernel may call."""
+        """Whether a function that the kernel may call reads what other blocks may write."""
         if not any("call" in block.names for block in self.code.blocks):
             return False
         functions = self.around.module.functions

@@ -46,7 +46,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Of selp: the predicate, and the slots of both sources; -1 for a constant."""
+    """The sources of selp: its predicate, and the slots of both values; -1 for a constant."""
 
     holds: Fetch
     first: int
@@ -108,8 +108,8 @@ def passage_of(ctx: Context, ins: Instruction, guard: Fetch | None) -> Passage:
 def deciding(
     ins: Instruction, read: tuple[Operand, ...]
 ) -> tuple[bool, tuple[Operand, ...]] | None:
-    """Of `and` and `or` on predicates, alone or at the end of a comparison: the value of one that
-    decides, and which."""
+    """For `and` and `or` on predicates, alone or at the end of a comparison: the value that decides
+    the result, and the operands that may have it. None for other instructions."""
     word = ins.opcode if ins.opcode in ("and", "or") else next(
         (m for m in ins.modifiers if m in ("and", "or") and ins.opcode == "setp"), None
     )  # fmt: skip
@@ -258,7 +258,7 @@ def _leave_alone(f: Frame, flow: Passage, active: Array, fail: Fail) -> None:
 
 
 def _cause(f: Frame, flow: Passage) -> Array | None:
-    """Of the result: the cause of any source, or of the one that is chosen."""
+    """The cause of a result's poison: that of any source, or of the one that is chosen."""
     found = [f.undefined[slot] for slot in flow.reads if slot in f.undefined]
     if flow.choice is not None:
         sides = [f.undefined.get(slot) for slot in (flow.choice.first, flow.choice.second)]

@@ -244,8 +244,8 @@ def _flight(f: Frame) -> Flight:
 
 
 def _lacks(f: Frame, named: _Operands, adding: Array) -> dict[int, Array]:
-    """Of each sum, why it will be no value: what it is added to is none, or a part of the left
-    matrix; a sum under way is one, but for what it lacks itself."""
+    """By slot, why a sum will be poison: what it is added to is, or a part of the left matrix; a
+    sum under way is a value, but for what it lacks itself."""
     adds = np.zeros(f.n, bool)
     adds[adding.reshape(-1)] = True
     left = [f.undefined[slot] for slot in named.left_slots if slot in f.undefined]

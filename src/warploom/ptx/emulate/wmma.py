@@ -140,7 +140,7 @@ def _mma(ctx: Context, ins: Instruction) -> Step:
 
 
 def in_order(rows: int, columns: int) -> fragment.Places:
-    """Of each element: the lane that has it, and its number there."""
+    """For each element: the lane that holds it, and its number there."""
     lane, number = np.divmod(np.arange(rows * columns), rows * columns // WARP)
     return lane.reshape(rows, columns), number.reshape(rows, columns)
 

@@ -262,8 +262,8 @@ def _noted(code: Compiled, job: Job) -> Ran:
 
 
 def _shadow_sizes(code: Compiled, job: Job) -> list[int]:
-    """Of what remembers who came to which cell: of each region that may be written, of shared
-    memory; and of what tells which copies each thread has waited for."""
+    """Bytes of shadow memory: for each region that may be written, for shared memory, and for which
+    copies each thread has waited for."""
     sizes = [*(region.size for region in _writable(job)), job.shared]
     cells = [(size // code.noted.unit + 1) * code.cell_bytes for size in sizes]
     return [*cells, (prod(job.block) + 1) * code.copies_bytes]

@@ -119,7 +119,7 @@ def check_waits(graph: flow.Graph) -> None:
 
 
 def _pass(step: Instruction, flying: dict[str, int]) -> None:
-    """Of the registers of products under way: how many groups were closed since, at least.
+    """Updates how many groups were closed, at least, since each register's wgmma in flight.
 
     Those of a left matrix have a mark before their names: they may be read.
     """

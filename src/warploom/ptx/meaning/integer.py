@@ -82,8 +82,8 @@ def _sum(r: Operands, a: Value, b: Value) -> Value:
     return a + b
 
 
-def mul24(r: Operands) -> list[Result]:
-    """Of the lowest 24 bits: the lower 32 bits of the product, or those from the 16th on."""
+def mul24(r: Reading) -> list[Result]:
+    """The lower 32 bits of the product of the lowest 24 bits, or those from the 16th on."""
     kind = r.kind()
     a, b, *more = r.operands(kind, kind, kind)
     product = _low24(a) * _low24(b) >> (16 if r.has("hi") else 0)
