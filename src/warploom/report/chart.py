@@ -42,7 +42,7 @@ def bars(title: str, rows: Sequence[Bar], width: int = 420) -> str:
 
 
 def bars_html(rows: Sequence[Bar]) -> str:
-    """The same for a page, where words keep their size however narrow it is."""
+    """`bars` as HTML for a page, where words keep their size however narrow it is."""
     most = max((row.amount for row in rows), default=0) or 1
     lines = []
     for row in rows:

@@ -99,7 +99,7 @@ def _kernel(
 
 
 def picture(result: Result, number: int = 0, code: bool | None = None) -> Picture:
-    """Of one fill of a result."""
+    """The picture of one fill of a result."""
     facts = (
         Fact("fills", _fills(result)),
         Fact("states looked at", f"{result.stats.states:,}".replace(",", " ")),
@@ -111,7 +111,7 @@ def picture(result: Result, number: int = 0, code: bool | None = None) -> Pictur
 def drawn(
     made: Shown, name: str, facts: tuple[Fact, ...] = (), more: tuple[Part, ...] = ()
 ) -> Picture:
-    """Of a fill that was evaluated; with further facts, and parts at the end."""
+    """The picture of a fill that was evaluated; with further facts, and parts at the end."""
     grids = [grid_of(made.flow, panel) for panel in made.flow.panels]
     lines, owners = _code(made)
     streams = made.streams

@@ -129,7 +129,7 @@ def rules(grids: Sequence[Grid]) -> str:
 
 
 def columns_of_text(grids: Sequence[Grid], rows: Sequence[int], width: int) -> list[str]:
-    """The same rows of grids that have as many, side by side as text; what is too wide is left."""
+    """These rows of grids of one height, side by side as text; what is too wide is left out."""
     blocks: list[list[str]] = []
     taken = 0
     for grid in grids:

@@ -31,7 +31,7 @@ SECONDS = 3.0
 
 
 def picture(result: Result, why: Explanation | None = None) -> Picture:
-    """Of a result that is impossible; `why`, if it is known already."""
+    """The picture of a result that is impossible; `why`, if it is known already."""
     number = next(n for n, each in enumerate(result.program.goals) if each is result.goal)
     reason = explain(result.program, number, budget=Budget(SECONDS)) if why is None else why
     return _Reasons(result.program, result.goal, reason, result).picture()

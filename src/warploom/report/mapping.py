@@ -26,7 +26,7 @@ _NOTE = (
 
 
 def picture(made: Compiled, brief: bool = False) -> Picture:
-    """Of the kernels of one candidate."""
+    """The picture of the kernels of one candidate."""
     del brief  # nothing takes long
     stages = [
         (kernel, list(stage_rows(made.plan, at, spread)))

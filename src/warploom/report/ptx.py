@@ -34,7 +34,7 @@ class Observed(Pictured):
 
 
 def observed(kernel: Kernel, report: Report) -> Observed:
-    """Of a launch with counters; races, where they were asked for, are in the report."""
+    """What a launch with counters did; races, where they were asked for, are in the report."""
     text = kernel.owner.module.text.source
     done = rewrite(text.text, text.name)
     own = next((each for each in done.kernels if each.name == kernel.name), None)

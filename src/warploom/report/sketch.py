@@ -11,7 +11,7 @@ from warploom.sketch.synth.result import Result
 def picture(
     result: Result, number: int = 0, code: bool | None = None, brief: bool = False
 ) -> Picture:
-    """Of fill `number`; `code`: with a kernel, without, or (None) where that is quick."""
+    """The picture of fill `number`; `code`: with a kernel, without, or (None) if that is quick."""
     if isinstance(result.outcome, Impossible):
         return impossible.picture(result)
     return fill.picture(result, number, False if brief else code)

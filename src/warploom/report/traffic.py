@@ -119,7 +119,7 @@ def stream_words(stream: Stream) -> str:
 
 
 def stream_fact(stream: Stream) -> str:
-    """The same without how many requests there are."""
+    """The counts of a stream without its requests: `20 sectors, 100 % used`."""
     if stream.shared:
         lost = sum(each.conflicts(not stream.writes) for each in stream.requests)
         return f"{lost} passes lost to bank conflicts"

@@ -108,7 +108,7 @@ def usage(
 
 
 def ptx_usage(text: str, ptxas: str, seconds: float | None = None) -> dict[str, Usage]:
-    """The same of PTX, by this assembler; empty where it does not take the text."""
+    """Registers, spills and local memory of kernels in PTX; empty if ptxas refuses the text."""
     target = re.search(r"^\s*\.target\s+(sm_\w+)", text, re.MULTILINE)
     with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
         source = Path(folder, "kernel.ptx")

@@ -93,7 +93,7 @@ class Library(Protocol):
 
 
 def _strides(shape: Shape) -> Shape:
-    """Of an array in memory order, in elements.
+    """The row-major strides of an array, in elements.
 
     >>> _strides((4, 3, 2))
     (6, 2, 1)

@@ -28,7 +28,7 @@ class Checked:
 
 
 def digest(record: dict[str, Any], but: Collection[str] = ("digest",)) -> str:
-    """Of all parts of a record but some."""
+    """SHA-256 of all parts of a record but those in `but`."""
     rest = {key: value for key, value in record.items() if key not in but}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -316,7 +316,7 @@ def _places(shared: list[Shared]) -> dict[str, tuple[str, int, int]]:
 
 
 def _repeated(value: Any, times: int) -> Any:
-    """The same for each of so many turns inside."""
+    """The value, repeated for each of so many inner iterations."""
     array = np.asarray(value)
     return np.repeat(array, times, 0) if array.ndim == 2 and len(array) > 1 else value
 

@@ -29,7 +29,7 @@ _MOST_WORK = 1 << 31  # numbers that index expressions compute: half a minute
 
 
 def is_function(operator: str) -> bool:
-    """Of one item, known by its name alone."""
+    """Whether an operator is a function of one item, known by its name alone."""
     return operator.endswith("()") and operator != "()"
 
 

@@ -79,7 +79,7 @@ def together(parts: Sequence[Walks]) -> Walks:
 
 
 def mean_of(values: Numbers) -> Mean:
-    """Of values drawn apart from each other; a single one says nothing about its error."""
+    """The mean of independent samples, with its error; of a single one the error is infinite."""
     if len(values) < 2:
         return Mean(float(values.mean()), float("inf"))
     free = len(values) - 1

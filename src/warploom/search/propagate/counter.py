@@ -189,8 +189,8 @@ def _view(terms: Terms, state: State, row: Index, instance: Index) -> _View:
 
 
 def _others_of_sum(view: _View, low: Numbers, high: Numbers, least: Numbers, most: Numbers) -> Room:
-    """Of each term: is it too much, is it needed, and what may it be if it counts? `low` and `high`
-    are the sums, `least` and `most` what the counter may be."""
+    """For each term: is it too much, is it needed, and what may it be if it counts? `low` and
+    `high` bound the sum, `least` and `most` the counter."""
     low, high, least, most = (side[:, None] for side in (low, high, least, most))
     unbounded = most >= HUGE
     too_much = (low + view.least > most) & ~unbounded
@@ -203,8 +203,8 @@ def _others_of_sum(view: _View, low: Numbers, high: Numbers, least: Numbers, mos
 def _others_of_product(
     view: _View, low: Numbers, high: Numbers, least: Numbers, most: Numbers
 ) -> Room:
-    """The same. The quotients by which terms are left out are exact where they are used: below
-    HUGE the product was, and the term is one of its factors."""
+    """`_others_of_sum` for a product. The quotients by which terms are left out are exact where
+    they are used: below HUGE the product was, and the term is one of its factors."""
     low, high, least, most = (side[:, None] for side in (low, high, least, most))
     unbounded = most >= HUGE
     without_low, without_high = low / view.least, high / view.most

@@ -104,7 +104,7 @@ class Relations:
         self._known: dict[bytes, int] = {}
 
     def number(self, table: Flags) -> int:
-        """Of a table of truths [left values, right values]."""
+        """The number of a table of truths [left values, right values]; new ones are added."""
         weights = np.uint64(1) << np.arange(table.shape[1], dtype=np.uint64)
         packed: Bits = (table * weights).sum(axis=1, dtype=np.uint64)
         key = packed.tobytes()
@@ -114,7 +114,7 @@ class Relations:
         return self._known[key]
 
     def diagonal(self) -> Bits:
-        """Of each table, the values that are related to themselves."""
+        """For each table, the bits of the values that are related to themselves."""
         own = [sum(int(bits) & 1 << v for v, bits in enumerate(t)) for t in self.tables]
         return np.array(own, np.uint64)
 

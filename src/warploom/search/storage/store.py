@@ -116,7 +116,7 @@ class Store:
     def get_all(
         self, keys: Sequence[Key], read: Callable[[Json, int], T] | None = None
     ) -> list[T | None]:
-        """The same for many keys, with one look into the file; `read` is told which of them."""
+        """`get` for many keys, with one look into the file; `read` is told which of them."""
         if not keys:
             return []
         with self._reading() as connection:

@@ -66,7 +66,7 @@ class Task(Generic[C, P]):
         return Key(_KIND, content, self.device, f"{self.name}: {text}")
 
     def key_of_all(self, shown: Sequence[str]) -> Key:
-        """Of the answer, which is one among these candidates."""
+        """The key of the answer, which is one among these candidates."""
         content = {"name": self.name, "content": self.content, "all": digest(sorted(shown))}
         return Key(f"{_KIND}d", content, self.device, f"{self.name}: the best of {len(shown)}")
 
@@ -251,5 +251,5 @@ class _Run(Generic[C, P]):
         return Impossible(f"no candidate runs; the first: {self.trials[0].error}")
 
     def _runnable(self) -> Iterator[Trial[C]]:
-        """Of those still among the best; before the first round ends these are all."""
+        """The trials that ran, among the best so far; before the first round ends, among all."""
         return (trial for trial in self.alive if trial.samples)

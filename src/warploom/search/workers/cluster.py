@@ -198,7 +198,7 @@ class Cluster(Executor):
             self._tell(work, None, DeviceError(why))
 
     def _heard(self, work: _Work, token: str, done: Any) -> None:
-        """Of an attempt: its answer is taken, or somebody else is asked."""
+        """Takes the answer of an attempt, or asks another worker."""
         with self._lock:
             if work not in self._waiting or work.token != token:
                 return

@@ -127,7 +127,7 @@ def gaps(cells: int, done: Iterable[Range]) -> list[Range]:
 
 
 def disjoint(pieces: Iterable[Piece[V]]) -> list[Piece[V]]:
-    """Of pieces that overlap, as two runs at once may leave them, one of each cell."""
+    """Pieces that do not overlap, out of some that do, as two runs at once may leave them."""
     kept: list[Piece[V]] = []
     for piece in sorted(pieces, key=lambda each: (each.low, -each.high)):
         if piece.high > piece.low and (not kept or piece.low >= kept[-1].high):

@@ -72,7 +72,7 @@ class Roster:
 
     @property
     def threads(self) -> int:
-        """Of all who may be asked."""
+        """Threads of all workers that may be asked."""
         with self._lock:
             return sum(self._known[who].threads for who in self._good)
 

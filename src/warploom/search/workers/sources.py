@@ -21,7 +21,7 @@ _ROOT = Path(__file__).parents[1]
 
 @lru_cache(maxsize=1)
 def sources_digest() -> str:
-    """Of every Python file of this package, by name and bytes."""
+    """SHA-256 of every Python file of this package, by name and bytes."""
     found = hashlib.sha256()
     for name, path in sorted((_name(path), path) for path in _files()):
         found.update(f"{name}\0".encode())
@@ -30,7 +30,7 @@ def sources_digest() -> str:
 
 
 def running_digest() -> str:
-    """The same, of what runs here; `CHANGED` where that is not known."""
+    """The digest of the sources that run in this process; `CHANGED` where that is not known."""
     try:
         before, digest, after = _known()
         unchanged = before is not None and before == after == _state()
@@ -77,6 +77,6 @@ def _walked(folder: str) -> Iterator[str]:
 
 
 def _name(path: str) -> str:
-    """The same on every system; an archive may be called as one likes."""
+    """The path within the package, equal on every system; empty for an archive."""
     inside = path.startswith(str(_ROOT))
     return os.path.relpath(path, _ROOT).replace(os.sep, "/") if inside else ""

@@ -273,7 +273,7 @@ def permuted(source: Row, target: Row, index: Expr, lanes: int, lane: Expr) -> t
 def permuted_by(
     source: Row, target: Row, index: Expr, counter: str, lanes: int, lane: str = "lane"
 ) -> tuple[Stmt, ...]:
-    """The same for an index over a counter and a lane by their own names; over others, too."""
+    """`permuted` for an index over a counter and a lane by their own names; over others, too."""
     if not variables(index) <= {counter, lane}:
         return permute(source, target, index, counter)
     own = substitute(index, {counter: REGISTER, lane: LANE})

@@ -61,7 +61,7 @@ def cheapest(expr: Expr, lanes: int, registers: int, where: Mask | None = None) 
 
 
 def with_selects(expr: Expr) -> Expr:
-    """The same with a truth that is counted with written as a select: `2 + (a < b)` becomes
+    """The expression with each truth in arithmetic written as a select: `2 + (a < b)` becomes
     `2 + (1 if a < b else 0)`, so that registers are selected, not computed.
     """
 

@@ -65,7 +65,7 @@ class Need:
 
     @property
     def condition(self) -> Expr:
-        """The same on the kernel's parameters."""
+        """What `at` asks for, as a condition on the kernel's parameters."""
         given = Var(size_names(self.input)[self.axis])
         if self.out_axis is None:
             return given.ge(self.most)

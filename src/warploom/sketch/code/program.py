@@ -94,7 +94,7 @@ def lower_program(
 
 
 def tiled_program(program: Program, fill: Fill, goal: int, layout: Layout) -> Tiled:
-    """The same with what it does to large arrays."""
+    """The kernel of `lower_program`, with how it tiles large arrays."""
     check_launch(layout.dtype, layout.warps)
     proved = prove(program, fill, goal)
     lanes = lanes_of(proved.program, layout.lanes)

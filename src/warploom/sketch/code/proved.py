@@ -101,7 +101,7 @@ def prove(program: Program, fill: Fill, goal: int = 0) -> Proved:
 
 
 def prove_json(program: Program, records: Mapping[str, object], goal: int = 0) -> Proved:
-    """The same of choices that were carried as data, by the name of the hole."""
+    """`prove` for choices that were carried as data, by the name of the hole."""
     return prove(program, fill_from_json(program, records), goal)
 
 

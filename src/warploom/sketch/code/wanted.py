@@ -129,7 +129,7 @@ def _why(error: Exception) -> str:
 
 
 def _running(compute: Compute, tiling: Tiling, dtype: DType) -> tuple[tuple[Draw, ...], str]:
-    """Of each kind of numbers the first draw that can be computed with; else why not."""
+    """The first draw of each kind of numbers on which the computation runs, and the first error."""
     symbols = [number for each in tiling.symbols.values() for number in each]
     random = np.random.default_rng(0)
     found, why = [], ""

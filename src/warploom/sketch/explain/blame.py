@@ -51,7 +51,7 @@ class Blame:
 
 
 def find_blame(program: Program, budget: Budget) -> Blame:
-    """Of an impossible program with one goal."""
+    """The holes that are to blame for an impossible program with one goal."""
     live = live_steps(program)
     holes = [hole for hole in program.holes if hole in live]
     answers: dict[int, bool | None] = {}

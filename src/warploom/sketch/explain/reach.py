@@ -23,9 +23,9 @@ Cells = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Of one goal cell: at most these values can get there, and perhaps others that the goal does
-    not have (`others`). `items` are what can get into the folds that may become its value, None if
-    it is no fold, or if that is not known."""
+    """What can reach one goal cell: at most these values, and perhaps others that the goal does not
+    have (`others`). `items` are what can get into the folds that may become its value, None if it
+    is no fold, or if that is not known."""
 
     values: tuple[Term, ...]
     others: bool

@@ -82,7 +82,7 @@ class Explanation:
 
 
 def explain(program: Program, goal: int = 0, *, budget: Budget | None = None) -> Explanation:
-    """Of a program that has no fill for this goal."""
+    """Why a program has no fill for this goal."""
     limits = budget or Budget(SECONDS)
     holes = tuple(_space(program, hole) for hole in program.holes)
     reading = read(program, program.goals[goal])

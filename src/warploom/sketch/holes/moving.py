@@ -76,7 +76,7 @@ def _once(reads: Sources) -> tuple[Sources, Positions]:
 
 
 def _in_parts(family: Family, rows: Settings) -> tuple[Sources, Positions]:
-    """The same for what some rows read, which is never all there at once."""
+    """`_once` for what some rows read, which is never all in memory at once."""
     one = family.reads(rows[:1])
     if isinstance(one, np.ndarray):
         return _once(family.reads(rows))

@@ -162,7 +162,7 @@ def rots(call: Call, usual: Axes | None, grouped: bool) -> GatherSet:
 
 
 def _groups(length: int, grouped: bool) -> list[int]:
-    """Of at least two where there is a choice, the largest first."""
+    """Group sizes, the largest first: all divisors but 1 if `grouped`, else the whole length."""
     return divisors(length)[:-1] if grouped else [length]
 
 

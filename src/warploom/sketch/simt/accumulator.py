@@ -102,7 +102,7 @@ def start_of(accumulator: Accumulator, dtype: DType) -> float:
 
 
 def narrowed(accumulators: Iterable[Accumulator]) -> Iterator[str]:
-    """Of a verdict: for which element types alone it holds, because of where accumulators start."""
+    """The element types that a verdict does not cover, because of where accumulators start."""
     for each in accumulators:
         if each.types:
             yield (

@@ -81,7 +81,7 @@ def tiled_sketch(
     function: bool = False,
     index: DType = DType.I32,
 ) -> Tiled:
-    """The same with what it does to large arrays; as a `function` it is given which tile to do."""
+    """The kernel of `to_kernel`, with how it tiles large arrays; a `function` is given its tile."""
     filled = filled_of(given)
     traced = filled.traced
     if not filled.verification:

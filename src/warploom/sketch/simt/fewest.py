@@ -137,7 +137,7 @@ def sets_of_size(
 
 
 def canonical(statements: Statements, live: frozenset[int]) -> tuple[object, ...]:
-    """The same for sets that are equal but for the names of interchangeable values."""
+    """A key, equal for sets that differ only by the names of interchangeable values."""
     named = [statements.names[number] for number in live]
     forms = (
         tuple(sorted((acc, tuple(swap.get(v, v) for v in items)) for acc, items in named))

@@ -103,7 +103,7 @@ def _carried(steps: dict[int, Step], laws: tuple[str, ...]) -> dict[int, str]:
 def _holds(
     steps: dict[int, Step], lawful: dict[int, str], lone: frozenset[int], laws: tuple[str, ...]
 ) -> Operators:
-    """Of which operators each step's cells may be folds."""
+    """For each step, the operators whose folds its cells may hold."""
     holds: Operators = {}
     for position, step in steps.items():
         if isinstance(step, Literal):

@@ -58,7 +58,7 @@ def _in_order(tables: Sequence[Choices], holes: int) -> Choices:
 
 
 def together(answers: Sequence[Answer]) -> Answer:
-    """Of neighbouring pieces as of one."""
+    """The answer of neighbouring pieces, as if they were one."""
     tallies: dict[int, Tally] = {}
     for answer in answers:
         add_tallies(tallies, answer.tallies)
@@ -110,7 +110,7 @@ def written(piece: Piece[Answer]) -> dict[str, Any]:
 
 
 def read(store: Store, keys: Sequence[Key], limits: Sequence[int]) -> list[Piece[Answer]]:
-    """Of the cells that have these keys; `limits` are how many choices each hole has."""
+    """The stored pieces of cells with these keys; `limits` are how many choices each hole has."""
     found = store.get_all(keys, lambda kept, at: _piece(kept, at, len(keys), limits))
     return disjoint(piece for piece in found if piece is not None)
 

@@ -36,7 +36,7 @@ def show_fill(result: Result, number: int = 0, indent: str = "") -> str:
 
 
 def fill_text(program: Program, fills: Fills, number: int, indent: str = "") -> str:
-    """The same of a program and its fills."""
+    """`show_fill` for a program and its fills."""
     rows = list(_choices(program, fills, number))
     names = max((len(name) for name, _, _ in rows), default=0)
     texts = max((len(text) for _, text, _ in rows), default=0)

@@ -216,8 +216,8 @@ class _Run:
         return left.watched(watch)
 
     def _best(self, found: Derivations | Collected, fills: Fills, limits: Budget) -> Fills:
-        """Of all fills, or, where they are too many to list, of those with fewest operations (the
-        first `LIST_AT_MOST` of these, should they be too many again)."""
+        """The cheapest of all fills, or, where they are too many to list, of those with fewest
+        operations (the first `LIST_AT_MOST` of these, should they be too many again)."""
         prices = Prices(self.program)
         if len(fills) < fills.count:
 

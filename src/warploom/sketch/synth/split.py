@@ -250,7 +250,7 @@ def _prepared(program: Program, order: Order) -> Engine:
 
 
 def problem_digest(problem: Problem) -> str:
-    """Of all that decides the fills: the values that there are, and what each step reads."""
+    """SHA-256 of what decides the fills: the values that there are, and what each step reads."""
     said = hashlib.sha256(problem.goal.tobytes())
     domain = problem.domain
     for term, items, count in zip(domain.terms, domain.items, domain.item_count, strict=True):

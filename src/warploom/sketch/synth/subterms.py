@@ -282,7 +282,7 @@ def popcount(bits: Bits) -> npt.NDArray[np.int64]:
 
 
 def _name(term: Term, known: dict[Term, str]) -> str:
-    """The same for equal terms in every process, and for no others."""
+    """A name of the term, equal for equal terms in every process, and for no others."""
     stack = [term]
     while stack:
         at = stack[-1]

@@ -181,7 +181,7 @@ class Draw:
     trials: int = TRIALS
 
     def numbers(self, shape: tuple[int, int], seed: int) -> list[list[Any]]:
-        """The same ones whatever else is drawn: what ran on them will run on them again."""
+        """Random numbers that depend on the draw and the seed alone: runs can be repeated."""
         generator = np.random.default_rng((seed, self.most, self.signed, self.halves))
         least = -self.most if self.signed else min(1, self.most)
         drawn = generator.integers(least, self.most, shape, np.int64, endpoint=True)

@@ -230,7 +230,7 @@ def _place(error: Exception, function: Callable[..., Any]) -> Span | None:
 
 
 def run(specification: Specification, numbers: Mapping[int, Any]) -> list[Any]:
-    """The same function on numbers, given by symbol: the cells of all outputs, end to end."""
+    """The specification on numbers, given by symbol: the cells of all outputs, end to end."""
     arrays = []
     for symbol in specification.inputs:
         array = np.empty(symbol.size, object)

@@ -170,7 +170,7 @@ def _inner(step: Apply, taken: Sets, zero: Flags) -> Sets:
 
 
 def _of_source(step: Apply, inner: Sets, places: int) -> Sets:
-    """The same for the places that the step may read."""
+    """What may consume a zero, for the places that the step may read."""
     source = np.zeros(places + len(_TAIL), np.uint8)
     for consumers in np.unique(inner):
         read = np.zeros(len(source), np.bool_)
