@@ -49,7 +49,7 @@ def fitting(
 def cheapest(
     forms: Iterable[Expr], sizes: Mapping[str, int], fits: Callable[[Ints], bool]
 ) -> Expr | None:
-    """Of the forms whose tables are as they should be the one with the fewest operations."""
+    """The form with the fewest operations among those with the right table."""
     return min(fitting(forms, sizes, fits), key=operations, default=None)
 
 

@@ -95,7 +95,7 @@ class Machine:
         return hash(self.name)
 
     def but(self, **changes: Any) -> Machine:
-        """The same with other values of some fields."""
+        """This record with other values of some fields."""
         return Machine(**(vars(self) | changes))
 
     @property

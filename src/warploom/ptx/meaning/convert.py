@@ -143,7 +143,7 @@ def _of_float(r: Operands, a: Value, x: Value, target: str, source: str) -> Valu
     return made if keeps else code.clean(made)
 
 
-def _upper_bits(x: Value, code: Code) -> Value:
+def _upper_bits(x: Value, code: NarrowFloat) -> Value:
     """The 16-bit NaN with the sign and the upper bits of a NaN double, made quiet."""
     bits, fraction = x.bits("u64"), code.fraction
     payload = bits >> 52 - fraction & (1 << fraction) - 1

@@ -82,7 +82,7 @@ def _sum(r: Operands, a: Value, b: Value) -> Value:
     return a + b
 
 
-def mul24(r: Reading) -> list[Result]:
+def mul24(r: Operands) -> list[Result]:
     """The lower 32 bits of the product of the lowest 24 bits, or those from the 16th on."""
     kind = r.kind()
     a, b, *more = r.operands(kind, kind, kind)
